@@ -1,0 +1,59 @@
+"""oic: stateful inference graphs compiled to self-contained C, and proved equal to NumPy.
+
+graph = oic.parse_file("decode.oi")
+model = oic.Model.open("model.safetensors")
+sim = oic.Simulator(graph, model)
+syn = oic.Synthesizer(graph, model).build("out/")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oic.version import __version__
+
+if TYPE_CHECKING:
+    from oic.api import Simulator, Synthesizer
+    from oic.diagnostics import Diagnostic, OicError, StepError
+    from oic.frontend.parse import parse, parse_file
+    from oic.frontend.syntax import Graph
+    from oic.model import Model, Tensor
+    from oic.session.executor import Executor
+
+# Public names and where they are: imported when first used, so that `import oic` costs nothing.
+_HOME = {
+    "parse": "oic.frontend.parse",
+    "parse_file": "oic.frontend.parse",
+    "Graph": "oic.frontend.syntax",
+    "Simulator": "oic.api",
+    "Synthesizer": "oic.api",
+    "Model": "oic.model",
+    "Tensor": "oic.model",
+    "Executor": "oic.session.executor",
+    "Diagnostic": "oic.diagnostics",
+    "OicError": "oic.diagnostics",
+    "StepError": "oic.diagnostics",
+}
+
+__all__ = [
+    "Diagnostic",
+    "Executor",
+    "Graph",
+    "Model",
+    "OicError",
+    "Simulator",
+    "StepError",
+    "Synthesizer",
+    "Tensor",
+    "__version__",
+    "parse",
+    "parse_file",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'oic' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)

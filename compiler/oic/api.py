@@ -1,0 +1,117 @@
+"""The Python interface (DESIGN, section 9): a graph and a model in, sessions out.
+
+Simulator and Synthesizer are interchangeable: both make executors with the same methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from oic.backend.target import target as target_named
+from oic.diagnostics import Diagnostic, fail
+from oic.driver import Program, Settings, compile_graph, interface_of
+from oic.frontend.syntax import Graph
+from oic.model import Model
+from oic.session.executor import Executor
+from oic.session.simulator import Simulator as _Simulator
+from oic.session.synthesizer import Synthesizer as _Synthesizer
+
+STAGES = ("graph", "planned")
+MOST_THREADS = 64  # of one pool (runtime_c/pool.h)
+
+
+class _Compiled:
+    """A graph compiled for a model; what both backends start from."""
+
+    def __init__(self, graph: Graph, model: Model | None, settings: Settings) -> None:
+        self.program: Program = compile_graph(graph, model, settings)
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """What the compiler noticed and did not refuse."""
+        return self.program.warnings
+
+
+class Simulator(_Compiled):
+    """The NumPy reference.
+
+    sizes      sizevars, before those of the graph and the model
+    capacity   the most an index of a table may reach, by `t` or `K.t`
+    fetch      outputs wanted; None: all
+    stage      'graph': the meaning itself; 'planned': the same over planned memory
+    Raises OicError with everything that is wrong with the graph.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: Model | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
+        fetch: Collection[str] | None = None,
+        stage: str = "graph",
+    ) -> None:
+        if stage not in STAGES:
+            raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
+        super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch))
+        module = self.program.module if stage == "graph" else self.program.planned
+        self._simulator = _Simulator(module, interface_of(self.program))
+
+    def make_executor(self) -> Executor:
+        """A session with a state of its own, at its start."""
+        return self._simulator.make_executor()
+
+
+class Synthesizer(_Compiled):
+    """Generated C, compiled and loaded.
+
+    target   'host', 'portable' or 'freestanding' (which is written and not loaded)
+    weights  'blob' (a file to map or flash) or 'array' (a C array)
+    threads  consumers of a `yield` run on so many at once; 1: one after another
+    The others as for Simulator.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: Model | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
+        fetch: Collection[str] | None = None,
+        target: str = "host",
+        weights: str = "blob",
+        reuse: bool = True,
+        threads: int = 1,
+    ) -> None:
+        hosted = target_named(target).hosted
+        if not 1 <= threads <= MOST_THREADS:
+            raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
+        settings = Settings(
+            sizes or {}, capacity or {}, fetch, hosted=hosted, reuse=reuse, threads=threads
+        )
+        super().__init__(graph, model, settings)
+        self._synthesizer = _Synthesizer(
+            self.program.planned, interface_of(self.program), target, weights, threads
+        )
+
+    def emit(self, out_dir: str | Path) -> Any:
+        """Write the C files; `.paths` lists them.  Raises OicError."""
+        return self._synthesizer.emit(out_dir)
+
+    def build(self, out_dir: str | Path | None = None) -> Self:
+        """Write, compile and load; without a folder, in a temporary one.  Raises OicError."""
+        self._synthesizer.build(out_dir)
+        return self
+
+    @property
+    def library(self) -> Any:
+        """The loaded library, after `build`."""
+        return self._synthesizer.library
+
+    def make_executor(self) -> Executor:
+        """A session with a state of its own, at its start; builds first if nobody has."""
+        return self._synthesizer.make_executor()

@@ -1,0 +1,514 @@
+"""Statements: the ops of an entry's body, in order, as lines of C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oic.backend import elements, expr, kernels, loops, persistent
+from oic.backend.address import view
+from oic.backend.expr import Index
+from oic.backend.frame import Frame, Ref, dense, is_index
+from oic.backend.tasks import Task, task
+from oic.backend.unit import Interface, Unit, interface, source_lines
+from oic.ir.core import Block, Op, Value
+from oic.memory.liveness import liveness
+from oic.ops.arrange import Concat
+
+_ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
+_LONGEST = 40  # characters of index arithmetic that is still written inside another expression
+
+
+def function_body(unit: Unit, func: Any) -> tuple[list[str], list[Task]]:
+    """The lines between the braces of an entry's function, and the functions of its consumers."""
+    face = interface(unit, func)
+    frame = Frame(unit, face, liveness(func.body))
+    _preamble(frame, func)
+    writer = _Writer(frame)
+    writer.block(func.body)
+    return frame.lines.text(), writer.tasks
+
+
+def _preamble(frame: Frame, func: Any) -> None:
+    """Null checks, extents, and pointers to inputs, outputs and constants."""
+    lines, face = frame.lines, frame.face
+    for name in ("s", "in", "out", "state", "why", *frame.unit.taken()):
+        frame.names.reserve(name)
+    _checks(frame)
+    for input_ in face.inputs:
+        _argument(frame, input_.name, input_.value, f"in->{input_.member}", const=True)
+    for output in face.outputs:
+        if output.value.place and output.value.place.space == "output":
+            _argument(frame, output.name, output.value, f"out->{output.member}", const=False)
+    used = [op for op in frame.unit.module.constants() if op.result in frame.users]
+    for op in used:
+        offset, _ = frame.unit.weights[op.symbol]
+        strides = _constant_strides(frame.unit, op)
+        address = f"oic_at_const(s->weights, {offset})"
+        name = frame.pointer(op.symbol, op.type, address, True, str(op.type))
+        frame.refs[op.result] = Ref(name, op.type, strides, True, key=("weights", "", offset))
+    for extent, member in face.extents:
+        name = frame.names.unique(extent.name)
+        frame.extents[extent] = name
+        lines.declare(name, f"const ptrdiff_t {name} = in->{member};")
+
+
+def _checks(frame: Frame) -> None:
+    """The session can step, every pointer is given, every extent is in its range."""
+    face, lines = frame.face, frame.lines
+    lines.open("if (s == NULL || in == NULL || out == NULL) {")
+    lines.add("return OIC_ERR_INPUT;")
+    lines.close()
+    lines.add(f"{frame.unit.name}_state *const state = s->state;")
+    lines.add("oic_refusal *const why = &s->refusal;")
+    lines.add("OIC_TRY(oic_check_ready(why, state));")
+    for struct, parts in (("in", face.inputs), ("out", face.outputs)):
+        for part in parts:
+            lines.add(f'OIC_TRY(oic_check_given(why, "{part.name}", {struct}->{part.member}));')
+    for extent, member in face.extents:
+        lines.add(
+            f'OIC_TRY(oic_check_range(why, 0, "{extent.name}", in->{member}, 0, {extent.maximum}, '
+            "OIC_ERR_SHAPE, OIC_ERR_SHAPE));"
+        )
+
+
+def _argument(frame: Frame, name: str, value: Value, address: str, const: bool) -> None:
+    """The pointer to an input or output, known by its place."""
+    space = "input" if const else "output"
+    place = value.place
+    buffer = place.buffer if place else name
+    pointer = frame.pointer(name, value.tensor, address, const, str(value.type))
+    frame.scopes[0][(space, buffer)] = pointer
+    frame.scopes[0][(space, buffer, 0, value.dtype.c)] = pointer
+    if const:
+        strides = dense(value.shape)
+        frame.refs[value] = Ref(pointer, value.tensor, strides, True, key=(space, buffer, 0))
+
+
+def _constant_strides(unit: Unit, op: Any) -> tuple[int, ...]:
+    from oic.memory.layout import constant_strides
+
+    return constant_strides(op.type.dtype, op.type.shape, unit.families[op.symbol])
+
+
+class _Writer:
+    """Writes the ops of blocks into a frame."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lines = frame, frame.lines
+        self.current: list[tuple[str, str]] = []
+        self.tasks: list[Task] = []
+        self.special: dict[str, Callable[[Any], None]] = {
+            "index.const": self._index_const,
+            "index.size": self._index_size,
+            "index.min": self._least,
+            "index.max": self._least,
+            "index.mod": self._modulo,
+            "index.load": self._index_load,
+            "index.end": self._end,
+            "index.when": self._when,
+            "index.wrap": self._wrap,
+            "extent.bind": self._bind,
+            "check.range": self._check_range,
+            "check.ids": self._check_ids,
+            "assert.shape": self._assert_shape,
+            "state.get": lambda op: persistent.get(frame, op),
+            "state.reach": lambda op: persistent.reach(frame, op),
+            "state.copy": lambda op: self._effect(persistent.copy_within, op),
+            "state.set": lambda op: self._effect(persistent.set_, op),
+            "state.load": lambda op: persistent.load(frame, op),
+            "state.add": lambda op: self._effect(persistent.add, op),
+            "state.store": lambda op: self._effect(persistent.store, op),
+            "state.fill": lambda op: self._effect(persistent.fill, op),
+            "for": self._for,
+            "if": self._if,
+            "parallel": self._parallel,
+            "return": self._return,
+            "barrier": lambda op: None,
+            "copy": self._copy,
+            "fused": self._fused,
+            "concat": self._concat,
+        }
+
+    def block(self, block: Block) -> None:
+        """Every op of a block."""
+        for op in block.ops:
+            self._source(op)
+            self._op(op)
+
+    def _source(self, op: Op) -> None:
+        """A comment where a new source statement starts."""
+        if op.terminator:
+            return
+        found = source_lines(op)
+        if found and found != self.current:
+            for place, text in found:
+                self.lines.source(f"{place}  {text}")
+            self.current = found
+
+    def _op(self, op: Any) -> None:
+        if op.name in _ARITHMETIC:
+            self._arithmetic(op)
+        elif op.name in self.special:
+            self.special[op.name](op)
+        elif op.view and op.results[0].place is not None and op.results[0].place.offset is None:
+            view(self.frame, op)
+        elif op.results and elements.immediate(self.frame, op.results[0]) is not None:
+            self._immediate(op)
+        elif op.name == "yield":
+            pass
+        else:
+            self._compute(op)
+
+    def _compute(self, op: Any) -> None:
+        for result in op.results:
+            self.frame.place(result)
+        if op.view:
+            return
+        if op.elementwise and getattr(op, "c", None) is not None:
+            elements.elementwise(self.frame, op)
+        else:
+            kernels.call(self.frame, op)
+
+    def _effect(self, write: Callable[[Any, Any], None], op: Any) -> None:
+        write(self.frame, op)
+        self.frame.late = True
+
+    # -- index arithmetic ------------------------------------------------------
+
+    def _local(self, value: Value, index: Index) -> None:
+        """Give an index integer a name where it is long or used more than once."""
+        users = self.frame.users.get(value, [])
+        if index.level == expr.ATOM or (len(users) == 1 and len(index.text) <= _LONGEST):
+            self.frame.indices[value] = index
+            return
+        name = self.frame.names.unique(value.hint or "at")
+        self.lines.declare(name, f"const int64_t {name} = {index.text};")
+        self.frame.indices[value] = Index(name, expr.ATOM, index.low, index.high)
+
+    def _index_const(self, op: Any) -> None:
+        self.frame.indices[op.result] = expr.number(op.value)
+
+    def _index_size(self, op: Any) -> None:
+        self._local(op.result, self.frame.dim(op.size))
+
+    def _arithmetic(self, op: Any) -> None:
+        symbol, name = _ARITHMETIC[op.name]
+        left, right = self.frame.index(op.left), self.frame.index(op.right)
+        result = expr.arithmetic(symbol, left, right)
+        if result is not None:
+            self._local(op.result, result)
+            return
+        target = self.frame.names.unique(op.result.hint or "at")
+        self.lines.add(f"int64_t {target};")
+        line = self.frame.line(op)
+        self.frame.attempt(f"oic_index_{name}(why, {line}, {left.text}, {right.text}, &{target})", op, "")
+        self.frame.indices[op.result] = Index(target)
+
+    def _least(self, op: Any) -> None:
+        left, right = self.frame.index(op.left), self.frame.index(op.right)
+        pick = min if op.name == "index.min" else max
+        low, high = pick(left.low, right.low), pick(left.high, right.high)
+        function = "oic_index_min" if op.name == "index.min" else "oic_index_max"
+        self._local(op.result, Index(f"{function}({left.text}, {right.text})", expr.ATOM, low, high))
+
+    def _modulo(self, op: Any) -> None:
+        left, right = self.frame.index(op.left), self.frame.index(op.right)
+        text = f"oic_index_mod({left.text}, {right.text})"
+        if left.low >= 0:
+            text = f"{left.at(expr.PRODUCT)} % {right.at(expr.ATOM)}"
+        self._local(op.result, Index(text, expr.PRODUCT, 0, max(0, right.high - 1)))
+
+    def _index_load(self, op: Any) -> None:
+        value = op.x
+        name = self.frame.names.unique(op.result.hint or value.hint or "at")
+        text = elements.scalar(self.frame, value)
+        dtype = value.dtype
+        if dtype.name == "u64":
+            self.lines.add(f"int64_t {name};")
+            check = f'oic_index_of_u64(why, {self.frame.line(op)}, "{value.hint}", {text}, &{name})'
+            self.frame.attempt(check, op, value.hint)
+            self.frame.indices[op.result] = Index(name, low=0)
+            return
+        self.lines.declare(name, f"const int64_t {name} = {text};")
+        self.frame.indices[op.result] = Index(name, low=dtype.low, high=dtype.high)
+
+    def _end(self, op: Any) -> None:
+        """A negative end of a slice counts from the count."""
+        end, count = self.frame.index(op.end), self.frame.index(op.count)
+        if end.low >= 0:
+            self._local(op.result, end)
+            return
+        from_count = expr.interval("+", count, end)
+        if from_count[0] < expr.I64[0] or from_count[1] > expr.I64[1]:
+            from_count = expr.I64  # a count is never negative, so the sum with a negative end fits
+        text = f"{end.at(expr.SUM)} < 0 ? {count.at(expr.SUM)} + {end.at(expr.PRODUCT)} : {end.text}"
+        if end.high < 0:
+            text = f"{count.at(expr.SUM)} + {end.at(expr.PRODUCT)}"
+        low, high = min(from_count[0], 0), max(from_count[1], end.high)
+        self._named(op.result, text, low, high)
+
+    def _wrap(self, op: Any) -> None:
+        """The value as an integer type that a persistent scalar has would hold it."""
+        value, dtype = self.frame.index(op.value), op.dtype
+        if dtype.low <= value.low and value.high <= dtype.high:
+            self._local(op.result, value)
+            return
+        unsigned = f"(uint{dtype.bits}_t){value.at(expr.ATOM)}"
+        text = unsigned if dtype.low == 0 else f"({dtype.c}){unsigned}"
+        self._named(op.result, text, dtype.low, dtype.high)
+
+    def _when(self, op: Any) -> None:
+        """A value only if something is positive."""
+        test, value = self.frame.index(op.test), self.frame.index(op.value)
+        if test.low > 0:
+            self._local(op.result, value)
+            return
+        text = f"{test.at(expr.SUM)} > 0 ? {value.text} : 0"
+        self._named(op.result, text, min(0, value.low), max(0, value.high))
+
+    def _named(self, value: Value, text: str, low: int, high: int) -> None:
+        """A local variable for what is no plain arithmetic."""
+        name = self.frame.names.unique(value.hint or "at")
+        self.lines.declare(name, f"const int64_t {name} = {text};")
+        self.frame.indices[value] = Index(name, expr.ATOM, low, high)
+
+    # -- checks ------------------------------------------------------------------
+
+    def _range(self, op: Any, value: Value, low: Index, high: Index) -> Index:
+        """A check, unless it always holds; gives what is known of the value after it."""
+        index = self.frame.index(value)
+        if index.low >= low.high and index.high <= high.low:
+            return index
+        below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
+        check = (
+            f'oic_check_range(why, {self.frame.line(op)}, "{op.variable}", {index.text}, {low.text}, '
+            f"{high.text}, {below}, {above})"
+        )
+        self.frame.attempt(check, op, op.variable)
+        return self._known(value, low, high)
+
+    def _known(self, value: Value, low: Index, high: Index) -> Index:
+        """Note that a value lies between two others from here on."""
+        index = self.frame.index(value)
+        known = Index(
+            index.text, index.level, max(index.low, low.low), min(index.high, high.high), index.wide
+        )
+        self.frame.indices[value] = known
+        return known
+
+    def _check_range(self, op: Any) -> None:
+        low, high = (expr.number(b) if isinstance(b, int) else self.frame.number(b) for b in (op.low, op.high))
+        self._range(op, op.value, low, high)
+
+    def _bind(self, op: Any) -> None:
+        low, high = expr.number(0), expr.number(op.extent.maximum)
+        known = self._known(op.value, low, high) if op.checked else self._range(op, op.value, low, high)
+        name = self.frame.names.unique(op.extent.name)
+        text = f"(ptrdiff_t){known.at(expr.ATOM)}" if known.wide else known.text
+        self.lines.declare(name, f"const ptrdiff_t {name} = {text};")
+        self.frame.extents[op.extent] = name
+
+    def _check_ids(self, op: Any) -> None:
+        ref, bound = self.frame.ref(op.x), self.frame.dim(op.bound)
+        sizes, (strides,) = loops.collapse(ref.type.shape, [ref.strides])
+        nest = loops.Nest(self.frame, sizes)
+        nest.open_all()
+        value = loops.load(ref, nest.index(strides, ref.start))
+        check = f'oic_check_id(why, {self.frame.line(op)}, "{op.variable}", {value}, {bound.text})'
+        self.frame.attempt(check, op, op.variable)
+        nest.close()
+
+    def _assert_shape(self, op: Any) -> None:
+        base = self.frame.ref(op.x)
+        for actual, expected in zip(op.x.shape, op.shape, strict=True):
+            if actual != expected and not op.checked:
+                sizes = f"{self.frame.dim(actual).text}, {self.frame.dim(expected).text}"
+                name = op.x.hint
+                check = f'oic_check_size(why, {self.frame.line(op)}, "{name}", {sizes})'
+                self.frame.attempt(check, op, name)
+        self.frame.view(op.result, base, expr.number(0), base.strides)
+
+    # -- values ------------------------------------------------------------------
+
+    def _immediate(self, op: Any) -> None:
+        """A number that is written where it is used; stored too where memory is wanted."""
+        if op.result.place is None or op.result.place.offset is None:
+            return
+        text = elements.immediate(self.frame, op.result)
+        assert text is not None
+        ref = self.frame.place(op.result)
+        sizes, (strides,) = loops.collapse(ref.type.shape, [ref.strides])
+        nest = loops.Nest(self.frame, sizes)
+        nest.open_all()
+        self.lines.add(loops.store(ref, nest.index(strides, ref.start), text))
+        nest.close()
+
+    def _copy(self, op: Any) -> None:
+        target = self.frame.place(op.result)
+        if elements.immediate(self.frame, op.x) is not None:
+            elements.elementwise(self.frame, op)
+        else:
+            loops.copy(self.frame, self.frame.ref(op.x), target)
+
+    def _fused(self, op: Any) -> None:
+        for result in op.results:
+            self.frame.place(result)
+        elements.fused(self.frame, op)
+
+    def _concat(self, op: Concat) -> None:
+        """One copy a part; strides of any kind are welcome."""
+        whole = self.frame.place(op.result)
+        axis = op.axis % len(whole.strides)
+        start = expr.number(0)
+        for part in op.parts:
+            source = self.frame.ref(part)
+            moved = expr.arithmetic("+", whole.start, start)
+            assert moved is not None
+            loops.copy(self.frame, source, _shifted(whole, source, moved))
+            step = expr.arithmetic("*", self.frame.dim(part.shape[axis]), self.frame.dim(whole.strides[axis]))
+            assert step is not None
+            after = expr.arithmetic("+", start, step)
+            assert after is not None
+            start = after
+
+    # -- structure -----------------------------------------------------------------
+
+    def _for(self, op: Any) -> None:
+        low, high = self.frame.index(op.start), self.frame.index(op.end)
+        carried = list(zip(op.body.args[1:], op.init, op.results, op.body.terminator.operands, strict=True))
+        for arg, first, result, _ in carried:
+            self._carry(arg, first, result)
+        if any(o.writes for o in op.body.all_ops()):
+            self.frame.late = True  # from the second turn on
+        known = self.frame.enter()
+        counter = op.body.args[0]
+        name = self.frame.names.unique(counter.hint or "l")
+        self.frame.indices[counter] = Index(name, expr.ATOM, low.low, max(low.low, high.high - 1))
+        self.lines.open(f"for (int64_t {name} = {low.text}; {name} < {high.text}; ++{name}) {{")
+        self.block(op.body)
+        self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
+        self.lines.close()
+        self.frame.leave(known)
+        self.current = []
+        for _, _, result, _ in carried:
+            if not is_index(result):
+                self.frame.place(result)
+
+    def _carry(self, arg: Value, first: Value, result: Value) -> None:
+        """Give a carried value its variable: a local integer, or the memory that it starts in."""
+        if is_index(arg):
+            name = self.frame.names.unique(arg.hint or result.hint or "n")
+            self.lines.add(f"int64_t {name} = {self.frame.index(first).text};")
+            self.frame.indices[arg] = self.frame.indices[result] = Index(name)
+        else:
+            self.frame.place(arg)
+
+    def _assign(self, pairs: list[tuple[str, Index]]) -> None:
+        """Assign carried integers all at once."""
+        moved = [(name, index.text) for name, index in pairs if name != index.text]
+        if len(moved) > 1:
+            for i, (name, text) in enumerate(moved):
+                following = self.frame.names.unique(f"next_{name}")
+                self.lines.add(f"const int64_t {following} = {text};")
+                moved[i] = (name, following)
+        for name, text in moved:
+            self.lines.add(f"{name} = {text};")
+
+    def _if(self, op: Any) -> None:
+        for result in op.results:
+            if is_index(result):
+                name = self.frame.names.unique(result.hint or "n")
+                self.lines.add(f"int64_t {name};")
+                self.frame.indices[result] = Index(name)
+            else:
+                self.frame.place(result)
+        self.lines.open(f"if ({self._condition(op.condition)}) {{")
+        before = late = self.frame.late
+        for block in (op.then, op.orelse):
+            if block is op.orelse:
+                if len(block.ops) == 1 and not any(is_index(r) for r in op.results):
+                    break
+                self.lines.between("} else {")
+                self.frame.late = before
+            known = self.frame.enter()
+            self.current = []
+            self.block(block)
+            pairs = zip(op.results, block.terminator.operands, strict=True)
+            self._assign([(self.frame.index(r).text, self.frame.index(y)) for r, y in pairs if is_index(r)])
+            late |= self.frame.late
+            self.frame.leave(known)
+        self.lines.close()
+        self.frame.late = late
+        self.current = []
+
+    def _parallel(self, op: Any) -> None:
+        """A function a consumer, and one call that runs them all."""
+        self.frame.unit.headers.add("pool.h")
+        made = []
+        for name, region in zip(op.names, op.consumers, strict=True):
+            results = op.results_of(region)
+            made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f).block(r)))
+        arguments = [self._arguments(name, one) for name, one in zip(op.names, made, strict=True)]
+        tasks = self.frame.names.unique("tasks")
+        self.lines.open(f"oic_task {tasks}[{len(made)}] = {{")
+        for name, one in zip(arguments, made, strict=True):
+            self.lines.add(f"{{.run = {one.function}, .context = &{name}}},")
+        self.lines.close(";")
+        self.lines.add(f"OIC_TRY(oic_run_tasks(s->pool, why, {tasks}, {len(made)}));")
+        for argument, one in zip(arguments, made, strict=True):
+            for extent, member in one.gives.items():
+                name = self.frame.names.unique(extent.name)
+                self.lines.declare(name, f"const ptrdiff_t {name} = {argument}.{member};")
+                self.frame.extents[extent] = name
+        for result in op.results:
+            self.frame.place(result)
+        self.tasks += made
+        self.current = []
+
+    def _arguments(self, hint: str, one: Task) -> str:
+        """Fill the structure of a task; gives its name."""
+        name = self.frame.names.unique(hint)
+        self.lines.open(f"{one.struct} {name} = {{")
+        for member, source in one.takes.items():
+            self.lines.add(f".{member} = {source},")
+        self.lines.close(";")
+        return name
+
+    def _condition(self, value: Value) -> str:
+        text = elements.scalar(self.frame, value)
+        plain = text.removeprefix("(uint8_t)(")
+        return plain.removesuffix(")") if plain != text else f"{text} != 0"
+
+    def _return(self, op: Any) -> None:
+        """Fill the outputs that are not computed in place, and the shapes."""
+        frame = self.frame
+        if any(self._is_elsewhere(o) or o.sizes for o in frame.face.outputs) and self.lines.items:
+            self.lines.source("what the caller gets")
+        for output, value in zip(frame.face.outputs, op.values, strict=True):
+            if self._is_elsewhere(output):
+                self._deliver(output)
+            for axis, size in enumerate(value.shape if output.sizes else ()):
+                self.lines.add(f"out->{output.sizes}[{axis}] = {frame.dim(size).text};")
+        self.lines.add("return OIC_OK;")
+
+    def _is_elsewhere(self, output: Any) -> bool:
+        place = output.value.place
+        same = [o for o in self.frame.face.outputs if o.value is output.value]
+        return place is None or place.space != "output" or (place.buffer != output.name and len(same) > 1)
+
+    def _deliver(self, output: Any) -> None:
+        type_ = output.value.tensor
+        target = Ref(f"out->{output.member}", type_, dense(type_.shape), False)
+        loops.copy(self.frame, self.frame.ref(output.value), target)
+
+
+def _shifted(whole: Ref, part: Ref, start: Index) -> Ref:
+    """The region of a tensor that has a part's shape and begins `start` elements on."""
+    if whole.type.dtype.packed:
+        return Ref(whole.pointer, part.type, whole.strides, False, start)
+    pointer = whole.pointer if start.number == 0 else f"{whole.pointer} + {start.at(expr.SUM)}"
+    return Ref(pointer, part.type, whole.strides, False)
+
+
+__all__ = ["Interface", "function_body"]

@@ -1,0 +1,182 @@
+"""One function being written: what its values are called in C and where their elements lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oic.backend import expr
+from oic.backend.expr import Index
+from oic.backend.lines import Lines
+from oic.backend.names import Names
+from oic.backend.unit import Interface, Unit
+from oic.ir.core import Op, Value
+from oic.ir.dims import Dim, Extent
+from oic.ir.types import IndexType, TensorType
+from oic.memory.liveness import Liveness
+
+Strides = tuple[Dim, ...]
+ZERO = expr.number(0)
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The elements of a tensor.
+
+    pointer   C expression of the address of stored elements (of bytes, for packed types)
+    strides   elements between neighbours
+    start     elements before the first; only packed types, whose elements have no address
+    key       what memory this is, where it is known at build: the same for values in one place
+    """
+
+    pointer: str
+    type: TensorType
+    strides: Strides
+    const: bool
+    start: Index = ZERO
+    key: tuple[Any, ...] | None = None
+
+
+class Frame:
+    """The state of writing one function."""
+
+    def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
+        self.unit, self.face, self.live = unit, face, live
+        self.users = live.users
+        self.lines = Lines()
+        self.names = Names()
+        self.extents: dict[Extent, str] = {}
+        self.indices: dict[Value, Index] = {}
+        self.refs: dict[Value, Ref] = {}
+        self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
+        self.late = False  # the state has been changed by now
+
+    # -- sizes and indices ---------------------------------------------------
+
+    def dim(self, dim: Dim) -> Index:
+        """A size, as an expression of ptrdiff_t."""
+        return expr.size(dim, self.extents.__getitem__)
+
+    def index(self, value: Value) -> Index:
+        """An index integer."""
+        return self.indices[value]
+
+    def number(self, part: Any) -> Index:
+        """An integer, a size or an index integer."""
+        return self.index(part) if isinstance(part, Value) else self.dim(part)
+
+    def line(self, op: Op) -> int:
+        """The source line of an op, 0 if it has none."""
+        return op.span.line if op.span else 0
+
+    def attempt(self, check: str, op: Op, variable: str) -> None:
+        """A call that may refuse the step."""
+        if self.late:
+            self.unit.late_checks.append((op.span, variable))
+            self.lines.add(f"OIC_TRY_LATE(why, {check});")
+        else:
+            self.lines.add(f"OIC_TRY({check});")
+
+    # -- tensors ---------------------------------------------------------------
+
+    def ref(self, value: Value) -> Ref:
+        """Where a tensor lies; constants are declared when they are first used."""
+        return self.refs[value]
+
+    def place(self, value: Value) -> Ref:
+        """Declare the pointer of a value that has an address of its own."""
+        place = value.place
+        assert place is not None and place.offset is not None, f"{value!r} has no address"
+        type_ = value.tensor
+        strides = place.strides if place.strides is not None else dense(type_.shape)
+        key = (place.space, "" if place.space == "state" else place.buffer, place.offset)
+        const = place.space in ("input", "weights")
+        same = self._declared((*key, type_.dtype.c))
+        pointer = same or self._address(place.space, place.buffer, place.offset, type_)
+        if same is None or (value.hint and self.names.stem(same) != self.names.stem_of(value.hint)):
+            note = f"{type_}, in the memory of {same}" if same else str(type_)
+            pointer = self.pointer(value.hint or "t", type_, pointer, const, note)
+            self.scopes[-1].setdefault((*key, type_.dtype.c), pointer)
+        ref = Ref(pointer, type_, strides, const, key=key)
+        self.refs[value] = ref
+        return ref
+
+    def view(self, value: Value, base: Ref, start: Index, strides: Strides, address: str = "") -> Ref:
+        """A value that is part of another's memory: `start` elements on, with strides of its own.
+
+        `address` is a better expression of where it begins.
+        """
+        type_ = value.tensor
+        key = base.key if start.number == 0 else None
+        if base.type.dtype.packed:
+            total = expr.arithmetic("+", base.start, start)
+            assert total is not None
+            if address and address != base.pointer:
+                address = self.pointer(value.hint or "t", type_, address, base.const, str(type_))
+            ref = replace(base, pointer=address or base.pointer, type=type_, strides=strides, start=total)
+        else:
+            moved = address or (base.pointer if start.number == 0 else f"{base.pointer} + {start.at(expr.SUM)}")
+            stem = self.names.stem_of(value.hint)
+            if moved != base.pointer or (value.hint and stem != self.names.stem(base.pointer)):
+                moved = self.pointer(value.hint or "t", type_, moved, base.const, str(type_))
+            ref = Ref(moved, type_, strides, base.const, key=key)
+        self.refs[value] = ref
+        return ref
+
+    def pointer(self, hint: str, type_: TensorType, address: str, const: bool, note: str) -> str:
+        """Declare a pointer variable; gives its name."""
+        name = self.names.unique(hint)
+        qualifier = "const " if const else ""
+        text = f"{qualifier}{type_.dtype.c} *const {name} = {address}; /* {note} */"
+        self.lines.declare(name, text)
+        return name
+
+    def named(self, ref: Ref, hint: str) -> Ref:
+        """The same elements from a pointer variable.
+
+        An index beyond the innermost dimension of `state->K[l][0]` has no meaning in C.
+        """
+        if ref.pointer.isidentifier():
+            return ref
+        return replace(ref, pointer=self.pointer(hint, ref.type, ref.pointer, ref.const, str(ref.type)))
+
+    def _declared(self, key: tuple[Any, ...]) -> str | None:
+        return next((s[key] for s in reversed(self.scopes) if key in s), None)
+
+    def _address(self, space: str, buffer: str, offset: int, type_: TensorType) -> str:
+        match space:
+            case "arena":
+                return f"oic_at(s->arena, {offset})"
+            case "weights":
+                return f"oic_at_const(s->weights, {offset})"
+        base = self._declared((space, buffer)) or ""
+        assert base, f"{space} {buffer} is none of this entry"
+        elements = offset // type_.dtype.align
+        return f"{base} + {elements}" if elements else base
+
+    # -- nested blocks ---------------------------------------------------------
+
+    def enter(self) -> dict[Value, Index]:
+        """Start a nested C block; give the result to `leave`."""
+        self.scopes.append({})
+        return self.indices.copy()
+
+    def leave(self, known: dict[Value, Index]) -> None:
+        """End it: what was learnt of outer integers inside does not hold outside."""
+        self.scopes.pop()
+        self.indices = known
+
+
+def dense(shape: tuple[Dim, ...]) -> Strides:
+    """Row-major strides without gaps."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def is_index(value: Value) -> bool:
+    """The value is an index integer."""
+    return isinstance(value.type, IndexType)

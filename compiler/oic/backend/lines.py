@@ -1,0 +1,116 @@
+"""The lines of one C function while it is written: nesting, source comments, unused names removed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+WIDTH = 110  # columns before a call or a declaration is broken
+
+
+@dataclass
+class Line:
+    """One line; `declares` is the variable that it exists for."""
+
+    depth: int
+    text: str
+    declares: str | None = None
+    comment: bool = False
+
+
+class Lines:
+    """Lines in order, indented by four spaces a level."""
+
+    def __init__(self, depth: int = 1) -> None:
+        self.items: list[Line] = []
+        self.depth = depth
+
+    def add(self, text: str) -> None:
+        """One statement."""
+        self.items.append(Line(self.depth, text))
+
+    def declare(self, name: str, text: str) -> None:
+        """A declaration without effect, dropped if nothing uses the name."""
+        self.items.append(Line(self.depth, text, name))
+
+    def open(self, text: str) -> None:
+        """The head of a nested block, with its brace."""
+        self.add(text)
+        self.depth += 1
+
+    def between(self, text: str) -> None:
+        """The end of one nested block and the head of the next: `} else {`."""
+        self.depth -= 1
+        self.add(text)
+        self.depth += 1
+
+    def close(self, after: str = "") -> None:
+        """The end of a nested block."""
+        self.depth -= 1
+        self.add("}" + after)
+
+    def source(self, text: str) -> None:
+        """The comment that starts a source statement, after a blank line."""
+        last = self.items[-1] if self.items else None
+        if last and not last.comment and not last.text.endswith("{"):
+            self.items.append(Line(0, "", comment=True))
+        self.items.append(Line(self.depth, f"/* {text} */", comment=True))
+
+    def text(self) -> list[str]:
+        """The finished lines."""
+        return [broken for line in self.kept() for broken in _broken(line)]
+
+    def kept(self) -> list[Line]:
+        """The lines without declarations that nothing uses."""
+        return _without_unused(self.items)
+
+
+_WORD = re.compile(r"(?<!->)(?<!\.)\b[A-Za-z_]\w*")
+_COMMENT = re.compile(r"/\*.*?\*/|\"[^\"]*\"")
+
+
+def _without_unused(items: list[Line]) -> list[Line]:
+    """The lines without declarations of names that no other line mentions."""
+    words = [[] if i.comment else _WORD.findall(_COMMENT.sub("", i.text)) for i in items]
+    uses = Counter(w for line in words for w in set(line))
+    alive = [True] * len(items)
+    waiting = True
+    while waiting:
+        waiting = False
+        for at, item in enumerate(items):
+            if alive[at] and item.declares and uses[item.declares] == 1:
+                alive[at], waiting = False, True
+                uses.subtract(set(words[at]))
+    return [item for item, keep in zip(items, alive) if keep]
+
+
+def _broken(line: Line) -> list[str]:
+    """The line, broken after commas of its first call where it is too long."""
+    indent = "    " * line.depth
+    whole = (indent + line.text).rstrip()
+    if len(whole) <= WIDTH or line.comment or "(" not in line.text or "/*" in line.text:
+        return [whole]
+    head, _, rest = line.text.partition("(")
+    if head == "OIC_TRY" or head.startswith("for "):
+        return [whole] if head.startswith("for ") else _filled(whole, rest.index("(") + len(indent) + 9)
+    return _filled(whole, len(indent) + len(head) + 1)
+
+
+def _filled(whole: str, column: int) -> list[str]:
+    """The line broken after commas between arguments; what follows is indented to `column`."""
+    lines, rest = [], whole
+    while len(rest) > WIDTH and (at := _last_comma(rest, column)) > 0:
+        lines.append(rest[: at + 1])
+        rest = " " * column + rest[at + 2 :]
+    return [*lines, rest]
+
+
+def _last_comma(text: str, column: int) -> int:
+    """The last comma within the width that is not inside a nested bracket; -1 if there is none."""
+    depth, found = 0, -1
+    for at in range(column, min(len(text), WIDTH)):
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        if text[at] == "," and depth == 0:
+            found = at
+    return found

@@ -1,0 +1,319 @@
+"""A planned module as the finished strings that the templates arrange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oic.backend import lifecycle
+from oic.backend.body import function_body
+from oic.backend.names import Names
+from oic.backend.target import Target
+from oic.backend.tasks import Task
+from oic.backend.unit import Field, Interface, Unit, interface
+from oic.ir.module import Module
+from oic.ir.types import StateType, TensorType
+from oic.memory import layout
+
+ALIGN = 8
+
+
+@dataclass(frozen=True)
+class Macro:
+    """`#define name value`, and a comment after it."""
+
+    name: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """The functions that every library has."""
+
+    init: str
+    reset: str
+    save: str
+    load: str
+    open: str
+    close: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One function a caller steps with, and its two structures."""
+
+    title: str
+    purpose: str
+    prototype: str
+    inputs_type: str
+    outputs_type: str
+    input_members: tuple[str, ...]
+    output_members: tuple[str, ...]
+    lines: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    face: Interface
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that the templates name."""
+
+    name: str
+    graph: str
+    macro: str
+    source: str
+    memory_table: tuple[str, ...]
+    macros: tuple[Macro, ...]
+    state_members: tuple[str, ...]
+    session_members: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    prototypes: Prototypes
+    headers: tuple[str, ...]
+    init_lines: tuple[str, ...]
+    reset_lines: tuple[str, ...]
+    save_lines: tuple[str, ...]
+    load_lines: tuple[str, ...]
+    hosted: bool
+    has_weights: bool
+    weights_array: bool
+    maps_weights: bool
+    machine_flags: str
+    target_flags: str
+    sources: str
+    objects: str
+    pooled: bool
+    thread_flags: str
+
+
+def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> Model:
+    """The view of a planned module for a target.
+
+    threads   that `<name>_open` lets consumers run on
+    """
+    module = unit.module
+    entries = tuple(_entry(unit, func) for func in module.functions())
+    lines = [tuple(make(unit)) for make in (lifecycle.reset_lines, lifecycle.save_lines, lifecycle.load_lines)]
+    has_weights = bool(unit.weights)
+    array = weights_array and has_weights
+    pooled = target.hosted and threads > 1 and any(e.tasks for e in entries)
+    sources = [f"{unit.name}.c", *([f"{unit.name}.weights.c"] if array else [])]
+    return Model(
+        name=unit.name,
+        graph=module.name,
+        macro=unit.macro,
+        source=_source_name(module),
+        memory_table=_memory_table(unit, array),
+        macros=_macros(unit, entries, threads if pooled else 0),
+        state_members=_state_members(unit),
+        session_members=_session_members(unit),
+        entries=entries,
+        prototypes=_prototypes(unit.name),
+        headers=tuple(sorted(unit.headers)),
+        init_lines=tuple(lifecycle.init_lines(unit)),
+        reset_lines=lines[0],
+        save_lines=lines[1],
+        load_lines=lines[2],
+        hosted=target.hosted,
+        has_weights=has_weights,
+        weights_array=array,
+        maps_weights=has_weights and not array,
+        machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
+        target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
+        + (" -fPIC -fvisibility=hidden" if target.hosted else ""),
+        sources=" ".join(sources),
+        objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
+        pooled=pooled,
+        thread_flags=" -pthread" if pooled else "",
+    )
+
+
+def declarations(m: Model) -> str:
+    """The types and functions of the header in the form cffi reads."""
+    parts = [_CFFI_TYPES]
+    parts.append(_struct(m.state_members, f"{m.name}_state"))
+    parts.append(_struct(m.session_members, m.name))
+    for entry in m.entries:
+        parts.append(_struct(entry.input_members, entry.inputs_type))
+        parts.append(_struct(entry.output_members, entry.outputs_type))
+        parts.append(f"{entry.prototype};")
+    p = m.prototypes
+    parts += [f"{text};" for text in (p.init, p.reset, p.save, p.load, *([p.open, p.close] if m.hosted else []))]
+    return "\n".join(parts)
+
+
+_CFFI_TYPES = """
+typedef uint8_t oic_f8;
+typedef uint16_t oic_f16;
+typedef uint16_t oic_bf16;
+typedef int oic_status;
+typedef struct { oic_status status; int32_t line; const char *variable; int64_t value; int64_t bound;
+                 int32_t spoiled; } oic_refusal;
+typedef struct oic_pool oic_pool;
+"""
+
+
+def _struct(members: tuple[str, ...], name: str) -> str:
+    return "typedef struct {\n" + "\n".join(m.partition("/*")[0] for m in members) + f"\n}} {name};"
+
+
+def _prototypes(n: str) -> Prototypes:
+    return Prototypes(
+        init=f"oic_status {n}_init({n} *s, {n}_state *state, void *arena, const void *weights, size_t weights_bytes)",
+        reset=f"void {n}_reset({n} *s)",
+        save=f"size_t {n}_save(const {n} *s, void *to, size_t capacity)",
+        load=f"oic_status {n}_load({n} *s, const void *from, size_t bytes)",
+        open=f"oic_status {n}_open({n} *s, const char *path)",
+        close=f"void {n}_close({n} *s)",
+    )
+
+
+def _source_name(module: Module) -> str:
+    name = module.source.name if module.source else f"{module.name}.oi"
+    return name.replace("\\", "/").rpartition("/")[2].replace("*/", "")
+
+
+# ---------------------------------------------------------------- the header's table and macros
+
+
+def _memory_table(unit: Unit, array: bool) -> tuple[str, ...]:
+    weights = f"{unit.name}_weights: linked in, read only" if array else f"{unit.name}.weights, read only"
+    rows = [
+        ("state", unit.state_bytes, f"{unit.name}_state: all that is kept between steps"),
+        ("arena", unit.arena_size, "scratch of a step; holds nothing between steps"),
+        ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
+        ("session", None, f"{unit.name}: four pointers and the last refusal"),
+        ("stack", None, "locals only; `make stack` prints the bytes of every function"),
+    ]
+    width = max(len(f"{n:,}") for _, n, _ in rows if n is not None)
+    width = max(width, len("bytes"))
+    lines = [f"{'memory':<8}  {'bytes':>{width}}  what"]
+    lines += [f"{what:<8}  {'' if n is None else format(n, ','):>{width}}  {text}" for what, n, text in rows]
+    return tuple(lines)
+
+
+def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro, ...]:
+    names = Names()
+    module = unit.module
+
+    def macro(name: str, value: str, note: str = "") -> Macro:
+        return Macro(names.unique(f"{unit.macro}_{name}"), value, f" /* {note} */" if note else "")
+
+    found: list[Macro] = [
+        macro("ALIGN", str(ALIGN), "of state, arena and weights; 64 is faster"),
+        macro("STATE_BYTES", _size(unit.state_bytes)),
+        macro("ARENA_BYTES", _size(unit.arena_size)),
+        macro("WEIGHTS_BYTES", _size(unit.weights_bytes)),
+        macro("STATE_FINGERPRINT", f"UINT64_C(0x{layout.state_fingerprint(module):016x})"),
+        macro("WEIGHTS_FINGERPRINT", f"UINT64_C(0x{layout.weights_fingerprint(module):016x})"),
+    ]
+    if threads:
+        found.append(macro("THREADS", str(threads), f"of the pool that {unit.name}_open makes"))
+    for entry in entries:
+        prefix = entry.face.function.removeprefix(f"{unit.name}_").upper()
+        for extent, member in entry.face.extents:
+            found.append(macro(f"{prefix}_{member.upper()}_MAX", str(extent.maximum), f"largest {extent.name}"))
+        for output in entry.face.outputs:
+            nbytes = output.type.nbytes
+            found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
+    width = max(len(m.value) for m in found if m.note)
+    return tuple(Macro(m.name, f"{m.value:<{width}}" if m.note else m.value, m.note) for m in found)
+
+
+def _size(nbytes: int) -> str:
+    return str(nbytes) if nbytes < 1 << 31 else f"UINT64_C({nbytes})"
+
+
+# ---------------------------------------------------------------- structures
+
+
+def _state_members(unit: Unit) -> tuple[str, ...]:
+    """Members with the padding spelt out, so that every compiler lays them out alike."""
+    names = Names({f.member for f in unit.fields.values()})
+    members: list[str] = []
+    end = 0
+
+    def pad(to: int) -> None:
+        if to > end:
+            members.append(f"uint8_t {names.unique('padding')}[{to - end}];")
+
+    for field in unit.fields.values():
+        pad(field.offset)
+        members.append(_state_member(field))
+        end = field.offset + field.nbytes
+    pad(unit.state_bytes)
+    return _aligned(members)
+
+
+def _state_member(field: Field) -> str:
+    dims = "".join(f"[{d}]" for d in field.storage)
+    return f"{field.type.dtype.c} {field.member}{dims}; /* {_described(field.op.symbol, field.type)} */"
+
+
+def _described(symbol: str, type_: StateType) -> str:
+    """A persistent variable much as it was declared."""
+    if "." in symbol:
+        table, _, index = symbol.rpartition(".")
+        return f"count of index {index} of {table}"
+    indices = [i.name for i in (*type_.table, *type_.auto)]
+    name = f"{symbol}({', '.join(indices)})" if indices else symbol
+    return f"{name}: {type_.entry}"
+
+
+def _session_members(unit: Unit) -> tuple[str, ...]:
+    return (
+        f"{unit.name}_state *state;",
+        "void *arena;",
+        "const void *weights;",
+        "oic_pool *pool;",
+        "oic_refusal refusal; /* of the last call that was refused */",
+    )
+
+
+def _entry(unit: Unit, func: Any) -> Entry:
+    face = interface(unit, func)
+    lines, tasks = function_body(unit, func)
+    base = unit.name if func.symbol == "entry" else face.function
+    inputs_type, outputs_type = f"{base}_inputs", f"{base}_outputs"
+    prototype = f"oic_status {face.function}({unit.name} *s, const {inputs_type} *in, {outputs_type} *out)"
+    return Entry(
+        title=f"What {face.function} takes and gives.",
+        purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
+        prototype=prototype,
+        inputs_type=inputs_type,
+        outputs_type=outputs_type,
+        input_members=_input_members(face),
+        output_members=_output_members(face),
+        lines=tuple(lines),
+        tasks=tuple(tasks),
+        face=face,
+    )
+
+
+def _input_members(face: Interface) -> tuple[str, ...]:
+    members = [
+        f"const {i.value.dtype.c} *{i.member}; /* {_shown(i.value.tensor)} */" for i in face.inputs
+    ]
+    members += [f"ptrdiff_t {member}; /* 0..{extent.maximum} */" for extent, member in face.extents]
+    return _aligned(members) or ("unsigned char none; /* there are no inputs */",)
+
+
+def _output_members(face: Interface) -> tuple[str, ...]:
+    members = []
+    for o in face.outputs:
+        room = "" if o.type.static else f", memory for {list(o.type.maximum)}"
+        members.append(f"{o.type.dtype.c} *{o.member}; /* {_shown(o.type)}{room} */")
+        if o.sizes:
+            members.append(f"ptrdiff_t {o.sizes}[{o.type.rank}]; /* set by the step */")
+    return _aligned(members) or ("unsigned char none; /* there are no outputs */",)
+
+
+def _aligned(members: list[str]) -> tuple[str, ...]:
+    """The members with their comments in one column, as far as that is not far away."""
+    parts = [m.partition(" /*") for m in members]
+    width = max((len(code) for code, mark, _ in parts if mark and len(code) <= 48), default=0)
+    return tuple(f"{code:<{width}}{mark}{rest}" if mark else code for code, mark, rest in parts)
+
+
+def _shown(type_: TensorType) -> str:
+    return str(type_)

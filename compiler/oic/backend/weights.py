@@ -1,0 +1,65 @@
+"""The weights blob: every constant in the stored form of its type, behind a header.
+
+    bytes   0..7   "OICWGHT\\0"      16..23  fingerprint of the layout
+            8..11  version, 1       24..31  bytes of the whole blob
+           12..15  CRC-32 of all that follows the header
+           32..63  zeros
+
+Little-endian; every constant starts at a multiple of 64 bytes; the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from oic.ir.module import Module
+from oic.memory import layout
+
+HEAD = struct.Struct("<8sIIQQ32x")
+MAGIC = b"OICWGHT\0"
+VERSION = 1
+assert HEAD.size == layout.WEIGHTS_HEADER
+
+
+def chunks(module: Module) -> Iterator[memoryview | bytes]:
+    """What follows the header, in order, gaps filled with zeros."""
+    where, ranks = layout.weights_layout(module), layout.family_ranks(module)
+    end = HEAD.size
+    for op in module.constants():
+        offset, nbytes = where[op.symbol]
+        yield bytes(offset - end)
+        values = module.weights[op.symbol].reshape(op.type.shape)
+        data = layout.stored(values, op.type.dtype, ranks[op.symbol])
+        assert data.nbytes == nbytes, f"{op.symbol}: {data.nbytes} bytes, planned {nbytes}"
+        yield data.data if nbytes else b""
+        end = offset + nbytes
+    yield bytes(layout.weights_bytes(module) - end)
+
+
+def header(module: Module, checksum: int) -> bytes:
+    """The first 64 bytes."""
+    fingerprint, nbytes = layout.weights_fingerprint(module), layout.weights_bytes(module)
+    return HEAD.pack(MAGIC, VERSION, checksum, fingerprint, nbytes)
+
+
+def write(module: Module, to: BinaryIO) -> None:
+    """Write the blob; the header last, when the checksum is known."""
+    to.write(bytes(HEAD.size))
+    checksum = 0
+    for chunk in chunks(module):
+        to.write(chunk)
+        checksum = zlib.crc32(chunk, checksum)
+    to.seek(0)
+    to.write(header(module, checksum))
+
+
+def write_file(module: Module, path: Path) -> None:
+    """Write the blob to a file; a file that was there is replaced at once, not overwritten."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        write(module, file)
+    partial.replace(path)

@@ -1,0 +1,58 @@
+"""Text on its way out of the `oic` command: JSON, diagnostics, a progress bar."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from oic.diagnostics import Diagnostic
+
+
+def json_text(value: Any, indent: int | None = 1) -> str:
+    """Strict JSON; numbers that it does not have are the strings "nan", "inf" and "-inf".
+
+    indent   None: on one line
+    """
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value
+
+
+def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> None:
+    """Print diagnostics: as JSON on standard output, or as text on standard error."""
+    if as_json:
+        click.echo(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
+    elif diagnostics:
+        text = "\n\n".join(d.render(color) for d in diagnostics)
+        click.echo(text, err=True, color=color)
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal for what may take more than a second; gives a function to advance it."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,229 @@
+"""Where text came from, and what is wrong with it: Source, Span, Diagnostic, OicError.
+
+A diagnostic has a stable slug, a message that states a fact, the smallest span that is wrong,
+the declarations it contradicts, and a hint where one is known.  `OicError` carries a list of
+them and prints as the rendered text.  `StepError` is a refusal at run time.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One text and the name it is shown under."""
+
+    name: str
+    text: str
+    _starts: list[int] = field(default_factory=list, repr=False)
+
+    def line_starts(self) -> list[int]:
+        """Offsets of the first character of every line."""
+        if not self._starts:
+            self._starts.append(0)
+            self._starts.extend(i + 1 for i, ch in enumerate(self.text) if ch == "\n")
+        return self._starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The 1-based (line, column) of a character offset."""
+        starts = self.line_starts()
+        low, high = 0, len(starts) - 1
+        while low < high:
+            mid = (low + high + 1) // 2
+            low, high = (mid, high) if starts[mid] <= offset else (low, mid - 1)
+        return low + 1, offset - starts[low] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a 1-based line, without its end."""
+        starts = self.line_starts()
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r\n")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A half-open range of characters of one source."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        """The 1-based line where the span starts."""
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        """The 1-based column where the span starts."""
+        return self.source.position(self.start)[1]
+
+    @property
+    def text(self) -> str:
+        """The characters the span covers."""
+        return self.source.text[self.start : self.end]
+
+    def to(self, other: Span) -> Span:
+        """The span from the start of this one to the end of the other."""
+        return Span(self.source, self.start, other.end)
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A place that belongs to a diagnostic, and what is to be said of it."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One refusal or warning.
+
+    slug      stable kebab-case name of the kind of mistake
+    message   the fact, lower case, no full stop
+    span      the smallest text that is wrong, or None for what has no place in a text
+    label     what is written beside the carets
+    notes     other places, such as the declaration contradicted
+    hint      what to do, where known
+    """
+
+    slug: str
+    message: str
+    span: Span | None = None
+    label: str = ""
+    notes: tuple[Note, ...] = ()
+    hint: str | None = None
+    severity: str = "error"
+
+    def render(self, color: bool = False) -> str:
+        """The diagnostic as people read it (STYLE, section 4)."""
+        red, blue, bold, off = (
+            ("\x1b[31;1m", "\x1b[34;1m", "\x1b[1m", "\x1b[0m") if color else ("",) * 4
+        )
+        if color and self.severity == "warning":
+            red = "\x1b[33;1m"
+        lines = [f"{red}{self.severity}[{self.slug}]{off}{bold}: {self.message}{off}"]
+        places = [Note(self.span, self.label)] if self.span else []
+        places += list(self.notes)
+        width = max((len(str(note.span.line)) for note in places), default=1)
+        gutter = " " * width
+        for i, note in enumerate(places):
+            primary = i == 0 and self.span is not None
+            arrow, mark = ("-->", "^") if primary else (":::", "-")
+            lines.append(f"{gutter} {blue[:0]}{arrow} {note.span}")
+            lines += _excerpt(note, mark, width, red if primary else blue, off)
+        if self.hint:
+            lines.append(f"{gutter} = hint: {self.hint}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """A plain dictionary for tools (`--json`)."""
+
+        def place(span: Span | None) -> dict[str, object] | None:
+            if span is None:
+                return None
+            return {
+                "file": span.source.name,
+                "line": span.line,
+                "column": span.column,
+                "length": span.end - span.start,
+            }
+
+        return {
+            "severity": self.severity,
+            "slug": self.slug,
+            "message": self.message,
+            "span": place(self.span),
+            "label": self.label,
+            "notes": [{"span": place(n.span), "text": n.text} for n in self.notes],
+            "hint": self.hint,
+        }
+
+
+def _excerpt(note: Note, mark: str, width: int, tint: str, off: str) -> list[str]:
+    """The source line of a note, underlined; a span of several lines is marked to its line's end."""
+    span = note.span
+    raw = span.source.line(span.line)
+    text = raw.expandtabs(4)
+    before = len(raw[: span.column - 1].expandtabs(4))
+    first_line_end = min(span.end, span.start + len(raw) - (span.column - 1))
+    shown = len(raw[: span.column - 1 + max(0, first_line_end - span.start)].expandtabs(4)) - before
+    carets = mark * max(1, shown)
+    label = f" {note.text}" if note.text else ""
+    bar = " " * width + " |"
+    return [
+        bar,
+        f"{span.line:>{width}} | {text}",
+        f"{bar} {' ' * before}{tint}{carets}{label}{off}",
+    ]
+
+
+class OicError(Exception):
+    """A refusal of what the user gave: source, model, call or environment."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        one = isinstance(diagnostics, Diagnostic)
+        self.diagnostics: list[Diagnostic] = [diagnostics] if one else list(diagnostics)  # type: ignore[list-item,arg-type]
+        assert self.diagnostics, "an OicError without a diagnostic"
+        super().__init__("\n\n".join(d.render() for d in self.diagnostics))
+
+
+class StepError(Exception):
+    """A refusal at run time: a status with what it was about.
+
+    status    name of the status, such as "OIC_ERR_INDEX"
+    variable  the variable concerned, or None
+    index     the value that was refused, or None
+    bound     what it had to respect, or None
+    span      the source text whose check failed, or None
+    """
+
+    def __init__(
+        self,
+        status: str,
+        message: str,
+        *,
+        variable: str | None = None,
+        index: int | None = None,
+        bound: int | None = None,
+        span: Span | None = None,
+    ) -> None:
+        self.status, self.variable, self.index = status, variable, index
+        self.bound, self.span, self.message = bound, span, message
+        super().__init__(self.diagnostic().render())
+
+    def diagnostic(self) -> Diagnostic:
+        """The refusal in the form of a diagnostic; its slug is the status."""
+        return Diagnostic(self.status, self.message, self.span)
+
+
+def fail(
+    slug: str,
+    message: str,
+    span: Span | None = None,
+    label: str = "",
+    *,
+    notes: Iterable[Note] = (),
+    hint: str | None = None,
+) -> OicError:
+    """An OicError of one diagnostic, to be raised."""
+    return OicError(Diagnostic(slug, message, span, label, tuple(notes), hint))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like a misspelt one, or None if none is close."""
+    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The hint `did you mean 'x'?`, or None."""
+    best = nearest(name, known)
+    return f"did you mean '{best}'?" if best else None

@@ -1,0 +1,171 @@
+"""What must hold of any graph: every pass keeps the answer, every stage prints, parses and verifies.
+
+A text that `generate` made is compiled with the capacities and the constants that its names ask
+for, run for some steps, and compared after each pass, over planned memory with and without reuse.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from oic.diagnostics import OicError
+from oic.difftest.bisect import bisect
+from oic.difftest.harness import Run
+from oic.difftest.inputs import random_inputs, random_values
+from oic.driver import Program, Settings, compile_graph, interface_of
+from oic.dtypes import ALL
+from oic.frontend.parse import parse
+from oic.ir.module import Module
+from oic.ir.text import parse_module, print_module
+from oic.ir.verify import verify
+from oic.model import Model, Tensor
+from oic.passes.pipeline import PIPELINE
+
+CAPACITY = 5
+STEPS = 5
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A rule that a graph broke.
+
+    kind   what broke, short and the same for the same bug: the reducer looks for it
+    """
+
+    kind: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
+
+def compiled(text: str, *, name: str = "random.oi") -> Program | None:
+    """The program of a generated text; None if the language refuses it."""
+    try:
+        graph = parse(text, name)
+        return compile_graph(graph, _model(text), Settings(capacity=_capacities(text)))
+    except OicError:
+        return None
+
+
+def _capacities(text: str) -> dict[str, int]:
+    """Indices of tables whose names start with g grow; somebody must say how far."""
+    tables = [line.partition(":")[0] for line in text.splitlines() if "@table" in line]
+    return {name: CAPACITY for line in tables for name in re.findall(r"\bg\w*", line)}
+
+
+def _model(text: str) -> Model:
+    """Random data for every constant that has no initial value."""
+    section = re.search(r"constant \{(.*?)\}", text, re.DOTALL)
+    tensors: dict[str, Tensor] = {}
+    for name, dtype, sizes in re.findall(r"\b(cs?\d+): (\w+)(?:\[([\d, ]*)\])?;", section[1] if section else ""):
+        rng = np.random.default_rng([int(n) for n in re.findall(r"\d+", name)])
+        shape = tuple(int(n) for n in sizes.split(",")) if sizes else ()
+        tensors[name] = Tensor(random_values(ALL[dtype], shape, rng), dtype)
+    return Model(tensors=tensors)
+
+
+def steps(program: Program, seed: int, count: int = STEPS) -> list[Run]:
+    """Random steps: sizes from 0 to their maximum, indices that are mostly small."""
+    rng = np.random.default_rng(seed)
+    face = interface_of(program)
+    entries = list(face.entries.values())
+    runs: list[Run] = []
+    for number in range(count):
+        entry = entries[0] if number % 3 < 2 else entries[int(rng.integers(len(entries)))]
+        sizes = {n: int(rng.choice([0, 1, 2, most, most])) for n, most in entry.maxima.items()}
+        inputs = random_inputs(program.module, entry, rng, sizes)
+        for name, type_ in entry.inputs.items():
+            if not type_.shape and type_.dtype.kind in ("int", "uint"):
+                low = -1 if type_.dtype.low < 0 and rng.random() < 0.05 else 0
+                inputs[name] = np.asarray(rng.integers(low, 4)).astype(type_.dtype.np)
+        runs.append(Run(entry.symbol, inputs))
+    return runs
+
+
+def check(program: Program, runs: list[Run]) -> Fault | None:
+    """The first rule that some pass breaks, or None."""
+    try:
+        fault = _round_trip("the frontend", program.module)
+        if fault is not None:
+            return fault
+        verify(program.module)
+    except AssertionError as error:
+        return Fault("frontend: verify", str(error))
+    for reuse in (True, False):
+        found = list(_passes(program, reuse=reuse))
+        for _, outcome in found:
+            if isinstance(outcome, Fault):
+                return outcome
+        modules = [(name, m) for name, m in found if isinstance(m, Module)]
+        culprit = _compared(program, modules if reuse else modules[-1:], runs)
+        if culprit is not None:
+            return culprit
+    return None
+
+
+def _passes(program: Program, *, reuse: bool) -> Iterator[tuple[str, Module | Fault]]:
+    """The module after each pass, up to one that fails or breaks a rule of the IR."""
+    module = program.module
+    for step in PIPELINE:
+        before, module = module, module.clone()
+        shown = print_module(before)
+        try:
+            step.run(module, reuse=reuse) if step.name == "plan-memory" else step.run(module)  # type: ignore[call-arg]
+            verify(module)
+        except Exception as error:
+            yield step.name, Fault(f"{step.name}: {_where(error)}", traceback.format_exc())
+            return
+        if print_module(before) != shown:
+            yield step.name, Fault(f"{step.name}: changes what it was copied from", "")
+            return
+        yield step.name, _round_trip(step.name, module) or module
+
+
+def _where(error: Exception) -> str:
+    """Where and what, without the names of one graph."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    first = str(error).splitlines()[0] if str(error) else ""
+    return f"{type(error).__name__} in {last.name}: {re.sub(r'[<%].*?>|[0-9]+|%[a-z.]+', '_', first)}"
+
+
+def _round_trip(name: str, module: Module) -> Fault | None:
+    text = print_module(module)
+    try:
+        again = print_module(parse_module(text))
+    except Exception as error:
+        return Fault(f"{name}: text does not parse: {_where(error)}", f"{error}\n{text}")
+    if again != text:
+        lines = zip(text.splitlines(), again.splitlines())
+        a, b = next(((a, b) for a, b in lines if a != b), ("", ""))
+        return Fault(f"{name}: text is not the same again", f"{a}\n{b}")
+    return None
+
+
+def _compared(program: Program, modules: list[tuple[str, Module]], runs: list[Run]) -> Fault | None:
+    try:
+        culprit = bisect(program.module, modules, runs)
+    except Exception as error:
+        detail = traceback.format_exc()
+        return Fault(f"interpreter: {_where(error)}", f"{_last_good(program, modules, runs)}\n{detail}")
+    if culprit is None:
+        return None
+    kind = "the status" if culprit.variable == "status" else "a value"
+    return Fault(f"{culprit.name}: {kind} changes", str(culprit))
+
+
+def _last_good(program: Program, modules: list[tuple[str, Module]], runs: list[Run]) -> str:
+    """Which pass left something that the interpreter cannot run."""
+    for name, module in modules:
+        try:
+            bisect(program.module, [(name, module)], runs)
+        except Exception:
+            return f"after {name}"
+    return ""
+
+

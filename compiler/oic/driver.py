@@ -1,0 +1,174 @@
+"""The whole compiler on one page: parse, check, lower, passes, plan, emit, build.
+
+`oic check` needs no more than the frontend, so what comes after it is imported when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import oic.ops as _catalog  # registers the operators
+from oic.diagnostics import Diagnostic, OicError
+from oic.frontend import syntax
+from oic.frontend import variables as frontend
+from oic.frontend.bind import bind
+from oic.frontend.check import check
+from oic.frontend.check_settings import check_fetch, check_sizes
+from oic.frontend.model_data import data_of
+from oic.frontend.reach import entry_uses
+from oic.frontend.to_ir import Options, entries, lower_graph
+from oic.frontend.variables import Binding
+from oic.ir.module import Module
+from oic.model import Model
+from oic.session.interface import Interface, Variable, interface
+
+if TYPE_CHECKING:
+    from oic.passes.pipeline import Step
+
+__all__ = ["Program", "Settings", "compile_graph", "interface_of", "lowered"]
+assert _catalog
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user decides of a compilation.
+
+    sizes      sizevars (`--set`)
+    capacity   the most an index may reach, by index or `variable.index` (`--max`)
+    fetch      outputs wanted; None: all
+    hosted     the target can reserve address space for tables without a bound
+    reuse      buffers that are never live together share memory
+    threads    consumers of a `yield` run on so many at once; 1: in order (`--threads`)
+    verified   check the invariants of the IR after every pass
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    fetch: Collection[str] | None = None
+    hosted: bool = True
+    reuse: bool = True
+    threads: int = 1
+    verified: bool = False
+
+
+@dataclass
+class Program:
+    """A checked graph and its GRAPH module; `planned` is what code is made of."""
+
+    graph: syntax.Graph
+    model: Model | None
+    settings: Settings
+    binding: Binding
+    module: Module
+    warnings: list[Diagnostic]
+    _planned: Module | None = None
+
+    @property
+    def planned(self) -> Module:
+        """The PLANNED module, made when first asked for."""
+        if self._planned is None:
+            for _, module in lowered(self.module, self.settings):
+                self._planned = module
+        assert self._planned is not None
+        return self._planned
+
+
+def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) -> Program:
+    """Check a graph and lower it to GRAPH.  Raises OicError with everything that is wrong."""
+    given = dict(model.sizevars) if model else {}
+    found = check(graph, [*settings.sizes, *given])
+    found += check_sizes(graph, settings.sizes, given)
+    found += check_fetch(graph, settings.fetch)
+    binding = bind(graph, model, settings.sizes, found)
+    found += binding.diagnostics
+    options = Options(settings.capacity, settings.fetch, settings.hosted)
+    module, more = lower_graph(binding, options)
+    found = _once([*found, *binding.diagnostics, *more])
+    errors = [d for d in found if d.severity == "error"]
+    if errors:
+        raise OicError(found)
+    if settings.verified:
+        from oic.ir.verify import verify
+
+        verify(module)
+    return Program(graph, model, settings, binding, module, found)
+
+
+def interface_of(program: Program) -> Interface:
+    """What a session of the program may insert and fetch."""
+    binding = program.binding
+    found: list[Variable] = []
+    for variable in binding.variables.values():
+        found += _fetchables(binding, variable)
+    dropped = {
+        e.symbol: {
+            n
+            for n in entry_uses(binding.graph, e.block).written
+            if n in binding.variables
+            and binding.variables[n].kind == "volatile"
+            and program.settings.fetch is not None
+            and n not in program.settings.fetch
+        }
+        for e in entries(binding)
+    }
+    blocks = [(b.name, b.span) for b in program.graph.blocks]
+    statements = [
+        s.head_span if isinstance(s, syntax.Loop) else s.span
+        for b in program.graph.blocks
+        for s in syntax.walk(b.body)
+    ]
+    return interface(program.module, found, blocks, statements, dropped)
+
+
+def _fetchables(binding: Binding, variable: frontend.Variable) -> list[Variable]:
+    """The variable as sessions see it; a family as its members, `W[1]`."""
+    name, kind, span = variable.name, variable.kind, variable.declaration.head_span
+    if variable.family:
+        keys = sorted(variable.members)
+        return [
+            Variable(
+                f"{name}[{','.join(map(str, key))}]", kind, variable.dtype, variable.dims, span,
+                lambda key=key: data_of(binding, variable)[key],  # type: ignore[misc]
+            )
+            for key in keys
+        ]  # fmt: skip
+    start = (lambda: data_of(binding, variable)) if kind in ("constant", "volatile") else None
+    return [Variable(name, kind, variable.dtype, variable.dims, span, start)]
+
+
+def lowered(
+    module: Module, settings: Settings, only: Collection[str] | None = None
+) -> Iterator[tuple[Step, Module]]:
+    """Run the pipeline on copies of a module; the module after each pass.
+
+    only   names of the passes to run; None: all
+    """
+    from oic.ir.verify import verify
+    from oic.passes.pipeline import PIPELINE
+
+    for step in PIPELINE:
+        if only is not None and step.name not in only:
+            continue
+        if step.name == "serialize" and settings.threads > 1:
+            continue
+        module = module.clone()
+        run: Any = step.run
+        if step.name == "plan-memory":
+            run(module, reuse=settings.reuse)
+        else:
+            run(module)
+        if settings.verified:
+            verify(module)
+        yield step, module
+
+
+def _once(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics in source order, each once; a size without a value where it is first needed."""
+    kept: dict[tuple[object, ...], Diagnostic] = {}
+    for d in sorted(found, key=lambda d: d.span.start if d.span else -1):
+        everywhere = d.slug == "size-missing" or d.span is None
+        place = None if everywhere or d.span is None else (d.span.start, d.span.end)
+        kept.setdefault((d.slug, place, d.message), d)
+    return list(kept.values())

@@ -1,0 +1,216 @@
+"""The one table of element types: width, packing, NumPy and C form, range, rounding.
+
+A value of a packed type (`i4`, `u2`, `t1`, …) is one logical element wherever Python sees it;
+only files, state, arena and weights hold it packed, least significant bits first.
+Source: SPEC, section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DType:
+    """One element type.
+
+    bits    width of a stored element
+    kind    'float', 'int', 'uint', 'bool', 'bitset' or 'ternary' (t1, t2: storage only)
+    np      dtype of an array at the Python border and in the interpreter, one element a value
+    wide    dtype in which an operator's reference computes it
+    c       C type of a stored element; for packed types the byte that holds several
+    value   C type in which generated code computes it
+    low, high   range of an integer's value
+    """
+
+    name: str
+    bits: int
+    kind: str
+    np: numpy.dtype[numpy.generic]
+    wide: numpy.dtype[numpy.generic]
+    c: str
+    value: str
+    low: int = 0
+    high: int = 0
+
+    @property
+    def packed(self) -> bool:
+        """Several elements share a byte."""
+        return self.bits < 8
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer; not bool, bitset, t1 or t2."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def signed(self) -> bool:
+        return self.kind in ("int", "float", "ternary")
+
+    @property
+    def narrow(self) -> bool:
+        """A float that is computed in f32 and rounded once."""
+        return self.kind == "float" and self.bits < 32
+
+    @property
+    def align(self) -> int:
+        """Bytes to which a stored element is aligned."""
+        return max(1, self.bits // 8)
+
+    def nbytes(self, count: int) -> int:
+        """Bytes that hold `count` packed-together elements."""
+        return (count * self.bits + 7) // 8
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"dtypes.{self.name}"
+
+
+def _dtype(name: str, kind: str, bits: int, np_: object, wide: object, c: str, value: str) -> DType:
+    low = high = 0
+    if kind == "int":
+        low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    elif kind in ("uint", "bitset", "bool"):
+        high = 1 if kind == "bool" else (1 << bits) - 1
+    elif kind == "ternary":
+        low, high = -1, 1
+    return DType(name, bits, kind, np.dtype(np_), np.dtype(wide), c, value, low, high)  # type: ignore[call-overload]
+
+
+def _integer(name: str, bits: int) -> DType:
+    kind = "int" if name[0] == "i" else "uint"
+    signed = "" if kind == "int" else "u"
+    if bits >= 8:
+        word = f"{signed}int{bits}"
+        return _dtype(name, kind, bits, word, word, f"{word}_t", f"{word}_t")
+    # ml_dtypes has 2- and 4-bit integers; one-bit values are held in a byte.
+    border = getattr(ml_dtypes, f"{signed}int{bits}") if bits > 1 else f"{signed}int8"
+    return _dtype(name, kind, bits, border, f"{signed}int8", "uint8_t", f"{signed}int8_t")
+
+
+f8 = _dtype("f8", "float", 8, ml_dtypes.float8_e5m2, np.float32, "oic_f8", "float")
+f16 = _dtype("f16", "float", 16, np.float16, np.float32, "oic_f16", "float")
+bf16 = _dtype("bf16", "float", 16, ml_dtypes.bfloat16, np.float32, "oic_bf16", "float")
+f32 = _dtype("f32", "float", 32, np.float32, np.float32, "float", "float")
+f64 = _dtype("f64", "float", 64, np.float64, np.float64, "double", "double")
+i1, i2, i4 = _integer("i1", 1), _integer("i2", 2), _integer("i4", 4)
+i8, i16, i32, i64 = (_integer(f"i{n}", n) for n in (8, 16, 32, 64))
+u1, u2, u4 = _integer("u1", 1), _integer("u2", 2), _integer("u4", 4)
+u8, u16, u32, u64 = (_integer(f"u{n}", n) for n in (8, 16, 32, 64))
+bool_ = _dtype("bool", "bool", 8, np.bool_, np.bool_, "uint8_t", "uint8_t")
+bitset = _dtype("bitset", "bitset", 8, np.uint8, np.uint8, "uint8_t", "uint8_t")
+t1 = _dtype("t1", "ternary", 1, np.int8, np.int8, "uint8_t", "int8_t")
+t2 = _dtype("t2", "ternary", 2, np.int8, np.int8, "uint8_t", "int8_t")
+
+ALL: dict[str, DType] = {
+    d.name: d
+    for d in (
+        *(f8, f16, bf16, f32, f64),
+        *(i1, i2, i4, i8, i16, i32, i64),
+        *(u1, u2, u4, u8, u16, u32, u64),
+        *(bool_, bitset, t1, t2),
+    )
+}
+
+# The classes of OPS, "Everywhere".
+FLT = frozenset({f8, f16, bf16, f32, f64})
+SINT = frozenset({i1, i2, i4, i8, i16, i32, i64})
+UINT = frozenset({u1, u2, u4, u8, u16, u32, u64})
+INT = SINT | UINT
+NUM = FLT | INT
+WHOLE = frozenset({i8, i16, i32, i64, u8, u16, u32, u64})  # integers of whole bytes
+
+
+def store(values: Array, dtype: DType) -> Array:
+    """Values computed wide, rounded or wrapped once to `dtype`; shape kept.
+
+    Floats round to nearest-even with subnormals kept; integers wrap modulo 2^width; t1 has no zero,
+    which is stored as -1.
+    """
+    values = np.asarray(values)
+    if dtype.kind == "bool":
+        return values.astype(np.bool_)
+    if dtype.is_int and dtype.packed:
+        return wrap(values, dtype).astype(dtype.np)
+    if dtype is t1:
+        return np.where(values > 0, 1, -1).astype(dtype.np)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(dtype.np)
+
+
+def wrap(values: Array, dtype: DType) -> Array:
+    """Integers reduced modulo 2^width into the range of an integer dtype, as i64 (u64 for u64)."""
+    if dtype.bits == 64:
+        return np.asarray(values).astype(dtype.np)
+    with np.errstate(over="ignore"):
+        wide = np.asarray(values).astype(np.int64)
+    low = wide & ((1 << dtype.bits) - 1)
+    return np.where(low > dtype.high, low - (1 << dtype.bits), low) if dtype.low < 0 else low
+
+
+def widen(values: Array, dtype: DType) -> Array:
+    """Stored values in the dtype an operator's reference computes in."""
+    return np.asarray(values).astype(dtype.wide)
+
+
+def from_array(dtype: np.dtype[np.generic]) -> DType | None:
+    """The element type whose Python form is this NumPy dtype, or None."""
+    return _BY_NP.get(np.dtype(dtype))
+
+
+_BY_NP: dict[np.dtype[np.generic], DType] = {
+    d.np: d for d in reversed(ALL.values()) if d.kind not in ("ternary", "bitset") and d.bits != 1
+}
+
+
+def pack(values: Array, dtype: DType) -> NDArray[np.uint8]:
+    """The bytes that store these elements in row-major order; packed types share bytes, LSB first."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if not dtype.packed:
+        return flat.astype(dtype.np, copy=False).view(np.uint8)
+    codes = _codes(flat, dtype)
+    per = 8 // dtype.bits
+    padded = np.zeros((len(codes) + per - 1) // per * per, np.uint8)
+    padded[: len(codes)] = codes
+    shifts = (np.arange(per) * dtype.bits).astype(np.uint8)
+    joined: NDArray[np.uint8] = np.bitwise_or.reduce(padded.reshape(-1, per) << shifts, axis=1)
+    return joined
+
+
+def unpack(data: Array, dtype: DType, count: int) -> Array:
+    """`count` elements read from stored bytes; the reverse of `pack`."""
+    raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    if not dtype.packed:
+        return raw[: dtype.nbytes(count)].view(dtype.np)
+    per = 8 // dtype.bits
+    shifts = (np.arange(per) * dtype.bits).astype(np.uint8)
+    codes = ((raw[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
+    return _values(codes.astype(np.int64), dtype).astype(dtype.np)
+
+
+def _codes(flat: Array, dtype: DType) -> NDArray[np.uint8]:
+    values = flat.astype(np.int64)
+    if dtype is t1:
+        return (values > 0).astype(np.uint8)  # a stored zero is -1, bit 0
+    return (values & ((1 << dtype.bits) - 1)).astype(np.uint8)
+
+
+def _values(codes: NDArray[np.int64], dtype: DType) -> NDArray[np.int64]:
+    if dtype is t1:
+        return codes * 2 - 1
+    sign = 1 << (dtype.bits - 1)
+    return np.where(codes & sign, codes - (sign << 1), codes) if dtype.low < 0 else codes

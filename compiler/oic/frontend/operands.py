@@ -1,0 +1,102 @@
+"""Operands: what a name means where a tensor stands, and members of families, `W[i]`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oic import dtypes
+from oic.diagnostics import Diagnostic, Span
+from oic.frontend import syntax as s
+from oic.frontend.builder import Builder
+from oic.frontend.held import number
+from oic.frontend.variables import Refused, Variable
+from oic.ir import dims
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+from oic.ir.types import StateType, TensorType
+from oic.ops.index import CheckRange, IndexLoad
+from oic.ops.state import Constant, ConstantSelect, Splat
+
+INDEX = "OIC_ERR_INDEX"
+
+
+def operand(f: Builder, access: s.Access, *, persistent: bool = False) -> Value:
+    """The value of an operand.  Raises Refused; in silence for what the checks refused."""
+    local = f.local(access.name)
+    variable = local.variable if local else f.binding.variables.get(access.name)
+    if variable is not None and variable.family:
+        return _member(f, variable, access)
+    if access.indices is not None:
+        raise Refused(None)
+    if local is not None:
+        return f.held(local, access.span)
+    if variable is None:
+        raise Refused(None)
+    if variable.kind == "persistent":
+        type_ = f.states[variable.name].type
+        assert isinstance(type_, StateType)
+        if not persistent or not type_.plain:
+            raise Refused(None)
+        return f.read_scalar(variable, access.span)
+    return f.inputs[variable.name] if variable.kind == "dynamic" else f.constant(variable)
+
+
+def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
+    """`W[i, j]`: one member of a family."""
+    given = [i for i in access.indices or () if not isinstance(i, s.Slice)]
+    if len(given) != len(variable.indices):
+        raise Refused(None)
+    indices = [f.integer(i) for i in given]
+    for index, part in zip(indices, given, strict=True):
+        refuse_negative(index, part.span)
+    if not variable.members:
+        shape = tuple(d for d in f.dims(variable) if d is not None)
+        init = number(variable.init or 0, variable.dtype)
+        return f.emit(Splat(init, TensorType(variable.dtype, shape))).result
+    keys = tuple(i for i in indices if isinstance(i, int))
+    static = len(keys) == len(indices)
+    if static and keys not in variable.members:
+        what = f"the model has no member {list(keys)} of '{access.name}'"
+        notes = (variable.note(),)
+        raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
+    family = f.constant(variable)
+    counts = [dims.maximum(n) for n in family.shape[: len(indices)]]
+    for index, count in zip(indices, counts, strict=True):
+        if not isinstance(index, int):
+            value, status = f.value(index, access.span), "OIC_ERR_INDEX"
+            f.emit(CheckRange(value, 0, count - 1, status, status, access.name, span=access.span))
+        elif index >= count:
+            what = f"the model's members of '{access.name}' end at {count - 1}"
+            notes = (variable.note(),)
+            raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
+    if len(variable.members) != math.prod(counts) and not static:
+        _check_presence(f, variable, access, indices)
+    at = [f.value(i) for i in indices]
+    return f.emit(ConstantSelect(family, at, span=access.span, hint=access.name)).result
+
+
+def _check_presence(
+    f: Builder, variable: Variable, access: s.Access, indices: list[Dim]
+) -> None:
+    """A family with holes: refuse, at run time, the members the model does not have."""
+    symbol = f"{variable.name}.present"
+    if symbol not in f.constants:
+        counts = tuple(max(k[i] for k in variable.members) + 1 for i in range(len(indices)))
+        present = np.zeros(counts, np.uint8)
+        for key in variable.members:
+            present[key] = 1
+        f.module.weights[symbol] = present
+        op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, counts)))
+        f.constants[symbol] = op.result
+    member = f.emit(ConstantSelect(f.constants[symbol], [f.value(i) for i in indices])).result
+    flag = f.emit(IndexLoad(member, span=access.span)).result
+    status = "OIC_ERR_INDEX"
+    f.emit(CheckRange(flag, 1, 1, status, status, access.name, span=access.span))
+
+
+def refuse_negative(index: Dim, span: Span) -> None:
+    """Raises Refused for an index that is known to be negative."""
+    if isinstance(index, int) and index < 0:
+        raise Refused(Diagnostic("index-negative", f"this index is {index}", span))

@@ -1,0 +1,147 @@
+"""The values of sizes and dimensions at build time (SPEC section 3).
+
+A size takes its value from `--set`, else from a `sizes` section, else from the model; what is
+inferred from the axes of bound tensors, the caller passes in with the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oic.diagnostics import Diagnostic, Note, OicError, Span, fail
+from oic.frontend import syntax as s
+from oic.frontend.names import names_in
+
+
+class Unresolved(Exception):
+    """A name in a dimension that has no value (yet)."""
+
+    def __init__(self, name: s.Name) -> None:
+        super().__init__(name.name)
+        self.name = name
+
+
+def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
+    """The value of an expression over sizes.
+
+    Raises Unresolved for a name that is not in `env`, OicError for a division with a remainder
+    or by zero and for a value outside 64 bits.
+    """
+    match expr:
+        case s.Int(value):
+            return value
+        case s.Name(name):
+            if name not in env:
+                raise Unresolved(expr)
+            return env[name]
+        case s.Unary(operand):
+            return -eval_dim(operand, env)
+        case s.Binary(op, left, right):
+            return _binary(op, eval_dim(left, env), eval_dim(right, env), expr.span)
+
+
+def _binary(op: str, left: int, right: int, span: Span) -> int:
+    if op == "/":
+        if right == 0:
+            raise fail("size-division", f"{left} is divided by zero", span)
+        if left % right:
+            raise fail("size-division", f"{left} is not divisible by {right}", span)
+    value = {"+": left + right, "-": left - right, "*": left * right}.get(op)
+    value = left // right if value is None else value
+    if not -(1 << 63) <= value < 1 << 63:
+        raise fail("size-range", f"{left} {op} {right} does not fit 64 bits", span)
+    return value
+
+
+def resolve_sizes(
+    graph: s.Graph, overrides: Mapping[str, int], model_sizevars: Mapping[str, int]
+) -> dict[str, int]:
+    """The value of every size that has one: override, else `sizes` section, else model.
+
+    A size of a section that needs a name without a value is left out.  Raises OicError with all
+    cycles, values that are not positive, and inexact divisions.
+    """
+    values, errors = size_values(graph, overrides, model_sizevars)
+    if errors:
+        raise OicError(errors)
+    return values
+
+
+def size_values(
+    graph: s.Graph, overrides: Mapping[str, int], model_sizevars: Mapping[str, int]
+) -> tuple[dict[str, int], list[Diagnostic]]:
+    """As `resolve_sizes`: the values of what is right, and what is wrong."""
+    pending: dict[str, s.SizeDef] = {}
+    for size in graph.sizes:
+        pending.setdefault(size.name, size)
+    values: dict[str, int] = {}
+    errors: list[Diagnostic] = []
+    for name, value in {**model_sizevars, **overrides}.items():
+        if name not in overrides and name in pending:
+            continue
+        origin = "--set" if name in overrides else "the model"
+        at = pending[name].name_span if name in pending else None
+        pending.pop(name, None)
+        if value < 1:
+            message = f"size '{name}' must be positive, but {origin} gives {value}"
+            errors.append(Diagnostic("size-value", message, at))
+        elif value >= 1 << 63:
+            message = f"size '{name}' does not fit 64 bits, but {origin} gives {value}"
+            errors.append(Diagnostic("size-range", message, at))
+        else:
+            values[name] = value
+    errors += _evaluate(pending, values)
+    errors += _cycles(pending, values)
+    return dict(sorted(values.items())), errors
+
+
+def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Diagnostic]:
+    """Move what can be evaluated from `pending` to `values`; what is wrong leaves both."""
+    errors: list[Diagnostic] = []
+
+    def is_ready(size: s.SizeDef) -> bool:
+        return all(name.name in values for name in names_in(size.value))
+
+    while ready := [size for size in pending.values() if is_ready(size)]:
+        for size in ready:
+            del pending[size.name]
+            try:
+                value = eval_dim(size.value, values)
+            except OicError as error:
+                errors += error.diagnostics
+                continue
+            if value < 1:
+                message = f"size '{size.name}' must be positive, but is {value}"
+                errors.append(Diagnostic("size-value", message, size.value.span))
+            else:
+                values[size.name] = value
+    return errors
+
+
+def _cycles(pending: Mapping[str, s.SizeDef], values: Mapping[str, int]) -> list[Diagnostic]:
+    """One error for every cycle among the sizes that could not be evaluated."""
+    needs = {
+        size.name: [n.name for n in names_in(size.value) if n.name not in values]
+        for size in pending.values()
+    }
+    errors: list[Diagnostic] = []
+    while True:
+        while dead := [n for n, wanted in needs.items() if any(w not in needs for w in wanted)]:
+            for name in dead:
+                del needs[name]
+        if not needs:
+            return errors
+        path = [next(iter(needs))]
+        while (following := needs[path[-1]][0]) not in path:
+            path.append(following)
+        ring = path[path.index(following) :]
+        errors.append(_cycle([pending[name] for name in ring]))
+        for name in ring:
+            del needs[name]
+
+
+def _cycle(ring: list[s.SizeDef]) -> Diagnostic:
+    first, *others = sorted(ring, key=lambda size: size.span.start)
+    notes = tuple(Note(size.span, "part of the cycle") for size in others)
+    message = f"the value of size '{first.name}' depends on itself"
+    return Diagnostic("size-cycle", message, first.span, "", notes)

@@ -1,0 +1,209 @@
+"""What names of a graph mean before a statement is lowered: variables, sizes, extents.
+
+`bind` (in `bind.py`) makes a `Binding`; the dimensions and expressions of a graph are evaluated
+with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
+from oic.dtypes import Array, DType
+from oic.frontend import syntax as s
+from oic.frontend.names import names_in
+from oic.ir import dims
+from oic.ir.dims import Dim, Expr, Extent
+
+RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+
+
+class ModelLike(Protocol):
+    """What is asked of a model (`oic.model.Model`)."""
+
+    name: str
+    sizevars: dict[str, int]
+    metadata: dict[str, Any]
+
+    def names(self) -> list[str]: ...
+    def has(self, name: str) -> bool: ...
+    def info(self, name: str) -> Any: ...
+    def tensor(self, name: str) -> Array: ...
+
+
+@dataclass
+class Variable:
+    """A declared variable.
+
+    dims      sizes; None for `?`
+    init      of every element, where `@init` gives one
+    data      model tensor that backs it (constant, volatile), by name
+    scalar    config value that backs it
+    members   of a family: model tensor by index tuple
+    """
+
+    declaration: s.Declaration
+    dtype: DType
+    dims: tuple[Dim | None, ...]
+    init: Any = None
+    data: str | None = None
+    scalar: Any = None
+    members: dict[tuple[int, ...], str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def kind(self) -> str:
+        return self.declaration.kind
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.declaration.indices or ())
+
+    @property
+    def family(self) -> bool:
+        """`W(l) @pattern`: members are used as `W[i]`."""
+        return bool(self.indices) and self.kind in ("constant", "volatile")
+
+    def attribute(self, name: str) -> s.Attribute | None:
+        """The attribute of this name."""
+        return next((a for a in self.declaration.attributes if a.name == name), None)
+
+    def note(self) -> Note:
+        """Where it is declared, for diagnostics."""
+        return Note(self.declaration.head_span, "declared here")
+
+
+class Refused(Exception):
+    """An expression that has no value; carries the diagnostic, or None if it was reported."""
+
+    def __init__(self, diagnostic: Diagnostic | None) -> None:
+        super().__init__(diagnostic.message if diagnostic else "")
+        self.diagnostic = diagnostic
+
+
+def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span) -> None:
+    """Raises Refused for a tensor that no machine can hold."""
+    nbytes = dtype.nbytes(math.prod(dims.maximum(d) for d in sizes if d is not None))
+    if nbytes > RESERVE:
+        most = RESERVE >> 30
+        what = f"'{name}' takes {nbytes >> 30} GiB, and at most {most} are possible"
+        raise Refused(Diagnostic("size-limit", what, span))
+
+
+def evaluate(expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim]) -> Dim:
+    """An expression over names; division is exact, build-time values fit 64 bits.
+
+    Raises `Refused`.
+    """
+    match expr:
+        case s.Int(value, span):
+            return _within(value, span)
+        case s.Name():
+            return lookup(expr)
+        case s.Unary(operand, span):
+            return _within(-evaluate(operand, lookup), span)
+        case s.Binary(op, left, right, span):
+            return _binary(op, evaluate(left, lookup), evaluate(right, lookup), span)
+    raise AssertionError(expr)
+
+
+def _binary(op: str, a: Dim, b: Dim, span: Span) -> Dim:
+    if op != "/":
+        return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
+    if not isinstance(a, int) or not isinstance(b, int):
+        raise Refused(
+            Diagnostic("run-time-division", "only values known at build are divided", span)
+        )
+    if b == 0 or a % b:
+        what = f"{a} is divided by zero" if b == 0 else f"{a} is not divisible by {b}"
+        raise Refused(Diagnostic("size-division", what, span))
+    return a // b
+
+
+def _within(value: Dim, span: Span) -> Dim:
+    """The value, whose known parts fit 64 bits."""
+    parts = [c for _, c in value.terms] if isinstance(value, Expr) else [value]
+    if all(LOW <= part <= HIGH for part in parts):
+        return value
+    raise Refused(Diagnostic("size-range", f"'{span.text}' does not fit 64 bits", span))
+
+
+@dataclass
+class Binding:
+    """Everything known of a graph's names before a statement is lowered.
+
+    sizes      every sizevar that has a value
+    extents    every extent, by name
+    refused    what the checks refused: no more is said about these places
+    broken     sizes and extents without a value for a reason that was reported
+    pinned     extents that `@entry(N=1)` fixes, while that entry is lowered
+    unbound    extents that no input of the entry being lowered gives a value
+    """
+
+    graph: s.Graph
+    model: ModelLike | None
+    sizes: dict[str, int]
+    extents: dict[str, Extent]
+    variables: dict[str, Variable]
+    diagnostics: list[Diagnostic]
+    refused: list[Span] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    pinned: Mapping[str, int] = field(default_factory=dict)
+    unbound: frozenset[str] = frozenset()
+
+    def is_refused(self, span: Span) -> bool:
+        """Something inside this place was refused by the checks."""
+        return any(span.start <= r.start and r.end <= span.end for r in self.refused)
+
+    def report(self, refused: Refused) -> None:
+        """Keep the diagnostic of a refusal, unless it was reported."""
+        if refused.diagnostic is not None:
+            self.diagnostics.append(refused.diagnostic)
+
+    def size(self, name: s.Name) -> Dim:
+        """The value of a name in a dimension.  Raises `Refused`."""
+        if name.name in self.pinned:
+            return self.pinned[name.name]
+        if name.name in self.unbound or name.name in self.broken:
+            raise Refused(None)  # reported: by the checks of extents, or where it gets its value
+        if name.name in self.extents:
+            return dims.of(self.extents[name.name])
+        if name.name in self.sizes:
+            return self.sizes[name.name]
+        raise Refused(self._missing(name))
+
+    def _missing(self, name: s.Name) -> Diagnostic | None:
+        """The error for a size without a value, once; of one made of others, the one that lacks it."""
+        root = name.name
+        made = {size.name: size for size in self.graph.sizes}
+        while root in made:
+            parts = (n.name for n in names_in(made[root].value))
+            root = next(n for n in parts if n not in self.sizes)
+        if root in self.broken:
+            return None
+        self.broken |= {root, name.name}
+        what = f"size '{root}' has no value"
+        if root != name.name:
+            what = f"size '{root}', of which '{name.name}' is made, has no value"
+        near = did_you_mean(root, [n for n in (*self.sizes, *self.extents) if n != root])
+        hint = near or f"give it with --set {root}=…, in 'sizes', or in the model"
+        return Diagnostic("size-missing", what, name.span, hint=hint)
+
+    def dims_of(self, declaration: s.Declaration) -> tuple[Dim | None, ...]:
+        """The sizes of a declaration.  Raises `Refused`."""
+        found: list[Dim | None] = []
+        for dim in declaration.dims:
+            size = None if isinstance(dim, s.Unknown) else evaluate(dim, self.size)
+            if size is not None and dims.maximum(size) < 0:
+                raise Refused(
+                    Diagnostic("size-negative", f"dimension {size} is negative", dim.span)
+                )
+            found.append(size)
+        return tuple(found)

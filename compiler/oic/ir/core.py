@@ -1,0 +1,482 @@
+"""The SSA core: Value, Op, Block.
+
+An op is one class (STYLE, section 2).  Its annotations say what it is made of: `Value` an
+operand, `Value | None` an optional one, `list[Value]` the remaining ones, `Block` a region,
+`list[Block]` any number of them; anything else is an attribute, a plain Python value, or a `Value`
+too where its annotation says so (`float | Value`: a setting known at build or read at run time).
+
+A region is exactly one block, so control flow nests.  A block's last op ends it (`yield`,
+`return`).  State is a value; an op names the operands whose state it `reads` and `writes`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from oic.diagnostics import Span
+from oic.dtypes import DType
+from oic.ir import dims
+from oic.ir.dims import Dim
+from oic.ir.types import IndexType, TensorType, Type
+
+REQUIRED = object()
+
+
+@dataclass(frozen=True)
+class Field:
+    """One declared part of an op.
+
+    kind   'operand', 'optional', 'rest', 'region', 'regions' or 'attribute'
+    """
+
+    name: str
+    kind: str
+    default: Any
+    annotation: str
+
+    @property
+    def nested(self) -> bool:
+        """It holds blocks, and no values."""
+        return self.kind in ("region", "regions")
+
+    def blocks(self, part: Any) -> list[Block]:
+        """The blocks of what an op has there."""
+        return list(part) if self.kind == "regions" else [part] if self.kind == "region" else []
+
+
+@dataclass
+class Place:
+    """Where a value lies in PLANNED.
+
+    space    'arena', 'state', 'weights', 'input', 'output' or 'local'
+    buffer   name of the buffer, the unit that the memory map lists; values of one buffer alias
+    offset   bytes from the start of the space; None where only the program knows (a view)
+    strides  elements between neighbours along each dimension; None: row-major without gaps
+    reason   why here: one of the memory decisions that `oic explain` prints
+    """
+
+    space: str
+    buffer: str
+    offset: int | None = 0
+    strides: tuple[Dim, ...] | None = None
+    reason: str = field(default="", compare=False)
+
+
+class Value:
+    """Defined once: a result of an op, or an argument of a block.  Compared by identity."""
+
+    __slots__ = ("hint", "owner", "place", "type")
+
+    def __init__(self, type: Type, owner: Op | Block | None = None, hint: str = "") -> None:
+        self.type, self.owner, self.hint = type, owner, hint
+        self.place: Place | None = None
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a value known to be a tensor."""
+        assert isinstance(self.type, TensorType), f"{self!r} is not a tensor"
+        return self.type
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+    @property
+    def op(self) -> Op | None:
+        """The op that defines it, or None for a block argument."""
+        return self.owner if isinstance(self.owner, Op) else None
+
+    def __repr__(self) -> str:
+        return f"<%{self.hint or '?'}: {self.type}>"
+
+
+class OpError(Exception):
+    """A rule of an op that its operands or attributes break.
+
+    slug     of the diagnostic it becomes
+    where    name of the field that is wrong, or None
+    """
+
+    def __init__(
+        self, slug: str, message: str, where: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.slug, self.message, self.where, self.hint = slug, message, where, hint
+
+
+class Unequal(OpError):
+    """Two sizes that must agree and cannot be compared at build: to be checked at run time."""
+
+    def __init__(self, value: Value, axis: int, expected: Dim, where: str) -> None:
+        super().__init__("shape-mismatch", f"size {value.shape[axis]} is not {expected}", where)
+        self.value, self.axis, self.expected = value, axis, expected
+
+
+REGISTRY: dict[str, type[Op]] = {}
+
+
+class Op:
+    """Base of every op.  Subclass with `name="…"`; see the module's docstring.
+
+    Class attributes that an op may set (its traits):
+    reads, writes   names of the operand fields whose state it reads or writes
+    elementwise     result element i depends on operands' elements i alone
+    view            the result is its first operand's memory, seen otherwise
+    inplace         operand fields whose memory the result may take over
+    pure            no effect but its results; may be removed, moved and merged
+    terminator      ends a block
+    catalog         an operator of OPS, usable in source as `op name(…)`
+    """
+
+    name: ClassVar[str] = ""
+    fields: ClassVar[dict[str, Field]] = {}
+    reads: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ()
+    elementwise: ClassVar[bool] = False
+    view: ClassVar[bool] = False
+    inplace: ClassVar[tuple[str, ...]] = ()
+    pure: ClassVar[bool] = True
+    terminator: ClassVar[bool] = False
+    catalog: ClassVar[bool] = False
+
+    results: list[Value]
+    span: Span | None
+    block: Block | None
+
+    def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
+        super().__init_subclass__()
+        for key, value in traits.items():
+            setattr(cls, key, (value,) if key in ("reads", "writes") and isinstance(value, str) else value)
+        if cls.writes:
+            cls.pure = False
+        if not name:
+            return
+        assert name not in REGISTRY, f"two ops named {name}"
+        cls.name = name
+        cls.fields = _declared_fields(cls)
+        type.__setattr__(cls, "__match_args__", tuple(cls.fields))
+        REGISTRY[name] = cls
+
+    def __init__(self, *args: Any, span: Span | None = None, hint: str = "", **kw: Any) -> None:
+        names = list(self.fields)
+        assert len(args) <= len(names), f"{self.name}: too many arguments"
+        given = dict(zip(names, args, strict=False)) | kw
+        for key, spec in self.fields.items():
+            value = given.pop(key, spec.default)
+            assert value is not REQUIRED, f"{self.name}: {key} is missing"
+            setattr(self, key, list(value) if isinstance(spec.default, list) else value)
+            for block in spec.blocks(value):
+                block.owner = self
+        assert not given, f"{self.name}: unknown {sorted(given)}"
+        self.span, self.block = span, None
+        self.results = [Value(t, self, hint) for t in self.infer()]
+
+    # -- what subclasses say -------------------------------------------------
+
+    def infer(self) -> list[Type]:
+        """The types of the results; raises OpError.  The only type rule."""
+        return []
+
+    # -- structure -----------------------------------------------------------
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        assert len(self.results) == 1, f"{self.name} has {len(self.results)} results"
+        return self.results[0]
+
+    @property
+    def operands(self) -> list[Value]:
+        """Every value the op takes, in field order, those in attributes included."""
+        found: list[Value] = []
+        for key, spec in self.fields.items():
+            if not spec.nested:
+                _values_in(getattr(self, key), found)
+        return found
+
+    @property
+    def regions(self) -> list[Block]:
+        """The nested blocks, in field order."""
+        return [b for k, s in self.fields.items() for b in s.blocks(getattr(self, k))]
+
+    def attributes(self) -> dict[str, Any]:
+        """Every attribute by name, those holding a run-time value included."""
+        return {k: getattr(self, k) for k, s in self.fields.items() if s.kind == "attribute"}
+
+    def replace_operands(self, mapping: Mapping[Value, Value]) -> None:
+        """Every operand that is a key becomes its value (regions are left alone)."""
+        for key, spec in self.fields.items():
+            if not spec.nested:
+                setattr(self, key, _mapped(getattr(self, key), mapping))
+
+    def touched(self, how: str) -> list[Value]:
+        """The states read ('read') or written ('write') here, nested regions included."""
+        mine = self.reads if how == "read" else self.writes
+        found: list[Value] = []
+        for key in mine:
+            _values_in(getattr(self, key), found)
+        for block in self.regions:
+            for op in block.ops:
+                found += op.touched(how)
+        return list(dict.fromkeys(found))
+
+    @property
+    def effect_free(self) -> bool:
+        """Pure, and so is everything nested."""
+        return self.pure and all(op.effect_free or op.terminator for b in self.regions for op in b.ops)
+
+    def walk(self) -> Iterator[Op]:
+        """This op and every op nested in it, in order."""
+        yield self
+        for block in self.regions:
+            for op in block.ops:
+                yield from op.walk()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    # -- for `infer` ----------------------------------------------------------
+
+    def require(self, where: str, allowed: Iterable[DType], what: str = "") -> None:
+        """Refuse an operand whose dtype is not one of these."""
+        value = getattr(self, where)
+        if value is not None and value.dtype not in set(allowed):
+            kinds = what or ", ".join(sorted(d.name for d in allowed))
+            raise OpError("op-dtype", f"{self.name} does not take {value.dtype} ({kinds})", where)
+
+    def require_same_dtype(self, *names: str) -> None:
+        """Refuse operands of different dtypes."""
+        first = getattr(self, names[0])
+        for where in names[1:]:
+            value = getattr(self, where)
+            if value is not None and value.dtype is not first.dtype:
+                raise OpError(
+                    "op-dtype",
+                    f"operands of {self.name} differ in dtype: {first.dtype} and {value.dtype}",
+                    where,
+                    hint=f"op cast(…, to={first.dtype}) makes them equal",
+                )
+
+    def require_rank(self, where: str, low: int, high: int | None = None) -> None:
+        """Refuse an operand of another rank (`high` None: no upper limit)."""
+        value = getattr(self, where)
+        if value is None:
+            return
+        rank = value.tensor.rank
+        if rank < low or (high is not None and rank > high):
+            wanted = f"{low}" if high == low else f"{low} or more" if high is None else f"{low} to {high}"
+            raise OpError(
+                "shape-mismatch", f"{self.name} takes rank {wanted}, not {value.type}", where
+            )
+
+    def require_dim(self, where: str, axis: int, expected: Dim, value: Value | None = None) -> None:
+        """Refuse a size other than `expected`; where build cannot tell, ask for a run-time check."""
+        value = value or getattr(self, where)
+        assert value is not None
+        actual = value.shape[axis]
+        if actual == expected:
+            return
+        if isinstance(actual, int) and isinstance(expected, int):
+            raise OpError(
+                "shape-mismatch",
+                f"axis {axis % value.tensor.rank} of {value.type} is {actual}, not {expected}",
+                where,
+            )
+        raise Unequal(value, axis, expected, where)
+
+    def broadcast(self, *names: str) -> tuple[Dim, ...]:
+        """NumPy's common shape of some operands; only a static 1 stretches."""
+        values = [(n, v) for n in names if isinstance(v := getattr(self, n), Value)]
+        rank = max((v.tensor.rank for _, v in values), default=0)
+        shape: list[Dim] = []
+        for back in range(rank, 0, -1):
+            common: Dim = 1
+            for where, value in values:
+                if value.tensor.rank < back or value.shape[-back] == 1:
+                    continue
+                if common == 1:
+                    common = value.shape[-back]
+                else:
+                    self._same(value, -back, common, where, values)
+            shape.append(common)
+        return tuple(shape)
+
+    def _same(
+        self, value: Value, axis: int, common: Dim, where: str, all_: list[tuple[str, Value]]
+    ) -> None:
+        actual = value.shape[axis]
+        if actual == common:
+            return
+        if isinstance(actual, int) and isinstance(common, int):
+            shapes = " and ".join(str(v.type) for _, v in all_)
+            raise OpError("shape-mismatch", f"{shapes} do not broadcast together", where)
+        if (isinstance(common, int) and not isinstance(actual, int)) or not isinstance(common, int):
+            raise Unequal(value, axis, common, where)
+
+
+class Block:
+    """A straight list of ops with arguments; `owner` is the op whose region it is."""
+
+    def __init__(self, args: Iterable[Value] = (), ops: Iterable[Op] = ()) -> None:
+        self.args = list(args)
+        self.owner: Op | None = None  # the op whose region this is
+        self.ops: list[Op] = []
+        for arg in self.args:
+            arg.owner = self
+        for op in ops:
+            self.append(op)
+
+    def append(self, op: Op) -> Op:
+        op.block = self
+        self.ops.append(op)
+        return op
+
+    def argument(self, type: Type, hint: str = "") -> Value:
+        """A new argument at the end."""
+        value = Value(type, self, hint)
+        self.args.append(value)
+        return value
+
+    @property
+    def terminator(self) -> Op:
+        """The op that ends the block."""
+        return self.ops[-1]
+
+    def walk(self) -> Iterator[Block]:
+        """This block and every block nested in it, outermost first."""
+        yield self
+        for op in self.ops:
+            for block in op.regions:
+                yield from block.walk()
+
+    def all_ops(self) -> Iterator[Op]:
+        """Every op of this block and of the blocks nested in it, in order."""
+        for op in self.ops:
+            yield from op.walk()
+
+    def replace(self, mapping: Mapping[Value, Value]) -> None:
+        """Every use of a key, in this block and below, becomes its value (chains followed)."""
+        if not mapping:
+            return
+        final = {k: _chase(v, mapping) for k, v in mapping.items()}
+        for op in self.all_ops():
+            op.replace_operands(final)
+
+    def users(self) -> dict[Value, list[Op]]:
+        """Every value used in this block or below, with the ops that take it."""
+        found: dict[Value, list[Op]] = {}
+        for op in self.all_ops():
+            for value in dict.fromkeys(op.operands):
+                found.setdefault(value, []).append(op)
+        return found
+
+    def set_ops(self, ops: Iterable[Op]) -> None:
+        """Replace the list of ops."""
+        self.ops = list(ops)
+        for op in self.ops:
+            op.block = self
+
+
+def clone_block(block: Block, mapping: dict[Value, Value] | None = None) -> Block:
+    """A deep copy; `mapping` takes outer values to new ones and receives every copied value."""
+    mapping = {} if mapping is None else mapping
+    copy = Block()
+    for arg in block.args:
+        mapping[arg] = _copy_value(arg, copy)
+    copy.args = [mapping[a] for a in block.args]
+    for op in block.ops:
+        copy.append(clone_op(op, mapping))
+    return copy
+
+
+def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
+    """A deep copy of one op with operands mapped; its results are added to `mapping`."""
+    new = object.__new__(type(op))
+    for key, spec in op.fields.items():
+        value = getattr(op, key)
+        if spec.nested:
+            copies = [clone_block(block, mapping) for block in spec.blocks(value)]
+            for copy in copies:
+                copy.owner = new
+            setattr(new, key, copies if spec.kind == "regions" else copies[0])
+        else:
+            setattr(new, key, _mapped(value, mapping))
+    new.span, new.block = op.span, None
+    new.results = [_copy_value(r, new) for r in op.results]
+    mapping.update(zip(op.results, new.results, strict=True))
+    return new
+
+
+def _copy_value(value: Value, owner: Op | Block) -> Value:
+    copy = Value(value.type, owner, value.hint)
+    copy.place = value.place
+    return copy
+
+
+def _declared_fields(cls: type[Op]) -> dict[str, Field]:
+    fields: dict[str, Field] = {}
+    for base in reversed(cls.__mro__):
+        if base is Op or not issubclass(base, Op):
+            continue
+        for key, annotation in inspect.get_annotations(base).items():
+            text = str(annotation)
+            if text.startswith("ClassVar"):
+                continue
+            fields[key] = Field(key, _kind(text), cls.__dict__.get(key, getattr(base, key, REQUIRED)), text)
+    return fields
+
+
+def _kind(annotation: str) -> str:
+    kinds = {
+        "Value": "operand", "Value | None": "optional", "list[Value]": "rest",
+        "Block": "region", "list[Block]": "regions",
+    }  # fmt: skip
+    return kinds.get(annotation, "attribute")
+
+
+def _values_in(part: Any, found: list[Value]) -> None:
+    if isinstance(part, Value):
+        found.append(part)
+    elif isinstance(part, (list, tuple)):
+        for item in part:
+            _values_in(item, found)
+
+
+def _mapped(part: Any, mapping: Mapping[Value, Value]) -> Any:
+    if isinstance(part, Value):
+        return mapping.get(part, part)
+    if isinstance(part, list):
+        return [_mapped(item, mapping) for item in part]
+    if isinstance(part, tuple):
+        return tuple(_mapped(item, mapping) for item in part)
+    return part
+
+
+def _chase(value: Value, mapping: Mapping[Value, Value]) -> Value:
+    while value in mapping:
+        value = mapping[value]
+    return value
+
+
+def sizes_used(op: Op) -> frozenset[dims.Extent]:
+    """Every extent in the types of an op's operands and results and in its attributes."""
+    found: list[Dim] = []
+    for value in [*op.operands, *op.results]:
+        if isinstance(value.type, TensorType):
+            found += value.type.shape
+    for part in op.attributes().values():
+        items = part if isinstance(part, (list, tuple)) else [part]
+        found += [i for i in items if isinstance(i, dims.Expr)]
+    return dims.extents(found)
+
+
+def is_index(value: Value) -> bool:
+    """The value is an integer of index arithmetic."""
+    return isinstance(value.type, IndexType)

@@ -1,0 +1,230 @@
+"""Sizes known at build, or bounded at run time: polynomials over extents.
+
+A dimension is an `int` or an `Expr`: a sum of products of *extents*, run-time integers that lie
+between 0 and a known maximum.  Two dimensions are equal exactly when their canonical forms are,
+so `(pos + N) - pos` is `N`.  What is not a polynomial (a floor division) is an atom of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+INDEX_BOUND = 1 << 62  # beyond every size that can be stored
+
+
+@dataclass(frozen=True, order=True)
+class Extent:
+    """A run-time size: its unique name and its largest value."""
+
+    name: str
+    maximum: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class FloorDiv:
+    """`numerator // divisor`, rounded toward minus infinity, of a size and a positive integer."""
+
+    numerator: Expr
+    divisor: int
+
+    @property
+    def maximum(self) -> int:
+        return self.numerator.maximum // self.divisor
+
+    def __str__(self) -> str:
+        return f"({self.numerator}) // {self.divisor}"
+
+
+Atom = Extent | FloorDiv
+Term = tuple[tuple[Atom, ...], int]  # a product of atoms, and its coefficient
+
+
+class Expr:
+    """A canonical polynomial that is not a constant.  Made by arithmetic on `of(extent)`."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: tuple[Term, ...]) -> None:
+        self.terms = terms
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(self.terms)
+
+    def __add__(self, other: Dim) -> Dim:
+        return _collect([*self.terms, *_terms(other)])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return _collect((atoms, -c) for atoms, c in self.terms)
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + (-other)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return (-self) + other
+
+    def __mul__(self, other: Dim) -> Dim:
+        products = (
+            (tuple(sorted(a + b, key=str)), c * d)
+            for a, c in self.terms
+            for b, d in _terms(other)
+        )
+        return _collect(products)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: int) -> Dim:
+        if all(c % divisor == 0 for _, c in self.terms):
+            return _collect((atoms, c // divisor) for atoms, c in self.terms)
+        return Expr((((FloorDiv(self, divisor),), 1),))
+
+    def __mod__(self, divisor: int) -> int:
+        """0 where the division is exact for every value; refused elsewhere."""
+        if all(c % divisor == 0 for _, c in self.terms):
+            return 0
+        raise ValueError(f"{self} is not known to be a multiple of {divisor}")
+
+    @property
+    def maximum(self) -> int:
+        """An upper bound over all values of the extents; exact for coefficients of one sign."""
+        return sum(c * math.prod(a.maximum for a in atoms) for atoms, c in self.terms if c > 0) + (
+            sum(c for atoms, c in self.terms if c < 0 and not atoms)
+        )
+
+    @property
+    def extents(self) -> frozenset[Extent]:
+        """Every extent the value depends on."""
+        found: set[Extent] = set()
+        for atoms, _ in self.terms:
+            for atom in atoms:
+                found |= {atom} if isinstance(atom, Extent) else atom.numerator.extents
+        return frozenset(found)
+
+    def evaluate(self, value: Mapping[str, int]) -> int:
+        """The size, given the value of every extent by name."""
+        return sum(c * math.prod(_atom(a, value) for a in atoms) for atoms, c in self.terms)
+
+    def substitute(self, to: Callable[[Extent], Dim]) -> Dim:
+        """The same polynomial with every extent replaced."""
+        total: Dim = 0
+        for atoms, c in self.terms:
+            product: Dim = c
+            for atom in atoms:
+                if isinstance(atom, Extent):
+                    product = product * to(atom)
+                else:
+                    product = product * (atom.numerator.substitute(to) // atom.divisor)
+            total = total + product
+        return total
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for atoms, c in self.terms:
+            factors = "*".join(str(a) for a in atoms)
+            text = factors if abs(c) == 1 and atoms else f"{abs(c)}*{factors}".rstrip("*")
+            sign = "-" if c < 0 else "+"
+            parts.append(f" {sign} {text}" if parts else (f"-{text}" if c < 0 else text))
+        return "".join(parts)
+
+    __repr__ = __str__
+
+
+Dim = int | Expr
+
+
+def of(extent: Extent) -> Expr:
+    """The size that is just this extent."""
+    return Expr((((extent,), 1),))
+
+
+def atom(dim: Dim) -> Extent | None:
+    """The extent a size is exactly, or None for a constant or compound one."""
+    if isinstance(dim, Expr) and len(dim.terms) == 1:
+        atoms, c = dim.terms[0]
+        if c == 1 and len(atoms) == 1 and isinstance(atoms[0], Extent):
+            return atoms[0]
+    return None
+
+
+def maximum(dim: Dim) -> int:
+    """The largest value of a size."""
+    return dim if isinstance(dim, int) else dim.maximum
+
+
+def evaluate(dim: Dim, value: Mapping[str, int]) -> int:
+    """The size, given the value of every extent by name."""
+    return dim if isinstance(dim, int) else dim.evaluate(value)
+
+
+def substitute(dim: Dim, to: Callable[[Extent], Dim]) -> Dim:
+    """The size with every extent replaced."""
+    return dim if isinstance(dim, int) else dim.substitute(to)
+
+
+def extents(sizes: Iterable[Dim]) -> frozenset[Extent]:
+    """Every extent that occurs in any of the sizes."""
+    return frozenset(e for d in sizes if isinstance(d, Expr) for e in d.extents)
+
+
+def product(sizes: Iterable[Dim]) -> Dim:
+    """The number of elements of a shape."""
+    total: Dim = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def quotient(total: Dim, part: Dim) -> Dim | None:
+    """total / part where that is exact for every value of the extents; else None.
+
+    `part` is positive, or an expression of one term that divides every term of `total`.
+    """
+    if isinstance(part, int):
+        if part <= 0 or any(c % part for _, c in _terms(total)):
+            return None
+        return total // part
+    if len(part.terms) != 1:
+        return 1 if total == part else None
+    divisor, scale = part.terms[0]
+    terms: list[Term] = []
+    for atoms, c in _terms(total):
+        left = list(atoms)
+        for a in divisor:
+            if a not in left:
+                return None
+            left.remove(a)
+        if c % scale:
+            return None
+        terms.append((tuple(left), c // scale))
+    return _collect(terms)
+
+
+def _atom(a: Atom, value: Mapping[str, int]) -> int:
+    return value[a.name] if isinstance(a, Extent) else a.numerator.evaluate(value) // a.divisor
+
+
+def _terms(dim: Dim) -> tuple[Term, ...]:
+    return (((), int(dim)),) if isinstance(dim, int) else dim.terms
+
+
+def _collect(terms: Iterable[Term]) -> Dim:
+    total: dict[tuple[Atom, ...], int] = {}
+    for atoms, c in terms:
+        total[atoms] = total.get(atoms, 0) + c
+    kept = tuple(sorted(((a, c) for a, c in total.items() if c), key=_order))
+    if not kept:
+        return 0
+    return kept[0][1] if len(kept) == 1 and not kept[0][0] else Expr(kept)
+
+
+def _order(term: Term) -> tuple[bool, str]:
+    return not term[0], "*".join(str(a) for a in term[0])  # the constant comes last

@@ -1,0 +1,102 @@
+"""A whole program at one stage: persistent state, constants, functions, and their data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from oic.diagnostics import Source
+from oic.dtypes import Array
+from oic.ir.core import Block, Op, Value, clone_block
+
+
+@dataclass
+class Buffer:
+    """One stretch of planned memory, the unit of the memory map.
+
+    space       'arena', 'state', 'weights', 'input' or 'output'
+    offset      bytes from the start of the space
+    nbytes      at the maximum of every extent
+    start, end  positions in program order between which it is live (arena only)
+    line        source line that first writes it, 0 if none
+    function    symbol of the function it belongs to (arena, input, output), else ""
+    reason      why it exists as memory of its own
+    """
+
+    name: str
+    space: str
+    offset: int
+    nbytes: int
+    align: int = 1
+    start: int = 0
+    end: int = 0
+    line: int = 0
+    function: str = ""
+    reason: str = ""
+
+
+@dataclass
+class Plan:
+    """Where everything lies: the memory map of a PLANNED module.
+
+    buffers        every buffer of every space
+    arena_bytes    of each function by symbol; the arena is the largest
+    lower_bound    largest sum of arena bytes live at once, of each function
+    state_bytes, weights_bytes   sizes of the two other spaces
+    """
+
+    buffers: list[Buffer] = field(default_factory=list)
+    arena_bytes: dict[str, int] = field(default_factory=dict)
+    lower_bound: dict[str, int] = field(default_factory=dict)
+    state_bytes: int = 0
+    weights_bytes: int = 0
+
+    def space(self, name: str) -> list[Buffer]:
+        """The buffers of one space, by offset."""
+        return sorted((b for b in self.buffers if b.space == name), key=lambda b: b.offset)
+
+
+@dataclass
+class Module:
+    """A program.
+
+    stage    'graph', 'indexed' or 'planned'
+    top      block of `state`, `constant` and `func` ops; functions use the first two's values
+    weights  data of every `constant` by symbol, one logical element an array element
+    plan     the memory map, from the stage 'planned' on
+    """
+
+    name: str
+    stage: str = "graph"
+    top: Block = field(default_factory=Block)
+    weights: dict[str, Array] = field(default_factory=dict)
+    source: Source | None = None
+    plan: Plan | None = None
+
+    def functions(self) -> Iterator[Any]:
+        """The `func` ops, in source order."""
+        return (op for op in self.top.ops if op.name == "func")
+
+    def function(self, symbol: str) -> Any:
+        """The `func` op of this symbol."""
+        return next(f for f in self.functions() if f.symbol == symbol)
+
+    def states(self) -> Iterator[Any]:
+        """The `state` ops, in declaration order."""
+        return (op for op in self.top.ops if op.name == "state")
+
+    def constants(self) -> Iterator[Any]:
+        """The `constant` ops."""
+        return (op for op in self.top.ops if op.name == "constant")
+
+    def all_ops(self) -> Iterator[Op]:
+        """Every op, nested ones included, in order."""
+        return self.top.all_ops()
+
+    def clone(self) -> Module:
+        """A deep copy of the program; the data of constants is shared."""
+        mapping: dict[Value, Value] = {}
+        return Module(
+            self.name, self.stage, clone_block(self.top, mapping), dict(self.weights), self.source, self.plan
+        )

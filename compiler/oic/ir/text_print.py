@@ -1,0 +1,300 @@
+"""The text form of a module: what `parse_module` reads back.
+
+    module "decode" {stage="graph", source="decode.oi"}
+    extents { N <= 512 }
+
+    %W = constant {symbol="W", type=f32[64, 64]} : f32[64, 64] loc(3:5+9)
+    func {symbol="entry", inputs=["x"], outputs=["y"], pinned={}} body(%x: f32[N, 64]) {
+      %h = matmul(%x, %W) : f32[N, 64] loc(12:5+27)
+      return([%h])
+    } loc(10:1+30)
+
+Operands stand in the order of the op's fields, a list of them in brackets, an absent one as `_`, at the end as nothing;
+attributes that equal their default are left out.  Names are the values' hints made unique in
+their function.  In PLANNED a type is followed by its place, and the memory map by the extents.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oic.diagnostics import Span
+from oic.dtypes import ALL, DType
+from oic.ir.core import Field, Op, Place, Value
+from oic.ir.dims import Dim, Expr, Extent, FloorDiv
+from oic.ir.module import Buffer, Module, Plan
+from oic.ir.types import IndexType, StateType, TensorType, Type
+
+WORDS = frozenset({"true", "false", "none", "inf", "nan", "index", "state"} | set(ALL))
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+class Names:
+    """Names of values: their hints, made unique in each function; numbers where there are none."""
+
+    def __init__(self) -> None:
+        self.of: dict[Value, str] = {}
+        self.used: set[str] = set()
+        self.count = 0
+
+    def __call__(self, value: Value) -> str:
+        """The name of a value, given now if it has none yet."""
+        if value not in self.of:
+            self.of[value] = self._fresh(re.sub(r"[^A-Za-z0-9_.]", "_", value.hint))
+        return "%" + self.of[value]
+
+    def inner(self) -> Names:
+        """Names of a function: those outside stay taken, its own are forgotten after it."""
+        copy = Names()
+        copy.of, copy.used, copy.count = dict(self.of), set(self.used), self.count
+        return copy
+
+    def _fresh(self, hint: str) -> str:
+        if not hint or hint.isdigit():
+            name = str(self.count)
+            self.count += 1
+            return name
+        name, n = hint, 0
+        while name in self.used:
+            n += 1
+            name = f"{hint}_{n}"
+        self.used.add(name)
+        return name
+
+
+def print_module(module: Module) -> str:
+    """The text of a program at any stage; `parse_module` gives the program back."""
+    head = f'module {quoted(module.name)} {{stage="{module.stage}"'
+    head += f", source={quoted(module.source.name)}}}" if module.source else "}"
+    lines = [head]
+    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in module_extents(module))
+    if sizes:
+        lines.append(f"extents {{ {sizes} }}")
+    if module.plan:
+        lines += _plan_lines(module.plan)
+    names = Names()
+    for op in module.top.ops:
+        for value in op.results:
+            names(value)
+    for op in module.top.ops:
+        if op.regions:
+            lines.append("")
+        lines += _op_lines(op, names.inner() if op.regions else names, "")
+    return "\n".join(lines) + "\n"
+
+
+def print_op(op: Op) -> str:
+    """One op and what is nested in it, for messages; values are named by their hints."""
+    return "\n".join(_op_lines(op, Names(), ""))
+
+
+def _op_lines(op: Op, names: Names, indent: str) -> list[str]:
+    results = ", ".join(names(r) for r in op.results)
+    head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"
+    operands = [_operand(getattr(op, k), names) for k, s in op.fields.items() if is_operand(s)]
+    if operands:
+        while operands and operands[-1] == "_":
+            operands.pop()
+        head += f"({', '.join(operands)})"
+    shown = _shown_attributes(op, names)
+    if shown:
+        head += " {" + ", ".join(f"{k}={v}" for k, v in shown.items()) + "}"
+    lines = [head]
+    for key, spec in op.fields.items():
+        for body in spec.blocks(getattr(op, key)):
+            args = ", ".join(f"{names(a)}: {_placed(a)}" for a in body.args)
+            lines[-1] += f" {key}({args}) {{"
+            for inner in body.ops:
+                lines += _op_lines(inner, names, indent + "  ")
+            lines.append(indent + "}")
+    if op.results:
+        lines[-1] += " : " + ", ".join(_placed(r) for r in op.results)
+    if op.span:
+        lines[-1] += f" {loc_text(op.span)}"
+    return lines
+
+
+def is_operand(field: Field) -> bool:
+    """The field is printed by position."""
+    return field.kind in ("operand", "optional", "rest")
+
+
+def _operand(part: Any, names: Names) -> str:
+    if part is None:
+        return "_"
+    if isinstance(part, Value):
+        return names(part)
+    return "[" + ", ".join(names(v) for v in part) + "]"
+
+
+def _shown_attributes(op: Op, names: Names) -> dict[str, str]:
+    shown = {}
+    for key, value in op.attributes().items():
+        text, default = value_text(value, names), op.fields[key].default
+        if not isinstance(default, _PRINTABLE) or text != value_text(default, names):
+            shown[key] = text
+    return shown
+
+
+def _placed(value: Value) -> str:
+    place = f" {place_text(value.place)}" if value.place else ""
+    return type_text(value.type) + place
+
+
+# ------------------------------------------------------------------ parts
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def extent_text(extent: Extent) -> str:
+    """The name of an extent, in back quotes where it would be read as something else."""
+    plain = PLAIN.fullmatch(extent.name) and extent.name not in WORDS
+    return extent.name if plain else f"`{extent.name}`"
+
+
+def dim_text(dim: Dim) -> str:
+    """A size, as an arithmetic expression that gives it when evaluated."""
+    if not isinstance(dim, Expr):
+        return str(int(dim))
+    parts: list[str] = []
+    for atoms, c in dim.terms:
+        factors = [_atom_text(a) for a in atoms]
+        if abs(c) != 1 or not factors:
+            factors.insert(0, str(abs(c)))
+        text = "*".join(factors)
+        sign = ("-" if c < 0 else "") if not parts else (" - " if c < 0 else " + ")
+        parts.append(sign + text)
+    return "".join(parts)
+
+
+def _atom_text(atom: Extent | FloorDiv) -> str:
+    if isinstance(atom, Extent):
+        return extent_text(atom)
+    return f"(({dim_text(atom.numerator)}) // {atom.divisor})"
+
+
+def type_text(type_: Type) -> str:
+    """A type as it stands after a colon."""
+    if isinstance(type_, TensorType):
+        shape = ", ".join(dim_text(d) for d in type_.shape)
+        return f"{type_.dtype}[{shape}]" if type_.shape else str(type_.dtype)
+    return str(type_)
+
+
+def place_text(place: Place) -> str:
+    """Where a value lies: `in arena+128 "h" strides(64, 1) because "…"`."""
+    offset = "" if place.offset is None else f"+{place.offset}"
+    text = f"in {place.space}{offset} {quoted(place.buffer)}"
+    if place.strides is not None:
+        text += f" strides({', '.join(dim_text(s) for s in place.strides)})"
+    return text + (f" because {quoted(place.reason)}" if place.reason else "")
+
+
+def loc_text(span: Span) -> str:
+    """A place in the source: `loc(line:column+length)`."""
+    return f"loc({span.line}:{span.column}+{span.end - span.start})"
+
+
+_PRINTABLE = (
+    type(None), bool, int, float, str, list, tuple, dict,
+    DType, Expr, Extent, TensorType, IndexType, StateType, np.generic,
+)  # fmt: skip
+
+
+def value_text(value: Any, names: Names) -> str:
+    """An attribute; equal texts are equal attributes."""
+    match value:
+        case Value():
+            return names(value)
+        case None | bool() | int() | float() | str() | np.generic():
+            return _literal(value.item() if isinstance(value, np.generic) else value)
+        case list():
+            return "[" + ", ".join(value_text(v, names) for v in value) + "]"
+        case tuple():
+            inner = ", ".join(value_text(v, names) for v in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        case dict():
+            pairs = (f"{quoted(k)}: {value_text(v, names)}" for k, v in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        case Extent():
+            return "@" + extent_text(value)
+        case Expr():
+            return dim_text(value)
+        case TensorType():
+            return type_text(value) + ("" if value.shape else "[]")
+        case DType() | IndexType() | StateType():
+            return str(value)
+    raise AssertionError(f"an attribute of type {type(value).__name__} has no text form")
+
+
+def _literal(value: bool | int | float | str | None) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+# ----------------------------------------------------------------- header
+
+
+def module_extents(module: Module) -> list[Extent]:
+    """Every extent of a program, in order of first appearance."""
+    found: dict[Extent, None] = {}
+    for part in _sized_parts(module):
+        for extent in _extents_in(part):
+            found.setdefault(extent)
+    return list(found)
+
+
+def _sized_parts(module: Module) -> Iterator[Any]:
+    for op in module.all_ops():
+        for block in op.regions:
+            yield from _sized_values(block.args)
+        yield from op.attributes().values()
+        yield from _sized_values(op.results)
+
+
+def _sized_values(values: Iterable[Value]) -> Iterator[Any]:
+    for value in values:
+        yield value.type
+        if value.place and value.place.strides:
+            yield value.place.strides
+
+
+def _extents_in(part: Any) -> Iterator[Extent]:
+    match part:
+        case Extent():
+            yield part
+        case Expr():
+            yield from sorted(part.extents)
+        case TensorType():
+            yield from _extents_in(part.shape)
+        case dict():
+            yield from _extents_in(list(part.values()))
+        case list() | tuple():
+            for item in part:
+                yield from _extents_in(item)
+
+
+def _plan_lines(plan: Plan) -> list[str]:
+    lines = ["plan {", f"  state {plan.state_bytes}", f"  weights {plan.weights_bytes}"]
+    for symbol, size in plan.arena_bytes.items():
+        lines.append(f"  arena {quoted(symbol)} {size}")
+    for symbol, size in plan.lower_bound.items():
+        lines.append(f"  lower_bound {quoted(symbol)} {size}")
+    return [*lines, *(f"  {_buffer_text(b)}" for b in plan.buffers), "}"]
+
+
+def _buffer_text(b: Buffer) -> str:
+    text = f"buffer {quoted(b.name)} in {b.space}+{b.offset} size {b.nbytes} align {b.align}"
+    text += f" live {b.start} to {b.end} line {b.line} function {quoted(b.function)}"
+    return text + (f" because {quoted(b.reason)}" if b.reason else "")

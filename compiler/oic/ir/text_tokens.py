@@ -1,0 +1,125 @@
+"""Tokens of the text form, with the diagnostics that point at them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from oic.diagnostics import OicError, Source, Span, fail
+
+TOKEN = re.compile(
+    r"""
+      (?P<space>  \s+ | \#[^\n]* )
+    | (?P<string> "(?:[^"\\\n]|\\.)*" )
+    | (?P<back>   `[^`\n]*` )
+    | (?P<value>  %[A-Za-z0-9_.]+ )
+    | (?P<float>  \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ )
+    | (?P<int>    \d+ )
+    | (?P<word>   [A-Za-z_][A-Za-z0-9_.]* )
+    | (?P<mark>   // | <= | [-+*@=:,;<>!~(){}\[\]] )
+    """,
+    re.VERBOSE,
+)
+DIGITS = 40  # no number of the text form is longer; Python refuses very long ones
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token: its kind (a group of TOKEN, or 'end'), its text and where it stands."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def tokens(source: Source) -> list[Token]:
+    """All tokens of a text, with an 'end' at the end; an OicError for any other character."""
+    found: list[Token] = []
+    at = 0
+    while at < len(source.text):
+        match = TOKEN.match(source.text, at)
+        if match is None:
+            what = repr(source.text[at])
+            raise fail("ir-syntax", f"{what} has no meaning here", Span(source, at, at + 1))
+        kind = match.lastgroup or ""
+        if kind == "int" and match.end() - at > DIGITS:
+            raise fail("ir-syntax", "a number is too long", Span(source, at, match.end()))
+        if kind != "space":
+            found.append(Token(kind, match.group(), at, match.end()))
+        at = match.end()
+    found.append(Token("end", "", at, at))
+    return found
+
+
+class Cursor:
+    """A place in a list of tokens, and what may be taken there."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens = tokens(source)
+        self.at = 0
+
+    @property
+    def now(self) -> Token:
+        return self.tokens[self.at]
+
+    @property
+    def next(self) -> Token:
+        """The token after the present one."""
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+
+    def span(self, first: Token, last: Token | None = None) -> Span:
+        return Span(self.source, first.start, (last or first).end)
+
+    def wrong(self, message: str, token: Token | None = None, slug: str = "ir-syntax") -> OicError:
+        """The error for a token, the present one if none is given."""
+        return fail(slug, message, self.span(token or self.now))
+
+    def sees(self, text: str) -> bool:
+        """The present token is this mark or word."""
+        return self.now.kind in ("mark", "word") and self.now.text == text
+
+    def take(self) -> Token:
+        token = self.now
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Step over a mark or word if it is there."""
+        if self.sees(text):
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> Token:
+        """Step over a mark or word that must be there."""
+        if not self.sees(text):
+            seen = repr(self.now.text) if self.now.kind != "end" else "the end of the text"
+            raise self.wrong(f"expected '{text}', found {seen}")
+        return self.take()
+
+    def kind(self, kind: str, what: str) -> Token:
+        """Step over a token of a kind that must be there."""
+        if self.now.kind != kind:
+            seen = repr(self.now.text) if self.now.kind != "end" else "the end of the text"
+            raise self.wrong(f"expected {what}, found {seen}")
+        return self.take()
+
+    def integer(self) -> int:
+        """A number without a sign."""
+        return int(self.kind("int", "a number").text)
+
+    def signed(self) -> int:
+        return -self.integer() if self.accept("-") else self.integer()
+
+    def string(self) -> str:
+        token = self.kind("string", "a string")
+        try:
+            text: Any = json.loads(token.text)
+        except ValueError:
+            raise self.wrong("a string with an unknown escape", token) from None
+        return str(text)

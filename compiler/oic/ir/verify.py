@@ -1,0 +1,218 @@
+"""What every module must obey; a broken rule is an AssertionError that shows the op and its line.
+
+At every stage: each value is defined once, before its uses, in a block that encloses them; owners
+and blocks link back; types are those `infer` gives; regions end in their terminator, which gives
+what is carried; state comes from `state` ops; an extent is bound once, before it is used.
+INDEXED and PLANNED have no cache operations.  Once there is a plan: see `verify_memory`.
+"""
+
+from __future__ import annotations
+
+from oic.ir import dims
+from oic.ir.core import Block, Op, OpError, Value, sizes_used
+from oic.ir.dims import Expr, Extent
+from oic.ir.module import Module
+from oic.ir.text_print import print_op, type_text
+from oic.ir.types import StateType, TensorType, Type, same_rank
+from oic.ir.verify_memory import verify_memory
+
+ENDS = {"func": "return", "for": "yield", "if": "yield", "fused": "yield"}
+
+
+def verify(module: Module) -> None:
+    """Raise AssertionError unless the module obeys every rule of its stage."""
+    assert module.stage in ("graph", "indexed", "planned"), f"stage '{module.stage}'"
+    maxima: dict[str, int] = {}
+    checker = _Checker(module.stage, maxima)
+    checker.block(module.top, None, set(), set())
+    symbols: set[str] = set()
+    for op in module.top.ops:
+        symbol = op.attributes().get("symbol")
+        _require(symbol is not None, op, "the top holds states, constants and functions only")
+        _require(symbol not in symbols, op, f"two things are called '{symbol}'")
+        symbols.add(str(symbol))
+        if op.name == "constant":
+            data = module.weights.get(str(symbol))
+            _require(data is not None, op, "a constant without data")
+            shape = op.result.tensor.shape
+            _require(data is not None and data.shape == shape, op, "data of another shape")
+    if module.plan is not None:
+        verify_memory(module)
+
+
+def _require(rule: bool, op: Op, what: str) -> None:
+    if not rule:
+        raise AssertionError(f"{what}\n{shown(op)}")
+
+
+def shown(op: Op) -> str:
+    """An op as text, with its source line."""
+    if op.span is None:
+        return print_op(op)
+    return f"{print_op(op)}\n  {op.span}: {op.span.source.line(op.span.line).strip()}"
+
+
+class _Checker:
+    """Walks the ops in order; `seen` holds every value defined so far, in any block."""
+
+    def __init__(self, stage: str, maxima: dict[str, int]) -> None:
+        self.stage, self.maxima = stage, maxima
+        self.seen: set[Value] = set()
+        self.bound: set[str] = set()  # extents bound anywhere in the function
+
+    def block(self, block: Block, owner: Op | None, values: set[Value], bound: set[str]) -> None:
+        """Check a block, given the values and extents known where it stands."""
+        values, bound = set(values), set(bound)
+        for arg in block.args:
+            assert owner is not None
+            _require(arg.owner is block, owner, f"argument {arg!r} is owned by another block")
+            _require(arg not in self.seen, owner, f"argument {arg!r} is defined twice")
+            self.seen.add(arg)
+            values.add(arg)
+        for i, op in enumerate(block.ops):
+            last = owner is not None and i == len(block.ops) - 1
+            _require(op.block is block, op, "an op that links to another block")
+            _require(op.terminator == last, op, "a region has one terminator, at its end")
+            self.op(op, values, bound)
+        _require(owner is None or bool(block.ops), owner or Op(), "an empty region")
+
+    def op(self, op: Op, values: set[Value], bound: set[str]) -> None:
+        for value in op.operands:
+            _require(value in values, op, f"{value!r} is used where it is not defined")
+        self._states(op)
+        if op.name == "func":
+            self.bound = _input_extents(op)
+            bound |= self.bound
+        self._extents(op, bound)
+        for region in op.regions:
+            _require(region.owner is op, op, "a region that links to another op")
+            self.block(region, op, values, bound)
+            if op.name == "parallel":  # it runs exactly once
+                bound |= _bound_in(region)
+            ends = region.terminator.name
+            _require(ends == ENDS.get(op.name, "yield"), op, f"a region that ends in {ends}")
+        self._types(op)
+        _carried(op)
+        if op.name.startswith("cache."):
+            _require(self.stage == "graph", op, f"a cache operation in {self.stage}")
+        for value in op.results:
+            _require(value.owner is op, op, f"result {value!r} is owned by another op")
+            _require(value not in self.seen, op, f"result {value!r} is defined twice")
+            self.seen.add(value)
+            values.add(value)
+
+    def _states(self, op: Op) -> None:
+        """State comes from `state` ops, and goes only where an op says that it reads or writes it."""
+        named = {
+            id(v) for how in ("reads", "writes") for k in getattr(op, how) for v in [getattr(op, k)]
+        }
+        for value in op.operands:
+            state = isinstance(value.type, StateType)
+            if state:
+                made = value.op is not None and value.op.name == "state"
+                _require(made, op, f"{value!r} is not the result of a state op")
+            _require(state == (id(value) in named), op, f"the effect on {value!r} is not declared")
+
+    def _extents(self, op: Op, bound: set[str]) -> None:
+        """Extents of operands and attributes are bound; `extent.bind` binds one for the first time."""
+        if op.name == "extent.bind":
+            extent: Extent = op.attributes()["extent"]
+            _require(extent.name not in self.bound, op, f"extent {extent} is bound twice")
+            self._maximum(extent, op)
+            self.bound.add(extent.name)
+            bound.add(extent.name)
+            return
+        # Results of loops and branches have extents that are bound from results beside them.
+        used = sizes_used(op) if not op.regions else dims.extents(_sizes(op.operands))
+        for extent in sorted(used):
+            self._maximum(extent, op)
+            _require(extent.name in bound, op, f"extent {extent} is used before it is bound")
+
+    def _maximum(self, extent: Extent, op: Op) -> None:
+        known = self.maxima.setdefault(extent.name, extent.maximum)
+        _require(known == extent.maximum, op, f"extent {extent} has two maxima")
+
+    def _types(self, op: Op) -> None:
+        try:
+            inferred = op.infer()
+        except OpError as refused:
+            raise AssertionError(f"{refused.message}\n{shown(op)}") from None
+        _require(len(inferred) == len(op.results), op, f"{len(inferred)} results are inferred")
+        for value, type_ in zip(op.results, inferred):
+            fits = same_rank(value.type, type_) if op.regions else value.type == type_
+            what = f"{type_text(type_)} is inferred, {type_text(value.type)} is stated"
+            _require(fits, op, what)
+
+
+def _sizes(values: list[Value]) -> list[dims.Dim]:
+    return [d for v in values if isinstance(v.type, TensorType) for d in v.type.shape]
+
+
+def _input_extents(func: Op) -> set[str]:
+    found = (dims.atom(d) for d in _sizes(func.regions[0].args))
+    return {e.name for e in found if e is not None}
+
+
+def _carried(op: Op) -> None:
+    """What regions yield fits what they carry or give."""
+    if op.name == "func":
+        _function(op)
+    elif op.name == "for":
+        body = op.regions[0]
+        inner = _bound_in(body)
+        carried = body.args[1:]
+        init = op.operands[2:]
+        for what, given in (("starts with", init), ("yields", body.terminator.operands)):
+            _require(len(given) == len(carried), op, f"a loop {what} {len(given)} values")
+            for value, arg in zip(given, carried):
+                _flows(op, value.type, arg.type, inner)
+        for arg, result in zip(carried, op.results):
+            _flows(op, arg.type, result.type, None)
+    elif op.name == "parallel":
+        given = [v for region in op.regions for v in region.terminator.operands]
+        _require(len(given) == len(op.results), op, f"the regions yield {len(given)} values")
+        for value, result in zip(given, op.results):
+            _require(value.type == result.type, op, f"{value!r} gives {result!r}")
+    elif op.name in ("if", "fused"):
+        for region in op.regions:
+            given = region.terminator.operands
+            _require(len(given) == len(op.results), op, f"a region yields {len(given)} values")
+            for value, result in zip(given, op.results):
+                if op.name == "if":
+                    _flows(op, value.type, result.type, None)
+                else:
+                    _require(value.dtype is result.dtype, op, f"{value!r} gives {result!r}")
+
+
+def _function(op: Op) -> None:
+    attributes, body = op.attributes(), op.regions[0]
+    for key, values in (("inputs", body.args), ("outputs", body.terminator.operands)):
+        named = len(attributes[key])
+        _require(named == len(values), op, f"{named} {key} are named, there are {len(values)}")
+        for value in values:
+            tensor = isinstance(value.type, TensorType)
+            _require(tensor, op, f"{value!r} is not a tensor")
+
+
+def _bound_in(block: Block) -> set[str]:
+    """Extents that a block itself binds."""
+    return {o.attributes()["extent"].name for o in block.ops if o.name == "extent.bind"}
+
+
+def _flows(op: Op, source: Type, target: Type, inner: set[str] | None) -> None:
+    """A value may become another: one dtype and rank, sizes equal unless the target's is its own.
+
+    inner   extents bound for the target; None: any extent will do
+    """
+    _require(same_rank(source, target), op, f"{source} does not become {target}")
+    if not isinstance(source, TensorType) or not isinstance(target, TensorType):
+        return
+    for a, b in zip(source.shape, target.shape):
+        if a == b:
+            continue
+        extent = dims.atom(b) if isinstance(b, Expr) else None
+        own = extent is not None and (inner is None or extent.name in inner)
+        _require(own, op, f"size {a} does not become {b}: {source}, {target}")
+        assert extent is not None
+        fits = dims.maximum(a) <= extent.maximum
+        _require(fits, op, f"size {a} may be larger than {extent} <= {extent.maximum}")

@@ -1,0 +1,329 @@
+"""The rules of PLANNED: every tensor has a place, and what it holds survives until its last use.
+
+Liveness is computed here anew, without the planner: ops are numbered in program order, a region
+between the start and the end of its op; a value defined outside a loop and used in it is needed
+until the loop ends; a view needs its root.  Then no op may write over bytes that are needed after
+it, and over those it reads itself only in place.  Regions of a `parallel` op run at once: what they
+take from outside is needed until all have ended, and no two share bytes or a state that one writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from oic.ir import dims
+from oic.ir.core import Block, Op, Place, Value
+from oic.ir.module import Buffer, Module, Plan
+from oic.ir.text_print import place_text, print_op
+from oic.ir.types import StateType, TensorType
+
+PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operand, in order
+
+
+@dataclass
+class Lives:
+    """When the values of a function are defined and last needed, and what ops write.
+
+    first, last   positions of values and of the states that views look into
+    writes        (position, op, value written)
+    """
+
+    first: dict[Value, int] = field(default_factory=dict)
+    last: dict[Value, int] = field(default_factory=dict)
+    starts: dict[Op, int] = field(default_factory=dict)
+    writes: list[tuple[int, Op, Value]] = field(default_factory=list)
+    states: list[tuple[int, Op, Value]] = field(default_factory=list)
+
+
+def verify_memory(module: Module) -> None:
+    """Raise AssertionError unless the plan keeps every value for as long as it is needed."""
+    plan = module.plan
+    assert plan is not None, "a planned module has a plan"
+    for func in module.functions():
+        for op in walk(func.body):
+            _placed(op, plan, func.symbol)
+            _coalesced(op)
+            if op.name == "parallel":
+                _apart(op)
+        _unharmed(lives(func.body), func.symbol)
+
+
+def _fault(op: Op, what: str) -> AssertionError:
+    line = f"\n  {op.span}: {op.span.source.line(op.span.line).strip()}" if op.span else ""
+    return AssertionError(f"{what}\n{print_op(op)}{line}")
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Ops in order, without those of fused regions: their values are elements, not tensors."""
+    for op in block.ops:
+        yield op
+        if op.name != "fused":
+            for region in op.regions:
+                yield from walk(region)
+
+
+# ----------------------------------------------------------------- places
+
+
+def _placed(op: Op, plan: Plan, symbol: str) -> None:
+    values = list(op.results)
+    if op.name != "fused":
+        values += [a for region in op.regions for a in region.args]
+    for value in values:
+        if not isinstance(value.type, TensorType):
+            continue
+        if value.place is None:
+            raise _fault(op, f"{value!r} has no place")
+        if value.place.offset is None:
+            if not op.view and value.place.space != "local":
+                raise _fault(op, f"{value!r} has no address and is no view")
+        elif value.place.space in ("arena", "output"):
+            _inside(op, value, value.place, plan, symbol)
+
+
+def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None:
+    """The value is in its buffer, the buffer in the arena."""
+    buffer = _buffer(plan, place, symbol)
+    if buffer is None:
+        raise _fault(op, f"there is no buffer for {place_text(place)}")
+    first, end = reach(value)
+    if first < buffer.offset or end > buffer.offset + buffer.nbytes:
+        raise _fault(op, f"bytes {first} to {end} are outside buffer '{buffer.name}'")
+    if first % value.dtype.align:
+        raise _fault(op, f"offset {first} is not aligned for {value.dtype}")
+    if place.space == "arena" and buffer.offset + buffer.nbytes > plan.arena_bytes[symbol]:
+        raise _fault(op, f"buffer '{buffer.name}' is not inside the arena")
+
+
+def _buffer(plan: Plan, place: Place, symbol: str) -> Buffer | None:
+    for buffer in plan.buffers:
+        if (buffer.space, buffer.name, buffer.function) == (place.space, place.buffer, symbol):
+            return buffer
+    return None
+
+
+def reach(value: Value) -> tuple[int, int]:
+    """First byte and end of a value with an address, every extent at its maximum."""
+    assert value.place is not None and value.place.offset is not None
+    first, dtype = value.place.offset, value.dtype
+    shape = value.tensor.maximum
+    if 0 in shape:
+        return first, first
+    if value.place.strides is None:
+        return first, first + value.tensor.nbytes
+    strides = [dims.maximum(s) for s in value.place.strides]
+    span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    return first, first + dtype.nbytes(span)
+
+
+def _coalesced(op: Op) -> None:
+    """Carried values, and what branches give, are all at one place."""
+    groups: list[list[Value]] = []
+    if op.name == "for":
+        body = op.regions[0]
+        lists = (op.operands[2:], body.args[1:], body.terminator.operands, op.results)
+        groups = [list(four) for four in zip(*lists, strict=True)]
+    elif op.name == "if":
+        groups = [
+            list(three)
+            for three in zip(*(r.terminator.operands for r in op.regions), op.results, strict=True)
+        ]
+    elif op.name == "parallel":
+        ends = [v for r in op.regions for v in r.terminator.operands]
+        groups = [list(two) for two in zip(ends, op.results, strict=True)]
+    for group in groups:
+        if isinstance(group[-1].type, TensorType):
+            where = {_address(v) for v in group}
+            if len(where) > 1:
+                raise _fault(op, f"{group[-1]!r} is carried in several places: {sorted(where)}")
+
+
+def _address(value: Value) -> str:
+    """The place of a value; that of its root where it sees all of it in order."""
+    while value.op is not None and value.op.name in PART_OF_SELF:
+        if value.place is None or value.place.offset is not None:
+            break
+        value = value.op.operands[0]
+    place = value.place
+    assert place is not None
+    strides = "" if place.strides is None else str(place.strides)
+    return f"{place.space}+{place.offset} {place.buffer} {strides}"
+
+
+# --------------------------------------------------------------- liveness
+
+
+def lives(body: Block) -> Lives:
+    """Positions of everything in a function."""
+    found = Lives()
+    _number(body, 0, found)
+    return found
+
+
+def root(value: Value) -> Value:
+    """The value whose memory a view sees: one with an address, or a state."""
+    while value.op is not None and value.op.view:
+        if value.place is not None and value.place.offset is not None:
+            return value
+        value = value.op.operands[0]
+    return value
+
+
+def _number(block: Block, at: int, found: Lives) -> int:
+    """Give positions to the ops of a block; the next free one."""
+    for arg in block.args:
+        found.first[arg] = found.last[arg] = at
+    at += 1
+    for op in block.ops:
+        found.starts[op] = at
+        for value in op.operands:
+            _need(value, at, found)
+        if op.name == "fused":
+            for value in (v for inner in op.regions[0].ops for v in inner.operands):
+                _need(value, at, found)
+        at += 1
+        for region in op.regions if op.name != "fused" else []:
+            at = _number(region, at, found)
+        if op.name in ("for", "parallel"):
+            _lengthen(op, at, found)
+        _define(op, at, found)
+        at += 1
+    return at
+
+
+def _need(value: Value, at: int, found: Lives) -> None:
+    while True:
+        if value in found.first:
+            found.last[value] = max(found.last[value], at)
+        elif isinstance(value.type, StateType):
+            found.last[value] = max(found.last.get(value, 0), at)
+        if value.op is None or not value.op.view:
+            return
+        value = value.op.operands[0]
+
+
+def _lengthen(outer: Op, end: int, found: Lives) -> None:
+    """What a loop takes from outside is needed in every turn; what consumers take, until all end."""
+    start = found.starts[outer]
+    for op in (o for region in outer.regions for o in region.all_ops()):
+        for value in op.operands:
+            while True:
+                if value in found.first and found.first[value] < start:
+                    found.last[value] = max(found.last[value], end)
+                if value.op is None or not value.op.view:
+                    break
+                value = value.op.operands[0]
+
+
+def _define(op: Op, at: int, found: Lives) -> None:
+    """Results come to be at the end of the op; those with memory of their own are written."""
+    nested = bool(op.regions) and op.name != "fused"
+    here = at if nested else found.starts[op]
+    for value in op.results:
+        found.first[value] = found.last[value] = here
+        if nested or not isinstance(value.type, TensorType):
+            continue
+        if root(value) is value and value.place is not None and value.place.offset is not None:
+            if not _still(op, value):
+                found.writes.append((found.starts[op], op, value))
+    if not op.regions:
+        found.states += [(found.starts[op], op, s) for s in op.touched("write")]
+
+
+def _still(op: Op, value: Value) -> bool:
+    """A view whose address the planner knows: nothing is written."""
+    if not op.view:
+        return False
+    source = op.operands[0].place
+    assert value.place is not None
+    return source is not None and (source.space, source.buffer) == (
+        value.place.space,
+        value.place.buffer,
+    )
+
+
+# -------------------------------------------------------------- conflicts
+
+
+def _unharmed(found: Lives, symbol: str) -> None:
+    """No write reaches bytes that are needed after it, nor state that a view still looks into."""
+    held = [v for v in found.first if _own_bytes(v)]
+    for at, op, written in found.writes:
+        for value in held:
+            if value is written or not (found.first[value] <= at <= found.last[value]):
+                continue
+            if not _overlap(value, written):
+                continue
+            if value in op.results:
+                raise _fault(op, f"results {written!r} and {value!r} share bytes")
+            if found.last[value] > at:
+                raise _fault(
+                    op, f"{written!r} is written over {value!r}, which is still needed ({symbol})"
+                )
+            if not _in_place(op, value, written):
+                raise _fault(op, f"{written!r} is written over its operand {value!r}, not in place")
+    for at, op, state in found.states:
+        for value in found.first:
+            if value is not state and isinstance(value.type, TensorType) and root(value) is state:
+                if found.first[value] < at < found.last[value]:
+                    raise _fault(op, f"state is written while {value!r} looks into it ({symbol})")
+
+
+def _apart(op: Op) -> None:
+    """Regions that run at once compute in bytes of their own, and write states of their own."""
+    for one, other in combinations(op.regions, 2):
+        for a in _computed(one):
+            for b in _computed(other):
+                if _overlap(a, b):
+                    raise _fault(op, f"{a!r} and {b!r} of regions that run at once share bytes")
+        for first, second in ((one, other), (other, one)):
+            written = {s for o in first.ops for s in o.touched("write")}
+            used = {s for o in second.ops for how in ("read", "write") for s in o.touched(how)}
+            for state in written & used:
+                raise _fault(op, f"{state!r} is written by one region and used by another")
+
+
+def _computed(region: Block) -> list[Value]:
+    """The values of a region that have an address."""
+    found = [v for op in walk(region) for v in op.results]
+    found += [a for op in walk(region) if op.name != "fused" for r in op.regions for a in r.args]
+    return [v for v in found if _own_bytes(v)]
+
+
+def _own_bytes(value: Value) -> bool:
+    if not isinstance(value.type, TensorType) or value.place is None:
+        return False
+    return value.place.offset is not None and value.place.space in ("arena", "output")
+
+
+def _overlap(a: Value, b: Value) -> bool:
+    assert a.place is not None and b.place is not None
+    if a.place.space != b.place.space:
+        return False
+    if a.place.space == "output" and a.place.buffer != b.place.buffer:
+        return False
+    (first, end), (start, stop) = reach(a), reach(b)
+    return first < stop and start < end
+
+
+def _in_place(op: Op, value: Value, written: Value) -> bool:
+    """The op may compute its result over this operand: every element over the same one."""
+    assert value.place is not None and written.place is not None
+    if value.place.offset != written.place.offset:
+        return False
+    uses = [v for v in op.operands if root(v) is value]
+    fields = {id(v) for key in op.inplace for v in [getattr(op, key)]}
+    allowed = op.elementwise or op.name == "copy" or all(id(v) in fields for v in uses)
+    return allowed and all(_in_order(v, value, written) for v in uses)
+
+
+def _in_order(operand: Value, value: Value, written: Value) -> bool:
+    """The operand is all of `value`, element for element where the result is."""
+    while operand is not value:
+        assert operand.op is not None
+        if operand.op.name not in PART_OF_SELF:
+            return False
+        operand = operand.op.operands[0]
+    return value.tensor.size == written.tensor.size and value.dtype.bits >= written.dtype.bits

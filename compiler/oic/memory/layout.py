@@ -1,0 +1,178 @@
+"""Where persistent state and constants lie: the structure of the state, the offsets of the weights.
+
+The state is one C structure.  Counts (symbols with a dot, `K.t`) come first, then every variable
+in declaration order, each at its natural alignment, and on a cache line where it is large.  Tables
+are row-major at capacity.  Entries of packed types (`i4`, ...) fill whole bytes, so that an entry,
+or a member of a family of constants, always starts at a byte.
+
+The weights are one blob: a header, then every constant in order, each on a cache line.
+Offsets of both are from the start of the memory, the header included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir.module import Module
+from oic.ir.types import StateType
+
+LINE = 64  # bytes of a cache line; no vector unit wants more
+LARGE = 1024  # bytes from which a variable of the state starts on a line of its own
+WEIGHTS_HEADER = 64  # bytes before the first constant
+
+
+def ordered_states(module: Module) -> list[Any]:
+    """The `state` ops in the order of the structure: counts, then the rest as declared."""
+    states = list(module.states())
+    return [s for s in states if is_count(s)] + [s for s in states if not is_count(s)]
+
+
+def is_count(state: Any) -> bool:
+    """A `state` op that holds one integer kept beside a variable (symbols with a dot, `K.t`)."""
+    return "." in state.symbol and state.type.plain
+
+
+def state_layout(module: Module) -> list[tuple[str, int, int]]:
+    """(symbol, offset, bytes) of every persistent variable, in the order of memory."""
+    found: list[tuple[str, int, int]] = []
+    end = 0
+    for op in ordered_states(module):
+        nbytes = storage_bytes(op.type)
+        offset = _up(end, LINE if nbytes >= LARGE else op.type.dtype.align)
+        found.append((op.symbol, offset, nbytes))
+        end = offset + nbytes
+    return found
+
+
+def state_bytes(module: Module) -> int:
+    """Bytes of the whole structure; a multiple of 8 that is never 0."""
+    layout = state_layout(module)
+    return max(8, _up(layout[-1][1] + layout[-1][2], 8)) if layout else 8
+
+
+def storage_strides(type: StateType) -> tuple[int, ...]:
+    """Elements between neighbours along every dimension of `capacity_shape`.
+
+    An entry is row-major without gaps; entries of packed types start at whole bytes.
+    """
+    shape = type.capacity_shape
+    return _strides(type.dtype, shape, len(type.table))
+
+
+def storage_bytes(type: StateType) -> int:
+    """Bytes of a persistent variable at capacity."""
+    shape, outer = type.capacity_shape, len(type.table)
+    return math.prod(shape[:outer]) * type.dtype.nbytes(math.prod(shape[outer:]))
+
+
+def family_ranks(module: Module) -> dict[str, int]:
+    """How many leading dimensions of a constant number the members of a family (0: no family)."""
+    ranks = {op.symbol: 0 for op in module.constants()}
+    for op in module.all_ops():
+        if op.name == "constant.select":
+            family = op.operands[0].op
+            if family is not None and family.name == "constant":
+                symbol = family.attributes()["symbol"]
+                ranks[symbol] = max(ranks[symbol], len(op.operands) - 1)
+    return ranks
+
+
+def constant_strides(dtype: DType, shape: tuple[int, ...], family: int) -> tuple[int, ...]:
+    """Elements between neighbours of a constant whose `family` leading dimensions number members."""
+    return _strides(dtype, shape, family)
+
+
+def constant_bytes(dtype: DType, shape: tuple[int, ...], family: int) -> int:
+    """Bytes of a constant in the blob."""
+    return math.prod(shape[:family]) * dtype.nbytes(math.prod(shape[family:]))
+
+
+def weights_layout(module: Module) -> dict[str, tuple[int, int]]:
+    """symbol -> (offset, bytes) of every constant; offsets from the start of the blob."""
+    found: dict[str, tuple[int, int]] = {}
+    ranks = family_ranks(module)
+    end = WEIGHTS_HEADER
+    for op in module.constants():
+        offset = _up(end, LINE)
+        nbytes = constant_bytes(op.type.dtype, op.type.shape, ranks[op.symbol])
+        found[op.symbol] = (offset, nbytes)
+        end = offset + nbytes
+    return found
+
+
+def weights_bytes(module: Module) -> int:
+    """Bytes of the blob, header included; a multiple of a cache line."""
+    end = max((o + n for o, n in weights_layout(module).values()), default=WEIGHTS_HEADER)
+    return _up(end, LINE)
+
+
+def stored(values: Array, dtype: DType, outer: int) -> NDArray[np.uint8]:
+    """The bytes of an array whose members (below the `outer` leading dimensions) fill whole bytes."""
+    if not dtype.packed or outer == 0 or values.size == 0:
+        return dtypes.pack(values, dtype)
+    members = values.reshape(math.prod(values.shape[:outer]), -1)
+    per = 8 // dtype.bits
+    width = _up(members.shape[1], per)
+    padded = np.zeros((members.shape[0], width), members.dtype)
+    padded[:, : members.shape[1]] = members
+    packed = dtypes.pack(padded, dtype).reshape(members.shape[0], width // per)
+    spare = width - members.shape[1]
+    if spare:  # the bits after the last element are 0, whatever code the type gives to 0
+        packed[:, -1] &= np.uint8((1 << ((per - spare) * dtype.bits)) - 1)
+    return packed.reshape(-1)
+
+
+def loaded(data: Array, dtype: DType, shape: tuple[int, ...], outer: int) -> Array:
+    """The array of this shape from the bytes of `stored`."""
+    if not dtype.packed:
+        count = math.prod(shape)
+        return dtypes.unpack(data, dtype, count).reshape(shape)
+    inner = math.prod(shape[outer:])
+    per = 8 // dtype.bits
+    width = _up(inner, per)
+    members = math.prod(shape[:outer])
+    flat = dtypes.unpack(data, dtype, members * width).reshape(members, width)
+    return flat[:, :inner].reshape(shape)
+
+
+def state_fingerprint(module: Module) -> int:
+    """64 bits that differ when the layout or the meaning of the saved state does."""
+    by_symbol = {op.symbol: op for op in module.states()}
+    lines = [f"state {module.name}"]
+    for symbol, offset, nbytes in state_layout(module):
+        lines.append(f"{symbol} {by_symbol[symbol].type} {offset} {nbytes}")
+    return _digest(lines)
+
+
+def weights_fingerprint(module: Module) -> int:
+    """64 bits that differ when the layout of the weights does."""
+    types = {op.symbol: op.type for op in module.constants()}
+    lines = [f"weights {module.name}"]
+    lines += [f"{s} {types[s]} {o} {n}" for s, (o, n) in weights_layout(module).items()]
+    return _digest(lines)
+
+
+def _digest(lines: list[str]) -> int:
+    return int.from_bytes(hashlib.sha256("\n".join(lines).encode()).digest()[:8], "little")
+
+
+def _strides(dtype: DType, shape: tuple[int, ...], outer: int) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        if axis == outer - 1 and dtype.packed:
+            step = _up(step, 8 // dtype.bits)
+        strides.append(step)
+        step *= shape[axis]
+    return tuple(reversed(strides))
+
+
+def _up(value: int, to: int) -> int:
+    return -(-value // to) * to

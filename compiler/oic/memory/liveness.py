@@ -1,0 +1,109 @@
+"""When values are needed: positions in program order and the ranges between them.
+
+Every op has a position; a loop or an `if` has one where it starts and one where it ends.  A value
+defined outside a loop and used inside is needed until the loop ends; so it is with the regions of a
+`parallel` op, which run at once.  A fused region is one op: its operands are read while its results
+are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from oic.ir.core import Block, Op, Value
+from oic.ops.control import For, Parallel
+from oic.ops.fused import Fused
+
+
+@dataclass
+class Liveness:
+    """Positions of a function body.
+
+    start, end   of every op (equal, where nothing is nested)
+    opened       position of a block's arguments
+    closed       the first position after a block
+    """
+
+    start: dict[Op, int] = field(default_factory=dict)
+    end: dict[Op, int] = field(default_factory=dict)
+    opened: dict[Block, int] = field(default_factory=dict)
+    closed: dict[Block, int] = field(default_factory=dict)
+    users: dict[Value, list[Op]] = field(default_factory=dict)
+
+    def inside(self, region: Block, first: int, last: int) -> bool:
+        """The range lies within the positions of a region."""
+        return self.opened[region] <= first and last < self.closed[region]
+
+    def defined(self, value: Value) -> int:
+        """Position at which a value comes to be: results of loops at their end."""
+        if isinstance(value.owner, Block):
+            return self.opened[value.owner]
+        assert value.owner is not None
+        return self.end.get(value.owner, 0)
+
+    def last_use(self, value: Value) -> int:
+        """Last position at which the value itself is needed (views of it not counted)."""
+        return self._in_home(value, value)
+
+    def use(self, user: Op, home: Block | None) -> int:
+        """Position until which a use needs a value that is defined in the block `home`."""
+        at = self.start[user]
+        block = user.block
+        while block is not None and block is not home:
+            owner = block.owner
+            if isinstance(owner, (For, Parallel)):
+                at = max(at, self.end[owner])
+            block = owner.block if owner is not None else None
+        return at
+
+    def views(self, value: Value) -> Iterator[Value]:
+        """The value and every view of it, views of views included."""
+        yield value
+        for user in self.users.get(value, ()):
+            if user.view and user.operands[0] is value:
+                for result in user.results:
+                    yield from self.views(result)
+
+    def needed(self, value: Value) -> int:
+        """Last position at which the value's memory is needed, through any view of it."""
+        return max(self._in_home(v, value) for v in self.views(value))
+
+    def _in_home(self, view: Value, value: Value) -> int:
+        owner = value.owner
+        home = owner if isinstance(owner, Block) else owner.block if owner is not None else None
+        last = self.defined(view)
+        for user in self.users.get(view, ()):
+            last = max(last, self.use(user, home))
+        return last
+
+
+def liveness(body: Block) -> Liveness:
+    """Number the ops of a function body."""
+    found = Liveness(users=body.users())
+    _number(body, found, 0)
+    return found
+
+
+def _number(block: Block, found: Liveness, position: int) -> int:
+    found.opened[block] = position
+    position += 1
+    for op in block.ops:
+        found.start[op] = position
+        if isinstance(op, Fused):
+            found.opened[op.body] = position
+            for inner in op.walk():
+                found.start[inner] = found.end[inner] = position
+            position += 1
+            found.closed[op.body] = position
+            continue
+        position += 1
+        for region in op.regions:
+            position = _number(region, found, position)
+        if op.regions:
+            position += 1
+        found.end[op] = position if op.regions else found.start[op]
+        if op.regions:
+            position += 1
+    found.closed[block] = position
+    return position

@@ -1,0 +1,115 @@
+"""Strides of views: which part of which memory a value sees.
+
+A view op's result is its first operand's memory (DESIGN, section 6).  Strides count elements;
+`None` means row-major without gaps at the present sizes.
+"""
+
+from __future__ import annotations
+
+from oic.ir.core import Op, Value
+from oic.ir.dims import Dim
+from oic.ir.types import StateType
+from oic.memory.layout import constant_strides, storage_strides
+from oic.ops.index import AssertShape
+from oic.ops.shape import BroadcastTo, Reshape, Slice, Split, Transpose
+from oic.ops.state import ConstantSelect, StateLoad
+
+Strides = tuple[Dim, ...]
+
+
+def dense(shape: tuple[Dim, ...]) -> Strides:
+    """Row-major strides without gaps."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def is_dense(shape: tuple[Dim, ...], strides: Strides, inner: int | None = None) -> bool:
+    """The innermost `inner` dimensions (all of them) lie without gaps, in order."""
+    first = 0 if inner is None else max(0, len(shape) - inner)
+    step: Dim = 1
+    for size, stride in zip(reversed(shape[first:]), reversed(strides[first:]), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def strides_of(value: Value) -> Strides:
+    """The strides of a value; those of anything that is no view are dense."""
+    op = value.op
+    if op is None or not op.view:
+        return dense(value.shape)
+    found = view_strides(op, op.results.index(value))
+    return dense(value.shape) if found is None else found
+
+
+def view_strides(op: Op, result: int = 0) -> Strides | None:
+    """Strides of a view op's result; None where its operand must be copied to be seen so."""
+    match op:
+        case Reshape(x=x):
+            return _reshaped(x, op.result.shape)
+        case AssertShape(x=x):
+            base = strides_of(x)
+            return dense(op.result.shape) if is_dense(x.shape, base) else base
+        case Transpose(x=x, perm=perm):
+            base = strides_of(x)
+            return tuple(base[p] for p in perm)
+        case BroadcastTo(x=x):
+            return _broadcast(x, op.result.shape)
+        case Slice(x=x, axis=axis, step=step):
+            base = strides_of(x)
+            axis %= len(base)
+            return tuple(s * step if i == axis else s for i, s in enumerate(base))
+        case Split(x=x):
+            return strides_of(x)
+        case StateLoad(state=state, lengths=lengths):
+            assert isinstance(state.type, StateType)
+            storage = storage_strides(state.type)
+            return tuple(s for s, n in zip(storage, lengths, strict=True) if n is not None)
+        case ConstantSelect(family=family, indices=indices):
+            assert family.tensor.static
+            full = constant_strides(family.dtype, family.tensor.maximum, len(indices))
+            return full[len(indices) :]
+    raise AssertionError(f"{op.name} is no view")
+
+
+def _reshaped(x: Value, shape: tuple[Dim, ...]) -> Strides | None:
+    """A reshape is a view of dense memory, or where only sizes of 1 come and go."""
+    base = strides_of(x)
+    if is_dense(x.shape, base):
+        return dense(shape)
+    kept = [(n, s) for n, s in zip(x.shape, base, strict=True) if n != 1]
+    if [n for n, _ in kept] != [n for n in shape if n != 1]:
+        return None
+    rest = iter(kept)
+    return tuple(0 if n == 1 else next(rest)[1] for n in shape)
+
+
+def _broadcast(x: Value, shape: tuple[Dim, ...]) -> Strides:
+    base = strides_of(x)
+    missing = len(shape) - len(base)
+    inner = zip(x.shape, base, shape[missing:], strict=True)
+    return (0,) * missing + tuple(0 if n == 1 and d != 1 else s for n, s, d in inner)
+
+
+def root(value: Value) -> Value:
+    """The value whose memory a view sees, through any number of views."""
+    while value.op is not None and value.op.view:
+        value = value.op.operands[0]
+    return value
+
+
+def whole_root(value: Value) -> Value:
+    """As `root`, but only through views that see all of it in the same order."""
+    while value.op is not None and isinstance(value.op, (Reshape, AssertShape)):
+        base = value.op.operands[0]
+        if not is_dense(base.shape, strides_of(base)):
+            return value
+        value = base
+    return value
+
+

@@ -1,0 +1,131 @@
+"""A model file, memory-mapped, and read only through checks.
+
+Every read names the field it is for; one that would leave the file is an `OicError` that names
+the file, the field and the byte.  Nothing is allocated from a size before the size is checked.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.diagnostics import OicError, fail
+
+MAX_RANK = 32
+MAX_BYTES = (1 << 63) - 1
+MAX_NAME = 4096  # characters in the name of a tensor, a sizevar or a metadata key
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """The bytes of one file.  `name` is the path as the user wrote it."""
+
+    name: str
+    content: mmap.mmap | bytes
+
+    @staticmethod
+    def open(path: str | Path) -> ModelFile:
+        """The file mapped read-only; an `OicError` `model-open` if it cannot be read."""
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise ValueError("not a file")
+            with open(path, "rb") as stream:
+                empty = os.fstat(stream.fileno()).st_size == 0
+                content = b"" if empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise cannot_open(path, error) from None
+        return ModelFile(str(path), content)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return len(self.content)
+
+    def bad(
+        self, slug: str, field: str, offset: int | None, fact: str, hint: str | None = None
+    ) -> OicError:
+        """The refusal of one field; `offset` in bytes, or None for what has no single place."""
+        place = "" if offset is None else f" at byte {offset}"
+        return fail(slug, f"{self.name}: {field}{place}: {fact}", hint=hint)
+
+    def need(self, offset: int, count: int, field: str) -> None:
+        """Refuse if `count` bytes from `offset` are not all in the file."""
+        if offset < 0 or count < 0 or offset + count > self.size:
+            fact = f"{count} bytes are needed, but the file ends at byte {self.size}"
+            raise self.bad("model-truncated", field, offset, fact)
+
+    def read(self, offset: int, count: int, field: str) -> bytes:
+        """A copy of `count` bytes."""
+        self.need(offset, count, field)
+        return bytes(self.content[offset : offset + count])
+
+    def unsigned(self, offset: int, width: int, field: str) -> int:
+        """A little-endian unsigned integer of `width` bytes."""
+        self.need(offset, width, field)
+        return int.from_bytes(self.content[offset : offset + width], "little")
+
+    def view(self, offset: int, count: int, field: str) -> NDArray[np.uint8]:
+        """`count` bytes where they lie in the mapping; read-only, keeps the mapping alive."""
+        self.need(offset, count, field)
+        if count == 0:
+            return np.zeros(0, np.uint8)
+        return np.frombuffer(self.content, np.uint8, count, offset)
+
+    def check_name(self, name: str, field: str, offset: int | None) -> str:
+        """The name, if people and programs can use it; else a refusal."""
+        shown = repr(name if len(name) <= 60 else name[:60] + "…")
+        if not name:
+            raise self.bad("model-name", field, offset, "a name is empty")
+        if len(name) > MAX_NAME:
+            fact = f"{shown} has {len(name)} characters, but at most {MAX_NAME} are allowed"
+            raise self.bad("model-name", field, offset, fact)
+        if any(ord(ch) < 32 or 127 <= ord(ch) < 160 or 0xD800 <= ord(ch) < 0xE000 for ch in name):
+            fact = f"{shown} holds a control character or half a surrogate pair"
+            raise self.bad("model-name", field, offset, fact)
+        return name
+
+    def text(self, raw: bytes, field: str, offset: int) -> str:
+        """The bytes as UTF-8."""
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            fact = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+            raise self.bad("model-field", field, offset + error.start, fact) from None
+
+    def count(self, shape: tuple[int, ...], bits: int, field: str, offset: int | None) -> int:
+        """The elements of a tensor of this shape; refused if the rank or the bytes are absurd."""
+        if len(shape) > MAX_RANK:
+            fact = f"{len(shape)} dimensions, but at most {MAX_RANK} are allowed"
+            raise self.bad("model-field", field, offset, fact)
+        extent = total = 1
+        for size in shape:
+            if size < 0:
+                raise self.bad("model-field", field, offset, f"dimension {size} is negative")
+            extent *= max(1, size)
+            total *= size
+            if extent * bits > MAX_BYTES * 8:
+                fact = "the dimensions multiply to more than 2^63 bytes"
+                raise self.bad("model-field", field, offset, fact)
+        return total
+
+
+def cannot_open(path: str | Path, error: Exception) -> OicError:
+    """The refusal of a file that the system does not let us read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return fail("model-open", f"cannot read the model {str(path)!r}: {reason.lower()}")
+
+
+def check_no_overlap(file: ModelFile, ranges: list[tuple[int, int, str]]) -> None:
+    """Refuse two ranges (offset, bytes, field) that share a byte; empty ones share none."""
+    end, owner = 0, ""
+    for offset, count, field in sorted(r for r in ranges if r[1] > 0):
+        if offset < end:
+            fact = f"overlaps {owner}, which ends at byte {end}"
+            raise file.bad("model-overlap", field, offset, fact)
+        end, owner = offset + count, field

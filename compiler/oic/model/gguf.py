@@ -1,0 +1,229 @@
+"""The GGUF reader, versions 2 and 3, little-endian.
+
+    "GGUF", u32 version, u64 tensors, u64 keys
+    key     text, u32 type, value;  text is u64 bytes and UTF-8;  an array is u32 type, u64 count,
+            values
+    tensor  text, u32 rank, u64 dimensions[rank] (the fastest first), u32 type, u64 offset
+    data    from the next multiple of `general.alignment` (32); offsets count from there
+
+Block-quantised tensors are listed; reading one is refused.  Hyperparameters that are positive
+integers are sizevars under their name without the architecture: `llama.block_count` gives
+`block_count`.  Source: the GGUF specification in the documents of ggml-org/ggml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import DType
+from oic.model.file import ModelFile, check_no_overlap
+from oic.model.jsontext import sizes_among
+from oic.model.tensors import Contents, Entry, Mapped, Metadata, Origin, Refused, TensorInfo, opaque
+
+_VALUES = {
+    0: "<u1",
+    1: "<i1",
+    2: "<u2",
+    3: "<i2",
+    4: "<u4",
+    5: "<i4",
+    6: "<f4",
+    10: "<u8",
+    11: "<i8",
+    12: "<f8",
+}  # types of keys
+_BOOL, _TEXT, _ARRAY = 7, 8, 9
+_MAX_DEPTH = 8  # of arrays in arrays
+
+_PLAIN: dict[int, DType] = {
+    0: dtypes.f32,
+    1: dtypes.f16,
+    24: dtypes.i8,
+    25: dtypes.i16,
+    26: dtypes.i32,
+    27: dtypes.i64,
+    28: dtypes.f64,
+    30: dtypes.bf16,
+}
+# Block-quantised types: name, elements a block, bytes a block.
+BLOCKS = {
+    2: ("Q4_0", 32, 18),
+    3: ("Q4_1", 32, 20),
+    6: ("Q5_0", 32, 22),
+    7: ("Q5_1", 32, 24),
+    8: ("Q8_0", 32, 34),
+    9: ("Q8_1", 32, 40),
+    10: ("Q2_K", 256, 84),
+    11: ("Q3_K", 256, 110),
+    12: ("Q4_K", 256, 144),
+    13: ("Q5_K", 256, 176),
+    14: ("Q6_K", 256, 210),
+    15: ("Q8_K", 256, 292),
+    16: ("IQ2_XXS", 256, 66),
+    17: ("IQ2_XS", 256, 74),
+    18: ("IQ3_XXS", 256, 98),
+    19: ("IQ1_S", 256, 50),
+    20: ("IQ4_NL", 32, 18),
+    21: ("IQ3_S", 256, 110),
+    22: ("IQ2_S", 256, 82),
+    23: ("IQ4_XS", 256, 136),
+    29: ("IQ1_M", 256, 56),
+    34: ("TQ1_0", 256, 54),
+    35: ("TQ2_0", 256, 66),
+    39: ("MXFP4", 32, 17),
+    40: ("NVFP4", 64, 36),
+    41: ("Q1_0", 128, 18),
+}
+
+
+def read(file: ModelFile) -> Contents:
+    """The contents of a GGUF file; the whole file but the elements is checked here."""
+    _check_version(file)
+    reader = _Reader(file, 24)
+    metadata: dict[str, Metadata] = {}
+    for _ in range(file.unsigned(16, 8, "number of keys")):
+        place, key = reader.at, reader.name("key")
+        if key in metadata:
+            raise file.bad("model-duplicate", "key", place, f"{key!r} is there twice")
+        metadata[key] = reader.value(reader.unsigned(4, f"type of {key!r}"), f"value of {key!r}")
+    found: dict[str, _Tensor] = {}
+    for _ in range(file.unsigned(8, 8, "number of tensors")):
+        place, name = reader.at, reader.name("tensor name")
+        if name in found:
+            raise file.bad("model-duplicate", "tensor name", place, f"{name!r} is there twice")
+        found[name] = reader.tensor(name)
+    alignment = _alignment(file, metadata)
+    data = -(-reader.at // alignment) * alignment
+    entries = {name: _entry(file, name, t, data, alignment) for name, t in found.items()}
+    ranges = [(e.info.offset or 0, e.info.nbytes, f"tensor {n!r}") for n, e in entries.items()]
+    check_no_overlap(file, ranges)
+    return Contents(entries, _sizevars(metadata), metadata)
+
+
+def _check_version(file: ModelFile) -> None:
+    if file.read(0, 4, "magic") != b"GGUF":
+        raise file.bad("model-format", "magic", 0, "not 'GGUF'")
+    version = file.unsigned(4, 4, "version")
+    if version not in (2, 3):
+        order = ", or the file is big-endian" if version & 0xFFFF == 0 else ""
+        raise file.bad("model-format", "version", 4, f"{version}, but 2 and 3 are known{order}")
+
+
+def _alignment(file: ModelFile, metadata: dict[str, Metadata]) -> int:
+    value = metadata.get("general.alignment", 32)
+    if type(value) is not int or not 0 < value <= 1 << 32 or value & (value - 1):
+        raise file.bad("model-field", "'general.alignment'", None, f"{value!r} is no power of two")
+    return value
+
+
+def _sizevars(metadata: dict[str, Metadata]) -> dict[str, int]:
+    prefix = f"{metadata.get('general.architecture', '')}."
+    own = {k[len(prefix) :]: v for k, v in metadata.items() if k.startswith(prefix)}
+    return sizes_among(own)
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor as its entry declares it; `place` is the byte of the entry's rank."""
+
+    place: int
+    shape: tuple[int, ...]
+    tag: int
+    offset: int
+
+
+@dataclass(eq=False)
+class _Reader:
+    """Reads forward; `at` is the byte it has come to."""
+
+    file: ModelFile
+    at: int
+
+    def unsigned(self, width: int, what: str) -> int:
+        value = self.file.unsigned(self.at, width, what)
+        self.at += width
+        return value
+
+    def text(self, what: str) -> str:
+        length = self.unsigned(8, f"length of {what}")
+        raw = self.file.read(self.at, length, what)
+        self.at += length
+        return self.file.text(raw, what, self.at - length)
+
+    def name(self, what: str) -> str:
+        place = self.at
+        return self.file.check_name(self.text(what), what, place)
+
+    def value(self, tag: int, what: str, depth: int = 0) -> Any:
+        if tag == _TEXT:
+            return self.text(what)
+        if tag == _ARRAY:
+            return self._array(what, depth)
+        return self._numbers(tag, 1, what)[0]
+
+    def _array(self, what: str, depth: int) -> list[Any]:
+        place, tag = self.at, self.unsigned(4, f"element type of {what}")
+        if depth == _MAX_DEPTH:
+            raise self.file.bad("model-field", what, place, "arrays are nested too deeply")
+        count = self.unsigned(8, f"length of {what}")
+        if tag not in (_TEXT, _ARRAY):
+            return self._numbers(tag, count, what)
+        self.file.need(self.at, 8 * count, what)  # each element has at least its length
+        return [self.value(tag, what, depth + 1) for _ in range(count)]
+
+    def _numbers(self, tag: int, count: int, what: str) -> list[Any]:
+        if tag != _BOOL and tag not in _VALUES:
+            raise self.file.bad("model-field", what, self.at, f"unknown type {tag}")
+        form = np.dtype(_VALUES.get(tag, "<u1"))
+        raw = self.file.view(self.at, count * form.itemsize, what)
+        if tag == _BOOL and (raw > 1).any():
+            place = self.at + int((raw > 1).argmax())
+            raise self.file.bad("model-field", what, place, "a bool is neither 0 nor 1")
+        self.at += count * form.itemsize
+        numbers = raw.view(form)
+        found: list[Any] = (numbers.astype(bool) if tag == _BOOL else numbers).tolist()
+        return found
+
+    def tensor(self, name: str) -> _Tensor:
+        what, place = f"tensor {name!r}", self.at
+        rank = self.unsigned(4, f"rank of {what}")
+        if rank > 4:
+            raise self.file.bad("model-field", f"rank of {what}", place, f"{rank} is over 4")
+        sizes = tuple(self.unsigned(8, f"dimensions of {what}") for _ in range(rank))
+        tag, offset = self.unsigned(4, f"type of {what}"), self.unsigned(8, f"offset of {what}")
+        return _Tensor(place, sizes[::-1], tag, offset)
+
+
+def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: int) -> Entry:
+    what, tag = f"tensor {name!r}", tensor.tag
+    where = tensor.place + 4 + 8 * len(tensor.shape)
+    if tag not in _PLAIN and tag not in BLOCKS:
+        raise file.bad("model-dtype", f"type of {what}", where, f"unknown type {tag}")
+    if tensor.offset % alignment:
+        fact = f"{tensor.offset} is not a multiple of the alignment {alignment}"
+        raise file.bad("model-field", f"offset of {what}", where + 4, fact)
+    dtype, block, nbytes = _stored(tag)
+    dims = f"dimensions of {what}"
+    count = file.count(tensor.shape, nbytes * 8, dims, tensor.place + 4)
+    if block > 1 and (not tensor.shape or tensor.shape[-1] % block):
+        fact = f"{list(tensor.shape)}, but {dtype} has blocks of {block} elements"
+        raise file.bad("model-field", dims, tensor.place + 4, fact)
+    start, total = data + tensor.offset, count // block * nbytes
+    file.need(start, total, f"data of {what}")
+    info = TensorInfo(name, dtype, tensor.shape, True, total, file.name, start)
+    origin: Origin = Mapped(file, start, total)
+    if tag in BLOCKS:
+        origin = Refused(f"the stored type {dtype} is block-quantised, which is not read")
+    return Entry(info, origin)
+
+
+def _stored(tag: int) -> tuple[DType, int, int]:
+    """The (dtype, elements a block, bytes a block) of a stored type."""
+    if tag in _PLAIN:
+        return _PLAIN[tag], 1, _PLAIN[tag].bits // 8
+    name, block, nbytes = BLOCKS[tag]
+    return opaque(name), block, nbytes

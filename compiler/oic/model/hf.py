@@ -1,0 +1,96 @@
+"""A folder in the Hugging Face layout: config.json beside safetensors, in one file or in shards.
+
+Every scalar of config.json is metadata, nested keys joined with dots; positive integers are
+sizevars too (SPEC, section 9).  Shards are named by `model.safetensors.index.json`:
+{"weight_map": {tensor: file}}.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+from oic.diagnostics import OicError, fail
+from oic.model import jsontext, safetensors
+from oic.model.file import ModelFile, cannot_open
+from oic.model.tensors import Contents, Entry, Metadata
+
+CONFIG = "config.json"
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+MAX_CONFIG = 64 << 20  # bytes
+
+
+def read(folder: Path) -> Contents:
+    """The contents of a folder; an `OicError` `model-format` if a part is not there."""
+    try:
+        present = set(os.listdir(folder))
+    except OSError as error:
+        raise cannot_open(folder, error) from None
+    if CONFIG not in present:
+        raise _incomplete(folder, present, f"there is no {CONFIG}")
+    config = _config(folder / CONFIG)
+    if SINGLE in present:
+        weights = safetensors.read(ModelFile.open(folder / SINGLE))
+    elif INDEX in present:
+        weights = _shards(folder)
+    else:
+        raise _incomplete(folder, present, f"there is neither {SINGLE} nor {INDEX}")
+    metadata = weights.metadata | config
+    return Contents(weights.entries, jsontext.sizes_among(metadata), metadata)
+
+
+def _incomplete(folder: Path, present: set[str], fact: str) -> OicError:
+    others = sorted(name for name in present if name.endswith(".safetensors"))
+    hint = f"open the file itself: '{folder / others[0]}'" if others else None
+    if not others and any(name.endswith((".bin", ".pt", ".pth")) for name in present):
+        hint = "PyTorch's pickled weights are not read; save them as safetensors"
+    return fail("model-format", f"{folder}: not a Hugging Face model: {fact}", hint=hint)
+
+
+def _config(path: Path) -> dict[str, Metadata]:
+    file = ModelFile.open(path)
+    config = jsontext.flatten(_json(file, path.name))
+    for key in config:
+        file.check_name(key, "key", None)
+    return config
+
+
+def _json(file: ModelFile, field: str) -> dict[str, object]:
+    if file.size > MAX_CONFIG:
+        fact = f"{file.size} bytes, but at most {MAX_CONFIG} are read"
+        raise file.bad("model-field", "size", None, fact)
+    return jsontext.parse(file, 0, file.size, field)
+
+
+def _shards(folder: Path) -> Contents:
+    index = ModelFile.open(folder / INDEX)
+    homes = _weight_map(index, _json(index, INDEX))
+    entries: dict[str, Entry] = {}
+    metadata: dict[str, Metadata] = {}
+    for name in sorted(set(homes.values())):
+        shard = safetensors.read(ModelFile.open(folder / name))
+        for tensor in shard.entries:
+            if tensor in entries:
+                fact = f"{tensor!r} is in {Path(entries[tensor].info.file).name} and in {name}"
+                raise index.bad("model-duplicate", "shards", None, fact)
+        entries |= shard.entries
+        metadata |= shard.metadata
+    for tensor, home in homes.items():
+        if tensor not in entries or Path(entries[tensor].info.file).name != home:
+            fact = f"{tensor!r} is not in {home}"
+            raise index.bad("model-field", "'weight_map'", None, fact)
+    return Contents(entries, {}, metadata)
+
+
+def _weight_map(index: ModelFile, given: dict[str, object]) -> dict[str, str]:
+    """The file of every tensor; each a plain name in the same folder."""
+    homes = given.get("weight_map")
+    if not isinstance(homes, dict) or not homes:
+        raise index.bad("model-field", "'weight_map'", None, "not a map from tensors to files")
+    for tensor, home in homes.items():
+        plain = isinstance(home, str) and home and "\\" not in home and "\0" not in home
+        if not plain or home in (".", "..") or PurePosixPath(home).name != home:
+            fact = f"{home!r}, for {tensor!r}, is not the name of a file in this folder"
+            raise index.bad("model-field", "'weight_map'", None, fact)
+    return homes

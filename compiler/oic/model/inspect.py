@@ -1,0 +1,116 @@
+"""What `oic inspect` shows of a model: plain text for people, a dictionary for tools."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oic.model.model import Model
+from oic.model.tensors import TensorInfo
+
+_WIDTH = 60  # characters of a metadata value that are shown
+
+
+def describe(model: Model, stats: bool = False) -> str:
+    """Sizevars, metadata and a table of tensors; with `stats` their min, max and mean.
+
+    With `stats` every element is read.  Tensors that cannot be read show `-`.
+    """
+    total = sum(model.info(name).nbytes for name in model.names())
+    parts = [f"{model.name}: {len(model.names())} tensors, {total:,} bytes"]
+    if model.sizevars:
+        parts.append(_section("sizevars", [[k, str(v)] for k, v in model.sizevars.items()]))
+    # A positive integer that is a sizevar of the same name is shown once.
+    rest = {k: v for k, v in model.metadata.items() if model.sizevars.get(k) != v}
+    if rest:
+        parts.append(_section("metadata", [[k, _short(v)] for k, v in rest.items()]))
+    if model.names():
+        parts.append(_section("tensors", _rows(model, stats), right=(3, 4, 5, 6, 7)))
+    return "\n\n".join(parts) + "\n"
+
+
+def to_json(model: Model, stats: bool = False) -> dict[str, Any]:
+    """The same as a dictionary of plain values; not-finite floats are text ('nan', 'inf')."""
+    return {
+        "name": model.name,
+        "sizevars": dict(model.sizevars),
+        "metadata": {key: _finite(value) for key, value in model.metadata.items()},
+        "tensors": [_tensor(model, model.info(name), stats) for name in model.names()],
+    }
+
+
+def _tensor(model: Model, info: TensorInfo, stats: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": info.name,
+        "dtype": info.dtype.name,
+        "shape": list(info.shape),
+        "has_data": info.has_data,
+        "bytes": info.nbytes,
+        "file": info.file,
+        "offset": info.offset,
+    }
+    if info.quant is not None:
+        found["quant"] = {
+            "symmetric": info.quant.symmetric,
+            "axis": info.quant.axis,
+            "scales": list(info.quant.scales),
+            "zero_points": list(info.quant.zero_points),
+        }
+    if stats:
+        values = _statistics(model, info)
+        found |= dict(zip(("min", "max", "mean"), map(_finite, values), strict=False))
+    return found
+
+
+def _rows(model: Model, stats: bool) -> list[list[str]]:
+    heading = ["name", "dtype", "shape", "bytes", "offset"]
+    rows = [heading + (["min", "max", "mean"] if stats else [])]
+    for name in model.names():
+        info = model.info(name)
+        row = [name, info.dtype.name, "[" + ", ".join(map(str, info.shape)) + "]"]
+        row += [f"{info.nbytes:,}"] if info.has_data else ["no data"]
+        row.append("-" if info.offset is None else str(info.offset))
+        if stats:
+            row += [f"{v:.6g}" for v in _statistics(model, info)] or ["-"] * 3
+        rows.append(row)
+    return rows
+
+
+def _statistics(model: Model, info: TensorInfo) -> tuple[float, ...]:
+    """(min, max, mean) of the elements, or () where there are none to read."""
+    if not info.has_data or info.dtype.kind == "opaque" or info.count == 0:
+        return ()
+    array = model.tensor(info.name).astype(info.dtype.wide)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(array.mean(dtype=np.float64))
+    return float(array.min()), float(array.max()), mean
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, list):
+        text = repr(value) if isinstance(value, str) else str(value)
+        return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
+    text = "[" + ", ".join(repr(v) for v in value[:8]) + ("]" if len(value) <= 8 else ", …")
+    return text if len(text) <= _WIDTH and len(value) <= 8 else f"{text[:_WIDTH]} ({len(value)})"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _section(title: str, rows: Sequence[Sequence[str]], right: tuple[int, ...] = ()) -> str:
+    """A heading and aligned columns; the columns in `right` are flush right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [title]
+    for row in rows:
+        cells = [
+            cell.rjust(widths[i]) if i in right else cell.ljust(widths[i])
+            for i, cell in enumerate(row)
+        ]
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    return "\n".join(lines)

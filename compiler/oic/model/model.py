@@ -1,0 +1,166 @@
+"""Model: named tensors, sizevars and metadata, from a file, a folder or memory.
+
+Tensors are memory-mapped and read when asked for; a file is checked completely when it is opened.
+Source: SPEC, section 9.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.diagnostics import OicError, did_you_mean, fail
+from oic.dtypes import Array
+from oic.model.file import ModelFile
+from oic.model.tensors import Contents, Entry, Metadata, TensorInfo, from_memory
+
+FORMATS = (".oinf", ".safetensors", ".gguf", ".npz")
+_MAGIC = {b"OINF\0": "oinf", b"GGUF": "gguf", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+
+
+class Model:
+    """Named tensors with the sizevars and metadata that come with them.
+
+    sizevars  build-time integers by name
+    metadata  config values by dotted key: bool, int, float, text, or a list of them
+    path      the file or folder, or None in memory
+    name      what messages call the model
+
+    `Model(tensors={"W": array}, sizevars={"D": 64}, metadata={"leak": 0.1})` makes one in memory.
+    A tensor is a NumPy array, an `(array, "t1")` pair or a `Tensor`; arrays are not copied.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, object] | None = None,
+        sizevars: Mapping[str, int] | None = None,
+        metadata: Mapping[str, object] | None = None,
+        *,
+        name: str = "model",
+    ) -> None:
+        self.path: Path | None = None
+        self.name = name
+        self._entries = {k: from_memory(k, v) for k, v in (tensors or {}).items()}
+        self.sizevars: dict[str, int] = {k: _size(k, v) for k, v in (sizevars or {}).items()}
+        self.metadata: dict[str, Metadata] = dict(_plain(metadata or {}, ""))
+
+    @classmethod
+    def open(cls, path: str | Path) -> Model:
+        """The model in a .oinf, .safetensors, .gguf or .npz file or a Hugging Face folder.
+
+        The format is known by its first bytes, else by the file's extension.
+        Raises `OicError`: `model-open`, `model-format`, or what is wrong inside the file.
+        """
+        if os.path.isdir(path):
+            contents = _reader("hf")(Path(path))
+        else:
+            file = ModelFile.open(path)
+            contents = _reader(_format(file))(file)
+        return cls._of(contents, Path(path))
+
+    @classmethod
+    def _of(cls, contents: Contents, path: Path) -> Model:
+        model = cls(name=str(path))
+        model.path = path
+        model._entries = contents.entries
+        model.sizevars, model.metadata = contents.sizevars, contents.metadata
+        return model
+
+    def names(self) -> list[str]:
+        """All tensors, those without data included, in the file's order."""
+        return list(self._entries)
+
+    def has(self, name: str) -> bool:
+        """There is a tensor of this name, with data."""
+        return name in self._entries and self._entries[name].info.has_data
+
+    def __contains__(self, name: str) -> bool:
+        return self.has(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def info(self, name: str) -> TensorInfo:
+        """Element type, shape and place of a tensor; `OicError` `model-missing-tensor` if none."""
+        return self._entry(name).info
+
+    def tensor(self, name: str) -> Array:
+        """The elements of a tensor in its shape, in the NumPy form of its dtype; read-only.
+
+        A view of the file where its stored form allows.  Raises `OicError`:
+        `model-missing-tensor`, `model-no-data`, `model-dtype` for a type the language lacks,
+        `model-field` for stored codes that stand for no value.
+        """
+        return self._entry(name).array()
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        """The bytes of a tensor in our stored form, u8[nbytes]; raises as `tensor` does.
+
+        Little-endian, row-major, packed types LSB first.  A view of the file where it can be.
+        """
+        return self._entry(name).bytes()
+
+    def _entry(self, name: str) -> Entry:
+        if name not in self._entries:
+            hint = did_you_mean(name, self._entries)
+            raise fail(
+                "model-missing-tensor", f"{self.name}: there is no tensor '{name}'", hint=hint
+            )
+        return self._entries[name]
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r}: {len(self._entries)} tensors>"
+
+
+def _reader(module: str) -> Any:
+    return import_module(f"oic.model.{module}").read
+
+
+def _format(file: ModelFile) -> str:
+    start = bytes(file.content[:9])
+    for magic, module in _MAGIC.items():
+        if start.startswith(magic):
+            return module
+    suffix = Path(file.name).suffix.lower()
+    if suffix in FORMATS:
+        return suffix[1:]
+    if start[8:9] == b"{":
+        return "safetensors"
+    raise unknown_format(file.name)
+
+
+def unknown_format(name: str) -> OicError:
+    """The refusal of a file that is none of the formats."""
+    known = ", ".join(FORMATS[:-1]) + f" or {FORMATS[-1]}"
+    hint = f"a model is a {known} file, or a folder with config.json and model.safetensors"
+    return fail("model-format", f"{name}: not a model file of a known format", hint=hint)
+
+
+def _size(name: str, value: object) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise fail("model-value", f"sizevar '{name}' is {value!r}, not an integer")
+    if not 0 <= int(value) < 1 << 63:
+        raise fail("model-value", f"sizevar '{name}' is {value}, out of range")
+    return int(value)
+
+
+def _plain(tree: Mapping[str, object], prefix: str) -> Iterator[tuple[str, Metadata]]:
+    """Metadata as plain Python values, nested maps under dotted keys."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _plain(value, f"{prefix}{key}.")
+            continue
+        if isinstance(value, (np.generic, np.ndarray)):
+            value = value.tolist()
+        if isinstance(value, tuple):
+            value = list(value)
+        if not isinstance(value, (bool, int, float, str, list)):
+            text = f"metadata '{prefix}{key}' is of type {type(value).__name__}"
+            raise fail("model-value", text, hint="a number, a bool, text or a list")
+        yield f"{prefix}{key}", value

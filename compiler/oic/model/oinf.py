@@ -1,0 +1,204 @@
+"""The .oinf reader, versions 1 and 2.
+
+    header (72 bytes) | sizevars | metadata | tensor index | payloads
+
+Little-endian; every section and payload starts at a multiple of 8, padded with zeros.
+
+    header   magic "OINF\\0", u32 version, u32 flags = 0, u32 sizevars, u32 metadata, u32 tensors,
+             u32 reserved = 0, u64 offset of each of the four sections, u64 file size, padding
+    text     u32 bytes, the bytes, padding to 8; names are of [A-Za-z0-9._-]
+    sizevar  text name, u64 value
+    metadata text key, u32 type, u32 flags = 0, u64 bytes, u64 offset
+    tensor   text name, u32 type, u32 rank, u32 flags (1 has data, 2 has quantisation),
+             u64 dimensions[rank], u64 bytes, u64 offset; version 2: also those of the quantisation
+
+Source: OpenInfer, "OINF Format" (docs), and the public tools' output for version 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from oic.dtypes import DType
+from oic.model.file import ModelFile, check_no_overlap
+from oic.model.oinf_values import TENSOR_TAGS, read_quant, read_value
+from oic.model.oinf_write import write_oinf
+from oic.model.tensors import Contents, Entry, Mapped, Metadata, Quant, TensorInfo
+
+__all__ = ["read", "write_oinf"]
+
+NAME = re.compile(r"[A-Za-z0-9._-]+")
+_COUNTS = {"sizevars": 13, "metadata": 17, "tensors": 21}
+_OFFSETS = {"sizevars": 29, "metadata": 37, "tensors": 45, "data": 53}
+_T = TypeVar("_T")
+
+
+def read(file: ModelFile) -> Contents:
+    """The contents of an .oinf file; the whole file but the elements is checked here."""
+    return _Reader(file, _version(file), _sections(file)).contents()
+
+
+def _version(file: ModelFile) -> int:
+    if file.read(0, 5, "magic") != b"OINF\0":
+        raise file.bad("model-format", "magic", 0, "not 'OINF'")
+    version = file.unsigned(5, 4, "version")
+    if version not in (1, 2):
+        raise file.bad("model-format", "version", 5, f"{version}, but 1 and 2 are known")
+    for name, offset in (("flags", 9), ("reserved", 25)):
+        if value := file.unsigned(offset, 4, name):
+            raise file.bad("model-field", name, offset, f"{value}, but it has to be 0")
+    return version
+
+
+def _sections(file: ModelFile) -> dict[str, int]:
+    """The offsets of the four sections and, as 'end', the size of the file."""
+    size = file.unsigned(61, 8, "file size")
+    if size != file.size:
+        slug = "model-truncated" if size > file.size else "model-field"
+        raise file.bad(slug, "file size", 61, f"{size}, but the file has {file.size} bytes")
+    found, least = {}, 72
+    for name, place in _OFFSETS.items():
+        offset = file.unsigned(place, 8, f"offset of the {name} section")
+        what = f"offset of the {name} section"
+        if offset % 8:
+            raise file.bad("model-field", what, place, f"{offset} is not a multiple of 8")
+        if not least <= offset <= size:
+            raise file.bad("model-field", what, place, f"{offset} is not in {least} to {size}")
+        found[name] = least = offset
+    return found | {"end": size}
+
+
+@dataclass(eq=False)
+class _Reader:
+    """Reads one section after the other; `at` is the byte it has come to."""
+
+    file: ModelFile
+    version: int
+    sections: dict[str, int]
+    at: int = 0
+    end: int = 0  # of the section being read
+    payloads: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def contents(self) -> Contents:
+        sizevars = self._table("sizevars", "metadata", self._sizevar)
+        metadata = self._table("metadata", "tensors", self._metadata)
+        entries = self._table("tensors", "data", self._tensor)
+        check_no_overlap(self.file, self.payloads)
+        return Contents(entries, sizevars, metadata)
+
+    def _table(self, section: str, following: str, entry: Callable[[str], _T]) -> dict[str, _T]:
+        self.at, self.end = self.sections[section], self.sections[following]
+        found: dict[str, _T] = {}
+        for _ in range(self.file.unsigned(_COUNTS[section], 4, f"number of {section}")):
+            place = self.at
+            name = self._name(f"name in the {section} section")
+            if name in found:
+                raise self.file.bad("model-duplicate", section, place, f"'{name}' is there twice")
+            found[name] = entry(name)
+        rest = self.file.view(self.at, self.end - self.at, section)
+        if rest.any():
+            place = self.at + int((rest != 0).argmax())
+            raise self.file.bad("model-field", f"padding of {section}", place, "not zero")
+        return found
+
+    def _unsigned(self, width: int, what: str) -> int:
+        self._within(width, what)
+        self.at += width
+        return self.file.unsigned(self.at - width, width, what)
+
+    def _within(self, count: int, what: str) -> None:
+        if self.at + count > self.end:
+            fact = f"{count} bytes are needed, but the section ends at byte {self.end}"
+            raise self.file.bad("model-truncated", what, self.at, fact)
+
+    def _name(self, what: str) -> str:
+        start, length = self.at, self._unsigned(4, what)
+        self._within(length, what)
+        raw = self.file.read(self.at, length, what)
+        name = self.file.check_name(self.file.text(raw, what, self.at), what, self.at)
+        if not NAME.fullmatch(name):
+            fact = f"{name!r} has characters other than A-Z a-z 0-9 . _ -"
+            raise self.file.bad("model-name", what, self.at, fact)
+        padded = (4 + length + 7) // 8 * 8
+        self._within(padded - 4, what)
+        self.at = start + padded
+        return name
+
+    def _sizevar(self, name: str) -> int:
+        what, place = f"sizevar '{name}'", self.at
+        value = self._unsigned(8, what)
+        if value >= 1 << 63:
+            raise self.file.bad("model-field", what, place, f"{value} is over 2^63-1")
+        return value
+
+    def _metadata(self, name: str) -> Metadata:
+        what = f"metadata '{name}'"
+        place, tag, flags = self.at, self._unsigned(4, what), self._unsigned(4, what)
+        if flags:
+            raise self.file.bad("model-field", f"flags of {what}", place + 4, f"{flags}, not 0")
+        nbytes, offset = self._payload(what)
+        return read_value(self.file, what, tag, place, offset, nbytes)
+
+    def _payload(self, what: str) -> tuple[int, int]:
+        """The (bytes, offset) of a payload, which has to lie in the data section."""
+        place = self.at
+        nbytes, offset = self._unsigned(8, what), self._unsigned(8, what)
+        if offset % 8:
+            fact = f"{offset} is not a multiple of 8"
+            raise self.file.bad("model-field", f"offset of {what}", place + 8, fact)
+        if offset < self.sections["data"]:
+            fact = f"{offset} lies before the data section"
+            raise self.file.bad("model-field", f"offset of {what}", place + 8, fact)
+        self.file.need(offset, nbytes, what)
+        self.payloads.append((offset, nbytes, what))
+        return nbytes, offset
+
+    def _absent(self, what: str) -> None:
+        place = self.at
+        if self._unsigned(8, what) or self._unsigned(8, what):
+            fact = "bytes or offset are not 0, but the flags say there is none"
+            raise self.file.bad("model-field", what, place, fact)
+
+    def _tensor(self, name: str) -> Entry:
+        what, place = f"tensor '{name}'", self.at
+        dtype, flags, shape = self._declared(what)
+        count = self.file.count(shape, dtype.bits, f"dimensions of {what}", place + 12)
+        nbytes, offset, quant = 0, None, None
+        if flags & 1:
+            nbytes, offset = self._payload(what)
+            if nbytes != dtype.nbytes(count):
+                fact = f"{nbytes}, but {dtype}{list(shape)} has {dtype.nbytes(count)}"
+                raise self.file.bad("model-field", f"bytes of {what}", self.at - 16, fact)
+        else:
+            self._absent(f"data of {what}")
+        if self.version == 2:
+            quant = self._quant(what, bool(flags & 2), shape)
+        info = TensorInfo(
+            name, dtype, shape, bool(flags & 1), nbytes, self.file.name, offset, quant
+        )
+        return Entry(info, None if offset is None else Mapped(self.file, offset, nbytes))
+
+    def _declared(self, what: str) -> tuple[DType, int, tuple[int, ...]]:
+        """The (dtype, flags, shape) of a tensor."""
+        place, tag = self.at, self._unsigned(4, what)
+        rank, flags = self._unsigned(4, what), self._unsigned(4, what)
+        if tag not in TENSOR_TAGS:
+            raise self.file.bad("model-dtype", f"type of {what}", place, f"{tag} is no tensor type")
+        if rank > 32:
+            raise self.file.bad("model-field", f"rank of {what}", place + 4, f"{rank} is over 32")
+        if flags > (1 if self.version == 1 else 3):
+            fact = f"{flags:#x} has bits that version {self.version} does not know"
+            raise self.file.bad("model-field", f"flags of {what}", place + 8, fact)
+        shape = tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))
+        return TENSOR_TAGS[tag], flags, shape
+
+    def _quant(self, what: str, present: bool, shape: tuple[int, ...]) -> Quant | None:
+        what = f"quantisation of {what}"
+        if not present:
+            self._absent(what)
+            return None
+        nbytes, offset = self._payload(what)
+        return read_quant(self.file, what, offset, nbytes, shape)

@@ -1,0 +1,208 @@
+"""The payloads of .oinf that are not tensors: metadata values and quantisation records.
+
+number   its bytes; a packed type has one byte        bool     one byte, 0 or 1
+text     u32 bytes, UTF-8, padding to 8               bitset   u32 bits, u32 bytes, the bytes
+array    u32 element type, u32 rank, u64 dimensions[rank], elements, padding to 8
+quantisation
+         u32 scheme (1 symmetric, 2 asymmetric), u32 scales (1 one, 2 one for each position of
+         an axis), u32 zero points (0 none, 1 one, 2 by axis), u32 0, u64 axis, u64 scales,
+         u64 axis, u64 zero points, f32 scales[], i32 zero points[], padding to 8
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from oic.diagnostics import fail
+from oic.dtypes import ALL, DType, bool_, f32, f64, pack, unpack
+from oic.model.file import ModelFile
+from oic.model.tensors import Metadata, Quant, wrong_code
+
+BITSET, TEXT, ARRAY = 13, 14, 15
+_NAMES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 bool bitset - - bf16 f8 i4 i2 i1 u4 u2 u1 t2 t1"
+TENSOR_TAGS: dict[int, DType] = {
+    tag: ALL[name] for tag, name in enumerate(_NAMES.split(), 1) if name != "-"
+}
+TAGS = {dtype.name: tag for tag, dtype in TENSOR_TAGS.items()}
+MAX_ELEMENTS = 1 << 24  # of a metadata array
+_QUANT = struct.Struct("<IIIIQQQQ")
+
+
+def padded(count: int) -> int:
+    """`count` bytes rounded up to a multiple of 8."""
+    return (count + 7) // 8 * 8
+
+
+def read_value(
+    file: ModelFile, what: str, tag: int, tag_at: int, offset: int, nbytes: int
+) -> Metadata:
+    """The metadata value in `nbytes` at `offset`; bitsets are lists of bool, arrays lists."""
+    match tag:
+        case _ if tag == TEXT:
+            return _read_text(file, what, offset, nbytes)
+        case _ if tag == BITSET:
+            return _read_bits(file, what, offset, nbytes)
+        case _ if tag == ARRAY:
+            return _read_array(file, what, offset, nbytes)
+        case _ if tag in TENSOR_TAGS:
+            dtype = TENSOR_TAGS[tag]
+            _expect(file, what, offset, nbytes, dtype.nbytes(1))
+            value: Metadata = _elements(file, what, dtype, (), offset)
+            return value
+    raise file.bad("model-dtype", f"type of {what}", tag_at, f"{tag} is no metadata type")
+
+
+def _expect(file: ModelFile, what: str, offset: int, nbytes: int, needed: int) -> None:
+    if nbytes != needed:
+        raise file.bad("model-field", what, offset, f"{nbytes} bytes, but its value has {needed}")
+
+
+def _read_text(file: ModelFile, what: str, offset: int, nbytes: int) -> str:
+    _at_least(file, what, offset, nbytes, 4)
+    length = file.unsigned(offset, 4, what)
+    _expect(file, what, offset, nbytes, padded(4 + length))
+    return file.text(file.read(offset + 4, length, what), what, offset + 4)
+
+
+def _read_bits(file: ModelFile, what: str, offset: int, nbytes: int) -> list[Any]:
+    _at_least(file, what, offset, nbytes, 8)
+    bits, count = file.unsigned(offset, 4, what), file.unsigned(offset + 4, 4, what)
+    if count != (bits + 7) // 8:
+        raise file.bad("model-field", what, offset + 4, f"{count} bytes for {bits} bits")
+    _expect(file, what, offset, nbytes, padded(8 + count))
+    if bits > MAX_ELEMENTS:
+        raise file.bad("model-field", what, offset, f"{bits} bits, but {MAX_ELEMENTS} are the most")
+    flags = np.unpackbits(file.view(offset + 8, count, what), bitorder="little")[:bits]
+    found: list[Any] = flags.astype(bool).tolist()
+    return found
+
+
+def _read_array(file: ModelFile, what: str, offset: int, nbytes: int) -> Metadata:
+    _at_least(file, what, offset, nbytes, 8)
+    tag, rank = file.unsigned(offset, 4, what), file.unsigned(offset + 4, 4, what)
+    if tag not in TENSOR_TAGS or tag == BITSET:
+        raise file.bad("model-dtype", f"element type of {what}", offset, f"{tag} is no number type")
+    dtype, start = TENSOR_TAGS[tag], offset + 8 + 8 * rank
+    if rank > 32:
+        raise file.bad("model-field", f"rank of {what}", offset + 4, f"{rank} is over 32")
+    _at_least(file, what, offset, nbytes, 8 + 8 * rank)
+    shape = tuple(file.unsigned(offset + 8 + 8 * i, 8, what) for i in range(rank))
+    count = file.count(shape, dtype.bits, f"dimensions of {what}", offset + 8)
+    if file.count(tuple(max(1, d) for d in shape), 8, what, offset + 8) > MAX_ELEMENTS:
+        fact = f"{list(shape)} is more than {MAX_ELEMENTS} elements"
+        raise file.bad("model-field", f"dimensions of {what}", offset + 8, fact)
+    _expect(file, what, offset, nbytes, padded(start - offset + dtype.nbytes(count)))
+    value: Metadata = _elements(file, what, dtype, shape, start)
+    return value
+
+
+def _at_least(file: ModelFile, what: str, offset: int, nbytes: int, least: int) -> None:
+    if nbytes < least:
+        raise file.bad("model-field", what, offset, f"{nbytes} bytes, but it has at least {least}")
+
+
+def _elements(file: ModelFile, what: str, dtype: DType, shape: tuple[int, ...], offset: int) -> Any:
+    """Stored elements as plain Python values, nested lists by the shape."""
+    count = math.prod(shape)
+    raw = file.view(offset, dtype.nbytes(count), what)
+    at = wrong_code(raw, dtype, count)
+    if at is not None:
+        raise file.bad("model-field", what, offset + at, f"0x{raw[at]:02x} holds no {dtype} value")
+    return unpack(raw, dtype, count).astype(dtype.wide).reshape(shape).tolist()
+
+
+def read_quant(
+    file: ModelFile, what: str, offset: int, nbytes: int, shape: tuple[int, ...]
+) -> Quant:
+    """The quantisation record of a tensor of this shape."""
+    _at_least(file, what, offset, nbytes, _QUANT.size)
+    fields = _QUANT.unpack(file.read(offset, _QUANT.size, what))
+    scheme, mode, zero_mode, reserved, axis, scales, zero_axis, zeros = fields
+
+    def require(holds: bool, at: int, fact: str) -> None:
+        if not holds:
+            raise file.bad("model-field", what, offset + at, fact)
+
+    require(scheme in (1, 2), 0, f"scheme {scheme} is neither 1 nor 2")
+    require(mode in (1, 2), 4, f"scale mode {mode} is neither 1 nor 2")
+    require(zero_mode in (0, mode), 8, f"zero point mode {zero_mode} with scale mode {mode}")
+    require(scheme == 2 or zero_mode == 0, 8, "a symmetric scheme has no zero points")
+    require(reserved == 0, 12, f"the reserved field is {reserved}, not 0")
+    require(mode == 1 or axis < len(shape), 16, f"axis {axis} of {len(shape)} dimensions")
+    length = shape[axis] if mode == 2 else 1
+    require(scales == length, 24, f"{scales} scales, but {length} are needed")
+    require(zero_mode == 0 or zero_axis == (axis if mode == 2 else 0), 32, f"axis {zero_axis}")
+    require(zeros == (length if zero_mode else 0), 40, f"{zeros} zero points")
+    _expect(file, what, offset, nbytes, padded(_QUANT.size + 4 * (scales + zeros)))
+    at = offset + _QUANT.size
+    values = unpack(file.view(at, 4 * scales, what), f32, scales)
+    require(bool(np.isfinite(values).all()), _QUANT.size, "a scale is not finite")
+    points = unpack(file.view(at + 4 * scales, 4 * zeros, what), ALL["i32"], zeros)
+    along = axis if mode == 2 else None
+    return Quant(scheme == 1, along, tuple(values.tolist()), tuple(points.tolist()))
+
+
+def quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
+    """The record that `read_quant` reads; an `OicError` `model-value` if it is inconsistent."""
+    length = 1 if quant.axis is None else (*shape, -1)[min(quant.axis, len(shape))]
+    zeros = len(quant.zero_points)
+    if len(quant.scales) != length or zeros not in (0, length) or (zeros and quant.symmetric):
+        raise fail("model-value", f"the quantisation of {what} does not suit its shape {shape}")
+    mode, axis = (1, 0) if quant.axis is None else (2, quant.axis)
+    head = _QUANT.pack(
+        1 if quant.symmetric else 2, mode, mode if zeros else 0, 0,
+        axis, length, axis if zeros else 0, zeros,
+    )  # fmt: skip
+    scales = np.array(quant.scales, "<f4").tobytes()
+    return _whole(head + scales + np.array(quant.zero_points, "<i4").tobytes())
+
+
+def _whole(raw: bytes) -> bytes:
+    return raw + bytes(padded(len(raw)) - len(raw))
+
+
+def value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
+    """The (type, payload) of a metadata value, in the smallest type that holds it exactly."""
+    if isinstance(value, str):
+        raw = value.encode()
+        return TEXT, _whole(struct.pack("<I", len(raw)) + raw)
+    array = _exact(value)
+    dtype = _fitting(array)
+    if dtype is None:
+        raise fail("model-value", f"metadata '{key}': .oinf holds no such value: {value!r:.60}")
+    content = pack(array.astype(dtype.np), dtype).tobytes()
+    if not isinstance(value, list):
+        return TAGS[dtype.name], content
+    head = struct.pack(f"<II{array.ndim}Q", TAGS[dtype.name], array.ndim, *array.shape)
+    return ARRAY, _whole(head + content)
+
+
+def _exact(value: Metadata) -> np.ndarray[Any, Any]:
+    """The value as an array; of objects if NumPy's choice of dtype does not hold it exactly."""
+    try:
+        array = np.array(value)
+        objects = np.array(value, dtype=object)
+    except ValueError:  # ragged
+        return np.array(None)
+    same = (a == b or b != b for a, b in zip(array.ravel().tolist(), objects.ravel(), strict=True))
+    return array if all(same) else objects
+
+
+def _fitting(array: np.ndarray[Any, Any]) -> DType | None:
+    """The smallest element type that holds every value exactly, or None."""
+    if array.dtype.kind == "b":
+        return bool_
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            exact = np.array_equal(array, array.astype("f4").astype("f8"), equal_nan=True)
+        return f32 if exact else f64
+    if array.dtype.kind in "iu":
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        for name in ("u8", "u16", "u32", "u64") if low >= 0 else ("i8", "i16", "i32", "i64"):
+            if ALL[name].low <= low and high <= ALL[name].high:
+                return ALL[name]
+    return None

@@ -1,0 +1,152 @@
+"""The safetensors reader.
+
+    u64 N | N bytes of JSON: {name: {dtype, shape, data_offsets: [begin, end]}} | data
+
+Offsets count from the end of the header; the tensors cover the data without gap or overlap.
+Source: the format description in the README of huggingface/safetensors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from oic import dtypes
+from oic.dtypes import DType
+from oic.model import jsontext
+from oic.model.file import ModelFile, check_no_overlap
+from oic.model.tensors import Contents, Entry, Mapped, Metadata, Origin, Refused, TensorInfo, opaque
+
+MAX_HEADER = 100_000_000  # bytes; the format's own limit
+HEADER = "header"
+
+_DTYPES: dict[str, DType] = {
+    "F8_E5M2": dtypes.f8,
+    "F16": dtypes.f16,
+    "BF16": dtypes.bf16,
+    "F32": dtypes.f32,
+    "F64": dtypes.f64,
+    "I8": dtypes.i8,
+    "I16": dtypes.i16,
+    "I32": dtypes.i32,
+    "I64": dtypes.i64,
+    "U8": dtypes.u8,
+    "U16": dtypes.u16,
+    "U32": dtypes.u32,
+    "U64": dtypes.u64,
+    "BOOL": dtypes.bool_,
+}
+# Stored types without an element type of ours: bits an element.
+_OTHER = {"F8_E4M3": 8, "F8_E8M0": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "C64": 64}
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+
+
+def read(file: ModelFile) -> Contents:
+    """The contents of one `.safetensors` file.
+
+    The format's metadata is text only: what reads as a JSON number, `true` or `false` is taken
+    as that value, and positive integers are sizevars too, as in `config.json`.
+    """
+    length = file.unsigned(0, 8, "header length")
+    if length > MAX_HEADER:
+        fact = f"{length} bytes, but a header has at most {MAX_HEADER}"
+        raise file.bad("model-field", "header length", 0, fact)
+    file.need(8, length, HEADER)
+    header = jsontext.parse(file, 8, length, HEADER)
+    metadata = _metadata(file, header.pop("__metadata__", {}))
+    data = 8 + length
+    entries = {name: _entry(file, data, name, spec) for name, spec in header.items()}
+    _check_cover(file, data, entries)
+    return Contents(entries, jsontext.sizes_among(metadata), metadata)
+
+
+def _metadata(file: ModelFile, given: Any) -> dict[str, Metadata]:
+    if not isinstance(given, dict) or not all(isinstance(v, str) for v in given.values()):
+        place = _place(file, "__metadata__")
+        raise file.bad("model-field", "'__metadata__'", place, "not a map from text to text")
+    for key in given:
+        file.check_name(key, "key of '__metadata__'", _place(file, key))
+    return {key: _value(text) for key, text in given.items()}
+
+
+def _value(text: str) -> Metadata:
+    if text in ("true", "false") or _NUMBER.fullmatch(text):
+        value: Metadata = json.loads(text)
+        return value
+    return text
+
+
+def _place(file: ModelFile, name: str) -> int:
+    """The byte of the header where a key stands (for messages)."""
+    length = file.unsigned(0, 8, "header length")
+    header = file.read(8, length, HEADER)
+    for key in (json.dumps(name, ensure_ascii=False), json.dumps(name)):
+        at = header.find(key.encode("utf-8", "surrogatepass"))
+        if at >= 0:
+            return 8 + at
+    return 8
+
+
+def _entry(file: ModelFile, data: int, name: str, spec: Any) -> Entry:
+    try:
+        return _checked_entry(file, data, name, spec)
+    except _Wrong as error:
+        field = f"tensor {name!r}" + (f", {error.key!r}" if error.key else "")
+        raise file.bad(error.slug, field, _place(file, name), error.fact) from None
+
+
+class _Wrong(Exception):
+    """A fact against one key of a tensor's entry."""
+
+    def __init__(self, key: str, fact: str, slug: str = "model-field") -> None:
+        self.key, self.fact, self.slug = key, fact, slug
+
+
+def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> Entry:
+    file.check_name(name, "tensor name", None)
+    if not isinstance(spec, dict) or set(spec) != {"dtype", "shape", "data_offsets"}:
+        raise _Wrong("", "an entry has exactly 'dtype', 'shape' and 'data_offsets'")
+    stored, shape = spec["dtype"], _integers(spec, "shape")
+    offsets = _integers(spec, "data_offsets")
+    if not isinstance(stored, str) or stored not in _DTYPES | _OTHER:
+        raise _Wrong("dtype", f"unknown element type {stored!r}", "model-dtype")
+    dtype = _DTYPES.get(stored) or opaque(stored)
+    bits = _OTHER.get(stored, dtype.bits)
+    count = file.count(shape, bits, f"tensor {name!r}, 'shape'", None)
+    if len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise _Wrong("data_offsets", f"{list(offsets)} is not a range of bytes")
+    begin, nbytes = offsets[0], offsets[1] - offsets[0]
+    if nbytes * 8 != count * bits:
+        fact = f"{nbytes} bytes, but {stored} of shape {list(shape)} has {count * bits / 8:g}"
+        raise _Wrong("data_offsets", fact)
+    if data + offsets[1] > file.size:
+        fact = f"ends at byte {data + offsets[1]} of the file, which ends at {file.size}"
+        raise _Wrong("data_offsets", fact, "model-truncated")
+    info = TensorInfo(name, dtype, shape, True, nbytes, file.name, data + begin)
+    origin: Origin = Mapped(file, data + begin, nbytes)
+    if stored in _OTHER:
+        origin = Refused(f"the language has no element type for the stored {stored}")
+    return Entry(info, origin)
+
+
+def _integers(spec: dict[str, Any], key: str) -> tuple[int, ...]:
+    values = spec[key]
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 1 << 63 for v in values):
+        raise _Wrong(key, "not a list of integers from 0 to 2^63-1")
+    return tuple(values)
+
+
+def _check_cover(file: ModelFile, data: int, entries: dict[str, Entry]) -> None:
+    """Every byte of the data belongs to exactly one tensor."""
+    ranges = [(e.info.offset or 0, e.info.nbytes, f"tensor {n!r}") for n, e in entries.items()]
+    check_no_overlap(file, ranges)
+    end = data
+    for offset, nbytes, field in sorted(r for r in ranges if r[1]):
+        if offset != end:
+            fact = f"bytes {end} to {offset} before it belong to no tensor"
+            raise file.bad("model-field", field, offset, fact)
+        end = offset + nbytes
+    if end != file.size:
+        fact = f"{file.size - end} bytes after the last tensor belong to none"
+        raise file.bad("model-field", "data", end, fact)

@@ -1,0 +1,245 @@
+"""What a reader finds in a model: tensors, where their bytes are, sizevars and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.diagnostics import OicError, fail
+from oic.dtypes import ALL, Array, DType, from_array, pack, store, unpack
+from oic.model.file import ModelFile
+
+Scalar = bool | int | float | str
+Metadata = Scalar | list[Any]  # a list holds scalars or lists
+
+
+@dataclass(frozen=True)
+class Quant:
+    """How the integers of a tensor stand for real numbers, as `.oinf` version 2 records it.
+
+    real = (stored - zero_point) * scale.  One scale for the tensor where `axis` is None, else one
+    for each position of that axis; `zero_points` is empty (all 0) or as long as `scales`.
+    """
+
+    symmetric: bool
+    axis: int | None
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One tensor of a model, without its elements.
+
+    dtype   element type; of kind 'opaque' where the language has none for what is stored, and
+            then the tensor can be listed but not read
+    nbytes  bytes stored (unpacked from compression); 0 without data
+    file    the file that holds it; '' in memory
+    offset  byte in that file where the stored form begins; None in memory or without data
+    quant   the quantisation the file records beside it, or None
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    has_data: bool
+    nbytes: int
+    file: str = ""
+    offset: int | None = None
+    quant: Quant | None = None
+
+    @property
+    def count(self) -> int:
+        """Elements, one a logical value."""
+        total = 1
+        for size in self.shape:
+            total *= size
+        return total
+
+
+def opaque(name: str) -> DType:
+    """A stand-in for a stored type the language has no element type for."""
+    void = np.dtype("V1")
+    return DType(name, 8, "opaque", void, void, "void", "void")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor given in memory, with its element type: NumPy has no t1, t2, bitset, i1 and u1.
+
+    `array` None with a `shape` declares a tensor without data.
+    """
+
+    array: Any
+    dtype: DType | str
+    shape: tuple[int, ...] | None = None
+    quant: Quant | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """Stored bytes in our own form: little-endian, row-major, packed types LSB first.
+
+    `check`, if given, is called before the bytes are used and raises if they are damaged.
+    """
+
+    file: ModelFile
+    offset: int
+    nbytes: int
+    check: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """Elements that have to be made: inflated, reordered or converted.  C-contiguous."""
+
+    load: Callable[[], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Refused:
+    """A tensor that is listed but cannot be read, and why."""
+
+    reason: str
+
+
+Origin = Mapped | Computed | Refused | None  # None: declared without data
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A tensor and where its elements come from."""
+
+    info: TensorInfo
+    origin: Origin
+
+    def bytes(self) -> NDArray[np.uint8]:
+        """The stored form, u8[nbytes]; a view of the mapping where that holds our form."""
+        match self.origin:
+            case Mapped(file, offset, nbytes, check):
+                field = f"data of tensor '{self.info.name}'"
+                raw = file.view(offset, nbytes, field)
+                if check is not None:
+                    check()
+                at = wrong_code(raw, self.info.dtype, self.info.count)
+                if at is not None:
+                    fact = f"0x{raw[at]:02x} holds no {self.info.dtype} value"
+                    raise file.bad("model-field", field, offset + at, fact)
+                return raw
+            case _:
+                return pack(self.array(), self.info.dtype)
+
+    def array(self) -> Array:
+        """The elements in `shape`, one logical value each, aligned; read-only."""
+        match self.origin:
+            case Mapped():
+                array = self._elements()
+            case Computed(load):
+                array = load()
+            case Refused(reason):
+                raise self._refusal("model-dtype", reason)
+            case None:
+                raise self._refusal("model-no-data", "is declared without data")
+        view = array.reshape(self.info.shape).view()
+        view.flags.writeable = False
+        return view
+
+    def _refusal(self, slug: str, fact: str) -> OicError:
+        place = f"{self.info.file}: " if self.info.file else ""
+        return fail(slug, f"{place}tensor '{self.info.name}': {fact}")
+
+    def _elements(self) -> Array:
+        raw, dtype = self.bytes(), self.info.dtype
+        if not dtype.packed and raw.ctypes.data % dtype.np.alignment:
+            raw = raw.copy()
+        return unpack(raw, dtype, self.info.count)
+
+
+def wrong_code(raw: NDArray[np.uint8], dtype: DType, count: int) -> int | None:
+    """The first byte that stands for no value, or None: a bool of 2, a t2 of -2.
+
+    `count` is the number of elements; bits after the last are not looked at.
+    """
+    if dtype.kind == "bool":
+        wrong = raw > 1
+    elif dtype.name == "t2":
+        wrong = (raw & ~(raw << 1) & 0xAA) != 0  # some pair of bits is 10
+        if used := 2 * count % 8:
+            last = raw[-1:] & ((1 << used) - 1)
+            wrong[-1:] = (last & ~(last << 1) & 0xAA) != 0
+    else:
+        return None
+    return int(wrong.argmax()) if wrong.any() else None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that a file, a folder or a caller supplies."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    sizevars: dict[str, int] = field(default_factory=dict)
+    metadata: dict[str, Metadata] = field(default_factory=dict)
+
+
+def from_memory(name: str, value: object) -> Entry:
+    """The entry of an array, an (array, dtype) pair or a `Tensor` given by the caller.
+
+    Raises `OicError`: `model-dtype` where no element type fits, `model-value` for values out of
+    its range.
+    """
+    given = Tensor(*value) if isinstance(value, tuple) and _is_pair(value) else value
+    if isinstance(given, Tensor) and given.array is None:
+        dtype = _named_dtype(name, given.dtype)
+        return Entry(TensorInfo(name, dtype, tuple(given.shape or ()), False, 0), None)
+    quant = given.quant if isinstance(given, Tensor) else None
+    array = np.asarray(given.array if isinstance(given, Tensor) else given)
+    if isinstance(given, Tensor):
+        dtype = _named_dtype(name, given.dtype)
+        array = _converted(name, array, dtype)
+    else:
+        dtype = _own_dtype(name, array)
+    if isinstance(given, Tensor) and given.shape not in (None, array.shape):
+        raise fail("model-value", f"tensor '{name}' is of shape {array.shape}, not {given.shape}")
+    array = np.ascontiguousarray(array, dtype.np).reshape(array.shape)
+    info = TensorInfo(name, dtype, array.shape, True, dtype.nbytes(array.size), quant=quant)
+    return Entry(info, Computed(lambda: array))
+
+
+def _is_pair(value: tuple[object, ...]) -> bool:
+    return len(value) == 2 and isinstance(value[1], (str, DType))
+
+
+def _named_dtype(name: str, dtype: DType | str) -> DType:
+    if isinstance(dtype, DType):
+        return dtype
+    if dtype not in ALL:
+        raise fail("model-dtype", f"tensor '{name}': there is no element type '{dtype}'")
+    return ALL[dtype]
+
+
+def _own_dtype(name: str, array: Array) -> DType:
+    dtype = from_array(array.dtype.newbyteorder("="))
+    if dtype is None:
+        text = f"tensor '{name}': no element type for NumPy's {array.dtype}"
+        raise fail("model-dtype", text, hint="give Tensor(array, dtype)")
+    return dtype
+
+
+def _converted(name: str, array: Array, dtype: DType) -> Array:
+    """The array in `dtype.np`: floats rounded, everything else exact or refused."""
+    own = from_array(array.dtype.newbyteorder("="))
+    if own is None or (own.is_float and not dtype.is_float):
+        raise fail("model-dtype", f"tensor '{name}': {array.dtype} does not convert to {dtype}")
+    if dtype.is_float:
+        return store(array, dtype)
+    wide = array.astype(np.uint64 if own.name == "u64" else np.int64)
+    if wide.size and (int(wide.min()) < dtype.low or int(wide.max()) > dtype.high):
+        text = f"tensor '{name}': values from {wide.min()} to {wide.max()} do not fit {dtype}"
+        raise fail("model-value", text, hint=f"{dtype} holds {dtype.low} to {dtype.high}")
+    if dtype.name == "t1":
+        wide = np.where(wide > 0, 1, -1)  # a stored zero is -1
+    return wide.astype(dtype.np)

@@ -1,0 +1,278 @@
+"""What every operator of the catalog (OPS) shares: C form, error bound, common type rules.
+
+An operator is one class:
+
+    class Softmax(Operator, name="softmax"):
+        \"\"\"First line for `oic ops`; operands, settings, numerics below.\"\"\"
+
+        x: Value                        operands, in order; `Value | None = None` optional, by name
+        axis: int = -1                  settings with defaults; `float | Value` may be a variable
+
+        examples = (("f32[2, 3]",), ("f16[5]", "axis=0"))     what the tests try
+        inplace: ClassVar[tuple[str, ...]] = ("x",)
+        def infer(self) -> list[Type]: ...
+        def reference(self, x): ...     arrays in the dtype they are computed in (f16 -> f32, i4 -> i8)
+        def kernel(self) -> Call: ...   or `c = Scalar("oic_relu")` for elementwise ones
+        def tolerance(self, y, *inputs) -> Array: ...        absolute, per element of the result
+
+`reference` returns one array or a list; the interpreter rounds or wraps it once to the result's
+dtype.  Optional operands come as None when absent.  Settings that are run-time values have been
+replaced by plain numbers before it is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir.core import Op, OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.types import TensorType, Type
+
+EPS = 2.0**-23
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """C form of an elementwise operator: a call `NAME_<dtype>(operands…, settings…)` on one element.
+
+    name    prefix of the runtime function; its dtype suffix is that of the *computed* type of the
+            operand number `by` (f32 for f16, bf16 and f8; its own name for every other type)
+    args    fields or properties of the op, passed in order; default: every operand, then every
+            numeric attribute.  A setting has the computed type of the operand `by`: a literal of
+            it, a variable of another type cast to it
+    header  file of runtime_c that defines it
+    infix   C operator that may be written instead where that type is f32 or f64: "+" gives `a + b`
+    by      -1: the result decides; None: `name` is complete
+    wide    those of `args` that are passed as int64_t, whatever the computed type
+    """
+
+    name: str
+    args: tuple[str, ...] | None = None
+    header: str = "scalar.h"
+    infix: str | None = None
+    by: int | None = 0
+    wide: tuple[str, ...] = ()
+
+    def function(self, op: Operator) -> str:
+        """The full name of the C function for the types of this op."""
+        if self.by is None:
+            return self.name
+        value = op.result if self.by < 0 else op.operands[self.by]
+        return f"{self.name}_{computed(value.dtype)}"
+
+
+@dataclass(frozen=True)
+class Stride:
+    """Elements between neighbours of a value along one axis (or of result i: `Out(i)`)."""
+
+    value: Value | Out
+    axis: int
+
+
+@dataclass(frozen=True)
+class Out:
+    """The memory of result number `index`."""
+
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Deref:
+    """The single element of a value, as a number of its computed type."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A number (setting, size or index value) written as a literal or variable of a C type."""
+
+    value: Any
+    c: str
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Working memory of a kernel: bytes at the maximum, planned into the arena."""
+
+    nbytes: int
+    c: str = "void"
+
+
+@dataclass(frozen=True)
+class Ints:
+    """An array of integers, passed as `const ptrdiff_t *`; entries may be sizes.  Empty: NULL."""
+
+    items: tuple[Dim | Stride, ...]
+
+
+@dataclass(frozen=True)
+class Pointers:
+    """The first elements of several values, passed as `const void *const[]`."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a runtime function on whole tensors.
+
+    function  full C name
+    header    file of runtime_c that defines it
+    args      in order: Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast,
+              Scratch, Ints, Pointers, a size (int or Expr, passed as ptrdiff_t), or a str (C as it is)
+    """
+
+    function: str
+    header: str
+    args: tuple[Any, ...] = field(default=())
+
+
+class Operator(Op):
+    """Base of the operators of OPS."""
+
+    catalog = True
+    examples: ClassVar[tuple[Any, ...]] = ()
+    c: ClassVar[Scalar | None] = None
+    """May be a property, where the function depends on more than one dtype."""
+    layouts: ClassVar[dict[str, int]] = {}
+    """For operands that need not be without gaps: how many innermost dimensions must be."""
+    derived: ClassVar[tuple[str, ...]] = ()
+    """Settings that are the compiler's own: no source may give them."""
+    scalars: ClassVar[tuple[str, ...]] = ()
+    """Optional operands that may be an integer expression as well."""
+    tensors: ClassVar[tuple[str, ...]] = ()
+    """Settings that may also be an integer variable of several elements."""
+    renamed: ClassVar[dict[str, str]] = {}
+    """Settings that have another name in source: field by that name."""
+
+    def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
+        super().__init_subclass__(name=name, **traits)
+
+    def reference(self, *arrays: Any) -> Any:
+        """The meaning, on NumPy arrays."""
+        raise AssertionError(f"{self.name} has no reference")
+
+    def kernel(self) -> Call:
+        """The runtime function that computes it; for operators that are not elementwise."""
+        raise AssertionError(f"{self.name} has no kernel")
+
+    def checks(self) -> list[Op]:
+        """Ops to be put before this one that refuse data it must not see (ids out of range)."""
+        return []
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
+        """Largest absolute difference allowed between C and reference, per element; 0: equal."""
+        return 0.0
+
+    def tensor(self, dtype: DType, shape: Sequence[Dim]) -> list[Type]:
+        """The common case of `infer`: one result."""
+        return [TensorType(dtype, tuple(shape))]
+
+
+class Unary(Operator):
+    """Base of elementwise operators of one operand: result has its type."""
+
+    x: Value
+    elementwise = True
+    inplace: ClassVar[tuple[str, ...]] = ("x",)
+    allowed: ClassVar[frozenset[DType]] = dtypes.FLT
+
+    def infer(self) -> list[Type]:
+        self.require("x", self.allowed)
+        return [self.x.type]
+
+
+class Binary(Operator):
+    """Base of elementwise operators of two operands of one dtype, broadcast."""
+
+    a: Value
+    b: Value
+    elementwise = True
+    inplace: ClassVar[tuple[str, ...]] = ("a", "b")
+    allowed: ClassVar[frozenset[DType]] = dtypes.NUM
+
+    def infer(self) -> list[Type]:
+        self.require("a", self.allowed)
+        self.require_same_dtype("a", "b")
+        return [TensorType(self.a.dtype, self.broadcast("a", "b"))]
+
+
+class Comparison(Binary):
+    """Base of elementwise comparisons: bool result."""
+
+    inplace = ()
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        return [TensorType(dtypes.bool_, self.broadcast("a", "b"))]
+
+
+def suffix(dtype: DType) -> str:
+    """Ending of runtime functions that work on stored elements of this type."""
+    return dtype.name
+
+
+def computed(dtype: DType) -> DType:
+    """The dtype in which elements are computed: f32 for narrow floats, else itself."""
+    return dtypes.f32 if dtype.narrow else dtype
+
+
+def ulp(y: Array, n: float, dtype: DType = dtypes.f32) -> Array:
+    """`n` units in the last place of each element, as an absolute tolerance."""
+    eps = {64: 2.0**-52, 32: EPS}.get(dtype.bits, EPS)
+    tiny = {64: 5e-324, 32: 1.4e-45}.get(dtype.bits, 1.4e-45)
+    magnitude = np.abs(np.asarray(y, np.float64))
+    return np.asarray(n * np.maximum(np.where(np.isfinite(magnitude), magnitude, 0) * eps, tiny))
+
+
+def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:
+    """An axis in 0..rank-1; negative ones count from the end.  Refuses others."""
+    if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
+        raise OpError("op-axis", f"axis {axis} does not exist in a tensor of rank {rank}", where)
+    return axis % rank
+
+
+def positional(cls: type[Op]) -> list[str]:
+    """Names of the operands given by position in source."""
+    return [k for k, f in cls.fields.items() if f.kind in ("operand", "rest")]
+
+
+def by_name(cls: type[Op]) -> list[str]:
+    """Names of the optional operands, given by `key=`."""
+    return [k for k, f in cls.fields.items() if f.kind == "optional"]
+
+
+def settings(cls: type[Op]) -> list[str]:
+    """Names of the settings."""
+    return [k for k, f in cls.fields.items() if f.kind == "attribute"]
+
+
+def in_source(cls: type[Op], field_: str) -> str:
+    """The name that a field has in source."""
+    names: dict[str, str] = getattr(cls, "renamed", {})
+    return next((source for source, own in names.items() if own == field_), field_)
+
+
+def from_source(cls: type[Op], name: str) -> str:
+    """The field that a name in source means."""
+    names: dict[str, str] = getattr(cls, "renamed", {})
+    return names.get(name, name)
+
+
+def parse_example(text: str) -> TensorType:
+    """The type an example names: `f32[2, 3]`."""
+    found = re.fullmatch(r"(\w+)(?:\[(.*)\])?", text.strip())
+    assert found, text
+    shape = tuple(int(p) for p in (found[2] or "").split(",") if p.strip())
+    return TensorType(dtypes.ALL[found[1]], shape)
+
+
+Reference = Callable[..., Any]

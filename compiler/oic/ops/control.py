@@ -1,0 +1,132 @@
+"""Structure: functions, loops, branches and what ends a block."""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, OpError, Value
+from oic.ir.types import IndexType, TensorType, Type, same_rank
+
+
+class Func(Op, name="func"):
+    """One entry of a graph: a step that can be called.
+
+    symbol   name of the block it was lowered from; `entry` is the step itself
+    inputs   names of the dynamic variables that are the body's arguments
+    outputs  names of the volatile variables that the body's `return` gives, in order
+    pinned   extents fixed by `@entry(N=1)`, by name
+    """
+
+    symbol: str
+    inputs: list[str]
+    outputs: list[str]
+    pinned: dict[str, int]
+    body: Block
+
+    pure = False
+
+    @property
+    def returned(self) -> list[Value]:
+        """The values of the outputs."""
+        return self.body.terminator.operands
+
+
+class For(Op, name="for"):
+    """A loop over start..end (half-open, empty if end <= start) with carried values.
+
+    body   block of (index, carried values...), ended by a `yield` of as many values
+    """
+
+    start: Value
+    end: Value
+    init: list[Value]
+    tag: str
+    body: Block
+
+    def infer(self) -> list[Type]:
+        carried = self.body.args[1:]
+        if len(carried) != len(self.init):
+            raise OpError("ir", "a loop carries as many values as it starts with", "init")
+        for arg, first in zip(carried, self.init, strict=True):
+            if not same_rank(arg.type, first.type):
+                raise OpError("ir", f"loop carries {arg.type} but starts with {first.type}", "init")
+        return [a.type for a in carried]
+
+
+class If(Op, name="if"):
+    """Run one of two blocks; each ends in a `yield` of the results.
+
+    condition  a bool tensor of one element
+    types      of the results
+    """
+
+    condition: Value
+    types: list[Type]
+    then: Block
+    orelse: Block
+
+    def infer(self) -> list[Type]:
+        return list(self.types)
+
+
+class Parallel(Op, name="parallel"):
+    """Run regions as if one after another; they may run at once (SPEC, 7.1).
+
+    names    of the consumers that the regions were lowered from
+    regions  end in a `yield` of their own results; the op has those of all, in order
+
+    A region sees nothing that another computes.  Each runs exactly once, so that extents it binds
+    hold after the op too.  From the pass `order-consumers` on, no region writes a state that another
+    touches, and none that may refuse the step stands before one with effects.
+    """
+
+    names: list[str]
+    consumers: list[Block]
+
+    def infer(self) -> list[Type]:
+        if len(self.names) != len(self.consumers):
+            raise OpError("ir", "a region has a name, and a name a region", "names")
+        return [v.type for v in self.yielded]
+
+    @property
+    def yielded(self) -> list[Value]:
+        """The values that the regions give, in the order of the results."""
+        return [v for region in self.consumers for v in region.terminator.operands]
+
+    def results_of(self, region: Block) -> list[Value]:
+        """The results that one region gives."""
+        counts = [len(r.terminator.operands) for r in self.consumers]
+        at = self.consumers.index(region)
+        first = sum(counts[:at])
+        return self.results[first : first + counts[at]]
+
+
+class Yield(Op, name="yield", terminator=True):
+    """End a region with the values it gives."""
+
+    values: list[Value]
+
+
+class Return(Op, name="return", terminator=True):
+    """End a function with the values of its outputs."""
+
+    values: list[Value]
+
+
+class Barrier(Op, name="barrier"):
+    """Nothing moves or fuses across it."""
+
+    pure = False
+
+
+class Cond(Op, name="index.test"):
+    """Whether left < right, as a bool scalar, of two index integers."""
+
+    left: Value
+    right: Value
+
+    def infer(self) -> list[Type]:
+        from oic.dtypes import bool_
+
+        for where in ("left", "right"):
+            if not isinstance(getattr(self, where).type, IndexType):
+                raise OpError("ir", "index.test compares index integers", where)
+        return [TensorType(bool_)]

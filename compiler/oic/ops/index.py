@@ -1,0 +1,180 @@
+"""Index arithmetic, run-time sizes and the checks made on them.
+
+An index integer is 64 bits wide and exact; results outside 64 bits are a refusal of the
+arithmetic, never a wrap (SPEC, section 10).
+"""
+
+from __future__ import annotations
+
+from oic.dtypes import INT, DType, bitset
+from oic.ir import dims
+from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.dims import Dim, Extent
+from oic.ir.types import INDEX, TensorType, Type
+
+
+class IndexOp(Op):
+    """Base of pure index arithmetic: index operands, one index result."""
+
+    def infer(self) -> list[Type]:
+        for value in self.operands:
+            if not is_index(value):
+                raise OpError("ir", f"{self.name} takes index integers, not {value.type}")
+        return [INDEX]
+
+
+class IndexConst(IndexOp, name="index.const"):
+    """A known integer."""
+
+    value: int
+
+
+class IndexAdd(IndexOp, name="index.add"):
+    left: Value
+    right: Value
+
+
+class IndexSub(IndexOp, name="index.sub"):
+    left: Value
+    right: Value
+
+
+class IndexMul(IndexOp, name="index.mul"):
+    left: Value
+    right: Value
+
+
+class IndexMin(IndexOp, name="index.min"):
+    left: Value
+    right: Value
+
+
+class IndexMax(IndexOp, name="index.max"):
+    left: Value
+    right: Value
+
+
+class IndexMod(IndexOp, name="index.mod"):
+    """left modulo right, of the sign of right, which is positive."""
+
+    left: Value
+    right: Value
+
+
+class IndexSize(IndexOp, name="index.size"):
+    """The present value of a size."""
+
+    size: Dim
+
+
+class IndexLoad(Op, name="index.load"):
+    """The value of an integer tensor of one element."""
+
+    x: Value
+
+    def infer(self) -> list[Type]:
+        self.require("x", INT | {bitset})
+        if self.x.tensor.maximum and self.x.tensor.size != 1:
+            raise OpError("not-scalar", f"{self.x.type} has more than one element", "x")
+        return [INDEX]
+
+
+class ExtentBind(Op, name="extent.bind"):
+    """Give an extent its value: from here on sizes that name it have a meaning.
+
+    extent   defined here and nowhere else
+    below    status if the value is negative
+    above    status if it exceeds the extent's maximum
+    variable what the value belongs to, for messages
+    checked  the value has been found in range before: nothing is refused here
+    """
+
+    value: Value
+    extent: Extent
+    below: str
+    above: str
+    variable: str
+    checked: bool = False
+
+    pure = False
+
+    def infer(self) -> list[Type]:
+        if not is_index(self.value):
+            raise OpError("ir", "an extent is bound to an index integer", "value")
+        return []
+
+
+class CheckRange(Op, name="check.range"):
+    """Refuse the step unless low <= value <= high.
+
+    below, above   status for a value under `low` or over `high`
+    variable       what is indexed, for messages
+    """
+
+    value: Value
+    low: int | Value
+    high: int | Value
+    below: str
+    above: str
+    variable: str
+
+    pure = False
+
+
+def at_least(least: int, size: Dim) -> list[Op]:
+    """Ops that refuse the step with OIC_ERR_SHAPE where a size only known at run time is smaller."""
+    if isinstance(size, int):
+        return []
+    value, status = IndexSize(size), "OIC_ERR_SHAPE"
+    most = max(least, dims.maximum(size))
+    return [value, CheckRange(value.result, least, most, status, status, str(size))]
+
+
+class AssertShape(Op, name="assert.shape"):
+    """The operand, known from here on to have this shape; otherwise OIC_ERR_SHAPE.
+
+    checked  the sizes have been found equal before: nothing is refused here
+    """
+
+    x: Value
+    shape: list[Dim]
+    checked: bool = False
+
+    pure = False
+    view = True
+
+    def infer(self) -> list[Type]:
+        if self.x.tensor.rank != len(self.shape):
+            raise OpError("shape-mismatch", f"{self.x.type} has another rank", "x")
+        return [TensorType(self.x.dtype, tuple(self.shape))]
+
+
+class CheckIds(Op, name="check.ids"):
+    """Refuse the step with OIC_ERR_INDEX unless every element lies in 0..bound-1."""
+
+    x: Value
+    bound: Dim
+    variable: str
+
+    pure = False
+
+
+class IndexEnd(IndexOp, name="index.end"):
+    """The end of a slice: `end` itself, or `count + end` where it is negative (SPEC, 8.2)."""
+
+    end: Value
+    count: Value
+
+
+class IndexWhen(IndexOp, name="index.when"):
+    """`value` where test > 0, else 0."""
+
+    test: Value
+    value: Value
+
+
+class IndexWrap(IndexOp, name="index.wrap"):
+    """The integer modulo 2^width, in the range of an integer type of at most 32 bits."""
+
+    value: Value
+    dtype: DType

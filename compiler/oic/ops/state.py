@@ -1,0 +1,296 @@
+"""Persistent state and constants.
+
+GRAPH has cache operations with the meaning of SPEC, section 8; `lower-cache` makes them
+loads and stores of boxes of state, `state.get` and `state.set` of integers, and checks.
+
+A position of a table access is a scalar or a slice; `form` says which, a character a position
+('i' or 's'), and `indices` holds one index integer for a scalar and two (start, end) for a slice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oic.dtypes import INT
+from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.dims import Dim
+from oic.ir.types import INDEX, StateType, TensorType, Type
+
+
+class State(Op, name="state"):
+    """A persistent variable.
+
+    symbol   its name
+    init     value of every element to begin with and after a reset
+    limit    of a scalar kept by lowering: the most it can be
+
+    Lowering keeps states of its own beside a variable K, integers that start at 0:
+    K.t              count of table index or auto-dim t; where the source fixes t, how far it was
+                     touched; of a ring, `next`, one for every tuple of the other indices
+    K.t.filled       how much of the storage holds values along t, where its start is not zeros and
+                     t is not bounded: the rest is unwritten address space
+    K.entry.touched  1 for every entry (every ring) that was written, or read by scalars alone
+    """
+
+    symbol: str
+    type: StateType
+    init: Any
+    limit: int | None = None
+
+    pure = False
+
+    def infer(self) -> list[Type]:
+        return [self.type]
+
+
+class Constant(Op, name="constant"):
+    """Data of the model, or made at build; kept by the module under `symbol`."""
+
+    symbol: str
+    type: TensorType
+
+    def infer(self) -> list[Type]:
+        return [self.type]
+
+
+class ConstantSelect(Op, name="constant.select", view=True):
+    """One member of a family of constants, stacked along its leading dimensions.
+
+    A member the model does not have: OIC_ERR_INDEX (`check.range` beside it).
+    """
+
+    family: Value
+    indices: list[Value]
+
+    def infer(self) -> list[Type]:
+        return [TensorType(self.family.dtype, self.family.shape[len(self.indices) :])]
+
+
+class Splat(Op, name="splat"):
+    """A tensor of one repeated value."""
+
+    value: Any
+    type: TensorType
+
+    def infer(self) -> list[Type]:
+        return [self.type]
+
+
+class IndexTensor(Op, name="index.tensor"):
+    """An index integer as a scalar tensor of an integer type, wrapped to its width."""
+
+    value: Value
+    type: TensorType
+
+    def infer(self) -> list[Type]:
+        return [self.type]
+
+
+class CacheOp(Op):
+    """Base of the cache operations: `table` with a list of positions."""
+
+    @staticmethod
+    def positions(form: str, indices: list[Value]) -> list[tuple[Value, ...]]:
+        """The index integers of each position: (i,) or (start, end)."""
+        rest = iter(indices)
+        return [(next(rest),) if f == "i" else (next(rest), next(rest)) for f in form]
+
+
+class CacheRead(CacheOp, name="cache.read", reads="table", writes="table"):
+    """Copy part of a persistent variable into a value (SPEC, 8.1-8.5).
+
+    Writes too: a scalar access raises counts.  `type` is the result's: slice lengths, then the
+    entry's shape.  For an auto-dim matrix `form` covers table indices, then dimensions.
+    """
+
+    table: Value
+    indices: list[Value]
+    form: str
+    type: TensorType
+
+    def infer(self) -> list[Type]:
+        return [self.type]
+
+
+class CacheWrite(CacheOp, name="cache.write", writes="table"):
+    """Copy a value into part of a persistent variable; scalar positions and slices grow it."""
+
+    table: Value
+    value: Value
+    indices: list[Value]
+    form: str
+
+
+class CacheStep(CacheOp, name="cache.step", reads="table", writes="table"):
+    """Add an index integer to a persistent numeric scalar, wrapping or rounding in its type."""
+
+    table: Value
+    amount: Value
+
+
+class CacheReset(CacheOp, name="cache.reset", writes="table"):
+    """Forget everything, or the entries whose leading indices are these."""
+
+    table: Value
+    indices: list[Value]
+
+
+class CacheCount(CacheOp, name="cache.count", reads="table"):
+    """The count of a table index, of an auto-dim, or `next` of a ring.
+
+    axis   position among the table indices followed by the auto-dims
+    indices  the leading scalar indices that select one ring
+    """
+
+    table: Value
+    axis: int
+    indices: list[Value] = []
+
+    def infer(self) -> list[Type]:
+        return [INDEX]
+
+
+# ---------------------------------------------------------------- INDEXED
+
+
+class StateGet(Op, name="state.get", reads="state"):
+    """The value of a persistent integer scalar, as an index integer.
+
+    indices  which one, in a table of scalars
+    """
+
+    state: Value
+    indices: list[Any] = []
+
+    def infer(self) -> list[Type]:
+        _require_integer(self.state, self.indices, self.name)
+        return [INDEX]
+
+
+class StateSet(Op, name="state.set", writes="state"):
+    """Set a persistent integer scalar, wrapping to its width; `indices` as in `state.get`."""
+
+    state: Value
+    value: Value
+    indices: list[Any] = []
+
+    def infer(self) -> list[Type]:
+        _require_integer(self.state, self.indices, self.name)
+        return []
+
+
+class StateReach(Op, name="state.reach", reads="state"):
+    """One more than the largest position along an axis at which a box of flags has one set; or 0.
+
+    state    a table of integers, zero where nothing is flagged
+    lengths  a size each; index integers where they are only known at run time
+    axis     of the storage; the position counts from its start, not that of the box
+    """
+
+    state: Value
+    offsets: list[Value]
+    lengths: list[Dim | Value]
+    axis: int
+
+    def infer(self) -> list[Type]:
+        _require_box(self.state, self.offsets, self.lengths)
+        return [INDEX]
+
+
+class StateCopy(Op, name="state.copy", writes="state"):
+    """Copy a box of a state's storage to another position along a table index, clear of itself.
+
+    to       where it goes along `axis`
+    offsets  where it starts, an index integer for each of the leading table indices
+    lengths  a size each; index integers where they are only known at run time
+    """
+
+    state: Value
+    to: Value
+    offsets: list[Value]
+    lengths: list[Dim | Value]
+    axis: int
+
+    def infer(self) -> list[Type]:
+        _require_box(self.state, self.offsets, self.lengths)
+        type_ = self.state.type
+        assert isinstance(type_, StateType)
+        if max(len(self.offsets), self.axis + 1) > len(type_.table):
+            raise OpError("ir", "state.copy moves along table indices", "axis")
+        return []
+
+
+class StateLoad(Op, name="state.load", reads="state", view=True):
+    """A box of a state's storage.
+
+    offsets  where it starts, an index integer for each of the leading dimensions of the storage
+    lengths  its size along each dimension; None drops one of size 1
+    """
+
+    state: Value
+    offsets: list[Value]
+    lengths: list[Any]
+
+    def infer(self) -> list[Type]:
+        return [_box(self.state, self.offsets, self.lengths)]
+
+
+class StateStore(Op, name="state.store", writes="state"):
+    """Copy a value of the box's shape into a box of a state's storage."""
+
+    state: Value
+    value: Value
+    offsets: list[Value]
+    lengths: list[Any]
+
+    def infer(self) -> list[Type]:
+        box = _box(self.state, self.offsets, self.lengths)
+        if self.value.type != box:
+            raise OpError("shape-mismatch", f"{self.value.type} is stored as {box}", "value")
+        return []
+
+
+class StateFill(Op, name="state.fill", writes="state"):
+    """Set every element of a box of a state's storage to one value.
+
+    lengths  a size each; index integers where they are only known at run time
+    """
+
+    state: Value
+    value: Any
+    offsets: list[Value]
+    lengths: list[Dim | Value]
+
+    def infer(self) -> list[Type]:
+        _require_box(self.state, self.offsets, self.lengths)
+        return []
+
+
+def _require_integer(state: Value, indices: list[Any], name: str) -> None:
+    """An integer scalar, or one in a table of them."""
+    type_ = state.type
+    if not isinstance(type_, StateType) or type_.auto or type_.dtype not in INT:
+        raise OpError("ir", f"{name} takes an integer scalar, not {type_}", "state")
+    if len(indices) != len(type_.table) or not all(is_index(i) for i in indices):
+        raise OpError("ir", f"{name} takes {len(type_.table)} index integers", "indices")
+
+
+def _require_box(state: Value, offsets: list[Value], lengths: list[Any]) -> None:
+    type_ = state.type
+    assert isinstance(type_, StateType)
+    if len(lengths) != len(type_.capacity_shape) or not all(is_index(o) for o in offsets):
+        raise OpError("ir", f"a box of {type_} has {len(type_.capacity_shape)} lengths", "lengths")
+
+
+def _box(state: Value, offsets: list[Value], lengths: list[Dim | None]) -> TensorType:
+    _require_box(state, offsets, lengths)
+    type_ = state.type
+    assert isinstance(type_, StateType)
+    return TensorType(type_.dtype, tuple(n for n in lengths if n is not None))
+
+
+class StateAdd(Op, name="state.add", reads="state", writes="state"):
+    """Add an index integer to a persistent scalar, wrapping, or rounding in its type."""
+
+    state: Value
+    amount: Value

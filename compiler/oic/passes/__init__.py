@@ -1,0 +1,1 @@
+"""Passes: IR to IR, one a file; `pipeline` is their order."""

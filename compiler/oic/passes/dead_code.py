@@ -1,0 +1,117 @@
+"""Remove what nobody uses.
+
+    %a = exp(%x)             (no user)           =>
+    %r = for(..., [%h, %k])  %r#1 unused and           %r = for(..., [%h])
+         carried only for itself
+
+An op goes if its results have no user and it has no effect; a carried value of a loop or a
+result of an `if` goes if nothing outside uses it and, inside, only its own next value does; a result
+of a consumer goes if nothing uses it, and a consumer that does nothing goes.
+"""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Module
+from oic.ops.control import For, Func, If, Parallel, Yield
+
+
+def dead_code(module: Module) -> None:
+    """Repeat until nothing changes."""
+    while _unused_ops(module) or _unused_carried(module):
+        pass
+
+
+def _unused_ops(module: Module) -> bool:
+    used = set(module.top.users())
+    removed = _sweep(module.top, used)
+    live = {op.symbol for op in module.constants()}
+    for symbol in [s for s in module.weights if s not in live]:
+        del module.weights[symbol]
+    return removed
+
+
+def _sweep(block: Block, used: set[Value]) -> bool:
+    kept: list[Op] = []
+    changed = False
+    for op in block.ops:
+        if not isinstance(op, Func) and op.effect_free and not op.terminator:
+            if not any(r in used for r in op.results):
+                changed = True
+                continue
+        for region in op.regions:
+            changed |= _sweep(region, used)
+        kept.append(op)
+    block.ops = kept
+    return changed
+
+
+def _unused_carried(module: Module) -> bool:
+    users = module.top.users()
+    changed = False
+    for op in list(module.all_ops()):
+        if isinstance(op, For):
+            changed |= _shrink_loop(op, users)
+        elif isinstance(op, If):
+            changed |= _shrink_if(op, users)
+        elif isinstance(op, Parallel):
+            changed |= _shrink_parallel(op, users)
+    return changed
+
+
+def _shrink_loop(loop: For, users: dict[Value, list[Op]]) -> bool:
+    """Drop carried values that no one sees; replace those that never change by their start."""
+    ends = loop.body.terminator
+    assert isinstance(ends, Yield)
+    args = loop.body.args[1:]
+    kept: list[int] = []
+    replaced: dict[Value, Value] = {}
+    for i, (arg, end) in enumerate(zip(args, ends.values, strict=True)):
+        if end is arg and loop.init[i].type == arg.type:
+            replaced[arg] = loop.init[i]
+            replaced[loop.results[i]] = loop.init[i]
+        elif loop.results[i] in users or arg in users:
+            kept.append(i)
+    if len(kept) == len(args):
+        return False
+    _replace_everywhere(loop, replaced)
+    loop.init = [loop.init[i] for i in kept]
+    ends.values = [ends.values[i] for i in kept]
+    loop.body.args = [loop.body.args[0], *(args[i] for i in kept)]
+    loop.results = [loop.results[i] for i in kept]
+    return True
+
+
+def _shrink_if(op: If, users: dict[Value, list[Op]]) -> bool:
+    kept = [i for i, r in enumerate(op.results) if r in users]
+    if len(kept) == len(op.results):
+        return False
+    for region in op.regions:
+        ends = region.terminator
+        assert isinstance(ends, Yield)
+        ends.values = [ends.values[i] for i in kept]
+    op.types = [op.types[i] for i in kept]
+    op.results = [op.results[i] for i in kept]
+    return True
+
+
+def _shrink_parallel(op: Parallel, users: dict[Value, list[Op]]) -> bool:
+    before = len(op.results), len(op.consumers)
+    given = dict(zip(op.results, op.yielded, strict=True))
+    kept = [[r for r in op.results_of(region) if r in users] for region in op.consumers]
+    for region, results in zip(op.consumers, kept, strict=True):
+        ends = region.terminator
+        assert isinstance(ends, Yield)
+        ends.values = [given[r] for r in results]
+    op.results = [r for results in kept for r in results]
+    busy = [i for i, region in enumerate(op.consumers) if len(region.ops) > 1 or kept[i]]
+    op.names, op.consumers = [op.names[i] for i in busy], [op.consumers[i] for i in busy]
+    return (len(op.results), len(op.consumers)) != before
+
+
+def _replace_everywhere(op: Op, mapping: dict[Value, Value]) -> None:
+    """In the op itself and in all that follows it; values are used nowhere else."""
+    block = op.block
+    while block is not None:
+        block.replace(mapping)
+        block = block.owner.block if block.owner is not None else None

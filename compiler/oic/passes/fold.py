@@ -1,0 +1,212 @@
+"""Compute at build what depends on nothing else.
+
+    %2 = index.const 2                        %4 = index.const 4
+    %4 = index.add(%2, %2)              =>
+    check.range(%4, 0, 7)
+    %y = exp(%w)        (%w constant)         %y = constant "exp.0"
+
+Index arithmetic, checks that always hold (by the ranges of their values), branches on a known
+condition, and operators all of whose operands are data of the model or splats, if the result is
+no larger than what it replaces.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+from oic.ops.base import Operator
+from oic.ops.control import Cond, For, Func, If, Yield
+from oic.ops.evaluate import compute
+from oic.ops.index import (
+    CheckRange,
+    IndexConst,
+    IndexEnd,
+    IndexLoad,
+    IndexMax,
+    IndexMin,
+    IndexOp,
+    IndexSub,
+    IndexWhen,
+    IndexWrap,
+)
+from oic.ops.ranges import difference, exact, value_range
+from oic.ops.state import Constant, IndexTensor, Splat
+
+SMALL = 1 << 16  # elements up to which a folded result may be larger than its operands
+
+
+def fold(module: Module) -> None:
+    """Fold every op whose operands are known, in order."""
+    mapping: dict[Value, Value] = {}
+    for func in list(module.functions()):  # folding adds constants before it
+        _block(module, func.body, mapping)
+    module.top.replace(mapping)
+
+
+def _block(module: Module, block: Block, mapping: dict[Value, Value]) -> None:
+    kept: list[Op] = []
+    for op in block.ops:
+        op.replace_operands(mapping)
+        if isinstance(op, If) and _decided(op):
+            kept += _taken(module, op, mapping)
+            continue
+        if isinstance(op, For) and exact(op.start) is not None and _never(op):
+            mapping.update(zip(op.results, op.init, strict=True))
+            continue
+        for region in op.regions:
+            _block(module, region, mapping)
+        new = _folded(module, op)
+        if isinstance(new, Value):
+            mapping[op.result] = new
+        elif new is None:
+            kept.append(op)
+        elif new:
+            kept += new
+            mapping[op.result] = new[-1].result
+    block.set_ops(kept)
+
+
+def _never(loop: For) -> bool:
+    same = all(a.type == b.type for a, b in zip(loop.init, loop.results, strict=True))
+    return same and value_range(loop.end)[1] <= value_range(loop.start)[0]
+
+
+def _decided(op: If) -> bool:
+    """The condition is known, and the results have the types of what the branch taken gives."""
+    if not isinstance(op.condition.op, Splat):
+        return False
+    region = op.then if op.condition.op.value else op.orelse
+    given = region.terminator.operands
+    return all(a.type == b.type for a, b in zip(given, op.results, strict=True))
+
+
+def _taken(module: Module, op: If, mapping: dict[Value, Value]) -> list[Op]:
+    """The ops of the branch that a known condition takes."""
+    assert isinstance(op.condition.op, Splat)
+    region = op.then if op.condition.op.value else op.orelse
+    _block(module, region, mapping)
+    ends = region.terminator
+    assert isinstance(ends, Yield)
+    for result, value in zip(op.results, ends.values, strict=True):
+        mapping[result] = mapping.get(value, value)
+    return region.ops[:-1]
+
+
+def _folded(module: Module, op: Op) -> Value | list[Op] | None:
+    """A value to use instead, ops to put instead (none: the op goes), or None to keep it."""
+    match op:
+        case CheckRange(value=value, low=low, high=high):
+            holds = difference(value, low)[0] >= 0 and difference(high, value)[0] >= 0
+            return [] if holds else None
+        case IndexConst():
+            return None
+        case IndexEnd(end=end) if value_range(end)[0] >= 0:
+            return end
+        case IndexWhen(test=test, value=chosen) if value_range(test)[0] > 0:
+            return chosen
+        case IndexSub(left=left, right=right) if (known := _distance(left, right)) is not None:
+            return [IndexConst(known, span=op.span, hint=op.result.hint)]
+        case IndexWrap(value=value, dtype=dtype) if (
+            dtype.low <= value_range(value)[0] and value_range(value)[1] <= dtype.high
+        ):
+            return value
+        case IndexMax(left=left, right=right) if value_range(left)[0] >= value_range(right)[1]:
+            return left
+        case IndexMax(left=left, right=right) if value_range(right)[0] >= value_range(left)[1]:
+            return right
+        case IndexMin(left=left, right=right) if value_range(left)[1] <= value_range(right)[0]:
+            return left
+        case IndexMin(left=left, right=right) if value_range(right)[1] <= value_range(left)[0]:
+            return right
+        case IndexLoad(x=x) if isinstance(x.op, Splat):
+            return [IndexConst(int(x.op.value), span=op.span)]
+        case Cond(left=left, right=right):
+            a, b = value_range(left), value_range(right)
+            if a[1] < b[0] or a[0] >= b[1]:
+                return [Splat(a[1] < b[0], TensorType(dtypes.bool_))]
+            return None
+        case IndexTensor(value=value, type=type_) if exact(value) is not None:
+            return [Splat(_wrapped(exact(value) or 0, type_), type_, span=op.span)]
+        case IndexOp() if exact(op.result) is not None:
+            return [IndexConst(exact(op.result), span=op.span, hint=op.result.hint)]
+        case Operator():
+            return _operator(module, op)
+    return None
+
+
+def _distance(left: Value, right: Value) -> int | None:
+    """left - right, where what they share cancels and leaves a number."""
+    low, high = difference(left, right)
+    return low if low == high else None
+
+
+def _wrapped(value: int, type_: TensorType) -> int:
+    return int(dtypes.wrap(np.asarray(value), type_.dtype))
+
+
+# ---------------------------------------------------------------- operators
+
+
+def _operator(module: Module, op: Operator) -> Value | list[Op] | None:
+    values = op.operands
+    if not values or not all(_known(v) for v in values):
+        return None
+    if not all(isinstance(r.type, TensorType) and r.type.static for r in op.results):
+        return None
+    if len(op.results) != 1:
+        return None
+    type_ = op.result.tensor
+    size = math.prod(type_.maximum)
+    if all(isinstance(v.op, Splat) for v in values) and op.elementwise:
+        scalars = {v: _data(module, v).reshape(-1)[:1] for v in values}
+        if any(s.size == 0 for s in scalars.values()):
+            return None
+        result = _computed(op, scalars).reshape(-1)[0]
+        return [Splat(result.item(), type_, span=op.span, hint=op.result.hint)]
+    stored = sum(v.tensor.nbytes for v in values if not isinstance(v.op, Splat))
+    if op.view or (size > SMALL and type_.nbytes > stored):
+        return None
+    if not any(isinstance(v.op, Constant) for v in values) and size > SMALL:
+        return None
+    return _constant(module, op, _computed(op, {v: _data(module, v) for v in values}))
+
+
+def _computed(op: Operator, held: dict[Value, Array]) -> Array:
+    with np.errstate(all="ignore"):
+        return compute(op, held.__getitem__, {})[0]
+
+
+def _known(value: Value) -> bool:
+    if isinstance(value.op, Splat):
+        return value.tensor.static
+    return isinstance(value.op, Constant)
+
+
+def _data(module: Module, value: Value) -> Array:
+    match value.op:
+        case Splat(value=known, type=type_):
+            return np.full(type_.maximum, known).astype(type_.dtype.np)
+        case Constant(symbol=symbol):
+            return module.weights[symbol]
+    raise AssertionError(value)
+
+
+def _constant(module: Module, op: Op, data: Array) -> Value:
+    taken = {o.attributes().get("symbol") for o in module.top.ops} | set(module.weights)
+    symbol = next(s for n in itertools.count() if (s := f"folded{n}") not in taken)
+    module.weights[symbol] = data
+    new = Constant(symbol, op.result.tensor, span=op.span, hint=op.result.hint)
+    # Before every function: a later entry may have constants of its own between functions.
+    first = next(i for i, o in enumerate(module.top.ops) if isinstance(o, Func))
+    module.top.ops.insert(first, new)
+    new.block = module.top
+    return new.result
+

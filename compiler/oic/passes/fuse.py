@@ -1,0 +1,112 @@
+"""Compute chains of elementwise operators in one pass over their elements.
+
+    %a = silu(%g)                  %y = fused([%g, %u]) {
+    %y = mul(%a, %u)      =>         ^(%0: f32, %1: f32):
+      (%a has no other user)           %a = silu(%0)
+                                       %y = mul(%a, %1)
+                                       yield([%y])
+                                   }
+
+An operator joins the op that uses its result if that op alone uses it, both have one shape, both
+stand in the same block, and nothing between them writes a state that the operator's operands may
+look into or bars movement.  Operators move later, never earlier.
+"""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, Value, clone_op
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+from oic.ops.base import Operator
+from oic.ops.control import Yield
+from oic.ops.fused import Fused
+
+LARGEST = 24  # ops in one region: more spill registers
+
+
+def fuse(module: Module) -> None:
+    """Fuse in every block; users come before what they use, so that chains grow backwards."""
+    users = module.top.users()
+    for func in module.functions():
+        for block in func.body.walk():
+            _block(block, users)
+
+
+def _block(block: Block, users: dict[Value, list[Op]]) -> None:
+    groups = _groups(block, users)
+    last = {id(members[-1]): members for members in groups}
+    inside = {id(op) for members in groups for op in members}
+    ops: list[Op] = []
+    for op in block.ops:
+        if id(op) in last:
+            ops.append(_region(last[id(op)]))
+        elif id(op) not in inside:
+            ops.append(op)
+    block.set_ops(ops)
+
+
+def _groups(block: Block, users: dict[Value, list[Op]]) -> list[list[Op]]:
+    """Chains to fuse: lists of ops in order, the last of which gives the only result."""
+    position = {id(op): i for i, op in enumerate(block.ops)}
+    barriers = [i for i, op in enumerate(block.ops) if not op.effect_free or op.regions]
+    taken: set[int] = set()
+    groups: list[list[Op]] = []
+    for root in reversed(block.ops):
+        if id(root) in taken or not _joins(root):
+            continue
+        members = [root]
+        frontier = [root]
+        while frontier and len(members) < LARGEST:
+            for value in frontier.pop().operands:
+                op = value.op
+                if op is None or id(op) in taken or op in members or op.block is not block:
+                    continue
+                if not _joins(op) or len(users.get(value, ())) != 1:
+                    continue
+                if value.type.shape != root.result.shape:  # type: ignore[union-attr]
+                    continue
+                if _crosses(barriers, position[id(op)], position[id(root)]):
+                    continue
+                members.append(op)
+                frontier.append(op)
+        if len(members) > 1:
+            taken.update(map(id, members))
+            groups.append(sorted(members, key=lambda op: position[id(op)]))
+    return groups
+
+
+def _joins(op: Op) -> bool:
+    """Elementwise, one result, no operand that is read as a setting."""
+    if not isinstance(op, Operator) or not op.elementwise or len(op.results) != 1:
+        return False
+    return all(isinstance(v.type, TensorType) for v in op.operands)
+
+
+def _crosses(barriers: list[int], first: int, last: int) -> bool:
+    """An effect stands between two positions: what the first reads might change."""
+    return any(first < b < last for b in barriers)
+
+
+def _region(members: list[Op]) -> Op:
+    """The fused op of a chain."""
+    root = members[-1]
+    own = {id(op) for op in members}
+    inputs: list[Value] = []
+    for op in members:
+        for value in op.operands:
+            if (value.op is None or id(value.op) not in own) and value not in inputs:
+                inputs.append(value)
+    body = Block()
+    mapping: dict[Value, Value] = {}
+    for value in inputs:
+        mapping[value] = body.argument(TensorType(value.dtype), value.hint)
+    for op in members:
+        copy = clone_op(op, mapping)
+        copy.results[0].type = TensorType(op.result.dtype)
+        body.append(copy)
+    body.append(Yield([mapping[root.result]]))
+    fused = Fused(inputs, [root.result.type], body, span=root.span, hint=root.result.hint)
+    # The root's own value goes on: its users need not be rewritten.
+    fused.results = [root.result]
+    root.result.owner = fused
+    return fused

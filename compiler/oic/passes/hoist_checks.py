@@ -1,0 +1,418 @@
+"""Refuse a step before it changes anything.
+
+    state.store(%K, %k, [%l, %p])             check.range(%p, 0, 511)
+    check.range(%p, 0, 511)              =>   state.store(%K, %k, [%l, %p])
+
+A check moves before the first effect if what it looks at can be computed there: index arithmetic
+on inputs and on states that no effect before it writes.  A check inside a loop is made once for
+all turns: with its value's smallest and largest over the loop where the index takes part, and only
+if the loop has a turn.  Where the value is no such function of the index (`next` of the ring of a
+layer), a loop of checks alone comes first.  Checks inside an `if`, and of what is computed from
+data after an effect, stay; `late_checks` lists them for the build report (SPEC, 8.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oic.ir import dims
+from oic.ir.core import Block, Op, Value, clone_op, sizes_used
+from oic.ir.module import Module
+from oic.ir.types import INDEX, IndexType
+from oic.ops.base import Operator
+from oic.ops.control import Cond, For, If, Parallel, Yield
+from oic.ops.index import (
+    AssertShape,
+    CheckIds,
+    CheckRange,
+    ExtentBind,
+    IndexAdd,
+    IndexConst,
+    IndexLoad,
+    IndexMul,
+    IndexOp,
+    IndexSize,
+    IndexSub,
+)
+from oic.ops.ranges import difference, linear, value_range
+from oic.ops.state import State, StateGet, StateSet
+
+Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first turn, and the end
+CHECKS = (CheckRange, CheckIds, ExtentBind)
+
+
+def hoist_checks(module: Module) -> None:
+    """Move every check that can be moved, in each function."""
+    for func in module.functions():
+        _body(func.body)
+        for op in list(func.body.all_ops()):
+            for region in op.consumers if isinstance(op, Parallel) else ():
+                _body(region)  # what stands before a consumer's own effects need not come after them
+
+
+def late_checks(module: Module) -> list[Op]:
+    """The checks made after an effect of their function: a refusal there leaves state changed."""
+    found: list[Op] = []
+    for func in module.functions():
+        found += _late(func.body)
+    return found
+
+
+def _late(body: Block) -> list[Op]:
+    effect = False
+    found: list[Op] = []
+    for op in body.all_ops():
+        if effect and _refuses(op):
+            found.append(op)
+        effect = effect or _effect(op)
+        owner = op.block.owner if op.block is not None else None
+        if not effect and isinstance(owner, For) and op.regions == [] and _refuses(op):
+            # The second turn comes after the effects of the first.
+            if any(_effect(o) for o in owner.walk()):
+                found.append(op)
+    return found
+
+
+def _refuses(op: Op) -> bool:
+    if isinstance(op, (AssertShape, ExtentBind)) and op.checked:
+        return False
+    return op.name.startswith("check.") or op.name in ("extent.bind", "assert.shape")
+
+
+def _effect(op: Op) -> bool:
+    return bool(op.writes) and op.regions == []
+
+
+# ---------------------------------------------------------------- one function or consumer
+
+
+def _body(body: Block) -> None:
+    first = _first_effect(body)
+    if first is None:
+        return
+    mover = _Mover(body, first)
+    for op in list(_checks_after(body, first)):
+        mover.hoist(op)
+    head, tail = body.ops[:first], body.ops[first:]
+    tail = [op for op in tail if op not in mover.gone]
+    body.set_ops([*head, *mover.ops, *tail])
+
+
+def _first_effect(body: Block) -> int | None:
+    """Position of the first top-level op that writes a state, itself or inside."""
+    for i, op in enumerate(body.ops):
+        if any(_effect(o) for o in op.walk()):
+            return i
+    return None
+
+
+def _checks_after(body: Block, first: int) -> Iterator[Op]:
+    for op in body.ops[first:]:
+        for inner in op.walk():
+            if isinstance(inner, CHECKS):
+                yield inner
+
+
+class _Mover:
+    """Copies checks, and the arithmetic they need, to the position of the first effect."""
+
+    def __init__(self, body: Block, first: int) -> None:
+        self.body = body
+        self.ops: list[Op] = []
+        self.gone: set[Op] = set()
+        self.copies: dict[Value, Value] = {}
+        self.written: dict[Value, list[Op]] = {}
+        self.inner = set(body.walk())
+        self.order = {op: i for i, op in enumerate(body.all_ops())}
+        self.start = self.order[body.ops[first]]
+        self.given = dims.extents(d for arg in body.args for d in arg.shape)
+        self.given |= {op.extent for op in body.ops[:first] if isinstance(op, ExtentBind)}
+        for op in body.all_ops():
+            if _effect(op):
+                for state in op.touched("write"):
+                    self.written.setdefault(state, []).append(op)
+
+    def hoist(self, op: Op) -> None:
+        """Make the check early if it can be; the original goes or becomes redundant."""
+        loops = _enclosing(op, self.body)
+        if loops is None:
+            return
+        if isinstance(op, CheckIds):
+            bound = dims.extents([op.bound]) <= self.given
+            ids = self.early_ids(op.x) if not loops and bound else None
+            if ids is not None:
+                assert op.block is not None
+                op.x = ids
+                op.block.set_ops([o for o in op.block.ops if o is not op])
+                self.ops.append(op)
+                self.gone.add(op)
+            return
+        known = dict(self.copies)
+        made = self.turns(op, loops, {})
+        if made is None:
+            self.copies = dict(known)
+            made = self.every_turn(op, loops, {})
+        if made is None:
+            self.copies = known
+            return
+        self.ops += made
+        if isinstance(op, ExtentBind):
+            op.checked = True
+        else:
+            assert op.block is not None
+            if op.block is self.body:
+                self.gone.add(op)
+            else:
+                op.block.set_ops([o for o in op.block.ops if o is not op])
+
+    def early_tensor(self, value: Value) -> bool:
+        """A tensor that exists before the first effect."""
+        if value.op is None:
+            return self.is_given(value)
+        return self.stands_early(value.op)
+
+    def early_ids(self, value: Value) -> Value | None:
+        """A tensor that exists before the first effect, or a view of one that is made there."""
+        if self.early_tensor(value):
+            return value
+        op = value.op
+        if not isinstance(op, Operator) or not op.view or len(op.operands) > 1:
+            return None
+        if value not in self.copies:
+            base = self.early_ids(op.operands[0])
+            if base is None or not sizes_used(op) <= self.given:
+                return None
+            copy = clone_op(op, {op.operands[0]: base})
+            self.ops.append(copy)
+            self.copies.update(zip(op.results, copy.results, strict=True))
+        return self.copies[value]
+
+    def turns(self, op: Op, loops: list[For], bounds: Bounds) -> list[Op] | None:
+        """The checks for all turns of these loops, inside an `if` where one may have no turn.
+
+        What is computed inside an `if` is not known after it.
+        """
+        if not loops:
+            return self.corners(op, bounds)
+        loop, inner = loops[0], loops[1:]
+        ops: list[Op] = []
+        low, high = self.early(loop.start, {}, ops), self.early(loop.end, {}, ops)
+        if low is None or high is None:
+            return None
+        known = dict(self.copies)
+        rest = self.turns(op, inner, bounds | {loop.body.args[0]: (low, high)})
+        if rest is None or value_range(loop.start)[1] < value_range(loop.end)[0]:
+            return None if rest is None else ops + rest
+        self.copies = known
+        test = Cond(low, high)
+        then, orelse = Block(ops=[*rest, Yield([])]), Block(ops=[Yield([])])
+        return [*ops, test, If(test.result, [], then, orelse)]
+
+    def corners(self, op: Op, bounds: Bounds) -> list[Op] | None:
+        """The checks in the first and the last turn of every loop whose index takes part."""
+        value = op.value  # type: ignore[attr-defined]
+        parts = [value, *(b for b in _limits(op) if isinstance(b, Value))]
+        used = [i for i in bounds if any(_depends(p, i) for p in parts)]
+        if len(used) > 2 or any(not _monotone(p, i) for p in parts for i in used):
+            return None
+        checks: list[Op] = []
+        for corner in range(1 << len(used)):
+            values: dict[Value, Value] = {}
+            for n, index in enumerate(used):
+                low, high = bounds[index]
+                if corner >> n & 1:
+                    one = IndexConst(1)
+                    last = IndexSub(high, one.result)
+                    checks += [one, last]
+                    values[index] = last.result
+                else:
+                    values[index] = low
+            if not self.check(op, values, checks):
+                return None
+        return checks
+
+    def every_turn(self, op: Op, loops: list[For], turn: dict[Value, Value]) -> list[Op] | None:
+        """A loop of checks alone, in place of each of these loops."""
+        ops: list[Op] = []
+        if not loops:
+            return ops if self.check(op, turn, ops) else None
+        loop, inner = loops[0], loops[1:]
+        low, high = self.early(loop.start, turn, ops), self.early(loop.end, turn, ops)
+        if low is None or high is None:
+            return None
+        body = Block()
+        index = body.argument(INDEX, loop.body.args[0].hint)
+        known = dict(self.copies)
+        rest = self.every_turn(op, inner, turn | {loop.body.args[0]: index})
+        self.copies = known
+        if rest is None:
+            return None
+        body.set_ops([*rest, Yield([])])
+        return [*ops, For(low, high, [], loop.tag, body, span=loop.span)]
+
+    def check(self, op: Op, turn: dict[Value, Value], ops: list[Op]) -> bool:
+        """Add one early check, for the turn in which the loops' indices have these values."""
+        value = self.early(op.value, turn, ops)  # type: ignore[attr-defined]
+        limits = [self.early(b, turn, ops) if isinstance(b, Value) else b for b in _limits(op)]
+        low, high = limits
+        if value is None or low is None or high is None:
+            return False
+        below, above = op.below, op.above  # type: ignore[attr-defined]
+        ops.append(CheckRange(value, low, high, below, above, op.variable, span=op.span))  # type: ignore[attr-defined]
+        return True
+
+    def early(self, value: Value, turn: dict[Value, Value], ops: list[Op]) -> Value | None:
+        """The value as computed before the first effect, by ops that are added; None if it cannot be."""
+        if value in turn:
+            return turn[value]
+        if value.op is None:
+            return value if self.is_given(value) else None
+        if self.stands_early(value.op):
+            return value
+        if not turn and value in self.copies:
+            return self.copies[value]
+        op = value.op
+        if isinstance(op, StateGet):
+            before = _set_before(op)
+            if before is not None:
+                return self.early(before, turn, ops)
+            if self.changes(op):
+                return None
+        elif isinstance(op, IndexSize):
+            if not dims.extents([op.size]) <= self.given:
+                return None
+        elif isinstance(op, IndexLoad):
+            if not self.early_tensor(op.x):
+                return None
+        elif not isinstance(op, IndexOp):
+            return None
+        mapping: dict[Value, Value] = {}
+        for operand in op.operands:
+            if not isinstance(operand.type, IndexType):
+                continue  # a state, or a tensor that is there
+            found = self.early(operand, turn, ops)
+            if found is None:
+                return None
+            mapping[operand] = found
+        copy = clone_op(op, dict(mapping))
+        ops.append(copy)
+        if not turn:
+            self.copies[value] = copy.result
+        return copy.result
+
+    def stands_early(self, op: Op) -> bool:
+        """The op comes before the first effect anyway; outside a consumer, before all of it."""
+        return op not in self.order or (op.block is self.body and self.order[op] < self.start)
+
+    def is_given(self, value: Value) -> bool:
+        """An argument of the body, or of a block around it."""
+        return value in self.body.args or value.owner not in self.inner
+
+    def changes(self, op: StateGet) -> bool:
+        """The state may have been written before this read of it in the same step."""
+        loops = _enclosing(op, self.body)
+        if loops is None:
+            return True
+        first = self.order[loops[0] if loops else op]
+        last = max(self.order[o] for o in loops[0].walk()) if loops else first
+        writers = self.written.get(op.state, ())
+        inside = [w for w in writers if first <= self.order[w] <= last]
+        before = [w for w in writers if self.order[w] < first]
+        return any(_may_meet(w, op) for w in before) or not _is_own(op, loops, inside)
+
+
+def _set_before(get: StateGet) -> Value | None:
+    """What the same turn has set the very element to that is read, earlier in the same block."""
+    state, block = get.state.op, get.block
+    assert isinstance(state, State) and block is not None
+    if state.limit is None:
+        return None  # a variable of the source, whose type may wrap what is set
+    for op in reversed(block.ops[: block.ops.index(get)]):
+        for writer in (o for o in op.walk() if get.state in o.touched("write") and not o.regions):
+            if writer is op and isinstance(op, StateSet) and _is_same(op, get):
+                return op.value
+            if _may_meet(writer, get):
+                return None
+    return None
+
+
+def _may_meet(writer: Op, get: StateGet) -> bool:
+    """The writer may change what is read: the same element, for all that is known of the indices."""
+    if not isinstance(writer, StateSet):
+        return True
+    pairs = zip(writer.indices, get.indices, strict=True)
+    apart = [difference(a, b) for a, b in pairs]
+    return all(low <= 0 <= high for low, high in apart)
+
+
+def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
+    """What is read in a turn of the loops no other turn writes, and this one only afterwards."""
+    if not writers:
+        return True
+    for loop in loops:
+        index = loop.body.args[0]
+        if not any(set(form := linear(i)) <= {index, None} and form.get(index) for i in get.indices):
+            return False
+    return all(_after_itself(w, get) for w in writers)
+
+
+def _after_itself(writer: Op, get: StateGet) -> bool:
+    """The writer sets the very element that is read, later in the same turn."""
+    if not isinstance(writer, StateSet):
+        return False
+    if not _is_same(writer, get):
+        return False
+    at: Op | None = writer
+    while at is not None and at.block is not get.block:
+        at = at.block.owner if at.block is not None else None
+    if at is None or at.block is None:
+        return False
+    return at.block.ops.index(at) > at.block.ops.index(get)
+
+
+def _is_same(writer: StateSet, get: StateGet) -> bool:
+    """The element that is set is the one that is read."""
+    pairs = zip(writer.indices, get.indices, strict=True)
+    return all(difference(a, b) == (0, 0) for a, b in pairs)
+
+
+def _limits(op: Op) -> list[int | Value]:
+    if isinstance(op, ExtentBind):
+        return [0, op.extent.maximum]
+    assert isinstance(op, CheckRange)
+    return [op.low, op.high]
+
+
+def _enclosing(op: Op, body: Block) -> list[For] | None:
+    """The loops around an op, outermost first; None if an `if` stands between it and the body."""
+    found: list[For] = []
+    block = op.block
+    while block is not None and block is not body:
+        owner = block.owner
+        if isinstance(owner, For):
+            found.append(owner)
+        elif not isinstance(owner, Parallel):  # a consumer always runs
+            return None
+        block = owner.block
+    return found[::-1]
+
+
+def _depends(value: Value, index: Value) -> bool:
+    if value is index:
+        return True
+    return value.op is not None and any(_depends(v, index) for v in value.op.operands)
+
+
+def _monotone(value: Value, index: Value) -> bool:
+    """The value goes one way as the index grows, so that its extremes are at the loop's ends."""
+    if value is index or not _depends(value, index):
+        return True
+    op = value.op
+    if isinstance(op, (IndexAdd, IndexSub)):
+        sides = [v for v in op.operands if _depends(v, index)]
+        return len(sides) == 1 and _monotone(sides[0], index)
+    if isinstance(op, IndexMul):
+        sides = [v for v in op.operands if _depends(v, index)]
+        others = [v for v in op.operands if not _depends(v, index)]
+        return len(sides) == 1 and _monotone(sides[0], index) and len(others) == 1
+    return False

@@ -1,0 +1,165 @@
+"""Cache operations become index arithmetic, checks, and loads and stores of boxes of state.
+
+    cache.write(%K, %v, [%l, %t])     =>    check.range(%t, 0, 511)
+                                            state.store(%K, %v, [%l, %t]) {lengths=[none, none, 4, 8]}
+                                            %n = state.get(%K.t)
+                                            %m = index.max(%n, index.add(%t, 1))
+                                            state.set(%K.t, %m)
+
+What has to be known of a variable beside its contents is kept in states of their own, integers
+(`ops.state.State`); which ones a variable needs is known at build.  Reads and writes:
+`lower_table` and `lower_ring`, their growing dimensions `lower_auto`; resets: `lower_reset`.
+Meaning: SPEC, section 8.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from oic import dtypes
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Module
+from oic.ir.types import StateType
+from oic.ops.state import (
+    CacheCount,
+    CacheOp,
+    CacheRead,
+    CacheReset,
+    CacheStep,
+    CacheWrite,
+    State,
+    StateAdd,
+)
+from oic.passes import lower_ring, lower_table
+from oic.passes.lower_reset import lower_reset
+from oic.passes.lower_state import FARTHEST, Emitter, Kept, Position, is_zeros
+
+
+def lower_cache(module: Module) -> None:
+    """Lower every cache operation of the module."""
+    kept = _keep(module)
+    numbers = itertools.count()
+    for func in module.functions():
+        for block in list(func.body.walk()):
+            _lower_block(block, kept, numbers)
+    module.stage = "indexed"
+
+
+def _lower_block(block: Block, kept: dict[Value, Kept], numbers: Iterator[int]) -> None:
+    ops: list[Op] = []
+    mapping: dict[Value, Value] = {}
+    for op in block.ops:
+        if isinstance(op, CacheOp):
+            e = Emitter(ops, op.span, numbers)
+            result = _lower(e, kept[op.operands[0]], op)
+            if result is not None:
+                mapping[op.result] = result
+        else:
+            ops.append(op)
+    block.set_ops(ops)
+    block.replace(mapping)
+
+
+def _lower(e: Emitter, kept: Kept, op: CacheOp) -> Value | None:
+    """Lower one operation; the value that stands for its result."""
+    match op:
+        case CacheRead(indices=indices, form=form):
+            at = _positions(form, indices)
+            if kept.type.ring:
+                return lower_ring.lower_read(e, kept, op, at)
+            return lower_table.lower_read(e, kept, op, at)
+        case CacheWrite(indices=indices, form=form):
+            at = _positions(form, indices)
+            if kept.type.ring:
+                lower_ring.lower_write(e, kept, op, at)
+            else:
+                lower_table.lower_write(e, kept, op, at)
+        case CacheStep(amount=amount):
+            e.add(StateAdd(kept.state, amount))
+        case CacheReset(indices=indices):
+            lower_reset(e, kept, indices)
+        case CacheCount(axis=axis, indices=indices):
+            return _count(e, kept, axis, indices)
+    return None
+
+
+def _positions(form: str, indices: list[Value]) -> list[Position]:
+    return [Position(*p) for p in CacheOp.positions(form, indices)]
+
+
+def _count(e: Emitter, kept: Kept, axis: int, indices: list[Value]) -> Value:
+    """The present count; of a fixed index its size, of a ring `next`."""
+    table = kept.type.table
+    if kept.type.ring and axis == kept.outer:
+        return lower_ring.next_of(e, kept, indices)
+    count = kept.counts[axis]
+    if axis < len(table) and table[axis].fixed:
+        return e.value(table[axis].capacity)
+    assert count is not None
+    return e.get(count)
+
+
+# ---------------------------------------------------------------- states beside a variable
+
+
+def _keep(module: Module) -> dict[Value, Kept]:
+    """Add the states that every persistent variable needs, each after it."""
+    reset = {op.table: False for op in module.all_ops() if isinstance(op, CacheReset)}
+    for op in module.all_ops():
+        if isinstance(op, CacheReset):  # of a part, if it is one anywhere
+            reset[op.table] = reset[op.table] or bool(op.indices)
+    found: dict[Value, Kept] = {}
+    ops: list[Op] = []
+    for op in module.top.ops:
+        ops.append(op)
+        if isinstance(op, State):
+            kept = Kept(op)
+            found[op.result] = kept
+            ops += _counts(kept, op.result in reset)
+            ops += _others(kept, reset.get(op.result, False))
+    module.top.set_ops(ops)
+    return found
+
+
+def _counts(kept: Kept, reset: bool) -> Iterator[State]:
+    """Counts of what grows; of fixed indices how far they were touched, if a reset asks."""
+    type_ = kept.type
+    for axis, index in enumerate([*type_.table, *type_.auto]):
+        if type_.ring and axis == kept.outer:
+            kept.counts.append(None)
+            following = StateType(dtypes.i64, (), type_.table[: kept.outer])
+            state = _beside(kept, index.name, following, FARTHEST + 1)
+            kept.following = state.result
+        elif index.fixed and axis < len(type_.table) and not reset:
+            kept.counts.append(None)
+            continue
+        else:
+            state = _beside(kept, index.name, StateType(dtypes.i64), index.capacity)
+            kept.counts.append(state.result)
+        yield state
+
+
+def _others(kept: Kept, part: bool) -> Iterator[State]:
+    """Flags of what was touched, for resets of a part; marks of what was filled."""
+    type_ = kept.type
+    if part and kept.outer > 0:
+        flags = StateType(dtypes.u8, (), type_.table[: kept.outer])
+        state = _beside(kept, "entry.touched", flags, 1)
+        kept.touched = state.result
+        yield state
+    if is_zeros(kept.op):
+        return
+    for axis, index in enumerate([*type_.table, *type_.auto]):
+        if index.reserved:
+            limit = type_.capacity_shape[axis]
+            state = _beside(kept, f"{index.name}.filled", StateType(dtypes.i64), limit)
+            kept.filled[axis] = state.result
+            yield state
+
+
+def _beside(kept: Kept, name: str, type_: StateType, limit: int) -> State:
+    symbol = f"{kept.op.symbol}.{name}"
+    state = State(symbol, type_, 0, limit, span=kept.op.span)
+    state.result.hint = symbol.replace(".", "_")
+    return state

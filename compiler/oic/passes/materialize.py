@@ -1,0 +1,129 @@
+"""Copy what cannot be seen where it lies.
+
+    %t = transpose(%x)                     %t = transpose(%x)
+    %y = softmax(%t)              =>       %c = copy(%t) {reason="softmax takes rows without gaps"}
+                                           %y = softmax(%c)
+
+A kernel says which operands may have gaps (`layouts`); elementwise ops, copies and stores take any
+strides.  A view of state that is written while the view is still needed becomes a copy too.
+Everything else stays a view.
+"""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+from oic.memory.liveness import Liveness, liveness
+from oic.memory.views import is_dense, strides_of, view_strides
+from oic.ops.base import Operator
+from oic.ops.fused import Copy
+from oic.ops.index import CheckIds
+from oic.ops.shape import Reshape
+from oic.ops.state import StateLoad
+
+
+def materialize(module: Module) -> None:
+    """Insert the copies of every function."""
+    for func in module.functions():
+        for block in func.body.walk():
+            _layouts(block)
+        _state_views(func.body)
+
+
+# ---------------------------------------------------------------- layouts
+
+
+def _layouts(block: Block) -> None:
+    ops: list[Op] = []
+    made: dict[Value, Value] = {}  # copies that stand in this block
+    for op in block.ops:
+        for value, reason in _misfits(op):
+            if value not in made:
+                copy = Copy(value, reason, span=op.span, hint=value.hint)
+                ops.append(copy)
+                made[value] = copy.result
+            op.replace_operands({value: made[value]})
+        ops.append(op)
+    block.set_ops(ops)
+
+
+def _misfits(op: Op) -> list[tuple[Value, str]]:
+    """Operands that the op cannot take where they lie."""
+    if isinstance(op, Reshape):
+        return [(op.x, "a reshape of memory with gaps")] if view_strides(op) is None else []
+    if isinstance(op, CheckIds):
+        dense = is_dense(op.x.shape, strides_of(op.x))
+        return [] if dense else [(op.x, "ids are checked in memory without gaps")]
+    if not isinstance(op, Operator) or op.view or op.elementwise or isinstance(op, Copy):
+        return []
+    found: dict[Value, str] = {}
+    for field, value in _operands(op):
+        if not isinstance(value.type, TensorType) or value in found:
+            continue
+        inner = op.layouts.get(field)
+        if not is_dense(value.shape, strides_of(value), inner):
+            found[value] = f"{op.name} takes '{field}' without gaps"
+        elif value.dtype.packed and _moved(value):
+            found[value] = f"{op.name} takes '{field}' from a whole byte on"
+    return list(found.items())
+
+
+def _moved(value: Value) -> bool:
+    """A view that may start inside a byte."""
+    while value.op is not None and value.op.view:
+        if value.op.name in ("slice", "split"):
+            return True
+        value = value.op.operands[0]
+    return False
+
+
+def _operands(op: Op) -> list[tuple[str, Value]]:
+    found: list[tuple[str, Value]] = []
+    for key in op.fields:
+        part = getattr(op, key)
+        for value in part if isinstance(part, list) else [part]:
+            if isinstance(value, Value):
+                found.append((key, value))
+    return found
+
+
+# ---------------------------------------------------------------- views of state
+
+
+def _state_views(body: Block) -> None:
+    live = liveness(body)
+    writes = _writes(body, live)
+    for op in list(body.all_ops()):
+        if isinstance(op, StateLoad) and _written_meanwhile(op, live, writes):
+            _copy_after(op, body)
+
+
+def _writes(body: Block, live: Liveness) -> dict[Value, list[int]]:
+    """Positions at which each state is written."""
+    found: dict[Value, list[int]] = {}
+    for op in body.all_ops():
+        if not op.regions:
+            for state in op.touched("write"):
+                found.setdefault(state, []).append(live.start[op])
+    return found
+
+
+def _written_meanwhile(load: StateLoad, live: Liveness, writes: dict[Value, list[int]]) -> bool:
+    first, last = live.start[load], live.needed(load.result)
+    return any(first < w <= last for w in writes.get(load.state, ()))
+
+
+def _copy_after(load: StateLoad, body: Block) -> None:
+    block = load.block
+    assert block is not None
+    copy = Copy(
+        load.result, "the state is written while this is still needed",
+        span=load.span, hint=load.result.hint,
+    )  # fmt: skip
+    at = block.ops.index(load)
+    body.replace({load.result: copy.result})
+    copy.x = load.result
+    block.set_ops([*block.ops[: at + 1], copy, *block.ops[at + 1 :]])
+
+

@@ -1,0 +1,204 @@
+"""Keep consumers in order where running them at once could show.
+
+    parallel                                           parallel
+      consumers() { state.store(%K, ..) .. }             consumers() { state.store(%K, ..) ..
+      consumers() { exp .. }                      =>                   state.load(%K) .. }
+      consumers() { state.load(%K) .. }                  consumers() { exp .. }
+
+Two regions become one, and run in order, if one writes a state that the other touches; or if the
+first may refuse the step and the second has effects, which a refusal must not find made.  A region
+between two of one group joins it where a refusal of the later one would otherwise overtake its own
+refusal or its effects.  What is left may run at once, in any order, and gives the same answer and
+the same refusal as in source order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Module
+from oic.ops.control import Parallel, Yield
+from oic.ops.index import (
+    AssertShape,
+    CheckIds,
+    CheckRange,
+    ExtentBind,
+    IndexAdd,
+    IndexLoad,
+    IndexMax,
+    IndexMin,
+    IndexMul,
+    IndexSub,
+)
+from oic.ops.ranges import WIDE, Range, linear, linear_range
+from oic.ops.state import StateGet
+from oic.passes.serialize import body_of, inlined
+
+Ranges = dict[object, Range]  # what passed checks tell of values
+
+
+def order_consumers(module: Module) -> None:
+    """Merge the regions that must stay in order, in every function."""
+    for func in module.functions():
+        mapping: dict[Value, Value] = {}
+        _block(func.body, {}, mapping)
+        func.body.replace(mapping)
+
+
+def _block(block: Block, known: Ranges, mapping: dict[Value, Value]) -> None:
+    ops: list[Op] = []
+    for op in block.ops:
+        if isinstance(op, Parallel):
+            ops += _ordered(op, known, mapping)
+            continue
+        for region in op.regions if op.name != "fused" else ():
+            _block(region, dict(known), mapping)
+        _learn(op, known)
+        ops.append(op)
+    block.set_ops(ops)
+
+
+def _ordered(op: Parallel, known: Ranges, mapping: dict[Value, Value]) -> list[Op]:
+    """The op with a region a group; its ops themselves if there is but one."""
+    groups = [sorted(g) for g in grouped([_Region(r, known) for r in op.consumers])]
+    if len(groups) == 1:
+        return inlined(op, mapping)
+    merged: list[Block] = []
+    results: list[Value] = []
+    for group in groups:
+        regions = [op.consumers[i] for i in group]
+        results += [v for r in regions for v in op.results_of(r)]
+        given = [v for r in regions for v in r.terminator.operands]
+        merged.append(Block(ops=[*(o for r in regions for o in body_of(r)), Yield(given)]))
+    names = ["_".join(op.names[i] for i in group) for group in groups]
+    new = Parallel(names, merged, span=op.span)
+    for value in results:
+        value.owner = new
+    new.results = results
+    return [new]
+
+
+@dataclass
+class _Region:
+    """What matters of a region: the states it touches, and whether it may refuse the step."""
+
+    block: Block
+    known: Ranges
+    reads: set[Value] = field(default_factory=set)
+    writes: set[Value] = field(default_factory=set)
+    refuses: bool = False
+
+    def __post_init__(self) -> None:
+        for op in self.block.ops:
+            self.reads |= set(op.touched("read"))
+            self.writes |= set(op.touched("write"))
+        self.refuses = _may_refuse(self.block, dict(self.known))
+
+    def before(self, later: _Region) -> bool:
+        """It must be done when the later region starts."""
+        meet = self.writes & (later.reads | later.writes) or self.reads & later.writes
+        return bool(meet) or (self.refuses and bool(later.writes))
+
+
+def grouped(regions: list[_Region]) -> list[set[int]]:
+    """Positions of regions that run in order, group by group, in the order of their first."""
+    groups = [{i} for i in range(len(regions))]
+    while True:
+        pair = next((p for p in combinations(groups, 2) if _joined(*p, regions)), None)
+        if pair is None:
+            return groups
+        pair[0].update(pair[1])
+        groups.remove(pair[1])
+
+
+def _joined(a: set[int], b: set[int], regions: list[_Region]) -> bool:
+    """The two groups cannot be apart."""
+    for i, j in ((min(p), max(p)) for p in ((x, y) for x in a for y in b)):
+        if regions[i].before(regions[j]):
+            return True
+    return _overtakes(a, b, regions) or _overtakes(b, a, regions)
+
+
+def _overtakes(group: set[int], other: set[int], regions: list[_Region]) -> bool:
+    """A refusal of the group would come before what another region does earlier in the source."""
+    return any(
+        min(group) < j < k and regions[k].refuses and (regions[j].refuses or regions[j].writes)
+        for j in other
+        for k in group
+    )
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def _may_refuse(block: Block, known: Ranges) -> bool:
+    """Some op of the block, or nested in it, can end the step."""
+    found = False
+    for op in block.ops:
+        found = found or _refuses(op, known)
+        for region in op.regions if op.name != "fused" else ():
+            found = found or _may_refuse(region, dict(known))
+        _learn(op, known)
+    return found
+
+
+def _refuses(op: Op, known: Ranges) -> bool:
+    match op:
+        case ExtentBind(checked=checked):
+            return not checked
+        case CheckRange() | CheckIds() | AssertShape():
+            return True
+        case IndexAdd() | IndexSub() | IndexMul():
+            low, high = _range(op.result, {k: r for k, r in known.items() if k is not op.result})
+            return low < WIDE[0] or high > WIDE[1]
+        case IndexLoad(x=x):
+            return x.dtype.high > WIDE[1]
+        case StateGet(state=state):
+            return state.type.dtype.high > WIDE[1]  # type: ignore[union-attr]
+    return False
+
+
+def _learn(op: Op, known: Ranges) -> None:
+    """Note the range of a value that a check of this block has let pass."""
+    match op:
+        case CheckRange(value=value, low=low, high=high):
+            least, most = _bound(low, known)[0], _bound(high, known)[1]
+        case ExtentBind(value=value, extent=extent):
+            least, most = 0, extent.maximum
+        case _:
+            return
+    form = linear(value)
+    atoms = [a for a in form if a is not None]
+    if len(atoms) == 1 and form[atoms[0]] == 1:
+        moved, (low_now, high_now) = form.get(None, 0), _atom(atoms[0], known)
+        known[atoms[0]] = max(low_now, least - moved), min(high_now, most - moved)
+
+
+def _bound(bound: int | Value, known: Ranges) -> Range:
+    return _range(bound, known) if isinstance(bound, Value) else (bound, bound)
+
+
+def _range(value: Value, known: Ranges) -> Range:
+    """As `value_range`, with what checks have shown."""
+    low = high = 0
+    for atom, c in linear(value).items():
+        least, most = _atom(atom, known)
+        low, high = low + min(c * least, c * most), high + max(c * least, c * most)
+    return low, high
+
+
+def _atom(atom: object, known: Ranges) -> Range:
+    """The range of what is no sum of other values."""
+    low, high = linear_range({atom: 1})
+    if isinstance(atom, Value) and isinstance(atom.op, (IndexMin, IndexMax, IndexMul)):
+        a, b = (_range(v, known) for v in atom.op.operands)
+        if isinstance(atom.op, IndexMul):
+            corners = [x * y for x in a for y in b]
+            low, high = min(corners), max(corners)
+        else:
+            pick = min if isinstance(atom.op, IndexMin) else max
+            low, high = pick(a[0], b[0]), pick(a[1], b[1])
+    least, most = known.get(atom, WIDE)
+    return max(low, least), min(high, most)

@@ -1,0 +1,61 @@
+"""The passes, in order, each with the reason for its position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oic.ir.module import Module
+from oic.passes.broadcast import broadcast
+from oic.passes.bufferize import bufferize
+from oic.passes.cse import cse
+from oic.passes.dead_code import dead_code
+from oic.passes.fold import fold
+from oic.passes.forward_state import forward_state
+from oic.passes.fuse import fuse
+from oic.passes.hoist_checks import hoist_checks
+from oic.passes.known_checks import known_checks
+from oic.passes.lower_cache import lower_cache
+from oic.passes.materialize import materialize
+from oic.passes.order_consumers import order_consumers
+from oic.passes.plan_memory import plan_memory
+from oic.passes.serialize import serialize
+
+Pass = Callable[[Module], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass of the pipeline: its name, what it is for here, the stage it leaves."""
+
+    name: str
+    run: Pass
+    reason: str
+    stage: str
+
+
+PIPELINE: tuple[Step, ...] = (
+    Step("fold", fold, "known integers and constants first: they decide shapes and branches", "graph"),
+    Step("cse", cse, "equal reads and products before anything is lowered to many ops", "graph"),
+    Step("dead-code", dead_code, "what folding and merging left over", "graph"),
+    Step("broadcast", broadcast, "explicit before fusion, which asks for equal shapes", "graph"),
+    Step("lower-cache", lower_cache, "state becomes memory: from here on loads and stores", "indexed"),
+    Step("fold-indexed", fold, "checks of indices whose ranges are known", "indexed"),
+    Step("cse-indexed", cse, "index arithmetic of neighbouring accesses", "indexed"),
+    Step("forward-state", forward_state, "counters read after they were stepped become arithmetic, so that "
+         "checks of them can move", "indexed"),
+    Step("hoist-checks", hoist_checks, "refusals before effects, so that a refused step changes nothing",
+         "indexed"),
+    Step("serialize", serialize, "without threads: from here on straight code; after the one pass that moves "
+         "refusals, so that these are the same with threads", "indexed"),
+    Step("fold-checks", fold, "what the hoisted checks turn out to know", "indexed"),
+    Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
+    Step("known-checks", known_checks, "checks that earlier ones imply", "indexed"),
+    Step("dead-code-indexed", dead_code, "counts and arithmetic nobody asks for", "indexed"),
+    Step("order-consumers", order_consumers, "with threads: what must not run at once, seen best with the "
+         "fewest checks and effects", "indexed"),
+    Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
+    Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
+    Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
+    Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned"),
+)  # fmt: skip

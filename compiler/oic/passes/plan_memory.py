@@ -1,0 +1,123 @@
+"""Give every buffer its bytes: the memory map.
+
+    %t = matmul(%h0, %w) in arena "t"       =>      %t = matmul(%h0, %w) in arena+4096 "t"
+
+Lifetimes are exact over loops and branches (`memory.liveness`); buffers that are never needed
+together share bytes (`memory.planner`).  Kernels' working memory is part of the plan.  What only one
+region of a `parallel` op needs is planned by itself, as a part of the arena that the region has for
+as long as the op runs: regions run at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Buffer, Module, Plan
+from oic.ir.types import TensorType
+from oic.memory import planner
+from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_layout
+from oic.memory.liveness import Liveness, liveness
+from oic.ops.base import Operator, Scratch
+from oic.ops.control import Parallel
+
+
+def plan_memory(module: Module, *, reuse: bool = True) -> None:
+    """Set offsets in the arena and the module's plan."""
+    plan = Plan(state_bytes=state_bytes(module), weights_bytes=weights_bytes(module))
+    for space, layout in (("state", state_layout(module)),
+                          ("weights", [(s, o, n) for s, (o, n) in weights_layout(module).items()])):  # fmt: skip
+        plan.buffers += [Buffer(name, space, offset, size) for name, offset, size in layout]
+    for func in module.functions():
+        live = liveness(func.body)
+        buffers = _buffers(func, live)
+        arena = [b for b in buffers.values() if b.space == "arena"]
+        nbytes, least = _place(func.body, live, arena, reuse=reuse)
+        plan.arena_bytes[func.symbol], plan.lower_bound[func.symbol] = nbytes, least
+        for value in _values(func):
+            place = value.place
+            if place is not None and place.space == "arena" and place.offset is not None:
+                # A new one: the module this is a copy of shares the old.
+                value.place = replace(place, offset=buffers[place.buffer].offset)
+        plan.buffers += buffers.values()
+    module.plan = plan
+    module.stage = "planned"
+
+
+def _place(body: Block, live: Liveness, arena: list[Buffer], *, reuse: bool) -> tuple[int, int]:
+    """Set every offset in the arena; its bytes and their lower bound."""
+    parts: list[tuple[Buffer, list[Buffer]]] = []
+    least: list[Buffer] = []
+    for op in body.all_ops():
+        if not isinstance(op, Parallel):
+            continue
+        first, last = live.start[op], live.end[op]
+        for name, region in zip(op.names, op.consumers, strict=True):
+            own = [b for b in arena if live.inside(region, b.start, b.end)]
+            arena = [b for b in arena if b not in own]
+            size = planner.place(own, reuse=reuse)
+            parts.append((Buffer(name, "arena", 0, size, planner.ALIGN, first, last), own))
+            least.append(Buffer(name, "arena", 0, planner.lower_bound(own), planner.ALIGN, first, last))
+        for buffer in arena:
+            if buffer.start <= last and first <= buffer.end:
+                buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
+    nbytes = planner.place([*arena, *(part for part, _ in parts)], reuse=reuse)
+    for part, own in parts:
+        for buffer in own:
+            buffer.offset += part.offset
+    return nbytes, planner.lower_bound([*arena, *least])
+
+
+def _values(func: object) -> list[Value]:
+    body = func.body  # type: ignore[attr-defined]
+    found = list(body.args)
+    for block in body.walk():
+        found += block.args if block is not body else []
+        for op in block.ops:
+            found += op.results
+    return [v for v in found if isinstance(v.type, TensorType)]
+
+
+def _buffers(func: object, live: Liveness) -> dict[str, Buffer]:
+    """One buffer for all the values at one place, live while any of them is."""
+    found: dict[str, Buffer] = {}
+    for value in _values(func):
+        place = value.place
+        if place is None or place.space not in ("arena", "input", "output") or place.offset is None:
+            continue
+        key = place.buffer if place.space == "arena" else f"{place.space}:{place.buffer}"
+        line = value.op.span.line if value.op is not None and value.op.span else 0
+        first, last = live.defined(value), live.needed(value)
+        buffer = found.get(key)
+        if buffer is None:
+            found[key] = Buffer(
+                place.buffer, place.space, 0, value.tensor.nbytes, planner.ALIGN, first, last, line,
+                func.symbol, place.reason,  # type: ignore[attr-defined]
+            )  # fmt: skip
+            continue
+        buffer.nbytes = max(buffer.nbytes, value.tensor.nbytes)
+        if first < buffer.start:
+            buffer.line, buffer.reason = line or buffer.line, place.reason
+        buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
+    for op in func.body.all_ops():  # type: ignore[attr-defined]
+        _scratch(op, func, live, found)
+    return found
+
+
+def _scratch(op: Op, func: object, live: Liveness, found: dict[str, Buffer]) -> None:
+    """Working memory of a kernel, for as long as it runs."""
+    if not isinstance(op, Operator) or op.elementwise or op.view or op.name == "copy":
+        return
+    sizes = [a.nbytes for a in op.kernel().args if isinstance(a, Scratch)]
+    for i, nbytes in enumerate(sizes):
+        place = op.results[0].place
+        assert place is not None
+        name = f"{place.buffer}.scratch{i or ''}"
+        name += f".{live.start[op]}" if name in found else ""
+        line = op.span.line if op.span else 0
+        found[name] = Buffer(
+            name, "arena", 0, nbytes, planner.ALIGN, live.start[op], live.start[op], line,
+            func.symbol, f"working memory of {op.name}",  # type: ignore[attr-defined]
+        )  # fmt: skip
+
+

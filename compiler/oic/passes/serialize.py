@@ -1,0 +1,40 @@
+"""Run consumers one after another, in source order.
+
+    %a, %b = parallel {names=["left", "right"]}        %t = relu(%x)
+      consumers() { %t = relu(%x)                      %u = exp(%x)
+                    yield([%t]) }             =>         (%t stands for %a, %u for %b)
+      consumers() { %u = exp(%x)
+                    yield([%u]) }
+
+Extents that a region binds hold after the op, so nothing is renamed.
+"""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Module
+from oic.ops.control import Parallel
+
+
+def serialize(module: Module) -> None:
+    """Put the ops of every region where its `parallel` op stands."""
+    for func in module.functions():
+        mapping: dict[Value, Value] = {}
+        for block in reversed(list(func.body.walk())):
+            block.set_ops([one for op in block.ops for one in _in_order(op, mapping)])
+        func.body.replace(mapping)
+
+
+def _in_order(op: Op, mapping: dict[Value, Value]) -> list[Op]:
+    return inlined(op, mapping) if isinstance(op, Parallel) else [op]
+
+
+def inlined(op: Parallel, mapping: dict[Value, Value]) -> list[Op]:
+    """The ops of all regions in order; `mapping` gets what stands for each result."""
+    mapping.update(zip(op.results, op.yielded, strict=True))
+    return [inner for region in op.consumers for inner in body_of(region)]
+
+
+def body_of(region: Block) -> list[Op]:
+    """The ops of a region but for its `yield`."""
+    return region.ops[:-1]

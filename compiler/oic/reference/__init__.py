@@ -1,0 +1,1 @@
+"""The meaning of every IR stage, in NumPy."""

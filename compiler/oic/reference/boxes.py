@@ -1,0 +1,154 @@
+"""Storage of persistent state from INDEXED on: arrays at capacity, read and written by boxes.
+
+Large storage is address space whose pages are committed as they are touched, so a growing table
+may be reserved far beyond the memory of the machine.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ir.types import StateType
+from oic.memory.layout import loaded, storage_strides, stored
+
+LARGE = 1 << 24  # bytes from which memory is mapped
+Positions = NDArray[np.int64]
+Box = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
+
+
+def zeros(nbytes: int) -> Array:
+    """Bytes that are 0; mapped without being committed where they are many."""
+    if nbytes < LARGE:
+        return np.zeros(nbytes, np.uint8)
+    # Python names the flag from 3.13 on.
+    lazily = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | lazily
+    return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), np.uint8)
+
+
+class Storage:
+    """The bytes of one persistent variable, laid out as `memory.layout` says.
+
+    initial the variable's initial value: of every element that was never written
+    start   value of every element at the start and after a reset: the initial value, or 0 where
+            address space is reserved, since nobody can fill that (`lower_state` does, on demand)
+    reach   along every dimension, one more than the largest position ever written: what lies
+            beyond is as it was at the start
+    """
+
+    def __init__(self, symbol: str, type: StateType, init: object, memory: Array) -> None:
+        self.symbol, self.type, self.memory = symbol, type, memory
+        self.shape = type.capacity_shape
+        self.strides = storage_strides(type)
+        self.outer = len(type.table)
+        self.reach = [0] * len(self.shape)
+        first = 0 if init is None else init
+        self.initial = dtypes.store(np.asarray(first), type.dtype)
+        self.start = dtypes.store(np.asarray(0 if type.reserved else first), type.dtype)
+        if stored(self.start, type.dtype, 0).any():
+            self.write(self.all, np.full(self.shape, self.start))
+            self.reach = [0] * len(self.shape)
+
+    @property
+    def all(self) -> Box:
+        """The box of everything."""
+        return (0,) * len(self.shape), self.shape
+
+    def whole(self) -> Array:
+        """Every element; for small variables."""
+        return self.read(self.all)
+
+    def view(self, box: Box) -> Array:
+        """A box of whole-byte elements, in the storage's own memory."""
+        start, lengths = box
+        self._check(box)
+        dtype = self.type.dtype
+        offset = sum(a * s for a, s in zip(start, self.strides)) * dtype.np.itemsize
+        strides = tuple(s * dtype.np.itemsize for s in self.strides)
+        if not all(lengths):
+            return np.empty(lengths, dtype.np)
+        return np.ndarray(lengths, dtype.np, self.memory.data, offset, strides)
+
+    def positions(self, box: Box) -> Positions:
+        """Positions of a box's elements among those of the storage, for packed types."""
+        start, lengths = box
+        self._check(box)
+        found: Positions = np.zeros((), np.int64)
+        for a, n, s in zip(start, lengths, self.strides):
+            found = found[..., None] + (a + np.arange(n)) * s
+        return found
+
+    def read(self, box: Box) -> Array:
+        """The elements of a box, copied."""
+        if self.type.dtype.packed:
+            return gather(self.memory, self.positions(box), self.type.dtype)
+        return self.view(box).copy()
+
+    def write(self, box: Box, values: Array) -> None:
+        """Replace the elements of a box."""
+        if self.type.dtype.packed:
+            scatter(self.memory, self.positions(box), self.type.dtype, values)
+        else:
+            self.view(box)[...] = values
+        start, lengths = box
+        if all(lengths):
+            self.reach = [max(r, a + n) for r, a, n in zip(self.reach, start, lengths)]
+
+    def _check(self, box: Box) -> None:
+        start, lengths = box
+        inside = all(
+            a >= 0 and n >= 0 and a + n <= c for a, n, c in zip(start, lengths, self.shape)
+        )
+        assert inside, f"box {start} + {lengths} of '{self.symbol}' is outside {self.shape}"
+
+    def reset(self) -> None:
+        """As it was at the start; what was never written costs nothing."""
+        box = ((0,) * len(self.shape), tuple(self.reach))
+        self.write(box, np.full(box[1], self.start))
+        self.reach = [0] * len(self.shape)
+
+    def save(self) -> tuple[list[int], bytes]:
+        """What was written: its extent along every dimension, and its bytes."""
+        lengths = tuple(self.reach)
+        return list(lengths), stored(
+            self.read(((0,) * len(lengths), lengths)), self.type.dtype, 0
+        ).tobytes()
+
+    def load(self, lengths: Sequence[int], data: bytes) -> None:
+        """The contents that `save` gave; everything else as at the start."""
+        self.reset()
+        shape = tuple(lengths)
+        raw = np.frombuffer(data, np.uint8)
+        self.write(((0,) * len(shape), shape), loaded(raw, self.type.dtype, shape, 0))
+
+
+def gather(memory: Array, positions: Positions, dtype: dtypes.DType) -> Array:
+    """Elements of a packed type, at positions counted in elements from the start of the memory."""
+    bits = positions * dtype.bits
+    codes = (memory[bits >> 3] >> (bits & 7).astype(np.uint8)) & np.uint8((1 << dtype.bits) - 1)
+    per = 8 // dtype.bits
+    lone = np.zeros((codes.size, per), np.uint8)  # one byte a code, so that `unpack` decodes it
+    lone[:, 0] = codes.reshape(-1)
+    decoded = dtypes.unpack(lone[:, 0], dtype, codes.size * per).reshape(codes.size, per)
+    return decoded[:, 0].reshape(positions.shape)
+
+
+def scatter(memory: Array, positions: Positions, dtype: dtypes.DType, values: Array) -> None:
+    """Store elements of a packed type; neighbours in the same byte stay as they are."""
+    shape = positions.shape
+    flat = np.broadcast_to(values, shape).reshape(-1)
+    per = 8 // dtype.bits
+    spread = np.zeros((flat.size, per), dtype.np)
+    spread[:, 0] = flat
+    codes = dtypes.pack(spread, dtype) & np.uint8((1 << dtype.bits) - 1)
+    bits = positions.reshape(-1) * dtype.bits
+    mask = np.uint8((1 << dtype.bits) - 1) << (bits & 7).astype(np.uint8)
+    np.bitwise_and.at(memory, bits >> 3, ~mask)
+    np.bitwise_or.at(memory, bits >> 3, codes << (bits & 7).astype(np.uint8))

@@ -1,0 +1,267 @@
+"""The meaning of every IR stage: one interpreter of GRAPH, INDEXED and PLANNED.
+
+Values are NumPy arrays and Python integers.  In GRAPH persistent variables are those of SPEC,
+section 8 (`variables`); from INDEXED on they are storage at capacity (`boxes`); in PLANNED every
+tensor lies in real bytes at its place (`places`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from oic.diagnostics import Span, StepError
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Dim
+from oic.ir.module import Module
+from oic.ir.text_print import print_op
+from oic.ir.types import TensorType
+from oic.memory.layout import state_fingerprint, storage_bytes
+from oic.ops.evaluate import compute, shape_of
+from oic.reference import saved
+from oic.reference.boxes import Storage, zeros
+from oic.reference.fetch import logical
+from oic.reference.journal import Journal
+from oic.reference.meanings import MEANINGS
+from oic.reference.places import Places
+from oic.reference.variables import Variable
+
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+Observer = Callable[[Op], Any]
+
+
+class Machine:
+    """A module that can be stepped, with its persistent state.
+
+    observer   called with every op before it runs, if set
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.observer: Observer | None = None
+        self.journal = Journal()
+        self.places = Places(module) if module.stage == "planned" else None
+        self.constants = {op.result: module.weights[op.symbol] for op in module.constants()}
+        self.values: dict[Value, Any] = {}
+        self.sizes: dict[str, int] = {}
+        self.broken = False
+        self.effects = False
+        self.states: dict[str, Variable | Storage] = {}
+        self.reset()
+
+    # -- what a session does
+
+    def step(
+        self, symbol: str, inputs: Mapping[str, Array], fetch: Iterable[str] | None = None
+    ) -> dict[str, Array]:
+        """Run one function; its outputs by name, narrowed to `fetch` if given.
+
+        Raises StepError.  In GRAPH a refused step has changed nothing; in later stages, where a
+        refusal comes after an effect, further steps are OIC_ERR_STATE until `reset` or `load`.
+        """
+        if self.broken:
+            raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
+        function = self.module.function(symbol)
+        self.effects = False
+        try:
+            with np.errstate(all="ignore"):
+                return self._call(function, inputs, fetch)
+        except BaseException:
+            self.journal.undo()
+            self.broken = self.effects
+            raise
+        finally:
+            self.journal.done()
+            self.values = {}
+
+    def reset(self) -> None:
+        """All persistent state as at the start."""
+        if self.places is not None and self.states:
+            for storage in self.states.values():
+                assert isinstance(storage, Storage)
+                storage.reset()
+        else:
+            self.states = {op.symbol: self._new_state(op) for op in self.module.states()}
+        self.broken = False
+
+    def fetch_state(self, name: str) -> Array:
+        """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5)."""
+        state = self.states[name]
+        return state.logical() if isinstance(state, Variable) else logical(name, self.states)
+
+    def save(self) -> bytes:
+        """The whole state, to be loaded into a machine of the same module."""
+        parts = {name: state.save() for name, state in self.states.items()}
+        header = {name: list(head) for name, (head, _) in parts.items()}
+        return saved.write(state_fingerprint(self.module), header, [b for _, b in parts.values()])
+
+    def load(self, data: bytes) -> None:
+        """The state that `save` gave.  Raises StepError, with nothing changed, for anything else."""
+        header, blobs = saved.read(data, state_fingerprint(self.module))
+        for (name, head), blob in zip(header.items(), blobs, strict=True):
+            self.states[name].load(head, blob)
+        self.broken = False
+
+    def fork(self) -> Machine:
+        """Another machine with a copy of the state."""
+        copy = Machine(self.module)
+        copy.load(self.save())
+        copy.broken = self.broken
+        return copy
+
+    def _new_state(self, op: Any) -> Variable | Storage:
+        if self.module.stage == "graph":
+            return Variable(op.symbol, op.type, op.init, self.journal)
+        if self.places is not None:
+            return self.places.storage(op)
+        return Storage(op.symbol, op.type, op.init, zeros(storage_bytes(op.type)))
+
+    # -- functions and blocks
+
+    def _call(
+        self, function: Any, inputs: Mapping[str, Array], fetch: Iterable[str] | None
+    ) -> dict[str, Array]:
+        self.values, self.sizes = {}, {}
+        given = {name: np.asarray(inputs[name]) for name in function.inputs}
+        args = dict(zip(function.inputs, function.body.args, strict=True))
+        for name, arg in args.items():
+            self._bind_sizes(name, arg.tensor, given[name].shape)
+        for name, arg in args.items():
+            if given[name].shape != shape_of(arg.tensor, self.sizes):
+                what = f"input '{name}' has shape {list(given[name].shape)}, not {arg.type}"
+                raise StepError("OIC_ERR_SHAPE", what, variable=name)
+        if self.places is not None:
+            typed = {name: (given[name], arg.dtype) for name, arg in args.items()}
+            self.places.begin(function.symbol, typed, self.sizes)
+        else:
+            self.values = self.constants | {arg: given[name] for name, arg in args.items()}
+        self.run(function.body)
+        wanted = set(function.outputs if fetch is None else fetch)
+        pairs = zip(function.outputs, function.returned, strict=True)
+        return {name: np.array(self.read(value)) for name, value in pairs if name in wanted}
+
+    def _bind_sizes(self, name: str, type_: TensorType, shape: tuple[int, ...]) -> None:
+        """Extents that are axes of inputs; two that disagree or a size too large are refused."""
+        for dim, size in zip(type_.shape, shape):
+            extent = dims.atom(dim)
+            if extent is None:
+                continue
+            known = self.sizes.setdefault(extent.name, size)
+            if known != size:
+                what = f"size {extent} is {known} in one input and {size} in '{name}'"
+                raise StepError("OIC_ERR_SHAPE", what, variable=name, index=size, bound=known)
+            if size > extent.maximum:
+                what = f"size {extent} of '{name}' is {size}, and its maximum {extent.maximum}"
+                raise StepError(
+                    "OIC_ERR_SHAPE", what, variable=name, index=size, bound=extent.maximum
+                )
+
+    def run(self, block: Block) -> None:
+        """Run every op of a block but its terminator."""
+        for op in block.ops:
+            if not op.terminator:
+                self.execute(op)
+
+    def execute(self, op: Op) -> None:
+        """Run one op."""
+        if self.observer is not None:
+            self.observer(op)
+        meaning = MEANINGS.get(op.name)
+        if meaning is not None:
+            meaning(self, op)
+        elif self.places is not None and self.places.is_view(op):
+            self.places.view(op, self.read, None, None)
+        else:
+            self.write(op, compute(op, self.read, self.sizes))
+
+    # -- values
+
+    def read(self, value: Value) -> Any:
+        """The array of a tensor, the integer of an index value, the object of a state."""
+        if self.places is None or value in self.values:
+            return self.values[value]
+        return self.places.read(value)
+
+    def write(self, op: Op, arrays: list[Array]) -> None:
+        """Give an op's results their values."""
+        for value, array in zip(op.results, arrays, strict=True):
+            expected = shape_of(value.tensor, self.sizes)
+            assert array.shape == expected, f"{array.shape} is not {expected}\n{located(op)}"
+            if self.places is not None and not _local(value):
+                self.places.write(value, array)
+            else:
+                self.values[value] = array
+
+    def flow(self, sources: list[Value], targets: list[Value]) -> None:
+        """Hand values to block arguments or results, all at once; in PLANNED tensors are there."""
+        if self.places is None:
+            found = [self.values[s] for s in sources]
+            self.values.update(zip(targets, found, strict=True))
+            return
+        numbers = {
+            t: self.values[s]
+            for s, t in zip(sources, targets, strict=True)
+            if not isinstance(t.type, TensorType)
+        }
+        self.values |= numbers
+        for source, target in zip(sources, targets):
+            if isinstance(target.type, TensorType):
+                assert _same_place(source, target), f"{source!r} flows to {target!r} elsewhere"
+
+    def integer(self, part: int | Value) -> int:
+        """A number known at build or at run time."""
+        if isinstance(part, int):
+            return part
+        found = self.values[part]
+        assert isinstance(found, int)
+        return found
+
+    def state(self, value: Value) -> Variable | Storage:
+        """The state behind a handle, which a `state` op defines."""
+        op: Any = value.op
+        return self.states[op.symbol]
+
+    def storage(self, value: Value) -> Storage:
+        found = self.state(value)
+        assert isinstance(found, Storage)
+        return found
+
+    def variable(self, op: Op) -> Variable:
+        """The variable of a cache operation, told where refusals point."""
+        found = self.state(op.operands[0])
+        assert isinstance(found, Variable), f"{op.name} has no meaning in {self.module.stage}"
+        found.span = op.span
+        return found
+
+    def size(self, dim: Dim) -> int:
+        """The present value of a size."""
+        return dims.evaluate(dim, self.sizes)
+
+    def exact(self, number: int, span: Span | None) -> int:
+        """A result of index arithmetic; outside 64 bits it is a refusal."""
+        if not LOW <= number <= HIGH:
+            raise StepError("OIC_ERR_INDEX", "an index is outside 64 bits", index=number, span=span)
+        return number
+
+
+def located(op: Op) -> str:
+    """An op as text with its source line, for broken invariants."""
+    line = op.span.source.line(op.span.line).strip() if op.span else ""
+    return print_op(op) + (f"\n  {op.span}: {line}" if op.span else "")
+
+
+def _local(value: Value) -> bool:
+    """A number that stands in expressions and has no memory."""
+    return value.place is not None and value.place.space == "local"
+
+
+def _same_place(a: Value, b: Value) -> bool:
+    """Two values share an address; that of a view is its root's, and only the buffer tells."""
+    if a.place is None or b.place is None:
+        return False
+    same = (a.place.space, a.place.buffer) == (b.place.space, b.place.buffer)
+    return same and (None in (a.place.offset, b.place.offset) or a.place.offset == b.place.offset)

@@ -1,0 +1,274 @@
+"""What the ops that are no operators do: structure, index arithmetic, checks, persistent state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.diagnostics import StepError
+from oic.ir.core import Value
+from oic.ops.evaluate import shape_of, stepped
+from oic.reference.boxes import Box
+from oic.reference.variables import Variable
+
+if TYPE_CHECKING:
+    from oic.reference.interpret import Machine
+
+# -------------------------------------------------------------- structure
+
+
+def _for(m: Machine, op: Any) -> None:
+    first, last = m.integer(op.start), m.integer(op.end)
+    carried = op.body.args[1:]
+    m.flow(op.init, carried)
+    for i in range(first, last):
+        m.values[op.body.args[0]] = i
+        m.run(op.body)
+        m.flow(op.body.terminator.values, carried)
+    m.flow(carried, op.results)
+
+
+def _if(m: Machine, op: Any) -> None:
+    taken = op.then if bool(m.read(op.condition).reshape(-1)[0]) else op.orelse
+    m.run(taken)
+    m.flow(taken.terminator.values, op.results)
+
+
+def _parallel(m: Machine, op: Any) -> None:
+    for region in op.consumers:
+        m.run(region)
+    m.flow(op.yielded, op.results)
+
+
+def _test(m: Machine, op: Any) -> None:
+    m.write(op, [np.asarray(m.integer(op.left) < m.integer(op.right))])
+
+
+def _nothing(m: Machine, op: Any) -> None:
+    """A barrier orders; it does nothing."""
+
+
+# ------------------------------------------------------- index arithmetic
+
+
+def _arithmetic(function: Callable[[int, int], int]) -> Callable[[Machine, Any], None]:
+    def run(m: Machine, op: Any) -> None:
+        left, right = (m.integer(v) for v in op.operands)
+        m.values[op.result] = m.exact(function(left, right), op.span)
+
+    return run
+
+
+def _wrap(m: Machine, op: Any) -> None:
+    m.values[op.result] = int(dtypes.wrap(np.asarray(m.integer(op.value)), op.dtype))
+
+
+def _when(m: Machine, op: Any) -> None:
+    m.values[op.result] = m.integer(op.value) if m.integer(op.test) > 0 else 0
+
+
+def _const(m: Machine, op: Any) -> None:
+    m.values[op.result] = m.exact(op.value, op.span)
+
+
+def _size(m: Machine, op: Any) -> None:
+    m.values[op.result] = m.exact(m.size(op.size), op.span)
+
+
+def _load_index(m: Machine, op: Any) -> None:
+    m.values[op.result] = m.exact(int(m.read(op.x).reshape(-1)[0]), op.span)
+
+
+def _bind(m: Machine, op: Any) -> None:
+    value, name = m.integer(op.value), op.variable
+    if value < 0:
+        what = f"a size of '{name}' is {value}"
+        raise StepError(op.below, what, variable=name, index=value, bound=0, span=op.span)
+    if value > op.extent.maximum:
+        what = f"a size of '{name}' is {value}, and its maximum {op.extent.maximum}"
+        bound = op.extent.maximum
+        raise StepError(op.above, what, variable=name, index=value, bound=bound, span=op.span)
+    m.sizes[op.extent.name] = value
+
+
+def _check_range(m: Machine, op: Any) -> None:
+    value, low, high = (m.integer(v) for v in (op.value, op.low, op.high))
+    if value < low or value > high:
+        status, bound = (op.below, low) if value < low else (op.above, high)
+        what = f"'{op.variable}': {value} is {'below' if value < low else 'above'} {bound}"
+        raise StepError(status, what, variable=op.variable, index=value, bound=bound, span=op.span)
+
+
+def _check_ids(m: Machine, op: Any) -> None:
+    ids, bound = m.read(op.x).reshape(-1), m.size(op.bound)
+    wrong = np.flatnonzero((ids < 0) | (ids >= bound))
+    if len(wrong):
+        bad = int(ids[wrong[0]])
+        what = f"'{op.variable}': id {bad} is outside 0 to {bound - 1}"
+        raise StepError(
+            "OIC_ERR_INDEX", what, variable=op.variable, index=bad, bound=bound, span=op.span
+        )
+
+
+def _assert_shape(m: Machine, op: Any) -> None:
+    wanted = tuple(m.size(d) for d in op.shape)
+    actual = shape_of(op.x.tensor, m.sizes)
+    if actual != wanted:
+        axis = next(i for i, (a, b) in enumerate(zip(actual, wanted)) if a != b)
+        what = f"size {axis} of {list(actual)} is not {wanted[axis]}"
+        raise StepError(
+            "OIC_ERR_SHAPE", what, variable=op.x.hint or None, index=actual[axis], bound=wanted[axis],
+            span=op.span,
+        )  # fmt: skip
+    if m.places is not None and m.places.is_view(op):
+        m.places.view(op, m.read, None, None)
+    else:
+        m.write(op, [m.read(op.x)])
+
+
+# ------------------------------------------------------- cache operations
+
+
+def _cache_read(m: Machine, op: Any) -> None:
+    found = m.variable(op).read(op.form, [m.integer(i) for i in op.indices])
+    m.write(op, [found])
+
+
+def _cache_write(m: Machine, op: Any) -> None:
+    m.variable(op).write(op.form, [m.integer(i) for i in op.indices], m.read(op.value))
+
+
+def _cache_step(m: Machine, op: Any) -> None:
+    m.variable(op).step(m.integer(op.amount))
+
+
+def _cache_reset(m: Machine, op: Any) -> None:
+    m.variable(op).reset([m.integer(i) for i in op.indices])
+
+
+def _cache_count(m: Machine, op: Any) -> None:
+    m.values[op.result] = m.variable(op).count(op.axis, [m.integer(i) for i in op.indices])
+
+
+# ---------------------------------------------------------------- storage
+
+
+def _state_get(m: Machine, op: Any) -> None:
+    state = m.state(op.state)
+    if isinstance(state, Variable):
+        m.values[op.result] = m.exact(int(state.read("", []).reshape(-1)[0]), op.span)
+        return
+    storage = m.storage(op.state)
+    m.values[op.result] = m.exact(int(storage.read(_element(m, op)).reshape(-1)[0]), op.span)
+
+
+def _element(m: Machine, op: Any) -> Box:
+    """The one element that `indices` select."""
+    storage = m.storage(op.state)
+    start = tuple(m.integer(i) for i in op.indices)
+    return start + (0,) * (len(storage.shape) - len(start)), (1,) * len(storage.shape)
+
+
+def _state_set(m: Machine, op: Any) -> None:
+    storage = m.storage(op.state)
+    dtype = storage.type.dtype
+    value = dtypes.store(dtypes.wrap(np.asarray(m.integer(op.value)), dtype), dtype)
+    m.effects = True
+    box = _element(m, op)
+    storage.write(box, np.full(box[1], value))
+
+
+def _state_reach(m: Machine, op: Any) -> None:
+    storage, (start, lengths) = m.storage(op.state), _box_of(m, op)
+    found = np.nonzero(storage.read((start, lengths)))[op.axis]
+    m.values[op.result] = start[op.axis] + int(found.max()) + 1 if len(found) else 0
+
+
+def _state_copy(m: Machine, op: Any) -> None:
+    storage, (start, lengths) = m.storage(op.state), _box_of(m, op)
+    to = m.integer(op.to)
+    apart = abs(to - start[op.axis]) >= lengths[op.axis] or not all(lengths)
+    assert apart, f"state.copy from {start[op.axis]} to {to} overlaps"
+    target = (*start[: op.axis], to, *start[op.axis + 1 :])
+    m.effects = True
+    storage.write((target, lengths), storage.read((start, lengths)))
+
+
+def _state_add(m: Machine, op: Any) -> None:
+    storage = m.storage(op.state)
+    m.effects = True
+    new = stepped(storage.whole(), m.integer(op.amount), storage.type.dtype)
+    storage.write(storage.all, new)
+
+
+def _box_of(m: Machine, op: Any) -> Box:
+    shape = m.storage(op.state).shape
+    start = [m.integer(o) for o in op.offsets] + [0] * (len(shape) - len(op.offsets))
+    lengths = [
+        1 if n is None else m.integer(n) if isinstance(n, Value) else m.size(n) for n in op.lengths
+    ]
+    return tuple(start), tuple(lengths)
+
+
+def _state_load(m: Machine, op: Any) -> None:
+    storage, box = m.storage(op.state), _box_of(m, op)
+    if m.places is not None and m.places.is_view(op):
+        m.places.view(op, m.read, storage, box)
+        return
+    kept = tuple(n for n, m_ in zip(box[1], op.lengths) if m_ is not None)
+    m.write(op, [storage.read(box).reshape(kept)])
+
+
+def _state_store(m: Machine, op: Any) -> None:
+    storage, box = m.storage(op.state), _box_of(m, op)
+    m.effects = True
+    storage.write(box, m.read(op.value).reshape(box[1]))
+
+
+def _state_fill(m: Machine, op: Any) -> None:
+    storage, box = m.storage(op.state), _box_of(m, op)
+    value: Any = m.read(op.value) if isinstance(op.value, Value) else op.value
+    m.effects = True
+    stored = dtypes.store(np.asarray(value), storage.type.dtype)
+    storage.write(box, np.broadcast_to(stored.reshape(-1)[0], box[1]))
+
+
+MEANINGS: dict[str, Callable[[Machine, Any], None]] = {
+    "for": _for,
+    "if": _if,
+    "parallel": _parallel,
+    "barrier": _nothing,
+    "index.test": _test,
+    "index.const": _const,
+    "index.add": _arithmetic(lambda a, b: a + b),
+    "index.sub": _arithmetic(lambda a, b: a - b),
+    "index.mul": _arithmetic(lambda a, b: a * b),
+    "index.min": _arithmetic(min),
+    "index.max": _arithmetic(max),
+    "index.mod": _arithmetic(lambda a, b: a % b),
+    "index.end": _arithmetic(lambda end, count: end + count if end < 0 else end),
+    "index.when": _when,
+    "index.wrap": _wrap,
+    "index.size": _size,
+    "index.load": _load_index,
+    "extent.bind": _bind,
+    "check.range": _check_range,
+    "check.ids": _check_ids,
+    "assert.shape": _assert_shape,
+    "cache.read": _cache_read,
+    "cache.write": _cache_write,
+    "cache.step": _cache_step,
+    "cache.reset": _cache_reset,
+    "cache.count": _cache_count,
+    "state.get": _state_get,
+    "state.set": _state_set,
+    "state.add": _state_add,
+    "state.reach": _state_reach,
+    "state.copy": _state_copy,
+    "state.load": _state_load,
+    "state.store": _state_store,
+    "state.fill": _state_fill,
+}

@@ -1,0 +1,336 @@
+"""Persistent variables as SPEC, section 8, describes them: the meaning of the `cache.*` ops.
+
+A variable is a dictionary from index tuples to entries; what is not in it reads as the initial
+value.  Nothing here knows about memory, so that it can be compared with what does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oic import dtypes
+from oic.diagnostics import Span, StepError
+from oic.dtypes import Array
+from oic.ir.types import StateType
+from oic.ops.evaluate import stepped
+from oic.reference.journal import Journal
+
+Key = tuple[int, ...]
+INDEX, FULL, SHAPE = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL", "OIC_ERR_SHAPE"
+FARTHEST = 1 << 62  # where positions of a ring end
+
+
+class Access(NamedTuple):
+    """Positions of an access: a range for each, and which are slices; `rest` are auto-dims."""
+
+    ranges: list[range]
+    sliced: list[bool]
+    rest: list[tuple[int, ...]]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Leading dimensions of what is read: one for every slice."""
+        return tuple(len(r) for r, s in zip(self.ranges, self.sliced) if s)
+
+    @property
+    def part(self) -> bool:
+        """A part of a matrix is read, as it is."""
+        return any(len(p) == 2 for p in self.rest)
+
+    @property
+    def scalar(self) -> bool:
+        """Every index is a scalar."""
+        return not any(self.sliced) and not self.part
+
+
+class Variable:
+    """One persistent variable.
+
+    entries   index tuple -> entry; at its shape when it was written, grown when it is read
+    touched   index tuples written, or read with all indices scalar; of a ring, without its position
+    counts    position among table indices and auto-dims -> count
+    following of a ring: the other indices -> one more than the largest position written
+    """
+
+    def __init__(self, symbol: str, type: StateType, init: object, journal: Journal) -> None:
+        self.symbol, self.type, self.journal = symbol, type, journal
+        self.fill = dtypes.store(np.asarray(0 if init is None else init), type.dtype)
+        self.entries: dict[Key, Array] = {}
+        self.touched: dict[Key, None] = {}
+        self.following: dict[Key, int] = {}
+        self.counts: dict[int, int] = {}
+        self.span: Span | None = None  # of the op being run, for refusals
+        for axis in range(len(type.table) + len(type.auto)):
+            self.counts[axis] = self._least(axis)
+
+    # -- operations
+
+    def read(self, form: str, indices: Sequence[int]) -> Array:
+        """What an access reads (SPEC, 8.1-8.5); scalar positions raise counts."""
+        at = self._access(form, indices, writing=False)
+        if at.part:
+            self._check_part(at.rest)
+        self._grow(at, slices=False)
+        if at.scalar:
+            key = tuple(r.start for r in at.ranges)
+            self._touch(key[:-1] if self.type.ring else key)
+        found = self._box(at.ranges, at.sliced)
+        return found[(..., *map(_selection, at.rest))] if at.part else found
+
+    def write(self, form: str, indices: Sequence[int], value: Array) -> None:
+        """Replace entries; scalar positions and slices raise counts."""
+        at = self._access(form, indices, writing=True)
+        after = self._grown_shape(at.rest)
+        expected = at.lengths + after
+        if value.shape != expected:
+            raise self._refusal(SHAPE, f"{value.shape} is written to {expected}")
+        if all(map(len, at.ranges)):  # else nothing is written, and nothing grows
+            self._grow(at, slices=True)
+        whole = np.array(value).reshape(tuple(map(len, at.ranges)) + after)
+        for key in itertools.product(*at.ranges):
+            place = tuple(i - r.start for i, r in zip(key, at.ranges))
+            self._store(key, np.array(whole[place]))
+
+    def step(self, amount: int) -> None:
+        """Add to a scalar, wrapping or rounding in its type."""
+        new = stepped(self._entry(()), amount, self.type.dtype)
+        self.journal.put(self.entries, (), new)
+
+    def reset(self, prefix: Sequence[int]) -> None:
+        """Forget everything, or the entries with these leading indices."""
+        start = tuple(prefix)
+        n = len(start)
+        if self.type.ring and n == len(self.type.table):  # a position: its ring stays as it is
+            self.journal.drop(self.entries, start)
+            return
+        entries = [k for k in self.entries if k[:n] == start]
+        touched = [k for k in self.touched if k[:n] == start]
+        rings = [k for k in self.following if k[:n] == start]
+        if n and not (entries or touched or rings):
+            return  # what was never touched is left as it was
+        for where, keys in (
+            (self.entries, entries), (self.touched, touched), (self.following, rings),
+        ):  # fmt: skip
+            for key in keys:
+                self.journal.drop(where, key)
+        for axis in self.counts:
+            if axis < len(self.type.table):
+                self._set_count(axis, self._recount(axis) if n else self._least(axis))
+            elif not n:
+                self._set_count(axis, 0)
+
+    def count(self, axis: int, others: Sequence[int]) -> int:
+        """The count of an index or auto-dim; for the index of a ring, `next`."""
+        if self.type.ring and axis == len(self.type.table) - 1:
+            for position, value in enumerate(others):
+                self._check_scalar(position, value)
+            return self.following.get(tuple(others), 0)
+        return self.counts[axis]
+
+    def logical(self) -> Array:
+        """What `fetch` gives: table indices first, counts long; of a ring its newest entries."""
+        ranges = [range(self.counts[i]) for i in range(len(self.type.table))]
+        if not self.type.ring:
+            return self._box(ranges, [True] * len(ranges))
+        window = self.type.table[-1].capacity
+        lengths = tuple(len(r) for r in ranges[:-1])
+        shape = (*lengths, window, *self._grown_shape([]))
+        found = np.full(shape, self.fill, self.type.dtype.np)
+        for key in itertools.product(*ranges[:-1]):
+            newest = self.following.get(key, 0)
+            for i in range(window):
+                position = (*key, newest - window + i)
+                if position in self.entries:
+                    found[(*key, i)] = self._entry(position)
+        return found
+
+    def save(self) -> tuple[list[object], bytes]:
+        """Everything known of the variable: what JSON holds, and the bytes of the entries."""
+        entries = sorted(self.entries.items(), key=lambda e: e[0])
+        shapes = [[list(k), list(v.shape)] for k, v in entries]
+        following = [[list(k), n] for k, n in sorted(self.following.items())]
+        touched = [list(k) for k in sorted(self.touched)]
+        data = b"".join(dtypes.pack(v, self.type.dtype).tobytes() for _, v in entries)
+        counts = [self.counts[axis] for axis in sorted(self.counts)]
+        return [counts, following, touched, shapes], data
+
+    def load(self, head: list[Any], data: bytes) -> None:
+        """The contents that `save` gave."""
+        counts, following, touched, shapes = head
+        self.counts = dict(enumerate(counts))
+        self.following = {tuple(k): n for k, n in following}
+        self.touched = {tuple(k): None for k in touched}
+        self.entries = {}
+        raw, at = np.frombuffer(data, np.uint8), 0
+        for key, shape in shapes:
+            end = at + self.type.dtype.nbytes(math.prod(shape))
+            found = dtypes.unpack(raw[at:end], self.type.dtype, math.prod(shape))
+            self.entries[tuple(key)] = found.reshape(shape)
+            at = end
+
+    # -- positions
+
+    def _access(self, form: str, indices: Sequence[int], *, writing: bool) -> Access:
+        """The positions of an access, all checked before anything changes."""
+        table = len(self.type.table)
+        rest_of = iter(indices)
+        positions: list[tuple[int, ...]] = [
+            (next(rest_of),) if f == "i" else (next(rest_of), next(rest_of)) for f in form
+        ]
+        at = Access([], [], positions[table:])
+        for axis, position in enumerate(positions[:table]):
+            if self.type.ring and axis == table - 1:
+                others = tuple(r.start for r in at.ranges)
+                self._check_ring(others, position, writing=writing)
+            elif len(position) == 1:
+                self._check_scalar(axis, position[0])
+            else:
+                self._check_slice(axis, *position)
+            last = position[1] if len(position) == 2 else position[0] + 1
+            at.ranges.append(range(position[0], last))
+            at.sliced.append(len(position) == 2)
+        if not at.part:
+            for axis, (value,) in enumerate(at.rest):
+                self._check_growth(axis, value)
+        return at
+
+    def _check_scalar(self, axis: int, value: int) -> None:
+        spec = self.type.table[axis]
+        self._require(spec.name, value, 0, spec.capacity - 1, FULL)
+
+    def _check_slice(self, axis: int, start: int, end: int) -> None:
+        spec = self.type.table[axis]
+        self._require(spec.name, start, 0, start)
+        self._require(spec.name, end, start, spec.capacity, FULL)
+
+    def _check_ring(self, others: Key, position: tuple[int, ...], *, writing: bool) -> None:
+        spec = self.type.table[-1]
+        following = self.following.get(others, 0)
+        oldest = following - spec.capacity
+        first = position[0]
+        self._require(spec.name, first, max(oldest, 0) if writing else oldest, first)
+        if len(position) == 2:
+            self._require(spec.name, position[1], first, position[1])
+        last = position[1] if len(position) == 2 else first + 1
+        if not writing:
+            self._require(spec.name, last - 1, last - 1, following - 1)
+
+    def _check_growth(self, axis: int, value: int) -> None:
+        spec = self.type.auto[axis]
+        self._require(spec.name, value, 0, spec.capacity, FULL)
+
+    def _check_part(self, rest: list[tuple[int, ...]]) -> None:
+        """Positions inside the matrix as it is."""
+        for axis, position in enumerate(rest):
+            size, name = self._grown_shape([])[axis], self.type.auto[axis].name
+            start, end = position[0], position[-1] + (len(position) == 1)
+            self._require(name, start, 0, size)
+            self._require(name, end, start, size)
+
+    def _require(self, index: str, value: int, low: int, high: int, above: str = INDEX) -> None:
+        """Refuse a value outside low to high, in the words that `check.range` has for it."""
+        if value < low or value > high:
+            status, bound = (INDEX, low) if value < low else (above, high)
+            name = f"{self.symbol}.{index}"
+            what = f"'{name}': {value} is {'below' if value < low else 'above'} {bound}"
+            raise StepError(status, what, variable=name, index=value, bound=bound, span=self.span)
+
+    # -- contents
+
+    def _grow(self, at: Access, *, slices: bool) -> None:
+        """Raise the counts of scalar positions, of slices by a write, and of auto-dims."""
+        table = len(self.type.table)
+        for axis, (positions, sliced) in enumerate(zip(at.ranges, at.sliced)):
+            if (slices or not sliced) and not self.type.table[axis].fixed:
+                self._set_count(axis, max(self.counts[axis], positions.stop))
+        if not at.part:
+            for axis, (value,) in enumerate(at.rest, table):
+                self._set_count(axis, max(self.counts[axis], value))
+
+    def _grown_shape(self, rest: list[tuple[int, ...]]) -> tuple[int, ...]:
+        """The shape of an entry once auto-dims have grown to these scalars."""
+        if not self.type.auto:
+            return self.type.shape
+        table = len(self.type.table)
+        counts = [self.counts[table + i] for i in range(len(self.type.auto))]
+        for i, (value,) in enumerate(rest):
+            counts[i] = max(counts[i], value)
+        return tuple(size + count for size, count in zip(self.type.shape, counts))
+
+    def _entry(self, key: Key) -> Array:
+        """An entry at its present shape; the initial value where it was never written."""
+        shape = self._grown_shape([])
+        stored = self.entries.get(key)
+        if stored is not None and stored.shape == shape:
+            return stored
+        grown = np.full(shape, self.fill, self.type.dtype.np)
+        if stored is not None:
+            grown[tuple(slice(0, n) for n in stored.shape)] = stored
+        return grown
+
+    def _box(self, ranges: list[range], sliced: list[bool]) -> Array:
+        """Entries stacked along every sliced position."""
+        shape = self._grown_shape([])
+        lengths = tuple(map(len, ranges))
+        found = np.full(lengths + shape, self.fill, self.type.dtype.np)
+        if math.prod(lengths) <= len(self.entries):
+            keys = [k for k in itertools.product(*ranges) if k in self.entries]
+        else:
+            keys = [k for k in self.entries if all(i in r for i, r in zip(k, ranges))]
+        for key in keys:
+            found[tuple(i - r.start for i, r in zip(key, ranges))] = self._entry(key)
+        kept = tuple(n for n, s in zip(lengths, sliced) if s)
+        return found.reshape(kept + shape)
+
+    def _store(self, key: Key, entry: Array) -> None:
+        if self.type.ring:
+            self._advance(key[:-1], key[-1])
+        else:
+            self._touch(key)
+        self.journal.put(self.entries, key, entry)
+
+    def _advance(self, others: Key, position: int) -> None:
+        """Move a ring's window to end no earlier than after this position."""
+        old = self.following.get(others, 0)
+        new = max(old, position + 1)
+        window = self.type.table[-1].capacity
+        for gone in range(max(old - window, 0), min(new - window, old)):
+            self.journal.drop(self.entries, (*others, gone))
+        self.journal.put(self.following, others, new)
+        self._touch(others)
+
+    def _touch(self, key: Key) -> None:
+        if key not in self.touched:
+            self.journal.put(self.touched, key, None)
+
+    def _set_count(self, axis: int, count: int) -> None:
+        if self.counts[axis] != count:
+            self.journal.put(self.counts, axis, count)
+
+    def _least(self, axis: int) -> int:
+        """The count of an axis to begin with."""
+        table = self.type.table
+        return table[axis].capacity if axis < len(table) and table[axis].fixed else 0
+
+    def _recount(self, axis: int) -> int:
+        """One more than the largest index still touched."""
+        if self.type.table[axis].fixed:
+            return self.type.table[axis].capacity
+        return max((k[axis] for k in self.touched), default=-1) + 1
+
+    def _refusal(
+        self, status: str, what: str, index: int | None = None, bound: int | None = None
+    ) -> StepError:
+        message = f"{what}, in '{self.symbol}'"
+        return StepError(
+            status, message, variable=self.symbol, index=index, bound=bound, span=self.span
+        )
+
+
+def _selection(position: tuple[int, ...]) -> int | slice:
+    return position[0] if len(position) == 1 else slice(*position)

@@ -1,0 +1,186 @@
+"""A session of a graph, over the interpreter or a compiled library: insert, step, fetch.
+
+with simulator.make_executor() as ex:
+    ex.insert(x=first)
+    ex.step()                          # block entry
+    y = ex.fetch("y")
+    saved = ex.save(); ex.reset(); ex.load(saved); other = ex.fork()
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from oic.diagnostics import did_you_mean, fail
+from oic.dtypes import Array
+from oic.session.inputs import checked, gathered
+from oic.session.interface import Entry, Interface, Variable
+from oic.session.trace import Record
+
+__all__ = ["Executor", "Record"]
+
+
+class Executor(ABC):
+    """One state of a graph, and the steps taken on it.
+
+    What differs between backends are the methods whose names start with an underscore.  They are
+    given values that have been checked, row-major arrays of the declared dtypes.
+    """
+
+    def __init__(self, interface: Interface) -> None:
+        self.interface = interface
+        self._given: dict[str, Array] = {}
+        self._outputs: dict[str, Array] = {}
+        self._last: Entry | None = None
+        self._open = True
+
+    # -- a step
+
+    def insert(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Give dynamic variables their values for the next step, failed or not.
+
+        NumPy arrays must have the declared dtype; Python numbers and lists convert where nothing
+        is lost.  Raises StepError, with nothing inserted.
+        """
+        self._require_open()
+        given = {**(values or {}), **named}
+        self._given |= {name: checked(self.interface, name, v) for name, v in given.items()}
+
+    def step(self, entry: str = "entry", /, **inputs: Any) -> dict[str, Array]:
+        """Run one entry on what was inserted; its outputs by name.
+
+        Raises StepError; outputs are undefined then, and what was inserted is gone.
+        """
+        self._require_open()
+        found = self.interface.entries.get(entry)
+        if found is None:
+            message = f"there is no entry '{entry}'"
+            hint = did_you_mean(entry, self.interface.entries)
+            raise fail("unknown-entry", message, hint=hint)
+        try:
+            self.insert(inputs)
+            taken = gathered(self.interface, found, self._given)
+            self._outputs, self._last = {}, None
+            self._outputs = self._run(found.symbol, taken)
+            self._last = found
+        finally:
+            self._given = {}
+        return dict(self._outputs)
+
+    def fetch(self, name: str) -> Array:
+        """A variable's present value: of the last step, of the state, or its starting value.
+
+        Tables give their table indices first, counts long.  Raises OicError for a name that
+        cannot be fetched.
+        """
+        self._require_open()
+        variable = self._fetchable(name)
+        if variable.kind == "persistent":
+            return self._fetch_state(name)
+        if name in self._outputs:
+            return self._outputs[name].copy()
+        if self._last is not None and name in self._last.dropped:
+            message = f"'{name}' is not among the outputs asked for"
+            raise fail("fetch-narrowed", message, hint="add it to fetch, or leave fetch out")
+        assert variable.start is not None, f"'{name}' has no starting value"
+        return np.array(variable.start())
+
+    def _fetchable(self, name: str) -> Variable:
+        variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
+        if variable is None:
+            known = [v.name for v in self.interface.variables.values() if v.kind != "dynamic"]
+            message = f"there is no variable '{name}'"
+            raise fail("unknown-variable", message, hint=did_you_mean(name, known))
+        if variable.kind == "dynamic":
+            message = f"'{name}' is dynamic: it is given for a step and not kept"
+            raise fail("fetch-dynamic", message, variable.span, "declared here")
+        return variable
+
+    # -- state
+
+    def reset(self) -> None:
+        """All persistent state as at the start; outputs are forgotten."""
+        self._require_open()
+        self._forget()
+        self._reset()
+
+    def save(self) -> bytes:
+        """The whole persistent state."""
+        self._require_open()
+        return self._save()
+
+    def load(self, saved: bytes) -> None:
+        """The state that `save` gave.  Raises StepError, with nothing changed, for anything else."""
+        self._require_open()
+        self._load(saved)
+        self._forget()
+
+    def fork(self) -> Self:
+        """Another session of the same graph with a copy of the state."""
+        self._require_open()
+        return self._fork()
+
+    def _forget(self) -> None:
+        self._given, self._outputs, self._last = {}, {}, None
+
+    # -- life
+
+    def trace(self) -> Iterator[Record]:
+        """The statements of the last step, in the order in which they ran."""
+        self._require_open()
+        return self._trace()
+
+    def close(self) -> None:
+        """Give memory back; the executor is of no use afterwards."""
+        if self._open:
+            self._open = False
+            self._forget()
+            self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise fail("session-closed", "this executor is closed")
+
+    # -- what a backend does
+
+    @abstractmethod
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        """Run a step; the entry's outputs, in arrays of their own.  Raises StepError."""
+
+    @abstractmethod
+    def _fetch_state(self, name: str) -> Array:
+        """The logical value of a persistent variable, in an array of its own."""
+
+    @abstractmethod
+    def _reset(self) -> None: ...
+
+    @abstractmethod
+    def _save(self) -> bytes: ...
+
+    @abstractmethod
+    def _load(self, saved: bytes) -> None: ...
+
+    @abstractmethod
+    def _fork(self) -> Self: ...
+
+    @abstractmethod
+    def _trace(self) -> Iterator[Record]: ...
+
+    def _close(self) -> None:  # noqa: B027  (a backend without resources has nothing to do)
+        """Release what the executor holds."""

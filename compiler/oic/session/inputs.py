@@ -1,0 +1,140 @@
+"""Values given by a caller: made into arrays, and refused where they are not what was declared.
+
+Statuses (SPEC, section 4): OIC_ERR_INPUT for an unknown name, a wrong dtype or a missing value,
+OIC_ERR_SHAPE for a wrong rank or size and for extents that disagree or are too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oic.diagnostics import StepError, nearest
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.types import TensorType
+from oic.session.interface import Entry, Interface, Variable
+
+INPUT, SHAPE = "OIC_ERR_INPUT", "OIC_ERR_SHAPE"
+
+
+def checked(interface: Interface, name: str, value: Any) -> Array:
+    """A copy of a value for a dynamic variable, row-major.  Raises StepError."""
+    variable = interface.variables.get(name)
+    if variable is None:
+        best = nearest(name, interface.of_kind("dynamic"))
+        more = f"; did you mean '{best}'?" if best else ""
+        raise StepError(INPUT, f"there is no input '{name}'{more}", variable=name)
+    if variable.kind != "dynamic":
+        what = f"'{name}' is {variable.kind}, and only dynamic variables are inserted"
+        raise StepError(INPUT, what, variable=name, span=variable.span)
+    array = _array(variable, value)
+    _check_shape(variable, array)
+    return array
+
+
+def _array(variable: Variable, value: Any) -> Array:
+    """The elements in the variable's dtype; Python numbers convert where nothing is lost."""
+    dtype = variable.dtype
+    if isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype != dtype.np:
+            raise _wrong_dtype(variable, str(value.dtype))
+        array: Array = np.array(value, order="C")
+    else:
+        try:
+            given = np.asarray(value)
+        except (ValueError, OverflowError):
+            raise _wrong_dtype(variable, "ragged or out of range") from None
+        if not _converts(given, dtype):
+            raise _wrong_dtype(variable, str(given.dtype))
+        array = given.astype(dtype.np)
+    if dtype.low < dtype.high and dtype.bits < dtype.np.itemsize * 8 and array.size:
+        wide = array.astype(np.int64)
+        _require_range(variable, int(wide.min()), int(wide.max()))
+    return array
+
+
+def _converts(given: Array, dtype: DType) -> bool:
+    """Python numbers of this kind, in this range, are values of the dtype; so is nothing at all."""
+    if given.size == 0:
+        return True
+    if dtype.kind == "bool":
+        return given.dtype.kind == "b"
+    if dtype.is_float:
+        return given.dtype.kind in "fiu"
+    if given.dtype.kind not in "iu":
+        return False
+    return int(given.min()) >= dtype.low and int(given.max()) <= dtype.high
+
+
+def _wrong_dtype(variable: Variable, given: str) -> StepError:
+    what = f"input '{variable.name}' is {variable.dtype}, and was given {given}"
+    return StepError(INPUT, what, variable=variable.name, span=variable.span)
+
+
+def _require_range(variable: Variable, low: int, high: int) -> None:
+    dtype = variable.dtype
+    if low < dtype.low or high > dtype.high:
+        bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
+        what = f"{bad} is no value of {dtype}, the dtype of input '{variable.name}'"
+        raise StepError(
+            INPUT, what, variable=variable.name, index=bad, bound=bound, span=variable.span
+        )
+
+
+def _check_shape(variable: Variable, array: Array) -> None:
+    """Rank and the sizes that every entry agrees on; extents are checked by the step."""
+    shape = variable.shape
+    if array.ndim != len(shape):
+        what = f"input '{variable.name}' has rank {len(shape)}, and was given {list(array.shape)}"
+        raise StepError(SHAPE, what, variable=variable.name, span=variable.span)
+    for axis, (size, dim) in enumerate(zip(array.shape, shape)):
+        if isinstance(dim, int) and size != dim:
+            what = f"axis {axis} of input '{variable.name}' is {dim}, and was given {size}"
+            raise StepError(
+                SHAPE, what, variable=variable.name, index=size, bound=dim, span=variable.span
+            )
+
+
+def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> dict[str, Array]:
+    """The inputs that an entry reads, all there and of sizes that agree.  Raises StepError."""
+    inputs: dict[str, Array] = {}
+    sizes: dict[str, int] = {}
+    for name, type_ in entry.inputs.items():
+        if name not in given:
+            span = interface.variables[name].span
+            raise StepError(INPUT, f"input '{name}' was not given", variable=name, span=span)
+        inputs[name] = given[name]
+        bind_sizes(name, type_, given[name].shape, sizes)
+    for name, type_ in entry.inputs.items():
+        _require_sizes(interface.variables[name], type_, given[name].shape, sizes)
+    return inputs
+
+
+def bind_sizes(name: str, type_: TensorType, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Give extents that are axes of an input their values."""
+    for dim, size in zip(type_.shape, shape):
+        extent = dims.atom(dim)
+        if extent is None:
+            continue
+        if size > extent.maximum:
+            what = f"size {extent} of input '{name}' is {size}, and its maximum {extent.maximum}"
+            raise StepError(SHAPE, what, variable=name, index=size, bound=extent.maximum)
+        known = sizes.setdefault(extent.name, size)
+        if known != size:
+            what = f"size {extent} of input '{name}' is {size}, and {known} in another input"
+            raise StepError(SHAPE, what, variable=name, index=size, bound=known)
+
+
+def _require_sizes(
+    variable: Variable, type_: TensorType, shape: tuple[int, ...], sizes: Mapping[str, int]
+) -> None:
+    for axis, (dim, size) in enumerate(zip(type_.shape, shape)):
+        wanted = dims.evaluate(dim, sizes)
+        if size != wanted:
+            what = f"axis {axis} of input '{variable.name}' is {wanted} here, and was given {size}"
+            raise StepError(
+                SHAPE, what, variable=variable.name, index=size, bound=wanted, span=variable.span
+            )

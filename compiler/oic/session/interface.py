@@ -1,0 +1,116 @@
+"""What a caller may insert and fetch: the variables of a graph and its entries."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from oic.diagnostics import Span
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.dims import Dim
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable as it is declared.
+
+    kind    'dynamic', 'constant', 'volatile' or 'persistent'
+    shape   declared sizes; None for `?`; of a table or matrix, those of an entry
+    start   gives the value of a constant, or what a volatile variable starts every step with
+    A member of a family is a variable of its own, named `W[1]`.
+    """
+
+    name: str
+    kind: str
+    dtype: DType
+    shape: tuple[Dim | None, ...] = ()
+    span: Span | None = None
+    start: Callable[[], Array] | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One function of a graph.
+
+    inputs    the dynamic variables it reads, with their types here (pinned extents replaced)
+    outputs   the volatile variables it writes and gives
+    dropped   those it writes and does not give, because `fetch` was narrowed
+    """
+
+    symbol: str
+    inputs: dict[str, TensorType]
+    outputs: tuple[str, ...]
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def maxima(self) -> dict[str, int]:
+        """The largest value of every extent that an input binds."""
+        sizes = [d for type_ in self.inputs.values() for d in type_.shape]
+        return {e.name: e.maximum for e in sorted(dims.extents(sizes))}
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Everything a session must know of a graph.
+
+    variables   by name, in declaration order
+    entries     by the name of their block
+    blocks      name and text of every block, to say where a statement stands
+    statements  their texts, in source order; of a loop, what is before its braces
+    """
+
+    name: str
+    variables: dict[str, Variable]
+    entries: dict[str, Entry]
+    blocks: tuple[tuple[str, Span], ...] = ()
+    statements: tuple[Span, ...] = ()
+
+    def of_kind(self, kind: str) -> list[str]:
+        """Names of the variables of a kind."""
+        return [v.name for v in self.variables.values() if v.kind == kind]
+
+    def block_of(self, span: Span) -> str | None:
+        """The block a statement stands in."""
+        for name, text in self.blocks:
+            if text.source is span.source and text.start <= span.start < text.end:
+                return name
+        return None
+
+    def statement_of(self, span: Span) -> Span:
+        """The statement that a text is a part of; the text itself where there is none."""
+        at = bisect_right(self.statements, span.start, key=lambda s: s.start) - 1
+        if at < 0:
+            return span
+        found = self.statements[at]
+        inside = found.source is span.source and span.end <= found.end
+        return found if inside else span
+
+
+def interface(
+    module: Module,
+    variables: Iterable[Variable],
+    blocks: Iterable[tuple[str, Span]] = (),
+    statements: Iterable[Span] = (),
+    dropped: Mapping[str, Collection[str]] | None = None,
+) -> Interface:
+    """The interface of a lowered module, whose functions say what each entry takes and gives.
+
+    dropped   of each function, the outputs that `fetch` leaves out
+    """
+    left_out = dropped or {}
+    entries = {
+        f.symbol: Entry(
+            f.symbol,
+            {name: arg.tensor for name, arg in zip(f.inputs, f.body.args, strict=True)},
+            tuple(f.outputs),
+            frozenset(left_out.get(f.symbol, ())),
+        )
+        for f in module.functions()
+    }
+    named = {v.name: v for v in variables}
+    ordered = tuple(sorted(statements, key=lambda s: s.start))
+    return Interface(module.name, named, entries, tuple(blocks), ordered)

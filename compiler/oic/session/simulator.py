@@ -1,0 +1,73 @@
+"""A graph run by the interpreter: the reference that compiled code must equal."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Self
+
+from oic.dtypes import Array
+from oic.ir.core import Op
+from oic.ir.module import Module
+from oic.reference.interpret import Machine
+from oic.session.executor import Executor, Record
+from oic.session.interface import Interface
+from oic.session.trace import records
+
+
+class Simulator:
+    """A lowered module, at any stage, that sessions can be made of."""
+
+    def __init__(self, module: Module, interface: Interface) -> None:
+        self.module, self.interface = module, interface
+
+    def make_executor(self) -> SimulatorExecutor:
+        """A session with a state of its own, at its start."""
+        return SimulatorExecutor(self.interface, Machine(self.module))
+
+
+class SimulatorExecutor(Executor):
+    """A session over the interpreter."""
+
+    def __init__(self, interface: Interface, machine: Machine) -> None:
+        super().__init__(interface)
+        self.machine = machine
+        self.events: list[tuple[Op | None, float]] = []
+        machine.observer = self._observe
+
+    def _observe(self, op: Op) -> None:
+        self.events.append((op, time.perf_counter()))
+
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        self.events = []
+        try:
+            return self.machine.step(entry, inputs)
+        finally:
+            self.events.append((None, time.perf_counter()))
+
+    def _fetch_state(self, name: str) -> Array:
+        return self.machine.fetch_state(name)
+
+    def _reset(self) -> None:
+        self.machine.reset()
+
+    def _save(self) -> bytes:
+        return self.machine.save()
+
+    def _load(self, saved: bytes) -> None:
+        self.machine.load(saved)
+
+    def _fork(self) -> Self:
+        return type(self)(self.interface, self.machine.fork())
+
+    def _close(self) -> None:
+        self.events = []
+
+    def _trace(self) -> Iterator[Record]:
+        timed = (
+            (op, (then - now) * 1e6)
+            for (op, now), (_, then) in itertools.pairwise(self.events)
+            if op is not None
+        )
+        return records(self.interface, timed)

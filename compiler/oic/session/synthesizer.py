@@ -1,0 +1,302 @@
+"""A graph as a compiled library: the same sessions as the Simulator's, at the speed of C."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from oic import dtypes
+from oic.backend.build import Library, build
+from oic.backend.emit import Files, emit
+from oic.backend.target import target as target_named
+from oic.backend.unit import Input, Output
+from oic.backend.unit import Interface as Face
+from oic.diagnostics import Span, StepError
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+from oic.memory.layout import state_layout
+from oic.reference.boxes import Storage, zeros
+from oic.reference.fetch import logical
+from oic.resources import runtime_dir
+from oic.session.executor import Executor, Record
+from oic.session.interface import Interface
+from oic.session.trace import records
+
+
+class Synthesizer:
+    """A PLANNED module to be compiled; `build` makes the library that sessions run on."""
+
+    def __init__(
+        self, module: Module, interface: Interface, target: str = "host", weights: str = "blob",
+        threads: int = 1,
+    ) -> None:  # fmt: skip
+        self.module, self.interface = module, interface
+        self.target, self.weights, self.threads = target_named(target), weights, threads
+        self.library: Library | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def emit(self, out_dir: str | Path) -> Files:
+        """Write the C files.  Raises OicError."""
+        return emit(self.module, self.target, out_dir, self.weights, self.threads)
+
+    def build(self, out_dir: str | Path | None = None) -> Self:
+        """Write the C files, compile and load them; without a folder, in a temporary one.
+
+        Raises OicError: see `backend.emit.emit` and `backend.build.build`.
+        """
+        if out_dir is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="oic-")
+            out_dir = self._folder.name
+        self.library = build(self.emit(out_dir))
+        return self
+
+    def make_executor(self) -> CompiledExecutor:
+        """A session with a state of its own, at its start.  Builds first, if nobody has."""
+        if self.library is None:
+            self.build()
+        assert self.library is not None
+        return CompiledExecutor(self.interface, self.library, owner=self)
+
+
+class CompiledExecutor(Executor):
+    """A session over a compiled library.
+
+    Memory is the library's own: `<name>_open` maps weights, state and arena.
+    """
+
+    def __init__(self, interface: Interface, library: Library, owner: object = None) -> None:
+        super().__init__(interface)
+        self.library, self._owner = library, owner
+        self._ffi, self._lib = library.ffi, library.lib
+        name = library.files.name
+        self._session = self._ffi.new(f"{name} *")
+        self._functions = {
+            key: getattr(self._lib, f"{name}_{key}")
+            for key in ("open", "close", "reset", "save", "load")
+        }
+        weights = library.files.weights
+        path = str(weights).encode() if weights else self._ffi.NULL
+        self._require(self._functions["open"](self._session, path))
+        self._module = library.files.unit.module
+        self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
+        self._storages = _storages(self._module, self._memory())
+        self._entry = ""
+
+    def _memory(self) -> Array:
+        """The bytes of the state, where the library has them."""
+        nbytes = self.library.files.unit.state_bytes
+        return np.frombuffer(self._ffi.buffer(self._session.state, nbytes), np.uint8)
+
+    # -- what a session does
+
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        call = self._calls[entry]
+        outputs = call.prepare(inputs)
+        self._entry = entry
+        status = call.function(self._session, call.inputs, call.outputs)
+        if status:
+            raise self._refusal(status)
+        return call.results(outputs)
+
+    def _fetch_state(self, name: str) -> Array:
+        return logical(name, self._storages)
+
+    def _reset(self) -> None:
+        self._functions["reset"](self._session)
+
+    def _save(self) -> bytes:
+        save, null = self._functions["save"], self._ffi.NULL
+        nbytes = save(self._session, null, 0)
+        if nbytes == 0:
+            raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
+        data = bytearray(nbytes)
+        save(self._session, self._ffi.from_buffer(data), nbytes)
+        return bytes(data)
+
+    def _load(self, saved: bytes) -> None:
+        data = bytes(saved)
+        if self._functions["load"](self._session, self._ffi.from_buffer(data), len(data)):
+            what = "the saved state is damaged, or of another graph"
+            raise StepError("OIC_ERR_STATE", what)
+
+    def _fork(self) -> Self:
+        other = type(self)(self.interface, self.library, self._owner)
+        other._load(self._save())
+        return other
+
+    def _close(self) -> None:
+        self._storages = {}
+        self._functions["close"](self._session)
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", False) and hasattr(self, "_storages"):
+            self.close()
+
+    def _trace(self) -> Iterator[Record]:
+        """The statements of the entry that ran last, each once; C code does not measure itself."""
+        if not self._entry:
+            return iter(())
+        body = self._module.function(self._entry).body
+        inner = {part for op in body.all_ops() if op.name == "fused" for part in op.regions[0].ops}
+        ops = (op for op in body.all_ops() if op not in inner)
+        return records(self.interface, ((op, math.nan) for op in ops))
+
+    # -- refusals
+
+    def _require(self, status: int) -> None:
+        if status:
+            raise self._refusal(status)
+
+    def _refusal(self, status: int) -> StepError:
+        """What the library notes of the call it refused, as an exception."""
+        why = self._session.refusal
+        name = status_names()[status]
+        variable = None if why.variable == self._ffi.NULL else self._ffi.string(why.variable).decode()
+        span = _span(self._module, self._entry, why.line, variable)
+        if name == "OIC_ERR_STATE":
+            return StepError(name, "a refused step left state changed; reset or load")
+        if name == "OIC_ERR_WEIGHTS":
+            return StepError(name, "the weights are not those the library was built with")
+        if variable is None and why.line == 0:
+            return StepError(name, name)
+        value, bound = int(why.value), int(why.bound)
+        side = "above" if value > bound else "below"
+        what = f"'{variable}': {value} is {side} {bound}" if value != bound else f"'{variable}': {value}"
+        return StepError(name, what, variable=variable, index=value, bound=bound, span=span)
+
+
+class _Call:
+    """One entry's function with its structures, made once and filled for every step."""
+
+    def __init__(self, executor: CompiledExecutor, face: Face) -> None:
+        library, module = executor.library, executor._module
+        self.ffi, self.face = library.ffi, face
+        self.cast, self.void = self.ffi.cast, self.ffi.typeof("void *")
+        entry = next(e for e in library.files.model.entries if e.face is face)
+        self.function = getattr(library.lib, face.function)
+        self.inputs = self.ffi.new(f"{entry.inputs_type} *")
+        self.outputs = self.ffi.new(f"{entry.outputs_type} *")
+        self.axes = [
+            (extent.name, member, *next((i.name, axis) for i in face.inputs
+                                        for axis, d in enumerate(i.value.shape) if dims.atom(d) == extent))
+            for extent, member in face.extents
+        ]  # fmt: skip
+        body, known = module.function(face.symbol).body, {extent for extent, _ in face.extents}
+        self.slots = [_Slot(o, _only_value(body, o), dims.extents(o.type.shape) <= known) for o in face.outputs]
+        self.kept: list[Array] = []
+
+    def prepare(self, inputs: dict[str, Array]) -> list[Array]:
+        """Fill the structures; gives the arrays that the outputs are computed in."""
+        self.kept = [_stored(inputs[i.name], i) for i in self.face.inputs]
+        for input_, data in zip(self.face.inputs, self.kept):
+            setattr(self.inputs, input_.member, self._pointer(data))
+        sizes: dict[str, int] = {}
+        for extent, member, source, axis in self.axes:
+            sizes[extent] = inputs[source].shape[axis]
+            setattr(self.inputs, member, sizes[extent])
+        arrays = [slot.memory(sizes) for slot in self.slots]
+        for slot, array in zip(self.slots, arrays):
+            setattr(self.outputs, slot.output.member, self._pointer(array))
+        return arrays
+
+    def results(self, arrays: list[Array]) -> dict[str, Array]:
+        """The outputs in their shapes."""
+        return {s.output.name: s.result(a, self.outputs) for s, a in zip(self.slots, arrays)}
+
+    def _pointer(self, array: Array) -> Any:
+        return self.cast(self.void, array.__array_interface__["data"][0])
+
+
+class _Slot:
+    """The memory of one output.
+
+    Where its size is known before the step, every step has an array of its own, which the caller
+    gets.  Otherwise the maximum is kept, and the caller gets a copy of what was computed.
+    """
+
+    def __init__(self, output: Output, alone: bool, known: bool) -> None:
+        self.output, self.type = output, output.type
+        self.whole = not output.type.dtype.packed and alone and known
+        self.room: Array | None = None
+
+    def memory(self, sizes: dict[str, int]) -> Array:
+        """Where the next step computes it; never without an address."""
+        if self.whole:
+            # A size below 0 is one that the step refuses.
+            dims_ = self.type.shape
+            shape = dims_ if self.type.static else [max(0, dims.evaluate(d, sizes)) for d in dims_]
+            return np.empty(shape, self.type.dtype.np)  # type: ignore[arg-type]
+        if self.room is None:
+            self.room = zeros(max(1, self.type.nbytes))
+        return self.room
+
+    def result(self, array: Array, outputs: Any) -> Array:
+        """What the step computed, in an array of the caller's own."""
+        if self.whole:
+            return array
+        dtype = self.type.dtype
+        shape = tuple(getattr(outputs, self.output.sizes)) if self.output.sizes else self.type.maximum
+        count = math.prod(shape)
+        if dtype.packed:
+            return dtypes.unpack(array[: dtype.nbytes(count)], dtype, count).reshape(shape)
+        return array[: dtype.nbytes(count)].view(dtype.np).reshape(shape).copy()
+
+
+@cache
+def status_names() -> list[str]:
+    """The names of `oic_status` by number, from the header that defines them."""
+    text = (runtime_dir() / "status.h").read_text(encoding="utf-8")
+    inside = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).partition("{")[2].partition("}")[0]
+    return re.findall(r"OIC_\w+", inside)
+
+
+def _storages(module: Module, memory: Array) -> dict[str, Storage]:
+    """The persistent variables as the interpreter's storage, over the library's memory."""
+    found: dict[str, Storage] = {}
+    by_symbol = {op.symbol: op for op in module.states()}
+    for symbol, offset, nbytes in state_layout(module):
+        op = by_symbol[symbol]
+        storage = Storage(symbol, op.type, 0, memory[offset : offset + nbytes])
+        storage.initial = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
+        found[symbol] = storage
+    return found
+
+
+def _stored(array: Array, input_: Input) -> Array:
+    """An input's elements in stored form; at least one byte, so that there is an address."""
+    dtype = input_.value.dtype
+    data = dtypes.pack(array, dtype) if dtype.packed else np.ascontiguousarray(array)
+    return data if data.size else np.zeros(8, np.uint8)
+
+
+def _only_value(body: Any, output: Output) -> bool:
+    """No other type of value is computed in an output's memory."""
+    types: set[TensorType] = set()
+    for op in body.all_ops():
+        for value in op.results:
+            place = value.place
+            if place is not None and place.space == "output" and place.buffer == output.name:
+                types.add(value.tensor)
+        for block in op.regions:
+            for arg in block.args:
+                if arg.place is not None and arg.place.space == "output" and arg.place.buffer == output.name:
+                    types.add(arg.tensor)
+    return types <= {output.type}
+
+
+def _span(module: Module, entry: str, line: int, variable: str | None) -> Span | None:
+    """The source text whose check failed: on that line, about that variable."""
+    if not entry or not line:
+        return None
+    ops = [op for op in module.function(entry).body.all_ops() if op.span and op.span.line == line]
+    about = [op for op in ops if variable and op.attributes().get("variable") == variable]
+    return next((op.span for op in about or ops), None)

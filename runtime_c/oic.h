@@ -1,0 +1,39 @@
+/* The types that every generated library shares: export mark, refusal, thread pool. */
+#ifndef OIC_OIC_H
+#define OIC_OIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "num.h"
+#include "status.h"
+
+/* Hosted builds have an operating system with mmap: they also offer <name>_open and <name>_close.
+   -DOIC_HOSTED=0 or 1 decides; otherwise the compiler's own macros do. */
+#ifndef OIC_HOSTED
+#if defined(__unix__) || defined(__APPLE__)
+#define OIC_HOSTED 1
+#else
+#define OIC_HOSTED 0
+#endif
+#endif
+
+#if defined(__GNUC__)
+#define OIC_API __attribute__((visibility("default")))
+#else
+#define OIC_API
+#endif
+
+/* Why the last refused call was refused. */
+typedef struct {
+    oic_status status;
+    int32_t line;         /* of the graph's source; 0: none */
+    const char *variable; /* what the check was about; NULL: nothing in particular */
+    int64_t value;        /* what was refused, */
+    int64_t bound;        /* and the limit that it passed */
+    int32_t spoiled;      /* 1: the state had been changed; steps are OIC_ERR_STATE until reset or load */
+} oic_refusal;
+
+typedef struct oic_pool oic_pool; /* threads; a session without a pool runs on the caller's thread */
+
+#endif

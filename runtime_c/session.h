@@ -1,0 +1,158 @@
+/* What the statements of generated code are made of: addresses, checks, index arithmetic. */
+#ifndef OIC_SESSION_H
+#define OIC_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "oic.h"
+
+/* OIC_TRY for a check that comes after the state was changed. */
+#define OIC_TRY_LATE(why, check)          \
+    do {                                  \
+        const oic_status oic_s = (check); \
+        if (oic_s != OIC_OK) {            \
+            (why)->spoiled = 1;           \
+            return oic_s;                 \
+        }                                 \
+    } while (0)
+
+/* The only places where an offset, in bytes, becomes an address. */
+static inline void *oic_at(void *base, ptrdiff_t offset)
+{
+    return (unsigned char *)base + offset;
+}
+
+static inline const void *oic_at_const(const void *base, ptrdiff_t offset)
+{
+    return (const unsigned char *)base + offset;
+}
+
+static inline int oic_is_aligned(const void *p, uintptr_t bytes)
+{
+    return (uintptr_t)p % bytes == 0;
+}
+
+/* Note a refusal and return its status. */
+static inline oic_status oic_refuse(oic_refusal *why, oic_status status, int32_t line, const char *variable,
+                                    int64_t value, int64_t bound)
+{
+    why->status = status;
+    why->line = line;
+    why->variable = variable;
+    why->value = value;
+    why->bound = bound;
+    return status;
+}
+
+/* There is a state, and no step has spoiled it. */
+static inline oic_status oic_check_ready(oic_refusal *why, const void *state)
+{
+    return state != NULL && !why->spoiled ? OIC_OK : oic_refuse(why, OIC_ERR_STATE, 0, NULL, 0, 0);
+}
+
+/* The caller gave memory for an input or output. */
+static inline oic_status oic_check_given(oic_refusal *why, const char *name, const void *pointer)
+{
+    return pointer != NULL ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
+}
+
+/* low <= value <= high; otherwise the status `below` or `above`. */
+static inline oic_status oic_check_range(oic_refusal *why, int32_t line, const char *variable, int64_t value,
+                                         int64_t low, int64_t high, oic_status below, oic_status above)
+{
+    if (value < low) {
+        return oic_refuse(why, below, line, variable, value, low);
+    }
+    if (value > high) {
+        return oic_refuse(why, above, line, variable, value, high);
+    }
+    return OIC_OK;
+}
+
+/* 0 <= value < bound. */
+static inline oic_status oic_check_id(oic_refusal *why, int32_t line, const char *variable, int64_t value,
+                                      int64_t bound)
+{
+    return value >= 0 && value < bound ? OIC_OK : oic_refuse(why, OIC_ERR_INDEX, line, variable, value, bound);
+}
+
+/* Two sizes agree. */
+static inline oic_status oic_check_size(oic_refusal *why, int32_t line, const char *variable, int64_t size,
+                                        int64_t expected)
+{
+    return size == expected ? OIC_OK : oic_refuse(why, OIC_ERR_SHAPE, line, variable, size, expected);
+}
+
+/* Index arithmetic whose operands may be anything: a result beyond 64 bits is refused. */
+static inline oic_status oic_index_add(oic_refusal *why, int32_t line, int64_t a, int64_t b, int64_t *result)
+{
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) {
+        return oic_refuse(why, OIC_ERR_OVERFLOW, line, NULL, a, b > 0 ? INT64_MAX - b : INT64_MIN - b);
+    }
+    *result = a + b;
+    return OIC_OK;
+}
+
+static inline oic_status oic_index_sub(oic_refusal *why, int32_t line, int64_t a, int64_t b, int64_t *result)
+{
+    if (b > 0 ? a < INT64_MIN + b : a > INT64_MAX + b) {
+        return oic_refuse(why, OIC_ERR_OVERFLOW, line, NULL, a, b > 0 ? INT64_MIN + b : INT64_MAX + b);
+    }
+    *result = a - b;
+    return OIC_OK;
+}
+
+static inline oic_status oic_index_mul(oic_refusal *why, int32_t line, int64_t a, int64_t b, int64_t *result)
+{
+    const uint64_t x = a < 0 ? 0u - (uint64_t)a : (uint64_t)a;
+    const uint64_t y = b < 0 ? 0u - (uint64_t)b : (uint64_t)b;
+    const int negative = (a < 0) != (b < 0);
+    const uint64_t most = (uint64_t)INT64_MAX + (negative ? 1u : 0u);
+    if (y != 0 && x > most / y) {
+        return oic_refuse(why, OIC_ERR_OVERFLOW, line, NULL, a, b);
+    }
+    if (negative && x * y != 0) {
+        *result = -(int64_t)(x * y - 1u) - 1;
+    } else {
+        *result = (int64_t)(x * y);
+    }
+    return OIC_OK;
+}
+
+/* An unsigned value as an index. */
+static inline oic_status oic_index_of_u64(oic_refusal *why, int32_t line, const char *variable, uint64_t value,
+                                          int64_t *result)
+{
+    if (value > (uint64_t)INT64_MAX) {
+        return oic_refuse(why, OIC_ERR_OVERFLOW, line, variable, INT64_MAX, INT64_MAX);
+    }
+    *result = (int64_t)value;
+    return OIC_OK;
+}
+
+static inline int64_t oic_index_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t oic_index_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* a modulo b, b > 0: the result has the sign of b. */
+static inline int64_t oic_index_mod(int64_t a, int64_t b)
+{
+    const int64_t r = a % b;
+    return r < 0 ? r + b : r;
+}
+
+/* a / b rounded toward minus infinity, b > 0. */
+static inline ptrdiff_t oic_floor_div(ptrdiff_t a, ptrdiff_t b)
+{
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* What a step may answer.  Every refusal at run time is one of these; OIC_OK is zero. */
+#ifndef OIC_STATUS_H
+#define OIC_STATUS_H
+
+typedef enum {
+    OIC_OK = 0,
+    OIC_ERR_SHAPE,      /* sizes that must agree differ, or a size is beyond its maximum */
+    OIC_ERR_INDEX,      /* an index, slice or id outside what it selects from */
+    OIC_ERR_CACHE_FULL, /* a write beyond the capacity of a persistent variable */
+    OIC_ERR_INPUT,      /* an input is missing */
+    OIC_ERR_STATE,      /* a step failed after its first effect: reset or load before going on */
+    OIC_ERR_WEIGHTS,    /* the weights blob is not the one the code was built with */
+    OIC_ERR_OVERFLOW,   /* index arithmetic left 64 bits */
+    OIC_ERR_MEMORY      /* hosted builds: memory could not be reserved or committed */
+} oic_status;
+
+/* Leave the function with the status of a failed check. */
+#define OIC_TRY(check)                   \
+    do {                                 \
+        const oic_status oic_s = (check); \
+        if (oic_s != OIC_OK) {           \
+            return oic_s;                \
+        }                                \
+    } while (0)
+
+#endif

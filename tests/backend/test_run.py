@@ -1,0 +1,220 @@
+"""Compiled programs behave as the interpreter does, and refuse what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from backend import programs
+from oic.diagnostics import StepError
+from oic.reference.interpret import Machine
+from oic.session.synthesizer import CompiledExecutor
+
+Make = Callable[[str], CompiledExecutor]
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_c_agrees_with_reference(name: str, seed: int, make: Make) -> None:
+    """Eight steps; outputs and every persistent value compared after each, refusals too."""
+    compiled = make(name)
+    module = programs.planned(name)
+    reference = Machine(module)
+    rng = np.random.default_rng(seed)
+    for step in range(8):
+        symbol = "forget" if name == "table" and step == 5 else "entry"
+        inputs = programs.random_inputs(module, symbol, rng, step)
+        try:
+            expected = reference.step(symbol, inputs)
+        except StepError as refusal:
+            with pytest.raises(StepError) as found:
+                compiled.step(symbol, **inputs)
+            assert found.value.status == refusal.status
+            compiled.reset()
+            reference.reset()
+            continue
+        actual = compiled.step(symbol, **inputs)
+        assert actual.keys() == expected.keys()
+        for key, value in expected.items():
+            np.testing.assert_array_equal(actual[key], value, strict=True, err_msg=f"{key} in step {step}")
+        for op in module.states():
+            found_state = compiled._fetch_state(op.symbol)
+            np.testing.assert_array_equal(found_state, reference.fetch_state(op.symbol), err_msg=op.symbol)
+
+
+def test_outputs_belong_to_the_caller(make: Make) -> None:
+    session = make("counter")
+    first = session.step(x=np.ones(3, np.float32), n=0)["y"]
+    session.step(x=np.ones(3, np.float32), n=0)
+    np.testing.assert_array_equal(first, [1, 1, 1])
+
+
+def test_save_load_fork_and_reset(make: Make) -> None:
+    session = make("table")
+    x = np.arange(4, dtype=np.float32).reshape(2, 2)
+    session.step(x=x)
+    saved = session.save()
+    session.step(x=x)
+    fork = session.fork()
+    later = session.step(x=x)["all"]
+    session.load(saved)
+    assert session.save() == saved
+    assert int(session.fetch("pos")) == 2
+    np.testing.assert_array_equal(fork.step(x=x)["all"], later)
+    fork.close()
+    session.reset()
+    assert int(session.fetch("pos")) == 0
+    assert not session.fetch("K").any()
+
+
+def test_a_growing_table_saves_what_it_holds(make: Make) -> None:
+    """Gigabytes are reserved; a saved state has the entries up to the count."""
+    session = make("growing")
+    for i in (0, 3, 1000):
+        session.step(x=np.array([i, -i], np.float32), i=i)
+    saved = session.save()
+    assert len(saved) < 1001 * 16 + 200
+    before = session.fetch("A")
+    session.step(x=np.zeros(2, np.float32), i=5000)
+    session.load(saved)
+    assert session.save() == saved
+    np.testing.assert_array_equal(session.fetch("A"), before)
+    session.step(x=np.ones(2, np.float32), i=1001)
+    assert not session.fetch("A")[4:1000].any()
+    session.reset()
+    assert session.fetch("A").shape == (0, 2)
+
+
+@pytest.mark.parametrize("name", ["table", "growing", "counter"])
+def test_a_damaged_state_is_refused(name: str, make: Make) -> None:
+    session = make(name)
+    module = programs.planned(name)
+    rng = np.random.default_rng(1)
+    session.step(**programs.random_inputs(module, "entry", rng, 3))
+    good = session.save()
+    other = make("elementwise").save()
+    forged = [b"", good[:-1], good + b"\0", good[:40], other, b"X" + good[1:]]
+    for at in (8, 12, 16, 24, 64, len(good) - 1):
+        forged.append(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+    session.step(**programs.random_inputs(module, "entry", rng, 4))
+    present = session.save()
+    for bad in forged:
+        with pytest.raises(StepError, match="OIC_ERR_STATE"):
+            session.load(bad)
+        assert session.save() == present
+    session.load(good)
+    assert session.save() == good
+
+
+def test_counts_beyond_the_capacity_are_refused(make: Make) -> None:
+    """A forged state with a right checksum must not make the library read beyond its memory."""
+    import zlib
+
+    session = make("growing")
+    session.step(x=np.ones(2, np.float32), i=2)
+    good = session.save()
+    for count in (-1, 1 << 62, None):
+        body = b"\0" * 8 if count is None else count.to_bytes(8, "little", signed=True) + good[72:]
+        nbytes = (64 + len(body)).to_bytes(8, "little")
+        head = good[:12] + zlib.crc32(body).to_bytes(4, "little") + good[16:24] + nbytes + good[32:64]
+        with pytest.raises(StepError, match="OIC_ERR_STATE"):
+            session.load(head + body)
+    assert session.save() == good
+
+
+def test_a_refusal_says_what_was_refused(make: Make) -> None:
+    session = make("table")
+    x = np.zeros((3, 2), np.float32)
+    for _ in range(2):
+        session.step(x=x)
+    before = session.save()
+    with pytest.raises(StepError) as refused:
+        session.step(x=x)
+    error = refused.value
+    assert error.status == "OIC_ERR_CACHE_FULL"
+    assert (error.index, error.bound) == (9, 8)
+    assert error.variable is not None and error.variable.startswith("K")
+    assert error.span is not None and "K" in error.span.text
+    late = bool(session.library.files.late_checks)
+    if not late:
+        assert session.save() == before
+
+
+def test_after_a_late_refusal_steps_are_refused_until_reset(make: Make) -> None:
+    session = make("late")
+    assert [v for _, v in session.library.files.late_checks]
+    inputs = {"ids": np.array([3], np.int32)}  # 3 + 1 is outside w
+    with pytest.raises(StepError, match="OIC_ERR_INDEX"):
+        session.step(**inputs)
+    for attempt in (lambda: session.step(ids=np.array([0], np.int32)), session.save):
+        with pytest.raises(StepError, match="OIC_ERR_STATE"):
+            attempt()
+    session.reset()
+    np.testing.assert_array_equal(session.step(ids=np.array([0], np.int32))["y"], [-2.0])
+
+
+def test_null_pointers_are_refused(make: Make) -> None:
+    session = make("elementwise")
+    lib, ffi = session.library.lib, session.library.ffi
+    buffer = ffi.new("char[4096]")
+    inputs, outputs = ffi.new("elementwise_inputs *"), ffi.new("elementwise_outputs *")
+    for struct, members in ((inputs, ("x", "a")), (outputs, ("y", "z", "m", "c"))):
+        for member in members:
+            setattr(struct, member, ffi.cast("void *", buffer))
+    s, null = session._session, ffi.NULL
+    assert lib.elementwise_step(s, inputs, outputs) == 0
+    assert lib.elementwise_step(null, inputs, outputs) == 4
+    assert lib.elementwise_step(s, null, outputs) == 4
+    assert lib.elementwise_step(s, inputs, null) == 4
+    for struct, members in ((inputs, ("x", "a")), (outputs, ("y", "z", "m", "c"))):
+        for member in members:
+            kept = getattr(struct, member)
+            setattr(struct, member, null)
+            assert lib.elementwise_step(s, inputs, outputs) == 4
+            assert ffi.string(s.refusal.variable).decode() == member
+            setattr(struct, member, kept)
+    for size in (-1, 7):
+        inputs.N = size
+        assert lib.elementwise_step(s, inputs, outputs) == 1
+        assert (s.refusal.value, s.refusal.bound) == (size, 0 if size < 0 else 6)
+    lib.elementwise_reset(null)
+    assert lib.elementwise_save(null, null, 0) == 0
+    assert lib.elementwise_load(null, null, 0) != 0
+    assert lib.elementwise_open(null, null) == 4
+    lib.elementwise_close(null)
+
+
+def test_a_forged_blob_is_refused(make: Make) -> None:
+    """By init, which is given memory, and by open, which is given a path."""
+    session = make("elementwise")
+    files, lib, ffi = session.library.files, session.library.lib, session.library.ffi
+    assert files.weights is not None
+    good = files.weights.read_bytes()
+    assert len(good) % 64 == 0 and good[:8] == b"OICWGHT\0"
+    forged = [b"", good[:64], good[:-1], b"X" + good[1:]]
+    for at in (8, 12, 16, 24, 64, len(good) - 1):
+        forged.append(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+    state = ffi.new("uint64_t[]", files.unit.state_bytes // 8)
+    arena = ffi.new("uint64_t[]", files.unit.arena_size // 8)
+    fresh = ffi.new("elementwise *")
+    path = files.folder / "forged.weights"
+
+    def init(blob: bytes) -> int:
+        room = ffi.new("uint64_t[]", len(blob) // 8 + 1)
+        ffi.memmove(room, blob, len(blob))
+        pointer = ffi.cast("elementwise_state *", state)
+        return int(lib.elementwise_init(fresh, pointer, arena, room, len(blob)))
+
+    assert init(good) == 0
+    for blob in forged:
+        assert init(blob) == 6
+        assert fresh.state == ffi.NULL
+        path.write_bytes(blob)
+        assert lib.elementwise_open(fresh, str(path).encode()) == 6
+        assert fresh.state == ffi.NULL
+    assert lib.elementwise_open(fresh, b"/does/not/exist") == 6
+    assert lib.elementwise_init(fresh, ffi.NULL, arena, arena, 8) == 4
+    odd = ffi.cast("elementwise_state *", ffi.cast("char *", state) + 1)
+    assert lib.elementwise_init(fresh, odd, arena, arena, 8) == 4

@@ -1,0 +1,254 @@
+"""`oic run`, `oic build` and `oic diff`: what they print, save and refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cli.samples import AVERAGE, Oic
+from oic import cli_run
+from oic.difftest.harness import Difference, Verdict
+from oic.ops.elementwise import Sub
+
+RUN = ("run", "average.oi", "--backend", "reference")
+
+
+# ---------------------------------------------------------------- run
+
+
+@pytest.mark.parametrize("backend", ["c", "reference"])
+def test_outputs_of_every_step(oic: Oic, backend: str) -> None:
+    done = oic("run", "average.oi", "--input", "x=x.npy", "--steps", "2", "--backend", backend)
+    assert done.status == 0 and done.err == ""
+    assert done.out.splitlines() == [
+        "step 0  smooth: f32[2]", "[0.25 0.5 ]", "step 0  past: f32[1, 2]", "[[0.25 0.5 ]]",
+        "step 1  smooth: f32[2]", "[0.4375 0.875 ]",
+        "step 1  past: f32[2, 2]", "[[0.25   0.5   ]", " [0.4375 0.875 ]]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["c", "reference"])
+def test_steps_before_a_refusal_are_printed(oic: Oic, backend: str) -> None:
+    arguments = ("run", "average.oi", "--input", "x=[1, 2]", "--steps", "9", "--backend", backend)
+    done = oic(*arguments, "--fetch", "smooth")
+    assert done.status == 1 and done.out.count("smooth") == 4
+    assert "error[OIC_ERR_CACHE_FULL]: 'kept.t': 4 is above 3" in done.err
+    assert "--> average.oi:18:5" in done.err
+    found = oic(*arguments, "--json")
+    assert found.status == 1 and found.err == "" and len(found.json["steps"]) == 4
+    assert found.json["diagnostics"][0]["slug"] == "OIC_ERR_CACHE_FULL"
+
+
+@pytest.mark.parametrize(
+    ("given", "slug", "text"),
+    [
+        ((), "OIC_ERR_INPUT", "'x' was not given"),
+        (("x=nope.npy",), "input-file", "No such file"),
+        (("x=folder.npy",), "input-file", "directory"),
+        (("x=text.npy",), "input-file", "not a .npy file"),
+        (("x=object.npy",), "input-file", "objects"),
+        (("x=wide.npy",), "OIC_ERR_INPUT", "float64"),
+        (("x=long.npy",), "OIC_ERR_SHAPE", "given 3"),
+        (("x=[1]",), "OIC_ERR_SHAPE", "given 1"),
+        (("x=1",), "OIC_ERR_SHAPE", "rank"),
+        (("x=[[1], [2, 3]]",), "OIC_ERR_INPUT", "ragged"),
+        (('x=["a", "b"]',), "OIC_ERR_INPUT", "f32"),
+        (("x=hello",), "input-value", "hello"),
+        (("x=",), "input-value", "numbers"),
+        (("x={}",), "input-value", "numbers"),
+        (("x=" + "[" * 5000,), "input-value", "numbers"),
+        (("y=[1, 2]",), "OIC_ERR_INPUT", "no input 'y'"),
+        (("xx=[1, 2]",), "OIC_ERR_INPUT", "no input 'xx'"),
+        (("smooth=x.npy",), "OIC_ERR_INPUT", "volatile"),
+    ],
+)
+def test_bad_inputs(oic: Oic, given: tuple[str, ...], slug: str, text: str) -> None:
+    Path("text.npy").write_text("1 2")
+    Path("folder.npy").mkdir()
+    np.save("object.npy", np.array([{}], object))
+    np.save("wide.npy", np.zeros(2))
+    np.save("long.npy", np.zeros(3, np.float32))
+    for command in (RUN, ("diff", "average.oi")):
+        if command is RUN or given:
+            done = oic(*command, *(part for g in given for part in ("--input", g)))
+            assert done.status == 1 and f"error[{slug}]" in done.err and text in done.err, done.err
+
+
+def test_numbers_are_not_cut(oic: Oic) -> None:
+    Path("n.oi").write_text("dynamic { n: i8; b: bool; } volatile { y: i8; c: bool; } "
+                            "block entry { transfer n >> y; transfer b >> c; return; }")  # fmt: skip
+    run = ("run", "n.oi", "--backend", "reference", "--json", "--input")
+    for bad in ("n=1.5", "n=128", "n=true"):
+        assert oic(*run, bad, "--input", "b=true").status == 1, bad
+    for true in ("true", "True"):
+        assert oic(*run, "n=-128", "--input", f"b={true}").json["steps"] == [{"y": -128, "c": True}]
+
+
+def test_json_has_no_nan(oic: Oic) -> None:
+    done = oic(*RUN, "--input", "x=[NaN, -Infinity]", "--fetch", "smooth", "--json")
+    assert done.json["steps"] == [{"smooth": ["nan", "-inf"]}]
+
+
+def test_entry(oic: Oic) -> None:
+    Path("two.oi").write_text(
+        "volatile { y: i32; z: i32; } persistent { n: i32; }"
+        " block entry { cache.increment n; cache.read n >> y; return; }"
+        " block twice @entry { cache.increment 2 n; cache.read n >> z; return; }"
+    )
+    assert oic("run", "two.oi", "--entry", "twice", "--steps", "2", "--json").json["steps"] == [
+        {"z": 2},
+        {"z": 4},
+    ]
+    done = oic("run", "two.oi", "--entry", "twiec")
+    assert done.status == 1 and "did you mean 'twice'?" in done.err
+    assert oic("diff", "two.oi", "--entry", "nope").status == 1
+    assert "6 steps" in oic("diff", "two.oi", "--steps", "6").out
+
+
+def test_outputs_are_saved(oic: Oic) -> None:
+    done = oic(*RUN, "--input", "x=x.npy", "--steps", "2", "-o", "deep/out")
+    assert done.out.split() == [f"deep/out/{n}.npy" for n in ("smooth", "past.0", "past.1")]
+    assert np.load("deep/out/smooth.npy").tolist() == [[0.25, 0.5], [0.4375, 0.875]]
+    assert np.load("deep/out/past.1.npy").shape == (2, 2)
+    found = oic(*RUN, "--input", "x=x.npy", "-o", "deep/out", "--json")
+    assert found.json["files"] == ["deep/out/smooth.npy", "deep/out/past.npy"]
+    done = oic(*RUN, "--input", "x=x.npy", "-o", "x.npy")
+    assert done.status == 1 and "error[output-folder]" in done.err
+
+
+def test_narrow_elements_travel_through_files(oic: Oic) -> None:
+    Path("half.oi").write_text("dynamic { x: bf16[2]; n: i4[2]; } volatile { y: bf16[2]; m: i4[2]; } "
+                               "block entry { transfer x >> y; transfer n >> m; return; }")  # fmt: skip
+    np.save("half.npy", np.array([1.5, 3], np.float32))
+    np.save("nibbles.npy", np.array([-8, 7], np.int8))
+    given = ("--input", "x=half.npy", "--input", "n=nibbles.npy")
+    assert oic("run", "half.oi", "--backend", "reference", *given, "-o", "out").status == 0
+    assert np.load("out/y.npy").tolist() == [1.5, 3] and np.load("out/m.npy").tolist() == [-8, 7]
+    np.save("half.npy", np.array([1.001, 3], np.float32))
+    done = oic("run", "half.oi", "--backend", "reference", *given)
+    assert done.status == 1 and "OIC_ERR_INPUT" in done.err
+    assert np.float32(1.001) != np.float32(ml_dtypes.bfloat16(1.001))
+
+
+@pytest.mark.parametrize("backend", ["c", "reference"])
+def test_trace(oic: Oic, backend: str) -> None:
+    run = ("run", "average.oi", "--input", "x=x.npy", "--backend", backend, "--trace")
+    assert any(line.startswith("entry:14       sub ") for line in oic(*run).out.splitlines())
+    found = oic(*run, "--json").json["trace"]
+    assert {r["line"] for r in found} == set(range(13, 21))
+    assert found[1]["operator"] == "sub" and found[1]["operands"] == ["x", "smooth"]
+
+
+# ---------------------------------------------------------------- build
+
+
+def test_build(oic: Oic) -> None:
+    done = oic("build", "average.oi", "-o", "out")
+    assert done.status == 0 and done.out.startswith("average: out\n  state ")
+    assert Path("out/average.h").is_file() and Path("out/libaverage.so").is_file()
+    made = oic("build", "average.oi", "-o", "out", "--json").json
+    assert made["library"] == "out/libaverage.so" and "out/average.c" in made["files"]
+    assert made["state"] > 0 and made["weights"] == 0
+    assert all(Path(file).is_file() for file in made["files"])
+
+
+def test_build_goes_to_a_folder_of_the_graphs_name(oic: Oic) -> None:
+    assert oic("build", "average.oi", "--no-compile").status == 0
+    assert (
+        Path("build/average/average.c").is_file()
+        and not Path("build/average/libaverage.so").exists()
+    )
+
+
+def test_build_without_an_operating_system(oic: Oic) -> None:
+    done = oic("build", "average.oi", "--target", "freestanding", "-o", "bare")
+    assert done.status == 0 and "library" not in done.out
+    assert not list(Path("bare").glob("*.so"))
+
+
+def test_build_where_nothing_can_be_written(oic: Oic) -> None:
+    for folder in ("x.npy", "x.npy/deeper"):
+        done = oic("build", "average.oi", "-o", folder)
+        assert done.status == 1 and "error[output-folder]" in done.err
+
+
+@pytest.mark.parametrize("command", [("build",), ("run", "--input", "x=x.npy"), ("diff",)])
+def test_without_a_compiler(
+    oic: Oic, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, *rest = command
+    monkeypatch.setenv("CC", "missing-cc")
+    done = oic(name, "average.oi", *rest)
+    assert done.status == 4 and "missing-cc" in done.err and "CC" in done.err
+    assert oic(name, "average.oi", *rest, "--json").json["diagnostics"][0]["slug"] == "no-compiler"
+    monkeypatch.setenv("CC", "false")
+    assert oic(name, "average.oi", *rest).status == 4
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", os.devnull)
+    done = oic(name, "average.oi", *rest)
+    assert done.status == 4 and "cc, gcc, clang" in done.err
+
+
+# ---------------------------------------------------------------- diff
+
+
+def test_diff(oic: Oic) -> None:
+    done = oic("diff", "average.oi", "--bisect")
+    assert done.status == 0 and "average: equal: 20 steps, 16 refused alike" in done.out
+    assert "no pass changes the interpreter's answer" in done.out
+    found = oic("diff", "average.oi", "--json", "--steps", "3", "--input", "x=x.npy").json
+    assert found["equal"] is True and found["steps"] == 3 and found["bisect"] is None
+
+
+def test_diff_is_the_same_for_the_same_seed(oic: Oic) -> None:
+    one, two, three = (
+        oic("diff", "average.oi", "--seed", s, "--steps", "3").out for s in ("1", "1", "2")
+    )
+    assert one == two != "" and three.startswith("average: equal")
+
+
+def test_a_mismatch(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit status 3 where the harness finds a difference."""
+    wrong = Difference(2, "smooth", (1,), 1.0, 2.0, 8388608.0, 0.0)
+    monkeypatch.setattr(
+        cli_run, "compare", lambda *_: dataclasses.replace(Verdict(3), difference=wrong)
+    )
+    done = oic("diff", "average.oi")
+    assert done.status == 3
+    assert "average: DIFFERENT: step 2, smooth[1]: reference 1.0, compiled 2.0" in done.out
+    assert oic("diff", "average.oi", "--json").json["equal"] is False
+
+
+def test_a_real_mismatch(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference that means something else is caught, and no pass is to blame."""
+    meant: Any = Sub.reference
+    monkeypatch.setattr(Sub, "reference", lambda self, a, b: meant(self, a, b) + np.float32(1))
+    done = oic("diff", "average.oi", "--bisect")
+    assert done.status == 3 and "DIFFERENT: step 0, smooth" in done.out
+    assert "no pass changes" in done.out
+
+
+def test_bisect_names_the_pass(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that changes the program is named."""
+    from oic.passes import pipeline
+
+    def spoil(module: Any) -> None:
+        for op in module.all_ops():
+            if op.name == "splat":
+                op.value = 0.5
+
+    steps = [dataclasses.replace(s, run=spoil) if s.name == "cse" else s for s in pipeline.PIPELINE]
+    monkeypatch.setattr(pipeline, "PIPELINE", type(pipeline.PIPELINE)(steps))
+    done = oic("diff", "average.oi", "--bisect")
+    assert done.status == 3 and "pass 'cse' changes" in done.out
+    assert "'cse'" in oic("diff", "average.oi", "--bisect", "--json").json["bisect"]
+
+
+def test_text_of_the_graph_is_not_changed(oic: Oic) -> None:
+    assert Path("average.oi").read_text() == AVERAGE

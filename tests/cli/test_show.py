@@ -1,0 +1,221 @@
+"""`oic ir`, `oic ops`, `oic inspect`: what they show; and the command as a process."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic as package
+from cli.samples import Oic
+from oic.ir.text import parse_module
+from oic.model.oinf_write import write_oinf
+from oic.passes.pipeline import PIPELINE
+
+COMMAND = [sys.executable, "-m", "oic"]
+SOURCE_ROOT = str(Path(package.__file__).parents[1])
+ENVIRONMENT = os.environ | {"PYTHONPATH": SOURCE_ROOT}
+NAMES = [step.name for step in PIPELINE]
+
+
+# ---------------------------------------------------------------- ir
+
+
+@pytest.mark.parametrize("stage", ["graph", "indexed", "planned"])
+def test_stages(oic: Oic, stage: str) -> None:
+    done = oic("ir", "average.oi", "--stage", stage, "--verify")
+    assert done.status == 0 and f'stage="{stage}"' in done.out.splitlines()[0]
+    assert ("cache." in done.out) == (stage == "graph")
+    assert (" in output" in done.out) == (stage == "planned")
+    assert parse_module(done.out).stage == stage
+    assert oic("ir", "average.oi").out == oic("ir", "average.oi", "--stage", "planned").out
+
+
+def test_after_and_passes(oic: Oic) -> None:
+    for name in NAMES:
+        assert oic("ir", "average.oi", "--after", name).status == 0
+    lowered = oic("ir", "average.oi", "--after", "lower-cache").out
+    assert 'stage="indexed"' in lowered
+    assert oic("ir", "average.oi", "--passes", ",".join(NAMES)).out == oic("ir", "average.oi").out
+    assert (
+        oic("ir", "average.oi", "--passes", "").out
+        == oic("ir", "average.oi", "--stage", "graph").out
+    )
+    assert oic("ir", "average.oi", "--passes", "fold, cse", "--after", "fold").status == 0
+
+
+@pytest.mark.parametrize("option", [("--after", "lower-cash"), ("--passes", "fold,lower-cash")])
+def test_an_unknown_pass(oic: Oic, option: tuple[str, str]) -> None:
+    done = oic("ir", "average.oi", *option)
+    assert done.status == 1 and "error[unknown-pass]" in done.err and "'lower-cache'?" in done.err
+    assert oic("ir", "average.oi", "--passes", "fold", "--after", "cse").status == 1
+
+
+def test_changed(oic: Oic) -> None:
+    out = oic("ir", "average.oi", "--changed").out
+    named = [
+        line.removeprefix("# after ") for line in out.splitlines() if line.startswith("# after")
+    ]
+    assert named and named == [n for n in NAMES if n in named] and "lower-cache" in named
+    assert out.startswith('module "average" {stage="graph"')
+    assert oic("ir", "average.oi", "--changed", "--stage", "graph").out.count("module ") == 1
+
+
+def test_mlir_and_json(oic: Oic) -> None:
+    assert '"oic.sub"(%' in oic("ir", "average.oi", "--mlir", "--stage", "graph").out
+    (one,) = oic("ir", "average.oi", "--json").json
+    assert one["after"] == NAMES[-1] and one["stage"] == "planned"
+    assert one["text"].rstrip() == oic("ir", "average.oi").out.rstrip()
+    many = oic("ir", "average.oi", "--json", "--changed").json
+    assert many[0]["after"] is None and len(many) > 3
+
+
+def test_list(oic: Oic) -> None:
+    rows = oic("ir", "--list").out.splitlines()
+    assert [row.split()[0] for row in rows] == NAMES
+    assert oic("ir", "average.oi", "--list").out.splitlines() == rows
+
+
+def test_no_reuse(oic: Oic) -> None:
+    assert oic("ir", "average.oi", "--no-reuse").status == 0
+    assert oic("build", "average.oi", "--no-reuse", "--no-compile").status == 0
+
+
+# ---------------------------------------------------------------- ops
+
+
+def test_ops(oic: Oic) -> None:
+    rows = oic("ops").out.splitlines()
+    facts = oic("ops", "--json").json
+    assert [row.split()[0] for row in rows] == sorted(facts)
+    assert {"matmul", "attn", "relu", "rope"} <= set(facts)
+    text = oic("ops", "relu").out
+    assert text.startswith("op relu(x, alpha=0") and "tested with" in text
+    one = oic("ops", "relu", "--json").json
+    assert one == facts["relu"] and one["operands"] == ["x"] and "alpha" in one["settings"]
+
+
+def test_every_operator_is_described(oic: Oic) -> None:
+    for name, facts in oic("ops", "--json").json.items():
+        assert facts["description"], name
+        assert oic("ops", name).status == 0
+
+
+def test_an_unknown_operator(oic: Oic) -> None:
+    done = oic("ops", "matmull")
+    assert done.status == 1 and "error[unknown-op]" in done.err and "'matmul'?" in done.err
+    assert (
+        oic("ops", "matmull", "--json").json["diagnostics"][0]["hint"] == "did you mean 'matmul'?"
+    )
+    assert oic("ops", "cache.read").status == 1
+
+
+# ---------------------------------------------------------------- inspect
+
+
+def _models() -> list[str]:
+    """The same tensor in every format that can be written here."""
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.savez("m.npz", w=w)
+    write_oinf("m.oinf", package.Model(tensors={"w": w}, sizevars={"D": 3}, metadata={"leak": 0.5}))
+    header = json.dumps({"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}).encode()
+    Path("m.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + w.tobytes())
+    Path("hf").mkdir()
+    Path("hf/config.json").write_text('{"hidden_size": 3, "name": "tiny"}')
+    Path("hf/model.safetensors").write_bytes(Path("m.safetensors").read_bytes())
+    return ["m.npz", "m.oinf", "m.safetensors", "hf"]
+
+
+def test_inspect(oic: Oic) -> None:
+    for name in _models():
+        done = oic("inspect", name)
+        assert done.status == 0 and "[2, 3]" in done.out and "f32" in done.out, done.err
+        (tensor,) = oic("inspect", name, "--json").json["tensors"]
+        assert tensor["name"] == "w" and tensor["shape"] == [2, 3] and tensor["bytes"] == 24
+        (tensor,) = oic("inspect", name, "--json", "--stats").json["tensors"]
+        assert (tensor["min"], tensor["max"], tensor["mean"]) == (0, 5, 2.5)
+    assert oic("inspect", "m.oinf", "--json").json["sizevars"] == {"D": 3}
+    assert "leak" in oic("inspect", "m.oinf").out
+    assert oic("inspect", "hf", "--json").json["metadata"]["name"] == "tiny"
+
+
+def test_inspect_gguf(oic: Oic) -> None:
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter("m.gguf", "test")
+    writer.add_tensor("w", np.ones((2, 3), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    done = oic("inspect", "m.gguf")
+    assert done.status == 0 and "[2, 3]" in done.out, done.err
+
+
+def test_inspect_numbers_that_json_does_not_have(oic: Oic) -> None:
+    np.savez("nan.npz", w=np.array([np.nan, np.inf], np.float32))
+    (tensor,) = oic("inspect", "nan.npz", "--json", "--stats").json["tensors"]
+    assert tensor["mean"] == "nan"
+
+
+@pytest.mark.parametrize("name", ["nope.npz", ".", "average.oi", "x.npy"])
+def test_inspect_refuses(oic: Oic, name: str) -> None:
+    done = oic("inspect", name)
+    assert done.status == 1 and done.out == "" and done.err.startswith("error[model-")
+    assert oic("inspect", name, "--json").json["diagnostics"]
+
+
+# ---------------------------------------------------------------- as a process
+
+
+def test_version(oic: Oic) -> None:
+    done = subprocess.run([*COMMAND, "--version"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"oic {package.__version__}\n")
+
+
+def test_a_reader_that_leaves(oic: Oic) -> None:
+    """`oic ops | head -1` ends in peace."""
+    process = subprocess.Popen(
+        [*COMMAND, "ops", "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read()
+    assert (process.wait(), error) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["check", "average.oi"]])
+def test_a_full_disk(oic: Oic, arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1 and done.stderr.startswith("error[system]: standard output: ")
+
+
+def test_checking_needs_no_backend(oic: Oic) -> None:
+    """What `oic check` does not use, it does not import; `oic --version` imports next to nothing."""
+    heavy = ("oic.backend", "oic.reference", "oic.passes", "oic.difftest", "jinja2", "cffi", "rich")
+    program = "import sys; from oic.cli import main; main({!r}, standalone_mode=False); print(sorted(sys.modules))"
+    for arguments, unwanted in (
+        (["check", "average.oi"], (*heavy, "oic.session.executor", "oic.session.synthesizer")),
+        (["--version"], (*heavy, "numpy", "lark", "oic.driver", "oic.ops", "oic.frontend")),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(arguments)],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        last = done.stdout.splitlines()[-1]
+        loaded = set(ast.literal_eval(last)) if last.startswith("[") else set()
+        assert not [
+            m for m in loaded if m in unwanted or m.startswith(tuple(u + "." for u in unwanted))
+        ]

@@ -1,0 +1,68 @@
+"""Every command in the user guide is run, and prints what the guide shows (see `pages`).
+
+`pytest --update-golden` rewrites outputs that have changed; the diff is reviewed like text.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from oic.cli import main
+from pages import PAGES, ROOT, agrees, blocks, run_page, with_output
+
+RUNNABLE = [
+    p for p in PAGES if any(b.language == "console" for b in blocks(p.read_text(encoding="utf-8")))
+]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda p: p.name)
+def test_commands_print_what_is_shown(page: Path, tmp_path: Path, update_golden: bool) -> None:
+    text = page.read_text(encoding="utf-8")
+    wrong, at = [], 0
+    for command, printed in run_page(text, tmp_path):
+        assert "Traceback" not in printed, f"$ {command.line}\n{printed}"
+        if not agrees(command.output, printed):
+            wrong.append(f"$ {command.line}\n{printed}\n--- the page shows\n{command.output}")
+        text, at = with_output(text, at, command, printed)
+    if wrong and update_golden:
+        page.write_text(text, encoding="utf-8")
+    assert update_golden or not wrong, "\n\n".join(wrong)
+
+
+def test_the_tutorial_covers_the_commands() -> None:
+    """It writes, checks, runs, looks at, builds and diffs a graph, from both sides of the API."""
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    for command in ("check", "run", "ir", "build", "diff", "ops"):
+        assert re.search(rf"^\$ oic {command} ", text, re.MULTILINE), command
+    assert "error[" in text and "ex.save()" in text and "ex.load(" in text
+
+
+def test_every_command_has_a_section() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## oic (\w+)$", text, re.MULTILINE) == list(dict.fromkeys(
+        re.findall(r"^\$ oic (\w+) --help$", text, re.MULTILINE)
+    ))  # fmt: skip
+    for name in main.commands:
+        assert f"\n## oic {name}\n" in text, f"docs/cli.md has nothing about 'oic {name}'"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if not re.match(r"\w+:", target):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a", "a", True), ("a", "b", False), ("", "", True), ("", "a", False), ("a…c", "abbbc", True),
+        ("a…c", "ab\nc", False), ("a\n…\nz", "a\nb\nc\nz", True), ("a\n…\nz", "a\nz", True),
+        ("…", "", True), ("…", "a\nb", True), ("a.c", "abc", False), ("a\n…", "b\na", False),
+    ],
+)  # fmt: skip
+def test_wildcards(shown: str, printed: str, same: bool) -> None:
+    assert agrees(shown, printed) == same

@@ -1,0 +1,56 @@
+"""Compiles runtime_c alone: C text in, a shared library out.  No part of oic's back end is used.
+
+Every library is built without warnings, by each compiler found, and once under the undefined
+behaviour sanitizer, which reports to the standard error of this process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from paths import ROOT
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+# Instrumented divisions look to gcc like conversions that it warns of.
+SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"]
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler and how it is called."""
+
+    name: str
+    command: str
+    flags: tuple[str, ...]
+
+    @property
+    def found(self) -> bool:
+        return shutil.which(self.command) is not None
+
+    @property
+    def sanitizes(self) -> bool:
+        return SANITIZE[0] in self.flags
+
+    def library(self, source: str, folder: Path, name: str) -> ctypes.CDLL:
+        """The library made of one C file."""
+        text, shared = folder / f"{name}.c", folder / f"{name}.so"
+        text.write_text(source)
+        command = [self.command, "-std=c99", *WARNINGS, *self.flags, "-ffp-contract=off"]
+        command += ["-fPIC", "-shared", "-I", str(ROOT / "runtime_c"), str(text)]
+        command += ["-o", str(shared), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[:6000]}"
+        return ctypes.CDLL(str(shared))
+
+
+TOOLCHAINS = (
+    Toolchain("gcc", "gcc", ("-O2",)),
+    Toolchain("gcc-native", "gcc", ("-O3", "-march=native")),
+    Toolchain("clang", "clang", ("-O2",)),
+    Toolchain("gcc-sanitized", "gcc", tuple(SANITIZE)),
+    *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),
+)

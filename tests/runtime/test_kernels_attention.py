@@ -1,0 +1,139 @@
+"""Kernels of attention, attn, rope and relative_position_bias against their references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ops.attention import Attention, Attn
+from oic.ops.position import RelativePositionBias, Rope
+from runtime.drive import BUILDS, Case, check, spaced
+
+RNG = np.random.default_rng(4)
+NAMES = ("f8", "f16", "bf16", "f32", "f64")
+
+
+def real(shape: tuple[int, ...], name: str = "f32") -> Array:
+    return RNG.normal(size=shape).astype(dtypes.ALL[name].np)
+
+
+def heads(n: int, t: int, hq: int, hk: int, dk: int, dv: int, name: str = "f32", kv: str = "f32") -> list[Array]:
+    return [real((n, hq, dk), name), real((t, hk, dk), kv), real((t, hk, dv), kv)]
+
+
+def shapes() -> list[Case]:
+    """Tails of every size, grouped heads, no keys, no queries."""
+    found: list[Case] = []
+    for n, t, hq, hk, dk, dv in (
+        *((1, 1, 1, 1, 1, 1), (1, 5, 2, 2, 8, 8), (3, 70, 4, 2, 16, 5), (9, 64, 8, 1, 64, 64)),
+        *((2, 200, 6, 3, 48, 130), (20, 20, 2, 2, 33, 7), (0, 4, 2, 1, 8, 8), (3, 0, 2, 1, 8, 8)),
+    ):
+        for causal in (False, True):
+            found.append(Case(Attention, heads(n, t, hq, hk, dk, dv), {"causal": causal}))
+    found.append(Case(Attention, heads(5, 90, 2, 1, 8, 8), {"causal": True, "window": 7}))
+    found.append(Case(Attention, heads(5, 90, 2, 1, 8, 8), {"window": 200, "scale": 0.5}))
+    found.append(Case(Attention, heads(5, 9, 2, 1, 8, 8), {"window": 3, "causal": True}, runtime=("window",)))
+    # More queries than keys: the first ones see none and give zeros.
+    found.append(Case(Attention, heads(6, 3, 2, 1, 8, 8), {"causal": True}))
+    return found
+
+
+def kinds() -> list[Case]:
+    """Every pair of dtypes; i8 with scales of every form."""
+    found: list[Case] = []
+    for q, k in (("f32", "f16"), ("f32", "bf16"), ("f32", "f8"), *((n, n) for n in NAMES)):
+        found.append(Case(Attention, heads(3, 70, 4, 2, 20, 12, q, k), {"causal": True}))
+        found.append(Case(Attention, heads(1, 30, 4, 2, 200, 12, q, k)))
+    k, v = (RNG.integers(-127, 128, (2, 9, 2, 8)).astype(np.int8) for _ in range(2))
+    for shape in ((2,), (9, 2), (2, 9, 2)):
+        scales = [abs(real(shape)) * 0.02, abs(real(shape)) * 0.02]
+        found.append(Case(Attention, [real((2, 3, 4, 8)), k, v, None, None, None, *scales]))
+    return found
+
+
+def masks() -> list[Case]:
+    """Bias and mask of every broadcast, key counts of every form, what does not take part being NaN."""
+    found: list[Case] = []
+    q, k, v = real((2, 3, 4, 8)), real((2, 70, 2, 8)), real((2, 70, 2, 8))
+    for shape in ((), (70,), (3, 70), (4, 1, 70), (2, 1, 3, 1), (2, 4, 3, 70)):
+        mask = RNG.random(shape) < 0.5
+        found.append(Case(Attention, [q, k, v, real(shape), mask], {"causal": True}))
+    k2, v2 = k.copy(), v.copy()
+    k2[:, 50:] = np.nan
+    v2[:, 50:] = np.inf
+    found.append(Case(Attention, [q, k2, v2, None, None, np.array(50, np.int32)], {"causal": True}))
+    found.append(Case(Attention, [q, k2, v2, None, None, np.array([50, 7], np.int32)], {"causal": True}))
+    found.append(Case(Attention, [q, k, v, None, None, np.array([0, 70], np.int32)]))
+    hide = np.arange(70) < 50
+    found.append(Case(Attention, [q, k2, v2, None, hide]))
+    low = np.zeros((3, 70), np.float32)
+    low[1] = -np.inf
+    low[2, :69] = -np.inf
+    found.append(Case(Attention, [q, k, v, low]))
+    k3 = k.copy()
+    k3[0, 5, 0, 0] = np.nan
+    found.append(Case(Attention, [q, k3, v], {"causal": True}))
+    return found
+
+
+def tables() -> list[Case]:
+    """Queries, keys and values that are parts of larger memory."""
+    q, k, v = real((2, 5, 4, 16)), real((2, 66, 2, 16)), real((2, 66, 2, 16), "f32")
+    found = [Case(Attention, [spaced(q, 1), spaced(k, 1), spaced(v, 2)], {"causal": True})]
+    wide = real((2, 2, 66, 16))
+    found.append(Case(Attention, [q, np.swapaxes(wide, 1, 2), np.swapaxes(wide, 1, 2)]))
+    found.append(Case(Attention, [spaced(q, -1), spaced(k, -1), spaced(v, -1)]))
+    return found
+
+
+def attns() -> list[Case]:
+    """Every triple of dtypes, one key and many."""
+    found: list[Case] = []
+    for h in NAMES:
+        bits = dtypes.ALL[h].bits
+        for k in NAMES if h == "f64" else NAMES[:-1]:
+            for w in NAMES:
+                if w == h or dtypes.ALL[w].bits < bits:
+                    keys = [real((9, 2, 4), k), real((9, 2, 3), k)]
+                    found.append(Case(Attn, [real((2, 6), h), *keys, real((6, 16), w)]))
+    found.append(Case(Attn, [real((3, 6)), real((2, 4)), real((2, 4)), real((6, 16))]))
+    return found
+
+
+def ropes() -> list[Case]:
+    """Both styles, every type, positions of every form."""
+    found: list[Case] = []
+    for name in NAMES:
+        for style in ("half", "interleaved"):
+            x = real((2, 5, 3, 8), name)
+            found.append(Case(Rope, [x], {"pos": 3, "style": style}))
+            found.append(Case(Rope, [x], {"pos": 1000, "style": style, "dims": 6, "base": 500.0}))
+    found.append(Case(Rope, [real((3, 2, 300))], {"pos": 7}, runtime=("pos",)))
+    found.append(Case(Rope, [real((3, 2, 8)), real((4,))], {"pos": -2}))
+    found.append(Case(Rope, [spaced(real((3, 2, 8)), 1)], {"pos": 4}))
+    found.append(Case(Rope, [real((0, 2, 8))], {"pos": 0}))
+    found.append(Case(Rope, [real((2, 2, 8))], {"pos": 4, "dims": 0}))
+    return found
+
+
+def biases() -> list[Case]:
+    """Near and far, both directions."""
+    found: list[Case] = []
+    for name in ("f8", "f16", "bf16", "f32"):
+        for both in (True, False):
+            settings = {"q_start": 150, "n": 3, "t": 400, "bidirectional": both}
+            found.append(Case(RelativePositionBias, [real((32, 2), name)], settings))
+            settings = {"q_start": 0, "n": 30, "t": 25, "bidirectional": both, "max_distance": 20}
+            found.append(Case(RelativePositionBias, [real((8, 3), name)], settings))
+    return found
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("make", [shapes, kinds, masks, tables, attns, ropes, biases])
+def test_attention(make: Any, build: str) -> None:
+    """Within each operator's bound."""
+    check(make(), build)

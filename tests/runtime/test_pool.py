@@ -1,0 +1,119 @@
+"""The thread pool by itself, under the thread sanitizer where the compiler has it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from oic.backend.build import find_compiler
+from oic.backend.target import WARNINGS
+from oic.resources import runtime_dir
+
+PROGRAM = r"""
+#include "pool.h"
+#include <stdio.h>
+
+#define TASKS 37
+
+typedef struct {
+    int number;
+    int refused;
+    int64_t ran;
+} part;
+
+static oic_status work(void *context, oic_refusal *why)
+{
+    part *const p = context;
+    p->ran++;
+    return p->refused ? oic_refuse(why, OIC_ERR_INDEX, p->number, "part", p->number, 0) : OIC_OK;
+}
+
+/* Many runs of all tasks, of which some are refused; 0 if every run gave what it must. */
+static int exercise(oic_pool *pool, int runs)
+{
+    part parts[TASKS] = {{0, 0, 0}};
+    for (int run = 0; run < runs; ++run) {
+        oic_task tasks[TASKS] = {{.run = work}};
+        oic_refusal why = {.status = OIC_OK};
+        const int first = run % (TASKS + 5);
+        const int count = 1 + run % TASKS;
+        int wrong = 0;
+        for (int i = 0; i < count; ++i) {
+            parts[i].number = i;
+            parts[i].refused = i >= first;
+            parts[i].ran = 0;
+            tasks[i].run = work;
+            tasks[i].context = &parts[i];
+        }
+        if (oic_run_tasks(pool, &why, tasks, count) != (first < count ? OIC_ERR_INDEX : OIC_OK)) {
+            return 1;
+        }
+        wrong = first < count && (why.line != first || why.value != first);
+        for (int i = 0; i < count; ++i) {
+            wrong |= parts[i].ran > 1 || (i <= first && parts[i].ran != 1);
+        }
+        if (wrong) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+#if OIC_HOSTED
+static void *share(void *context)
+{
+    return exercise(context, 3000) == 0 ? context : NULL;
+}
+
+int main(void)
+{
+    if (exercise(NULL, 200) != 0) {
+        return 1;
+    }
+    for (int threads = -1; threads <= 80; threads = threads < 6 ? threads + 1 : threads * 3) {
+        oic_pool *const pool = oic_pool_open(threads);
+        if (pool == NULL || exercise(pool, 500) != 0) {
+            return 2;
+        }
+        oic_pool_close(pool);
+    }
+    /* Two callers on one pool: the one that finds it busy runs its own tasks. */
+    {
+        oic_pool *const pool = oic_pool_open(3);
+        pthread_t other;
+        void *given = NULL;
+        int failed = pool == NULL || pthread_create(&other, NULL, share, pool) != 0;
+        if (failed) {
+            return 3;
+        }
+        failed = exercise(pool, 3000);
+        (void)pthread_join(other, &given);
+        oic_pool_close(pool);
+        oic_pool_close(NULL);
+        return failed || given == NULL ? 4 : 0;
+    }
+}
+#else
+int main(void)
+{
+    return exercise(NULL, 500);
+}
+#endif
+"""
+
+
+@pytest.mark.parametrize("flag", ["-fsanitize=thread", "-fsanitize=address,undefined", "-DOIC_HOSTED=0"])
+def test_pool(flag: str, tmp_path: Path) -> None:
+    source, program = tmp_path / "pool.c", tmp_path / "pool"
+    source.write_text("int main(void) { return 0; }\n")
+    common = [*find_compiler(), "-std=c99", "-O1", "-g", *WARNINGS, "-Werror", flag, "-pthread"]
+    call = [*common, "-I", str(runtime_dir()), str(source), "-o", str(program), "-lm"]
+    if subprocess.run(call, capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"the C compiler does not know {flag}")
+    source.write_text(PROGRAM)
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]
+    ran = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, (ran.returncode, ran.stdout + ran.stderr[:4000])

@@ -1,0 +1,152 @@
+"""Makes C functions that call the runtime as an operator says; the back end is not involved."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir.core import REGISTRY, Op, Value
+from oic.ops.base import Ints, Operator, Out, Scalar, computed, parse_example, positional
+
+
+def make(name: str, example: tuple[str, ...]) -> Operator:
+    """The operator of one of its examples: operand types, then perhaps `key=value, …`."""
+    texts = list(example)
+    settings = _settings(texts.pop()) if "=" in texts[-1] else {}
+    cls = REGISTRY[name]
+    op = cls(*(Value(parse_example(t)) for t in texts), **settings)
+    assert isinstance(op, Operator) and len(texts) == len(positional(cls))
+    return op
+
+
+def _settings(text: str) -> dict[str, Any]:
+    known = {"true": True, "false": False, **dtypes.ALL}
+    return eval(f"dict({text})", {"__builtins__": {}, "dict": dict, **known})
+
+
+def key(op: Operator) -> tuple[Any, ...]:
+    """What the C of an elementwise operator depends on: types of elements and settings."""
+    return op.name, *(v.dtype.name for v in op.operands), str(op.attributes())
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A number as a C constant of the computed type."""
+    if dtype.is_float:
+        if math.isnan(value):
+            return "NAN"
+        if math.isinf(value):
+            return "INFINITY" if value > 0 else "-INFINITY"
+        rounded = float(np.float64(value).astype(dtype.np))
+        return f"{rounded.hex()}f" if dtype is dtypes.f32 else rounded.hex()
+    if value == -(1 << 63):
+        return "INT64_MIN"
+    return f"UINT64_C({value})" if value >= 1 << 63 else f"INT64_C({value})"
+
+
+def elementwise(op: Operator, symbol: str) -> str:
+    """`void SYMBOL(const void **x, void *y, ptrdiff_t n)`: the operator on n elements."""
+    scalar = op.c
+    assert isinstance(scalar, Scalar)
+    by = op.result if scalar.by == -1 else op.operands[scalar.by or 0]
+    passed = scalar.args or tuple(k for k, f in op.fields.items() if f.kind == "operand")
+    dtype = computed(by.dtype)
+    arguments = [_element(op, getattr(op, name), name in scalar.wide, dtype) for name in passed]
+    result = op.result.dtype
+    return f"""
+void {symbol}(const void *const *x, void *y, ptrdiff_t n);
+void {symbol}(const void *const *x, void *y, ptrdiff_t n)
+{{
+    (void)x;
+    for (ptrdiff_t i = 0; i < n; ++i) {{
+        oic_store_{result}(({result.c} *)y, i, {scalar.function(op)}({", ".join(arguments)}));
+    }}
+}}
+"""
+
+
+def _element(op: Op, part: Any, wide: bool, dtype: DType) -> str:
+    if isinstance(part, Value):
+        number = op.operands.index(part)
+        return f"oic_load_{part.dtype}((const {part.dtype.c} *)x[{number}], i)"
+    text = literal(part, dtypes.i64 if wide else dtype)
+    return text if dtype.is_float and not wide else f"({'int64_t' if wide else dtype.value}){text}"
+
+
+def kernel(op: Operator) -> tuple[str, str]:
+    """Name and text of `void NAME(const void **x, void *y, const ptrdiff_t *n)`; n: `sizes(op)`."""
+    call = op.kernel()
+    passed, taken = [], 0
+    for part in call.args:
+        passed.append(_part(op, part, taken))
+        taken += len(part.items) if isinstance(part, Ints) else isinstance(part, int)
+    words = [part for part in call.args if isinstance(part, str)]
+    symbol = "_".join(["test", call.function, *words, str(taken)])
+    head = f"void {symbol}(const void *const *x, void *y, const ptrdiff_t *n)"
+    body = f"    (void)n;\n    {call.function}({', '.join(passed)});"
+    return symbol, f"\n{head};\n{head}\n{{\n{body}\n}}\n"
+
+
+def sizes(op: Operator) -> list[int]:
+    """The sizes in a kernel's call, in order."""
+    found: list[Any] = []
+    for part in op.kernel().args:
+        found += [part] if isinstance(part, int) else part.items if isinstance(part, Ints) else []
+    return found
+
+
+def _part(op: Operator, part: Any, at: int) -> str:
+    match part:
+        case Value():
+            return f"(const {part.dtype.c} *)x[{op.operands.index(part)}]"
+        case Out():
+            return f"({op.results[part.index].dtype.c} *)y"
+        case Ints():
+            return f"n + {at}"
+        case int():
+            return f"n[{at}]"
+        case str():
+            return part
+    raise AssertionError(part)
+
+
+def source(headers: list[str], functions: list[str]) -> str:
+    """A C file."""
+    return "".join(f'#include "{h}"\n' for h in headers) + "".join(functions)
+
+
+def expected(op: Operator, inputs: list[Array]) -> Array:
+    """The reference's result, stored."""
+    wide = [dtypes.widen(x, v.dtype) for x, v in zip(inputs, op.operands, strict=True)]
+    y = dtypes.store(np.asarray(op.reference(*wide)), op.result.dtype)
+    assert y.dtype == op.result.dtype.np
+    return y
+
+
+def assert_agrees(op: Operator, got: Array, inputs: list[Array]) -> None:
+    """C and reference are within the operator's bound; where that is 0, zeros agree in sign too."""
+    want = expected(op, inputs)
+    wide = [dtypes.widen(x, v.dtype) for x, v in zip(inputs, op.operands, strict=True)]
+    bound = np.broadcast_to(np.asarray(op.tolerance(want, *wide), np.float64), want.shape)
+    bad = _different(op.result.dtype, got, want, bound)
+    if bad.any():
+        at = tuple(np.argwhere(bad)[0]) if want.ndim else ()
+        values = [x[at] if x.shape == want.shape else "…" for x in inputs]
+        raise AssertionError(
+            f"{key(op)} of {values}: C gives {got[at]!r}, reference {want[at]!r}, "
+            f"bound {bound[at]}, {bad.sum()} of {bad.size} differ"
+        )
+
+
+def _different(dtype: DType, got: Array, want: Array, bound: Array) -> Array:
+    if not dtype.is_float:
+        return np.asarray(got != want)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        close = (a == b) | (np.abs(a - b) <= bound) | (np.isnan(a) & np.isnan(b))
+    signs = (np.signbit(a) == np.signbit(b)) | np.isnan(a) | (bound > 0) | (a != 0)
+    return ~(close & signs)
+
