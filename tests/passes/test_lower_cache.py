@@ -1,4 +1,4 @@
-"""Random access programs: GRAPH, where variables are dictionaries, against PLANNED, where they are memory.
+"""Random access programs: GRAPH, where variables are dictionaries, against memory: PLANNED, and C.
 
 A program has one variable of any kind that SPEC, section 8, describes and a few entries of random
 statements on it; steps run with random inputs, some of them out of range.  What GRAPH means is
@@ -7,6 +7,7 @@ compared with a plain model in `tests/reference/test_variables.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -18,10 +19,11 @@ from hypothesis import strategies as st
 
 from oic import dtypes
 from oic.diagnostics import OicError, StepError
-from oic.driver import Program, Settings, compile_graph
+from oic.driver import Program, Settings, compile_graph, interface_of
 from oic.frontend.parse import parse
 from oic.passes.hoist_checks import late_checks
 from oic.reference.interpret import Machine
+from oic.session.synthesizer import Synthesizer
 
 DTYPES = ("f32", "f16", "i32", "u8", "bool", "i64", "f64", "bf16", "f8", "i4", "u2", "i1", "u1", "t2", "bitset")
 FLOATS = ("f8", "bf16", "f16", "f32", "f64")
@@ -243,14 +245,36 @@ def values(r: Random, dtype: dtypes.DType, shape: tuple[int, ...]) -> Any:
     return dtypes.store(np.array(drawn, dtype.wide).reshape(shape), dtype)
 
 
-def outcome(machine: Machine, symbol: str, given: dict[str, Any]) -> dict[str, Any] | str:
+class Compiled:
+    """A session of the compiled library, with the names that a machine has."""
+
+    def __init__(self, program: Program) -> None:
+        library = Synthesizer(program.planned, interface_of(program)).build()
+        self.session = library.make_executor()
+        self.fetch_state, self.save = self.session.fetch, self.session.save
+        self.load, self.reset = self.session.load, self.session.reset
+
+    def step(self, symbol: str, given: dict[str, Any]) -> dict[str, Any]:
+        return self.session.step(symbol, **given)
+
+    @property
+    def broken(self) -> bool:
+        try:
+            self.save()
+        except StepError:
+            return True
+        return False
+
+
+def outcome(machine: Any, symbol: str, given: dict[str, Any]) -> dict[str, Any] | str:
     try:
-        return machine.step(symbol, given)
+        found: dict[str, Any] = machine.step(symbol, given)
     except StepError as refused:
         return refused.status
+    return found
 
 
-def compare(r: Random, case: Case, steps: int) -> None:
+def compare(r: Random, case: Case, steps: int, other: Callable[[Program], Any]) -> None:
     """Run both; equal outputs, statuses, fetches; a refused step has changed nothing."""
     options = Settings(capacity=case.capacity, verified=True)
     try:
@@ -259,42 +283,53 @@ def compare(r: Random, case: Case, steps: int) -> None:
         refused = {d.slug for d in error.diagnostics if d.severity == "error"}
         assert refused <= {"index-bound", "slice-order", "write-shape"}, case.text
         return  # wrong for all inputs
-    graph, planned = Machine(program.module), Machine(program.planned)
+    graph, lowered = Machine(program.module), other(program)
     late = late_checks(program.planned)
     for _ in range(steps):
         number = r.randrange(len(case.blocks))
         symbol = "entry" if number == 0 else f"e{number}"
         given = inputs_of(r, case, program, graph, symbol)
-        before = planned.save()
-        expected, found = outcome(graph, symbol, given), outcome(planned, symbol, given)
+        before = lowered.save()
+        expected, found = outcome(graph, symbol, given), outcome(lowered, symbol, given)
         what = f"{case.text}\n{case.capacity}\n{symbol} {given}"
         if isinstance(expected, str) or isinstance(found, str):
             both = isinstance(expected, str) and isinstance(found, str)
             # Of several checks that fail an early one may come first that is later in GRAPH.
             one = len(case.blocks[number]) == 1 and "loop" not in case.blocks[number][0]
             assert both and (expected == found or not one), (what, expected, found)
-            if planned.broken:
+            if lowered.broken:
                 assert late, what
-                planned.load(before)
+                lowered.load(before)
             else:
-                assert planned.save() == before, what
+                assert lowered.save() == before, what
         else:
             assert expected.keys() == found.keys()
             for name in expected:
                 np.testing.assert_array_equal(expected[name], found[name], err_msg=what)
-        np.testing.assert_array_equal(graph.fetch_state("K"), planned.fetch_state("K"), err_msg=what)
+        same(graph, lowered, what)
         if r.random() < 0.05:
-            for machine in (graph, planned):
-                machine.load(machine.save())
+            lowered.load(lowered.save())
+            graph.load(graph.save())
         if r.random() < 0.02:
-            for machine in (graph, planned):
-                machine.reset()
+            lowered.reset()
+            graph.reset()
+
+
+def same(graph: Machine, lowered: Any, what: str) -> None:
+    expected, found = graph.fetch_state("K"), lowered.fetch_state("K")
+    np.testing.assert_array_equal(expected, found, err_msg=what)
 
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=120, deadline=None)
 def test_random_programs(r: Random) -> None:
-    compare(r, program(r), 25)
+    compare(r, program(r), 25, lambda p: Machine(p.planned))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs_in_c(seed: int) -> None:
+    r = Random(seed)
+    compare(r, program(r), 60, Compiled)
 
 
 # ---------------------------------------------------------------- properties

@@ -18,7 +18,7 @@ from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import StateType, TensorType
-from oic.ops.index import IndexEnd, IndexMax
+from oic.ops.index import IndexEnd, IndexMax, IndexMin
 from oic.ops.state import CacheCount, CacheRead, CacheReset, CacheStep, CacheWrite
 
 
@@ -258,8 +258,9 @@ def _ring_position(
         return
     start = _ring_bound(f, index.start, following) if index.start is not None else None
     if start is None:
-        oldest = f.emit(IndexMax(f.value(following.get() - window), f.value(0))).result
-        start = f.atom(oldest)
+        # `next` less the length, so that the length of `X[]` is seen to fit the window.
+        kept = f.emit(IndexMin(f.value(following.get()), f.value(window))).result
+        start = following.get() - f.atom(kept)
     end = following.get() if index.end is None else _ring_bound(f, index.end, following)
     length = end - start
     if isinstance(length, int) and not 0 <= length <= (length if writing else window):
