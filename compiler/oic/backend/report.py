@@ -47,6 +47,15 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Total:
+    """Bytes of one kind of memory."""
+
+    name: str
+    nbytes: str
+    note: str
+
+
+@dataclass(frozen=True)
 class Row:
     """A line of the table of buffers."""
 
@@ -65,7 +74,7 @@ class Report:
 
     name: str
     source: str
-    totals: tuple[tuple[str, str, str], ...]
+    totals: tuple[Total, ...]
     arenas: tuple[Drawing, ...]
     bars: tuple[Drawing, ...]
     rows: tuple[Row, ...]
@@ -88,13 +97,13 @@ def report(module: Module, late_checks: tuple[str, ...]) -> Report:
     )
 
 
-def _totals(plan: Plan) -> list[tuple[str, str, str]]:
-    rows = [("state", f"{plan.state_bytes:,}", "all that is kept between steps")]
+def _totals(plan: Plan) -> list[Total]:
+    rows = [Total("state", f"{plan.state_bytes:,}", "all that is kept between steps")]
     for symbol, nbytes in plan.arena_bytes.items():
         bound = plan.lower_bound.get(symbol, 0)
         ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
-        rows.append((f"arena of {symbol}", f"{nbytes:,}", ratio))
-    rows.append(("weights", f"{plan.weights_bytes:,}", "read only, shared by sessions"))
+        rows.append(Total(f"arena of {symbol}", f"{nbytes:,}", ratio))
+    rows.append(Total("weights", f"{plan.weights_bytes:,}", "read only, shared by sessions"))
     return rows
 
 

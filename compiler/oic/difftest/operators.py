@@ -259,14 +259,17 @@ def table() -> str:
 
 
 PREFACE = (
-    "Written by `python -m oic.cli_operators --table > docs/operators.md`, from the cases that",
-    "`tests/ops/test_operators.py` runs; a test checks that it is up to date.",
+    "Written by `python -m oic.cli_operators --table > docs/operators.md` from the cases themselves; a test",
+    "checks that it is up to date.",
     "",
     "● the pair is tested in all three backends: the interpreter of GRAPH, the interpreter of PLANNED and",
-    "compiled C, on every shape class the operator has (scalar, no elements, one, a long axis, broadcast,",
-    "transposed, sliced and stepped views, run-time sizes, in place) and on special values.  A blank is",
-    "refused at build with `op-dtype`.  The type is that of the first operand; `gather` counts by its",
-    "table, `where` by a, `cast` by its source (all targets are tested).",
+    "compiled C, with special values.  `tests/ops/test_operators.py` runs the plain and the long case of every",
+    "pair and, turn by turn, a part of the others: scalar, no elements, one, broadcast, transposed, sliced and",
+    "stepped views, run-time sizes and settings, in place; all of them for f32.  `python -m oic.cli_operators`",
+    "runs every case, with `--full` by several compilers, for several instruction sets and under sanitizers.",
+    "",
+    "A blank is refused at build with `op-dtype`.  The type is that of the first operand; `gather` counts by",
+    "its table, `where` by a, `cast` by its source (all targets are tested).",
 )
 
 

@@ -202,8 +202,9 @@ class Builder:
         kind = local.dtype.kind if local.dtype else ""
         zero = {"float": "0.0", "bool": "false"}.get(kind, "0")
         notes, hint = self.declared(name), f"if that is meant, declare it with @init({zero})"
-        found = Diagnostic("reads-zeros", what, span, "", notes, hint, "warning")
-        self.refuse(found)
+        if any(d.slug == "reads-zeros" and d.message == what for d in self.diagnostics):
+            return  # said at the first place
+        self.refuse(Diagnostic("reads-zeros", what, span, "", notes, hint, "warning"))
 
     def begun(self, key: str) -> Held | None:
         """What a variable holds that nothing was written to; None for what is not visible."""
