@@ -282,8 +282,11 @@ def _linear(offsets: list[Index], steps: tuple[int, ...]) -> Index:
     total = expr.number(0)
     for offset, step in zip(offsets, steps, strict=True):
         product = expr.arithmetic("*", offset, expr.number(step))
-        if product is None:  # the checks before it keep it within the state
-            product = Index(f"{offset.at(expr.PRODUCT)} * {step}", expr.PRODUCT, 0, 1 << 48)
+        if product is None:
+            product = Index(f"{offset.at(expr.PRODUCT)} * {step}", expr.PRODUCT)
+        if product.number is None:  # the checks before it keep it within the state
+            low, high = max(0, product.low), min(product.high, 1 << 48)
+            product = Index(product.text, product.level, low, high, product.wide)
         added = expr.arithmetic("+", total, product)
         assert added is not None
         total = added

@@ -107,7 +107,6 @@ class Case:
     given     operands by field name; a list for the remaining ones
     settings  by name: plain values, sizes (`N` and expressions of it), or `Variable`
     inplace   written over its first operand, which is a copy of an input
-    refused   the status of the step, if the values are refused
     """
 
     op: str
@@ -116,7 +115,6 @@ class Case:
     given: dict[str, Given | list[Given]]
     settings: dict[str, Any] = field(default_factory=dict)
     inplace: bool = False
-    refused: str = ""
 
     def __str__(self) -> str:
         types = ", ".join(f"{k}: {typed(g)}" for k, g in self.operands())
