@@ -31,21 +31,79 @@ typedef float oic_vector_float __attribute__((vector_size(4 * OIC_LANES_float)))
 typedef double oic_vector_double __attribute__((vector_size(4 * OIC_LANES_float)));
 #endif
 
-/* Sum of the lanes, added in pairs. */
-#define OIC_SUM_LANES(C)                                               \
-    static inline C oic_sum_lanes_##C(const oic_vector_##C *v)         \
-    {                                                                  \
-        C a[OIC_LANES_##C];                                            \
-        memcpy(a, v, sizeof a);                                        \
-        for (int half = OIC_LANES_##C / 2; half > 0; half /= 2) {      \
-            for (int l = 0; l < half; ++l) {                           \
-                a[l] += a[l + half];                                   \
-            }                                                          \
-        }                                                              \
-        return a[0];                                                   \
+/* Sum of the lanes, added in pairs: each step adds the upper half to the lower one, in a register. */
+#if OIC_LANES_float == 1
+static inline float oic_sum_lanes_float(const oic_vector_float *v)
+{
+    return *v;
+}
+
+static inline double oic_sum_lanes_double(const oic_vector_double *v)
+{
+    return *v;
+}
+#else
+typedef float oic_vector_float_4 __attribute__((vector_size(16)));
+typedef float oic_vector_float_8 __attribute__((vector_size(32)));
+typedef double oic_vector_double_2 __attribute__((vector_size(16)));
+typedef double oic_vector_double_4 __attribute__((vector_size(32)));
+
+#define OIC_SUM_LANES(C, W, N, H)                              \
+    static inline C oic_sum_##N##_##C(const C *v)              \
+    {                                                          \
+        oic_vector_##C##_##W low, high;                        \
+        memcpy(&low, v, sizeof low);                           \
+        memcpy(&high, v + (W), sizeof high);                   \
+        low += high;                                           \
+        return oic_sum_##H##_##C((const C *)(const void *)&low); \
     }
 
-OIC_SUM_LANES(float)
-OIC_SUM_LANES(double)
+static inline float oic_sum_4_float(const float *v)
+{
+    float a[4];
+    memcpy(a, v, sizeof a);
+    return (a[0] + a[2]) + (a[1] + a[3]);
+}
+
+static inline double oic_sum_2_double(const double *v)
+{
+    double a[2];
+    memcpy(a, v, sizeof a);
+    return a[0] + a[1];
+}
+
+#if OIC_LANES_float >= 8
+OIC_SUM_LANES(float, 4, 8, 4)
+OIC_SUM_LANES(double, 2, 4, 2)
+#endif
+#if OIC_LANES_float >= 16
+OIC_SUM_LANES(float, 8, 16, 8)
+OIC_SUM_LANES(double, 4, 8, 4)
+#endif
+
+static inline float oic_sum_lanes_float(const oic_vector_float *v)
+{
+    const float *p = (const float *)(const void *)v;
+#if OIC_LANES_float == 16
+    return oic_sum_16_float(p);
+#elif OIC_LANES_float == 8
+    return oic_sum_8_float(p);
+#else
+    return oic_sum_4_float(p);
+#endif
+}
+
+static inline double oic_sum_lanes_double(const oic_vector_double *v)
+{
+    const double *p = (const double *)(const void *)v;
+#if OIC_LANES_float == 16
+    return oic_sum_8_double(p);
+#elif OIC_LANES_float == 8
+    return oic_sum_4_double(p);
+#else
+    return oic_sum_2_double(p);
+#endif
+}
+#endif
 
 #endif
