@@ -128,4 +128,5 @@ def bind_sizes(f: Builder, values: list[Value], extents: list[Extent], span: Spa
     """Give extents the values of the first of these index integers."""
     status = "OIC_ERR_SHAPE"
     for value, extent in zip(values, extents, strict=False):
-        f.emit(ExtentBind(value, extent, status, status, "size", span=span))
+        # In range by construction: the maximum is that of everything that can flow here.
+        f.emit(ExtentBind(value, extent, status, status, "size", checked=True, span=span))

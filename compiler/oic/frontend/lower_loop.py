@@ -274,7 +274,8 @@ def _restarted(f: Builder, body: Block, key: str, end: Value) -> Carried:
             continue
         extent = Extent(f.fresh("n"), dims.maximum(size))
         sizes.append((axis, extent, Value(INDEX, body)))
-        bind = ExtentBind(sizes[-1][2], extent, "OIC_ERR_SHAPE", "OIC_ERR_SHAPE", "size")
+        status = "OIC_ERR_SHAPE"
+        bind = ExtentBind(sizes[-1][2], extent, status, status, "size", checked=True)
         body.set_ops([bind, *body.ops])
         carried.append(dims.of(extent))
         start.append(0)
