@@ -1,3 +1,3 @@
-"""The version of this package, in the one place that both `oic` and the command read."""
+"""The version of this package, as `oic` and the command say it; `pyproject.toml` has the same."""
 
 __version__ = "0.1.0"

@@ -71,22 +71,12 @@ def test_generation_equals_the_reference(
 ) -> None:
     """All ids; logits within 1e-4; the prompt at once, token by token, and after a reset."""
     ids, logits = expect(case)
-    count = len(ids) if backend == "c" else min(len(ids), 40)
     with makers[backend].make_executor() as executor:
         for chunk in (None, 1):
-            found, rows = generate(executor, case["prompt_ids"], count, chunk)
-            assert found == ids[:count]
+            found, rows = generate(executor, case["prompt_ids"], len(ids), chunk)
+            assert found == ids
             np.testing.assert_allclose(rows, logits[: len(rows)], rtol=0, atol=1e-4)
             executor.reset()
-
-
-def test_every_stage_gives_all_the_ids(makers: dict[str, Any]) -> None:
-    """The whole of one generation in the interpreter too."""
-    case = cases()[1]
-    ids, _ = expect(case)
-    for stage in ("graph", "planned"):
-        with makers[stage].make_executor() as executor:
-            assert generate(executor, case["prompt_ids"], len(ids))[0] == ids
 
 
 RESUME = """
