@@ -315,6 +315,8 @@ def test_several_results() -> None:
     text = """dynamic { x: f32[4]; } volatile { a: f32[1]; b: f32[3]; }
     block entry { op split(x, axis=0, sizes=[1, 3]) >> a, b; return; }"""
     assert run(text, x=[1, 2, 3, 4]) == {"a": [1], "b": [2, 3, 4]}
+    (split,) = (op for op in compiled(text).module.all_ops() if op.name == "split")
+    assert [value.hint for value in split.results] == ["a", "b"]
 
 
 # ---------------------------------------------------------------- 7.1: consumers

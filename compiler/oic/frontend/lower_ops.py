@@ -145,16 +145,17 @@ def _build(
     f: Builder, call: s.OpCall, cls: type[Operator], fields: dict[str, Any], where: dict[str, Span]
 ) -> list[Value]:
     """Make the op; sizes that build cannot compare become run-time checks."""
-    hint = call.results[0].name if call.results else ""
     op: Operator | None = None
     while op is None:  # each turn makes one axis of one operand what it must be
         try:
-            op = cls(**fields, span=call.span, hint=hint)
+            op = cls(**fields, span=call.span)
         except Unequal as unequal:
             _assert_axis(f, fields, unequal, where.get(unequal.where or "", call.span))
         except OpError as error:
             span = where.get(error.where or "", call.name_span)
             raise Refused(_op_diagnostic(f, call, error, span)) from None
+    for value, result in zip(op.results, call.results):
+        value.hint = result.name
     for value in op.results:
         check_bytes(call.name, value.dtype, value.shape, call.name_span)
     for check in op.checks():
