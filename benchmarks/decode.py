@@ -4,7 +4,7 @@ Decoding one token reads every weight once, so memory bandwidth is its limit.  F
 compiled step is timed in turn with a C loop that reads as many bytes and does nothing else; both
 figures are medians of several rounds in one run.
 
-    python benchmarks/decode.py            stories260k (if OIC_MODELS has it) and the 15M shape
+    python benchmarks/decode.py            stories260k (if OIC_MODELS has it), a Llama of 15M, GPT-2 124M
     python benchmarks/decode.py --rounds 9
 """
 
@@ -14,10 +14,12 @@ import argparse
 import ctypes
 import os
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,8 @@ import oic
 from oic.backend.build import find_compiler
 
 ROOT = Path(__file__).resolve().parents[1]
-GRAPH = ROOT / "examples" / "tinystories" / "graph.oi"
+LLAMA = ROOT / "examples" / "tinystories" / "graph.oi"
+GPT2 = ROOT / "examples" / "gpt2" / "graph.oi"
 STEPS = 100  # decode steps of a round, from position 0
 
 STREAM = """
@@ -98,10 +101,13 @@ def streaming_read(folder: Path) -> Callable[[np.ndarray], float]:
     return read
 
 
-def measure(name: str, model: oic.Model, rounds: int, read: Callable[[np.ndarray], float]) -> None:
+def measure(
+    name: str, graph: Path, model: oic.Model, rounds: int, read: Callable[[np.ndarray], float],
+    sizes: Mapping[str, int] | None = None,
+) -> None:  # fmt: skip
     """Print one model's figures."""
     start = time.perf_counter()
-    built = oic.Synthesizer(oic.parse_file(GRAPH), model).build()
+    built = oic.Synthesizer(oic.parse_file(graph), model, sizes=sizes).build()
     seconds = time.perf_counter() - start
     plan = built.program.planned.plan
     assert plan is not None
@@ -134,10 +140,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         read = streaming_read(Path(scratch))
         if weights.is_file():
-            measure("stories260k", oic.Model.open(weights), options.rounds, read)
+            measure("stories260k", LLAMA, oic.Model.open(weights), options.rounds, read)
         else:
             print(f"stories260k: skipped, {weights} is not there (OIC_MODELS)")
-        measure("llama 15M shape", random_model(LLAMA_15M), options.rounds, read)
+        measure("llama 15M shape", LLAMA, random_model(LLAMA_15M), options.rounds, read)
+        sys.path.insert(0, str(GPT2.parent))
+        shapes = import_module("shapes")
+        model = shapes.random_model(shapes.SHAPES["124M"])
+        measure("gpt2 124M shape", GPT2, model, options.rounds, read, {"P": 1})
 
 
 if __name__ == "__main__":
