@@ -90,7 +90,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     if errors:
         raise OicError(found)
     if settings.verified:
-        from oic.ir.verify import verify
+        from oic.memory.verify import verify
 
         verify(module)
     return Program(graph, model, settings, binding, module, found)
@@ -145,7 +145,7 @@ def lowered(
 
     only   names of the passes to run; None: all
     """
-    from oic.ir.verify import verify
+    from oic.memory.verify import verify
     from oic.passes.pipeline import PIPELINE
 
     for step in PIPELINE:

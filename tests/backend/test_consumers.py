@@ -23,7 +23,7 @@ from oic.dtypes import Array
 from oic.ir.core import clone_op
 from oic.ir.module import Module
 from oic.ir.text import parse_module, print_module
-from oic.ir.verify_memory import verify_memory
+from oic.memory.verify import verify_memory
 from oic.ops.control import Parallel
 from oic.passes.order_consumers import order_consumers
 from oic.reference.interpret import Machine

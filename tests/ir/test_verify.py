@@ -13,7 +13,7 @@ from oic.ir.core import Op, Place, Value, clone_op
 from oic.ir.module import Module
 from oic.ir.text import parse_module
 from oic.ir.types import INDEX, TensorType, Type
-from oic.ir.verify import verify
+from oic.memory.verify import verify
 
 GRAPH = """module "g" {stage="graph", source="g.oi"}
 extents { N <= 8, n2 <= 8, n3 <= 8, n4 <= 4 }

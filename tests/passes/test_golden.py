@@ -12,7 +12,7 @@ import pytest
 
 import oic.ops  # noqa: F401  (registers the ops)
 from oic.ir.text import parse_module, print_module
-from oic.ir.verify import verify
+from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE
 from paths import ROOT
 

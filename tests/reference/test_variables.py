@@ -18,7 +18,7 @@ import oic.ops  # noqa: F401  (registers the ops)
 from oic.diagnostics import StepError
 from oic.ir.module import Module
 from oic.ir.text import parse_module, print_module
-from oic.ir.verify import verify
+from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE
 from oic.reference.interpret import Machine
 

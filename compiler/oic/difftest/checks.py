@@ -22,7 +22,7 @@ from oic.dtypes import ALL
 from oic.frontend.parse import parse
 from oic.ir.module import Module
 from oic.ir.text import parse_module, print_module
-from oic.ir.verify import verify
+from oic.memory.verify import verify
 from oic.model import Model, Tensor
 from oic.passes.pipeline import PIPELINE
 

@@ -18,6 +18,7 @@ from oic.ir.core import Block, Op, Place, Value
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import place_text, print_op
 from oic.ir.types import StateType, TensorType
+from oic.ir.verify import verify as verify_stage
 
 PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operand, in order
 
@@ -35,6 +36,13 @@ class Lives:
     starts: dict[Op, int] = field(default_factory=dict)
     writes: list[tuple[int, Op, Value]] = field(default_factory=list)
     states: list[tuple[int, Op, Value]] = field(default_factory=list)
+
+
+def verify(module: Module) -> None:
+    """Raise AssertionError unless the module obeys every rule of its stage, those of memory included."""
+    verify_stage(module)
+    if module.plan is not None:
+        verify_memory(module)
 
 
 def verify_memory(module: Module) -> None:
