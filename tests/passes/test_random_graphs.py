@@ -12,7 +12,8 @@ from oic.difftest import campaign
 from oic.difftest.checks import check, compiled, steps
 from oic.difftest.generate import Options, generate
 from oic.difftest.reduce import reduced
-from oic.passes import bufferize, materialize
+from oic.memory import sharing
+from oic.passes import materialize
 
 PASSES = range(20)
 IN_C = range(100, 108)
@@ -51,9 +52,10 @@ def test_most_texts_compile() -> None:
 # What each of these keeps from happening must be found when it is taken out; the seeds are among the
 # first that show it, and others are as good.
 MUTANTS = {
-    "a buffer shared too early": (bufferize, "_clash", lambda *_: False, (11, 12)),
-    "written over an operand read elsewhere": (bufferize, "_over", lambda *_: True, (12, 13)),
-    "a view of state kept over a write": (materialize, "_written_meanwhile", lambda *_: False, (3, 8)),
+    "a buffer shared too early": (sharing.Sharing, "clash", lambda *_: False, (11, 12)),
+    "written over an operand read elsewhere": (sharing, "over", lambda *_: True, (12, 13)),
+    "a view of state kept over a write": (materialize, "_elsewhere", lambda *_: True, (3, 8)),
+    "an entry seen before it is stored": (sharing.Sharing, "_meets", lambda *_: False, range(40)),
 }
 
 
@@ -85,7 +87,7 @@ def test_a_campaign_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_campaign_prints_what_fails(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bufferize, "_clash", lambda *_: False)
+    monkeypatch.setattr(sharing.Sharing, "clash", lambda *_: False)
     first = next(seed for seed in MUTANTS["a buffer shared too early"][3] if _fails(generate(seed), seed))
     assert campaign.main(["--seed", str(first), "--count", "1", "--no-c"]) == 3
     said = capsys.readouterr().out

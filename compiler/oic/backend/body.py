@@ -14,6 +14,7 @@ from oic.backend.unit import Interface, Unit, interface, source_lines
 from oic.ir.core import Block, Op, Value
 from oic.memory.liveness import liveness
 from oic.ops.arrange import Concat
+from oic.ops.fused import Exchange
 
 _ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
 _LONGEST = 40  # characters of index arithmetic that is still written inside another expression
@@ -51,6 +52,19 @@ def _preamble(frame: Frame, func: Any) -> None:
         name = frame.names.unique(extent.name)
         frame.extents[extent] = name
         lines.declare(name, f"const ptrdiff_t {name} = in->{member};")
+    _movable(frame, func)
+
+
+def _movable(frame: Frame, func: Any) -> None:
+    """Variables for the addresses of buffers that exchange them."""
+    moving = {name for op in func.body.all_ops() if isinstance(op, Exchange) for name in op.moves()}
+    plan = frame.unit.module.plan
+    assert plan is not None
+    for buffer in plan.space("arena"):
+        if buffer.function == func.symbol and buffer.name in moving:
+            name = frame.names.unique(f"at_{buffer.name}")
+            frame.movable[buffer.name] = name
+            frame.lines.add(f"void *{name} = oic_at(s->arena, {buffer.offset}); /* {buffer.nbytes} bytes */")
 
 
 def _checks(frame: Frame) -> None:
@@ -120,6 +134,8 @@ class _Writer:
             "state.add": lambda op: self._effect(persistent.add, op),
             "state.store": lambda op: self._effect(persistent.store, op),
             "state.fill": lambda op: self._effect(persistent.fill, op),
+            "state.entry": lambda op: self._effect(persistent.entry, op),
+            "exchange": self._exchange,
             "for": self._for,
             "if": self._if,
             "parallel": self._parallel,
@@ -142,8 +158,9 @@ class _Writer:
             return
         found = source_lines(op)
         if found and found != self.current:
+            there = " (computed there)" if getattr(op, "entry", "") else ""
             for place, text in found:
-                self.lines.source(f"{place}  {text}")
+                self.lines.source(f"{place}  {text}{there}")
             self.current = found
 
     def _op(self, op: Any) -> None:
@@ -386,6 +403,9 @@ class _Writer:
         name = self.frame.names.unique(counter.hint or "l")
         self.frame.indices[counter] = Index(name, expr.ATOM, low.low, max(low.low, high.high - 1))
         self.lines.open(f"for (int64_t {name} = {low.text}; {name} < {high.text}; ++{name}) {{")
+        for arg, *_ in carried:
+            if self.frame.moves(arg):
+                self.frame.place(arg)
         self.block(op.body)
         self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
         self.lines.close()
@@ -401,8 +421,18 @@ class _Writer:
             name = self.frame.names.unique(arg.hint or result.hint or "n")
             self.lines.add(f"int64_t {name} = {self.frame.index(first).text};")
             self.frame.indices[arg] = self.frame.indices[result] = Index(name)
-        else:
+        elif not self.frame.moves(arg):
             self.frame.place(arg)
+
+    def _exchange(self, op: Exchange) -> None:
+        """Buffers get each other's addresses, all at once."""
+        moves = {a: b for a, b in op.moves().items() if a != b}
+        movable, lines = self.frame.movable, self.lines
+        kept = {a: self.frame.names.unique(f"next_{movable[a]}") for a in moves}
+        for a, b in moves.items():
+            lines.add(f"void *const {kept[a]} = {movable[b]};")
+        for a in moves:
+            lines.add(f"{movable[a]} = {kept[a]};")
 
     def _assign(self, pairs: list[tuple[str, Index]]) -> None:
         """Assign carried integers all at once."""
@@ -421,7 +451,7 @@ class _Writer:
                 name = self.frame.names.unique(result.hint or "n")
                 self.lines.add(f"int64_t {name};")
                 self.frame.indices[result] = Index(name)
-            else:
+            elif not self.frame.moves(result):
                 self.frame.place(result)
         self.lines.open(f"if ({self._condition(op.condition)}) {{")
         before = late = self.frame.late
@@ -439,6 +469,9 @@ class _Writer:
             late |= self.frame.late
             self.frame.leave(known)
         self.lines.close()
+        for result in op.results:
+            if not is_index(result) and self.frame.moves(result):
+                self.frame.place(result)
         self.frame.late = late
         self.current = []
 

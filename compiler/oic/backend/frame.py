@@ -49,6 +49,7 @@ class Frame:
         self.indices: dict[Value, Index] = {}
         self.refs: dict[Value, Ref] = {}
         self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
+        self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
 
     # -- sizes and indices ---------------------------------------------------
@@ -91,6 +92,10 @@ class Frame:
         strides = place.strides if place.strides is not None else dense(type_.shape)
         key = (place.space, "" if place.space == "state" else place.buffer, place.offset)
         const = place.space in ("input", "weights")
+        if self.moves(value):
+            pointer = self.pointer(value.hint or "t", type_, self.movable[place.buffer], False, str(type_))
+            self.refs[value] = Ref(pointer, type_, strides, False, key=key)
+            return self.refs[value]
         same = self._declared((*key, type_.dtype.c))
         pointer = same or self._address(place.space, place.buffer, place.offset, type_)
         if same is None or (value.hint and self.names.stem(same) != self.names.stem_of(value.hint)):
@@ -100,6 +105,11 @@ class Frame:
         ref = Ref(pointer, type_, strides, const, key=key)
         self.refs[value] = ref
         return ref
+
+    def moves(self, value: Value) -> bool:
+        """The value's buffer exchanges its address with others: a pointer to it holds for a while."""
+        place = value.place
+        return place is not None and place.space == "arena" and place.buffer in self.movable
 
     def view(self, value: Value, base: Ref, start: Index, strides: Strides, address: str = "") -> Ref:
         """A value that is part of another's memory: `start` elements on, with strides of its own.
@@ -165,6 +175,18 @@ class Frame:
         """End it: what was learnt of outer integers inside does not hold outside."""
         self.scopes.pop()
         self.indices = known
+
+
+def start_address(ref: Ref) -> str:
+    """The pointer to a tensor's first element."""
+    if ref.start.number == 0:
+        return ref.pointer
+    per = 8 // ref.type.dtype.bits
+    start = ref.start.number
+    if start is None:  # the planner gives kernels packed operands at whole bytes only
+        return f"{ref.pointer} + {ref.start.at(expr.ATOM)} / {per}"
+    assert start % per == 0, f"a packed operand starts inside a byte: {ref.type} at {start}"
+    return f"{ref.pointer} + {start // per}"
 
 
 def dense(shape: tuple[Dim, ...]) -> Strides:

@@ -9,7 +9,7 @@ import numpy as np
 from oic import dtypes
 from oic.backend import expr
 from oic.backend.elements import cast, scalar
-from oic.backend.frame import Frame, Ref
+from oic.backend.frame import Frame, start_address
 from oic.ir.core import Op, Value
 from oic.ir.dims import Expr
 from oic.ops.base import Call, Cast, Deref, Ints, Out, Pointers, Scratch, Stride
@@ -39,9 +39,9 @@ def argument(frame: Frame, op: Op, part: Any) -> str:
         case str():
             return part
         case Value():
-            return address(frame.ref(part))
+            return start_address(frame.ref(part))
         case Out(index):
-            return address(frame.ref(op.results[index]))
+            return start_address(frame.ref(op.results[index]))
         case Stride(value, axis):
             ref = frame.ref(op.results[value.index] if isinstance(value, Out) else value)
             return frame.dim(ref.strides[axis]).text
@@ -54,22 +54,10 @@ def argument(frame: Frame, op: Op, part: Any) -> str:
         case Ints(items):
             return _array("const ptrdiff_t[]", [argument(frame, op, i) for i in items])
         case Pointers(values):
-            return _array("const void *const[]", [address(frame.ref(v)) for v in values])
+            return _array("const void *const[]", [start_address(frame.ref(v)) for v in values])
         case int() | Expr():
             return frame.dim(part).text
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
-
-
-def address(ref: Ref) -> str:
-    """The pointer to a tensor's first element."""
-    if ref.start.number == 0:
-        return ref.pointer
-    per = 8 // ref.type.dtype.bits
-    start = ref.start.number
-    if start is None:  # the planner gives kernels packed operands at whole bytes only
-        return f"{ref.pointer} + {ref.start.at(expr.ATOM)} / {per}"
-    assert start % per == 0, f"a packed operand starts inside a byte: {ref.type} at {start}"
-    return f"{ref.pointer} + {start // per}"
 
 
 def _array(c: str, items: list[str]) -> str:

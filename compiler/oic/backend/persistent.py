@@ -8,7 +8,7 @@ from typing import Any
 from oic.backend import expr
 from oic.backend.elements import cast, immediate
 from oic.backend.expr import Index
-from oic.backend.frame import Frame, Ref
+from oic.backend.frame import Frame, Ref, start_address
 from oic.backend.loops import COUNTERS, Nest, broadcast_strides, collapse, copy, element, whole
 from oic.backend.loops import load as load_element
 from oic.backend.loops import store as store_element
@@ -56,8 +56,19 @@ def load(frame: Frame, op: Any) -> None:
     frame.refs[op.result] = Ref(pointer, type_, base.strides, True, base.start, base.key)
 
 
+def entry(frame: Frame, op: Any) -> None:
+    """`state.entry`: a pointer to a box that values are computed in."""
+    field = frame.unit.by_state[op.state]
+    shape = tuple(n for n in op.lengths if n is not None)
+    base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
+    pointer = frame.pointer(field.member, base.type, start_address(base), False, f"{base.type}, in the state")
+    frame.scopes[-1]["entry", op.symbol] = pointer
+
+
 def store(frame: Frame, op: Any) -> None:
-    """`state.store`: copy a value into a box."""
+    """`state.store`: copy a value into a box, unless it was computed there."""
+    if op.entry:
+        return
     target = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, op.value.shape)
     found = immediate(frame, op.value)
     if found is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from oic.ir.core import Block, Op, Value
-from oic.ops.control import For, Parallel
+from oic.ops.control import For, If, Parallel
 from oic.ops.fused import Fused
 
 
@@ -42,10 +42,6 @@ class Liveness:
         assert value.owner is not None
         return self.end.get(value.owner, 0)
 
-    def last_use(self, value: Value) -> int:
-        """Last position at which the value itself is needed (views of it not counted)."""
-        return self._in_home(value, value)
-
     def use(self, user: Op, home: Block | None) -> int:
         """Position until which a use needs a value that is defined in the block `home`."""
         at = self.start[user]
@@ -65,17 +61,52 @@ class Liveness:
                 for result in user.results:
                     yield from self.views(result)
 
-    def needed(self, value: Value) -> int:
-        """Last position at which the value's memory is needed, through any view of it."""
-        return max(self._in_home(v, value) for v in self.views(value))
+    def needed(self, value: Value, beside: Block | None = None) -> int:
+        """Last position at which the value's memory is needed, through any view of it.
 
-    def _in_home(self, view: Value, value: Value) -> int:
-        owner = value.owner
-        home = owner if isinstance(owner, Block) else owner.block if owner is not None else None
-        last = self.defined(view)
+        beside   only as far as what is done in this block can matter: not counted are uses in a
+                 branch that is not taken when the block runs
+        """
+        return max(self._in_home(v, value, beside) for v in self.views(value))
+
+    def _in_home(self, view: Value, value: Value, beside: Block | None = None) -> int:
+        home = home_of(value)
+        last = self.defined(value)
+        if view.op is not None and not _excluded(view.op.block, beside, home):
+            last = max(last, self.defined(view))
         for user in self.users.get(view, ()):
-            last = max(last, self.use(user, home))
+            if not _excluded(user.block, beside, home):
+                last = max(last, self.use(user, home))
         return last
+
+
+def home_of(value: Value) -> Block | None:
+    """The block in which a value is defined."""
+    return value.owner if isinstance(value.owner, Block) else value.owner.block if value.owner else None
+
+
+def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:
+    """The blocks stand in two branches of one `if`, of which a value of `home` sees one taken.
+
+    With a loop between the `if` and the home either may be taken while the value is the same.
+    """
+    if beside is None:
+        return False
+    taken: dict[Op, Block] = {}
+    while block is not None and block is not home:
+        owner = block.owner
+        if isinstance(owner, If):
+            taken[owner] = block
+        elif not isinstance(owner, Fused):
+            taken.clear()
+        block = owner.block if owner is not None else None
+    at: Block | None = beside
+    while at is not None and taken:
+        owner = at.owner
+        if owner is not None and taken.get(owner, at) is not at:
+            return True
+        at = owner.block if owner is not None else None
+    return False
 
 
 def liveness(body: Block) -> Liveness:

@@ -2,9 +2,14 @@
 
 Liveness is computed here anew, without the planner: ops are numbered in program order, a region
 between the start and the end of its op; a value defined outside a loop and used in it is needed
-until the loop ends; a view needs its root.  Then no op may write over bytes that are needed after
-it, and over those it reads itself only in place.  Regions of a `parallel` op run at once: what they
-take from outside is needed until all have ended, and no two share bytes or a state that one writes.
+until the loop ends; a view needs its root; what one branch of an `if` writes, uses in the other do
+not see.  Then no op may write over bytes that are needed after it, and over those it reads itself
+only in place.  Regions of a `parallel` op run at once: what they take from outside is needed until
+all have ended, and no two share bytes or a state that one writes.
+
+Buffers that exchange addresses stay apart, but each may be where any of them was.  An entry of the
+state that values are computed in is not seen by others from then on until it is stored, nor can the
+step be refused in between.
 """
 
 from __future__ import annotations
@@ -19,8 +24,15 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import place_text, print_op
 from oic.ir.types import StateType, TensorType
 from oic.ir.verify import verify as verify_stage
+from oic.memory.boxes import Bound, apart, bound_sizes, box_of, same
+from oic.ops.fused import Exchange
+from oic.ops.ranges import may_refuse
+from oic.ops.state import StateEntry, StateLoad, StateStore
 
 PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operand, in order
+
+
+Groups = dict[str, dict[str, tuple[int, int]]]
 
 
 @dataclass
@@ -28,11 +40,13 @@ class Lives:
     """When the values of a function are defined and last needed, and what ops write.
 
     first, last   positions of values and of the states that views look into
+    uses          every position at which a value is needed, and the block that needs it there
     writes        (position, op, value written)
     """
 
     first: dict[Value, int] = field(default_factory=dict)
     last: dict[Value, int] = field(default_factory=dict)
+    uses: dict[Value, list[tuple[int, Block | None]]] = field(default_factory=dict)
     starts: dict[Op, int] = field(default_factory=dict)
     writes: list[tuple[int, Op, Value]] = field(default_factory=list)
     states: list[tuple[int, Op, Value]] = field(default_factory=list)
@@ -55,7 +69,7 @@ def verify_memory(module: Module) -> None:
             _coalesced(op)
             if op.name == "parallel":
                 _apart(op)
-        _unharmed(lives(func.body), func.symbol)
+        _unharmed(func.body, plan, lives(func.body), func.symbol)
 
 
 def _fault(op: Op, what: str) -> AssertionError:
@@ -187,10 +201,10 @@ def _number(block: Block, at: int, found: Lives) -> int:
     for op in block.ops:
         found.starts[op] = at
         for value in op.operands:
-            _need(value, at, found)
+            _need(value, at, block, found)
         if op.name == "fused":
             for value in (v for inner in op.regions[0].ops for v in inner.operands):
-                _need(value, at, found)
+                _need(value, at, block, found)
         at += 1
         for region in op.regions if op.name != "fused" else []:
             at = _number(region, at, found)
@@ -201,8 +215,9 @@ def _number(block: Block, at: int, found: Lives) -> int:
     return at
 
 
-def _need(value: Value, at: int, found: Lives) -> None:
+def _need(value: Value, at: int, block: Block | None, found: Lives) -> None:
     while True:
+        found.uses.setdefault(value, []).append((at, block))
         if value in found.first:
             found.last[value] = max(found.last[value], at)
         elif isinstance(value.type, StateType):
@@ -220,6 +235,7 @@ def _lengthen(outer: Op, end: int, found: Lives) -> None:
             while True:
                 if value in found.first and found.first[value] < start:
                     found.last[value] = max(found.last[value], end)
+                    found.uses[value].append((end, outer.block))
                 if value.op is None or not value.op.view:
                     break
                 value = value.op.operands[0]
@@ -231,12 +247,12 @@ def _define(op: Op, at: int, found: Lives) -> None:
     here = at if nested else found.starts[op]
     for value in op.results:
         found.first[value] = found.last[value] = here
-        if nested or not isinstance(value.type, TensorType):
+        if nested or op.name == "exchange" or not isinstance(value.type, TensorType):
             continue
         if root(value) is value and value.place is not None and value.place.offset is not None:
             if not _still(op, value):
                 found.writes.append((found.starts[op], op, value))
-    if not op.regions:
+    if not op.regions and not _completes(op):
         found.states += [(found.starts[op], op, s) for s in op.touched("write")]
 
 
@@ -255,28 +271,129 @@ def _still(op: Op, value: Value) -> bool:
 # -------------------------------------------------------------- conflicts
 
 
-def _unharmed(found: Lives, symbol: str) -> None:
+def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
     """No write reaches bytes that are needed after it, nor state that a view still looks into."""
+    groups = _groups(body, plan, symbol)
+    bound = bound_sizes(body)
     held = [v for v in found.first if _own_bytes(v)]
     for at, op, written in found.writes:
         for value in held:
             if value is written or not (found.first[value] <= at <= found.last[value]):
                 continue
-            if not _overlap(value, written):
+            if not _overlap(value, written, groups):
                 continue
             if value in op.results:
                 raise _fault(op, f"results {written!r} and {value!r} share bytes")
-            if found.last[value] > at:
+            last = _last(value, op.block, found)
+            if last > at:
                 raise _fault(
                     op, f"{written!r} is written over {value!r}, which is still needed ({symbol})"
                 )
-            if not _in_place(op, value, written):
+            if last == at and not _in_place(op, value, written):
                 raise _fault(op, f"{written!r} is written over its operand {value!r}, not in place")
     for at, op, state in found.states:
         for value in found.first:
-            if value is not state and isinstance(value.type, TensorType) and root(value) is state:
-                if found.first[value] < at < found.last[value]:
+            if isinstance(value.op, StateLoad) and value.op.state is state:
+                if found.first[value] < at < found.last[value] and not _elsewhere(op, value.op, bound):
                     raise _fault(op, f"state is written while {value!r} looks into it ({symbol})")
+    for op in walk(body):
+        if isinstance(op, Exchange):
+            _exchanged(op, held, found)
+        elif isinstance(op, StateEntry):
+            _computed_there(op, held, found, bound)
+
+
+def _last(value: Value, writer: Block | None, found: Lives) -> int:
+    """Last position at which a value is needed on a way that comes through a block."""
+    branches = dict(_branches(writer))
+    uses = found.uses.get(value, [])
+    return max(
+        (at for at, block in uses if all(branches.get(o, r) is r for o, r in _branches(block))),
+        default=found.first[value],
+    )
+
+
+def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
+    """The branches of `if`s around a block, its own included."""
+    while block is not None and block.owner is not None:
+        if block.owner.name == "if":
+            yield block.owner, block
+        block = block.owner.block
+
+
+def _elsewhere(write: Op, load: StateLoad, bound: Bound) -> bool:
+    there, here = box_of(write), box_of(load)
+    return there is not None and here is not None and apart(there, here, bound)
+
+
+def _completes(op: Op) -> bool:
+    """Names an entry that values are computed in, or stores what was computed there: writes nothing."""
+    return isinstance(op, StateEntry) or (isinstance(op, StateStore) and op.entry != "")
+
+
+def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
+    """Nothing in the buffers is needed any more but what moves."""
+    names = op.moves()
+    at = found.starts[op]
+    for value in held:
+        assert value.place is not None
+        if value.place.space != "arena" or value.place.buffer not in names or value in op.results:
+            continue
+        if found.first[value] < at < _last(value, op.block, found):
+            raise _fault(op, f"{value!r} is still needed where it was")
+
+
+def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Bound) -> None:
+    """From here to the store nobody else sees the entry, and nothing refuses the step."""
+    assert op.block is not None
+    stores = [o for o in op.block.ops if isinstance(o, StateStore) and o.entry == op.symbol]
+    box = box_of(op)
+    if len(stores) != 1 or found.starts[stores[0]] < found.starts[op] or box is None:
+        raise _fault(op, "an entry is stored once, afterwards")
+    first, last = found.starts[op], found.starts[stores[0]]
+    inside = [v for v in held if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)]
+    if root(stores[0].value) not in inside or not same(box, box_of(stores[0]) or box):
+        raise _fault(stores[0], "what is stored was computed elsewhere")
+    until = max(found.last[v] for v in inside)
+    for other, at in found.starts.items():
+        if first <= at < last and may_refuse(other):
+            raise _fault(other, "a step may be refused while an entry is computed")
+        if other is op or other is stores[0] or other.regions or op.state not in [
+            *other.touched("read"), *other.touched("write")
+        ]:  # fmt: skip
+            continue
+        there = box_of(other)
+        if there is not None and apart(box, there, bound):
+            continue
+        if first <= at < last or (last <= at < until and other.touched("write")):
+            raise _fault(other, f"'{op.symbol}' is used while it is computed")
+    for at, writer, written in found.writes:
+        if written not in inside:
+            continue
+        for value in found.first:
+            load = value.op
+            if not isinstance(load, StateLoad) or load.state is not op.state:
+                continue
+            if not found.first[value] < at <= found.last[value] or _elsewhere(op, load, bound):
+                continue
+            over = found.last[value] == at and same(box, box_of(load) or box)
+            if not over or not _in_place(writer, value, written):
+                raise _fault(writer, f"{written!r} is computed over {value!r}, which is still needed")
+
+
+def _groups(body: Block, plan: Plan, symbol: str) -> Groups:
+    """For a buffer that exchanges addresses, itself and the others: first bytes and ends."""
+    groups: Groups = {}
+    for op in walk(body):
+        if isinstance(op, Exchange):
+            names = set(op.moves()).union(*(groups.get(name, {}) for name in op.moves()))
+            group = {
+                b.name: (b.offset, b.offset + b.nbytes)
+                for b in plan.space("arena")
+                if b.function == symbol and b.name in names
+            }
+            groups |= dict.fromkeys(names, group)
+    return groups
 
 
 def _apart(op: Op) -> None:
@@ -303,15 +420,22 @@ def _computed(region: Block) -> list[Value]:
 def _own_bytes(value: Value) -> bool:
     if not isinstance(value.type, TensorType) or value.place is None:
         return False
-    return value.place.offset is not None and value.place.space in ("arena", "output")
+    return value.place.offset is not None and value.place.space in ("arena", "entry", "output")
 
 
-def _overlap(a: Value, b: Value) -> bool:
+def _overlap(a: Value, b: Value, groups: Groups | None = None) -> bool:
+    """The bytes of one are bytes of the other; what exchanges addresses may be wherever it can get."""
     assert a.place is not None and b.place is not None
     if a.place.space != b.place.space:
         return False
-    if a.place.space == "output" and a.place.buffer != b.place.buffer:
+    if a.place.space != "arena" and a.place.buffer != b.place.buffer:
         return False
+    if groups and a.place.space == "arena" and a.place.buffer != b.place.buffer:
+        if b.place.buffer in groups.get(a.place.buffer, {}):
+            return False
+        apart_from = groups.get(b.place.buffer, {"": reach(b)}).values()
+        ranges = groups.get(a.place.buffer, {"": reach(a)}).values()
+        return any(x < stop and start < end for x, end in ranges for start, stop in apart_from)
     (first, end), (start, stop) = reach(a), reach(b)
     return first < stop and start < end
 
@@ -319,12 +443,18 @@ def _overlap(a: Value, b: Value) -> bool:
 def _in_place(op: Op, value: Value, written: Value) -> bool:
     """The op may compute its result over this operand: every element over the same one."""
     assert value.place is not None and written.place is not None
-    if value.place.offset != written.place.offset:
+    if value.place.offset not in (None, written.place.offset):
         return False
-    uses = [v for v in op.operands if root(v) is value]
+    uses = [v for v in op.operands if _sees(v, value)]
     fields = {id(v) for key in op.inplace for v in [getattr(op, key)]}
     allowed = op.elementwise or op.name == "copy" or all(id(v) in fields for v in uses)
     return allowed and all(_in_order(v, value, written) for v in uses)
+
+
+def _sees(operand: Value, value: Value) -> bool:
+    while operand is not value and operand.op is not None and operand.op.view:
+        operand = operand.op.operands[0]
+    return operand is value
 
 
 def _in_order(operand: Value, value: Value, written: Value) -> bool:

@@ -97,8 +97,8 @@ def _broadcast(x: Value, shape: tuple[Dim, ...]) -> Strides:
 
 
 def root(value: Value) -> Value:
-    """The value whose memory a view sees, through any number of views."""
-    while value.op is not None and value.op.view:
+    """The value whose memory a view sees, through any number of views; or the box of state that was loaded."""
+    while value.op is not None and value.op.view and not isinstance(value.op, StateLoad):
         value = value.op.operands[0]
     return value
 

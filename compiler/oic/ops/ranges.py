@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from oic.ir import dims
-from oic.ir.core import Block, Value
+from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.types import StateType
 from oic.ops.control import For, If
 from oic.ops.index import (
+    AssertShape,
+    CheckIds,
+    CheckRange,
+    ExtentBind,
     IndexAdd,
     IndexConst,
     IndexLoad,
@@ -125,17 +129,33 @@ def _loop_of(block: Block) -> For | None:
     return owner if isinstance(owner, For) else None
 
 
+def may_refuse(op: Op) -> bool:
+    """The op, without what is nested in it, may end the step with an error."""
+    match op:
+        case AssertShape() | ExtentBind():
+            return not op.checked
+        case CheckRange() | CheckIds():
+            return True
+        case IndexLoad(x=x):
+            return x.dtype.high > WIDE[1]
+        case StateGet(state=state):
+            assert isinstance(state.type, StateType)
+            return state.type.dtype.high > WIDE[1]
+        case IndexAdd() | IndexSub() | IndexMul():
+            low, high = value_range(op.result)
+            return low < WIDE[0] or high > WIDE[1]
+    return False
+
+
 def exact(value: Value) -> int | None:
     """The value of an index integer known at build, or None."""
     low, high = value_range(value)
     return low if low == high else None
 
 
-
-
 # ---------------------------------------------------------------- differences
 
-Linear = dict[object, int]  # coefficient of each atom (a value or an extent); of 1 under None
+Linear = dict[object, int]  # coefficient, not 0, of each atom (a value or a size); of 1 under None
 
 
 def linear(value: Value) -> Linear:
@@ -143,9 +163,9 @@ def linear(value: Value) -> Linear:
     op = value.op
     match op:
         case IndexConst(value=known):
-            return {None: known}
+            return {None: known} if known else {}
         case IndexSize(size=size):
-            return _linear_size(size, value)
+            return linear_size(size)
         case IndexAdd(left=left, right=right):
             return added(linear(left), linear(right), 1)
         case IndexSub(left=left, right=right):
@@ -160,8 +180,8 @@ def linear(value: Value) -> Linear:
 
 def difference(a: Value | int, b: Value | int) -> Range:
     """The smallest and the largest value of a - b; what both share cancels."""
-    first: Linear = linear(a) if isinstance(a, Value) else {None: a}
-    second: Linear = linear(b) if isinstance(b, Value) else {None: b}
+    first = linear(a) if isinstance(a, Value) else linear_size(a)
+    second = linear(b) if isinstance(b, Value) else linear_size(b)
     return linear_range(added(first, second, -1))
 
 
@@ -180,17 +200,20 @@ def _atom_range(atom: object) -> Range:
         return 1, 1
     if isinstance(atom, dims.Extent):
         return 0, atom.maximum
+    if isinstance(atom, dims.Expr):
+        return size_range(atom)
     assert isinstance(atom, Value)
     return value_range(atom)
 
 
-def _linear_size(size: Dim, value: Value) -> Linear:
+def linear_size(size: Dim) -> Linear:
+    """A size as a sum of multiples of extents; one that is none is an atom itself."""
     if isinstance(size, int):
-        return {None: size}
+        return {None: size} if size else {}
     found: Linear = {}
     for atoms, c in size.terms:
         if len(atoms) > 1 or any(not isinstance(a, dims.Extent) for a in atoms):
-            return {value: 1}
+            return {size: 1}
         found[atoms[0] if atoms else None] = c
     return found
 

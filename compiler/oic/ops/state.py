@@ -235,13 +235,35 @@ class StateLoad(Op, name="state.load", reads="state", view=True):
         return [_box(self.state, self.offsets, self.lengths)]
 
 
+class StateEntry(Op, name="state.entry", writes="state"):
+    """A box of a state's storage as memory that values are computed in, before it is stored to.
+
+    What was there is gone.  `symbol` is the buffer that the values name as their place.
+    """
+
+    state: Value
+    offsets: list[Value]
+    lengths: list[Any]
+    symbol: str
+
+    def infer(self) -> list[Type]:
+        _box(self.state, self.offsets, self.lengths)
+        return []
+
+
 class StateStore(Op, name="state.store", writes="state"):
-    """Copy a value of the box's shape into a box of a state's storage."""
+    """Copy a value into a box of a state's storage, whose shape it has.
+
+    entry    symbol of the `state.entry` that the value was computed in: nothing is left to copy
+    reason   why that is not so; printed by `oic explain --memory`
+    """
 
     state: Value
     value: Value
     offsets: list[Value]
     lengths: list[Any]
+    entry: str = ""
+    reason: str = ""
 
     def infer(self) -> list[Type]:
         box = _box(self.state, self.offsets, self.lengths)

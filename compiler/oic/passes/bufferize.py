@@ -3,12 +3,12 @@
     %h = for(..., [%x0]) { ^(%l, %h0):        x0, h0, y and h share one buffer:
       %t = matmul(%h0, %w)                    y = add(t, h0) is computed over h0, which dies there
       %y = add(%t, %h0)                 =>
-      yield([%y])                             outputs are computed in the caller's memory;
-    }                                         what cannot be is copied there, with the reason
+      yield([%y])                             outputs are computed in the caller's memory, and what
+    }                                         is stored to the state in its entry there
 
-Two values share a buffer only if the first is no longer needed when the second is written, or is
-needed for the last time by the very op that writes it, in place.  Offsets come later
-(`plan_memory`).
+What cannot be computed where it goes is copied there, with the reason; where a loop or a branch
+hands on a value that lies in another buffer of the arena, the two buffers exchange their addresses
+instead.  Offsets come later (`plan_memory`).
 """
 
 from __future__ import annotations
@@ -19,42 +19,35 @@ from oic.ir.core import Block, Op, Place, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.layout import weights_layout
-from oic.memory.liveness import Liveness, liveness
+from oic.memory.sharing import LATE, Sharing, Storage, over, takeable
 from oic.memory.views import is_dense, root, strides_of, whole_root
-from oic.ops.base import Operator
 from oic.ops.control import For, Func, If, Parallel, Yield
-from oic.ops.fused import Copy, Fused
-from oic.ops.state import Constant, IndexTensor, Splat
+from oic.ops.fused import Copy, Exchange, Fused
+from oic.ops.state import Constant, IndexTensor, Splat, StateEntry, StateLoad, StateStore
 
-LATE = "needed after its destination changes"
-ROUNDS = 100  # a copy in a region may make another necessary outside it
+ROUNDS = 200  # a copy in a region may make another necessary outside it
+SMALL = 64  # bytes up to which a copy costs less than addresses that change
 
-
-@dataclass(eq=False)
-class Storage:
-    """A buffer in the making: the values that share it."""
-
-    name: str
-    space: str
-    values: list[Value] = field(default_factory=list)
-    reason: str = ""
+APART = "its loop exchanges addresses"
+ELSEWHERE = "carried elsewhere"
 
 
 @dataclass
 class Assignment:
     """What bufferize decides of one function: the storage of each value that has its own."""
 
-    live: Liveness
+    sharing: Sharing
+    apart: frozenset[Value]  # results of loops that exchange addresses: they stay in the arena
     storage: dict[Value, Storage] = field(default_factory=dict)
     reasons: dict[Value, str] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     missed: list[Edge] = field(default_factory=list)
 
-    def new(self, hint: str, space: str, reason: str) -> Storage:
+    def new(self, hint: str, space: str) -> Storage:
         """A storage of a name not used before in this function."""
         count = self.names.get(hint or "t", 0)
         self.names[hint or "t"] = count + 1
-        return Storage(f"{hint or 't'}.{count}" if count else hint or "t", space, reason=reason)
+        return Storage(f"{hint or 't'}.{count}" if count else hint or "t", space)
 
     def put(self, value: Value, storage: Storage, reason: str) -> None:
         """Decide that a value lies there."""
@@ -62,22 +55,78 @@ class Assignment:
         storage.values.append(value)
         self.reasons[value] = reason
 
-    def of(self, value: Value, why: str, reason: str) -> Storage:
+    def of(self, value: Value, reason: str) -> Storage:
         """The storage of a value; if it has none, a new one in the arena."""
         if value not in self.storage:
-            self.put(value, self.new(value.hint, "arena", why), reason)
+            self.put(value, self.new(value.hint, "arena"), reason)
         return self.storage[value]
 
     def join(self, edge: Edge, storage: Storage, reason: str) -> None:
         """Let the value of an edge be computed in this storage, or note that it cannot be."""
         if not isinstance(edge.value.type, TensorType):
             return
-        base = whole_root(edge.value)
-        why = _why_not(edge, base, storage, self)
+        why = self.settle(edge.value, edge.op, storage, reason)
         if why:
-            self.missed.append(replace(edge, reason=why))
-        elif base not in self.storage:
+            self.missed.append(replace(edge, storage=storage, reason=why))
+
+    def settle(self, value: Value, op: Op, storage: Storage, reason: str) -> str:
+        """Put what an op hands on into this storage; "" or why that cannot be."""
+        base = whole_root(value)
+        why = self._why_not(base, op, storage)
+        if not why and base not in self.storage:
             self.put(base, storage, reason)
+            self._spread(base, storage)
+        return why
+
+    def _spread(self, value: Value, storage: Storage) -> None:
+        """What a value is computed over lies in its storage too: no memory for that."""
+        op = value.op
+        for operand in takeable(op) if op is not None else ():
+            base = root(operand)
+            if base in self.storage or base.op is None or base.op.view or base.op.block is not value.op.block:  # type: ignore[union-attr]
+                continue
+            if isinstance(base.op, (Constant, For, If, Parallel)) or not over(op, operand, value):  # type: ignore[arg-type]
+                continue
+            if not in_memory(base, self.sharing) or self._clashes(base, storage):
+                continue
+            self.put(base, storage, f"'{value.hint}' is computed over it")
+            self._spread(base, storage)
+            return
+
+    def _why_not(self, base: Value, op: Op, storage: Storage) -> str:
+        """Why a value cannot be computed where it goes; "" if it can."""
+        held, block = self.storage.get(base), op.block
+        if held is storage:
+            return LATE if self.sharing.clash(base, storage) else ""
+        if base in self.apart and storage.space != "arena":
+            return APART
+        if base.op is None:
+            outer = isinstance(base.owner, Block) and isinstance(base.owner.owner, Func)
+            return "an input" if outer else ELSEWHERE
+        if isinstance(base.op, Constant):
+            return "a constant"
+        if base.op.view:
+            return "a part of other memory"
+        if base.op.block is not block and not _before_branch(op, base.op.block):
+            return "from outside the region"
+        if held is not None:
+            return "one value in two places"
+        return self._clashes(base, storage)
+
+    def _clashes(self, base: Value, storage: Storage) -> str:
+        if self.sharing.clash(base, storage):
+            return LATE
+        return self.sharing.why_no_entry(base, storage.store) if storage.store is not None else ""
+
+
+def _before_branch(op: Op, home: Block | None) -> bool:
+    """The op ends a branch of an `if` (perhaps of one inside another) that stands in this block."""
+    block = op.block if isinstance(op, Yield) else None
+    while block is not None and isinstance(block.owner, If):
+        block = block.owner.block
+        if block is home:
+            return True
+    return False
 
 
 def bufferize(module: Module) -> None:
@@ -89,6 +138,7 @@ def bufferize(module: Module) -> None:
         decided = _destinations(func)
         _assign(func.body, decided)
         _set_places(func, decided)
+        _mark_entries(decided)
 
 
 # ---------------------------------------------------------------- destinations
@@ -101,7 +151,8 @@ class Edge:
     op: Op
     field: str
     position: int
-    reason: str = ""  # why the value cannot be computed where it goes
+    storage: Storage | None = None  # where it goes
+    reason: str = ""  # why the value cannot be computed there
 
     @property
     def values(self) -> list[Value]:
@@ -114,25 +165,99 @@ class Edge:
 
 
 def _destinations(func: Func) -> Assignment:
-    """Storage of outputs, of carried values and of what branches give, decided from the end backwards.
+    """Storage of outputs, of carried values, of what branches give and of what is stored to the state.
 
-    Where a value cannot be computed in its destination a copy is put before the op that hands it
-    on, and everything is decided again: copies change how long values are needed.
+    Decided from the end backwards.  Where a value cannot be computed in its destination a copy or
+    an exchange is put before the op that hands it on, and everything is decided again: they change
+    how long values are needed.
     """
+    apart: set[Value] = set()
+    threads = any(isinstance(op, Parallel) for op in func.body.all_ops())
     for _ in range(ROUNDS):
-        decided = Assignment(liveness(func.body))
+        decided = Assignment(Sharing(func.body), frozenset(apart))
         ends = func.body.terminator
         for i, name in enumerate(func.outputs):
             storage = Storage(name, "output")
             decided.join(Edge(ends, "values", i), storage, f"computed in the caller's memory of '{name}'")
         _backward(func.body, decided)
         if not decided.missed:
-            return decided
-        # Those that no other copy can spare first: a copy may end what another one would wait for.
+            lost = [op for op in func.body.all_ops() if isinstance(op, Exchange) and not _in_arena(op, decided)]
+            if not lost:
+                return decided
+            for op in lost:
+                _copy_instead(op)
+            continue
+        # Those that nothing else can spare first: a copy may end what another one would wait for.
         sure = [edge for edge in decided.missed if edge.reason != LATE]
         for edge in sure or decided.missed:
-            _copy_before(edge)
+            _resolve(edge, decided, apart, threads=threads)
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
+
+
+def _resolve(edge: Edge, decided: Assignment, apart: set[Value], *, threads: bool) -> None:
+    """Exchange addresses or copy, just before the op that hands the value on."""
+    if not _exchangeable(edge, decided, threads=threads):
+        _copy_before(edge)
+        return
+    assert edge.storage is not None and edge.op.block is not None
+    loop = edge.op.block.owner
+    if edge.storage.space != "arena":
+        assert isinstance(loop, For)
+        apart.add(loop.results[edge.position])
+        return
+    if isinstance(loop, For):
+        apart.add(loop.results[edge.position])
+    _exchange_before(edge)
+
+
+def _in_arena(op: Exchange, decided: Assignment) -> bool:
+    """All it exchanges lies in the arena."""
+    found = [decided.storage.get(root(v)) for v in [*op.values, *op.results]]
+    return all(storage is None or storage.space == "arena" for storage in found)
+
+
+def _copy_instead(op: Exchange) -> None:
+    """What an exchange was to do with memory that turned out to be the caller's."""
+    block = op.block
+    assert block is not None
+    copies = [Copy(v, "its destination is no buffer of the arena", span=op.span, hint=v.hint) for v in op.values]
+    block.replace(dict(zip(op.results, (c.result for c in copies), strict=True)))
+    at = block.ops.index(op)
+    block.set_ops([*block.ops[:at], *copies, *block.ops[at + 1 :]])
+
+
+def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
+    """The value lies in a buffer of the arena that nobody else needs at the end of a turn or a branch."""
+    block, base = edge.op.block, whole_root(edge.value)
+    assert block is not None and edge.storage is not None
+    if threads or not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
+        return False
+    if edge.storage.space != "arena" and not isinstance(block.owner, For):
+        return False  # one copy in a branch, against one in every case
+    if edge.value.tensor.nbytes <= SMALL or edge.reason not in (LATE, ELSEWHERE):
+        return False
+    own = base in block.args if base.op is None else base.op.block is block
+    if not own or (base.op is not None and (base in decided.storage or isinstance(base.op, (Splat, Exchange)))):
+        return False
+    at = decided.sharing.live.start[edge.op]
+    handed = [v for v in edge.op.operands if root(v) is base]
+    return len(handed) == 1 and decided.sharing.live.needed(base) == at
+
+
+def _exchange_before(edge: Edge) -> None:
+    """Add a value to the exchange that ends a block."""
+    block, value = edge.op.block, edge.value
+    assert block is not None
+    last = block.ops[-2] if len(block.ops) > 1 else None
+    old = last if isinstance(last, Exchange) else None
+    values = [*old.values, value] if old is not None else [value]
+    made = Exchange(values, span=edge.op.span or (value.op.span if value.op is not None else None))
+    for result, source in zip(made.results, values, strict=True):
+        result.hint = source.hint
+    if old is not None:
+        edge.op.replace_operands(dict(zip(old.results, made.results, strict=False)))
+    edge.values[edge.position] = made.results[-1]
+    block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
 
 
 def _copy_before(edge: Edge) -> None:
@@ -154,13 +279,15 @@ def _backward(block: Block, decided: Assignment) -> None:
             _if(op, decided)
         elif isinstance(op, Parallel):
             _parallel(op, decided)
+        elif isinstance(op, StateStore):
+            _entry(op, decided)
 
 
 def _loop(loop: For, decided: Assignment) -> None:
     for i, (arg, result) in enumerate(zip(loop.body.args[1:], loop.results, strict=True)):
         if not isinstance(result.type, TensorType):
             continue
-        storage = decided.of(result, "carried by a loop", "the last turn's value")
+        storage = decided.of(result, "the last turn's value")
         decided.put(arg, storage, "carried in place")
         decided.join(Edge(loop.body.terminator, "values", i), storage, "computed where the loop carries it")
         decided.join(Edge(loop, "init", i), storage, "computed where the loop carries it")
@@ -171,7 +298,7 @@ def _if(op: If, decided: Assignment) -> None:
     for i, result in enumerate(op.results):
         if not isinstance(result.type, TensorType):
             continue
-        storage = decided.of(result, "given by either branch", "given by either branch")
+        storage = decided.of(result, "given by either branch")
         for region in op.regions:
             decided.join(Edge(region.terminator, "values", i), storage, "computed as the branch's result")
     for region in op.regions:
@@ -182,7 +309,7 @@ def _parallel(op: Parallel, decided: Assignment) -> None:
     for region in op.consumers:
         for i, result in enumerate(op.results_of(region)):
             if isinstance(result.type, TensorType):
-                storage = decided.of(result, "given by a consumer", "given by a consumer")
+                storage = decided.of(result, "given by a consumer")
                 decided.join(
                     Edge(region.terminator, "values", i), storage, "computed as the consumer's result"
                 )
@@ -190,53 +317,42 @@ def _parallel(op: Parallel, decided: Assignment) -> None:
         _backward(region, decided)
 
 
-def _why_not(edge: Edge, base: Value, storage: Storage, decided: Assignment) -> str:
-    """Why a value cannot be computed where it goes; "" if it can."""
-    held, block = decided.storage.get(base), edge.op.block
-    if held is storage and base.op is None:
-        stays = isinstance(edge.op, Yield) and base.owner is block
-        ends = edge.op.regions and decided.live.needed(base) <= decided.live.start[edge.op]
-        return "" if stays or ends else LATE
-    if base.op is None:
-        outer = isinstance(base.owner, Block) and isinstance(base.owner.owner, Func)
-        return "an input" if outer else "carried elsewhere"
-    if isinstance(base.op, Constant):
-        return "a constant"
-    if base.op.view:
-        return "a part of other memory"
-    if base.op.block is not block:
-        return "from outside the region"
-    if held is not None:
-        return "one value in two places"
-    if _clash(base, storage, decided.live):
-        return LATE
-    return ""
+def _entry(store: StateStore, decided: Assignment) -> None:
+    """Compute what is stored in its entry of the state, unless there is a reason not to."""
+    store.entry, store.reason = "", ""
+    symbol = str(store.state.op.attributes()["symbol"])  # type: ignore[union-attr]
+    if not in_memory(whole_root(store.value), decided.sharing):
+        store.reason = "a number"
+        return
+    storage = Storage("", "entry", store=store)
+    store.reason = decided.settle(store.value, store, storage, f"computed in its entry of '{symbol}'")
+    if not store.reason:
+        store.entry = storage.name = decided.new(symbol, "entry").name
 
 
-def _clash(value: Value, storage: Storage, live: Liveness) -> bool:
-    """Another value of the storage is needed while this one is, other than to be written over."""
-    return any(_together(value, other, live) for other in storage.values if other is not value)
+def _mark_entries(decided: Assignment) -> None:
+    """Before the first op that computes in an entry, say which memory that is."""
+    live = decided.sharing.live
+    for storage in {id(s): s for s in decided.storage.values() if s.store is not None}.values():
+        store = storage.store
+        assert store is not None and store.block is not None
+        block = store.block
+        first = min(
+            (_at_level(v, block) for v in storage.values), key=lambda op: live.start[op]
+        )
+        entry = StateEntry(store.state, store.offsets, store.lengths, storage.name, span=store.span)
+        at = block.ops.index(first)
+        block.set_ops([*block.ops[:at], entry, *block.ops[at:]])
 
 
-def _together(value: Value, other: Value, live: Liveness) -> bool:
-    """Both are needed at one time.  `value` is new: if it is a loop's result, so is the loop's memory."""
-    nested = isinstance(value.op, (For, If, Parallel))
-    assert not nested or value.op is not None
-    here = live.start[value.op] if nested and value.op is not None else live.defined(value)
-    until = live.needed(value)
-    first, last = live.defined(other), live.needed(other)
-    if last < here or first > until:
-        return False
-    if last == here and value.op is not None:
-        return not (isinstance(value.op, If) or _takes_over(value.op, other, value))
-    if first == until and other.op is not None:
-        return not _takes_over(other.op, value, other)
-    return True
-
-
-def _takes_over(op: Op, base: Value, result: Value) -> bool:
-    """The op writes its result over this value, if it uses its memory at all."""
-    return all(_over(op, v, result) for v in op.operands if root(v) is base)
+def _at_level(value: Value, block: Block) -> Op:
+    """The op of a block that defines a value, or in which it is defined."""
+    owner = value.owner
+    op = owner if isinstance(owner, Op) else owner.owner if owner is not None else None
+    while op is not None and op.block is not block:
+        op = op.block.owner if op.block is not None else None
+    assert op is not None
+    return op
 
 
 # ---------------------------------------------------------------- everything else
@@ -248,28 +364,27 @@ def _assign(block: Block, decided: Assignment) -> None:
         for value in op.results:
             if not isinstance(value.type, TensorType) or op.view or value in decided.storage:
                 continue
-            if isinstance(op, Constant) or not _in_memory(value, decided.live):
+            if isinstance(op, Constant) or not in_memory(value, decided.sharing):
                 continue
-            over = _in_place(op, value, decided)
-            if over is not None:
-                storage = decided.storage[root(over)]
-                decided.put(value, storage, f"in place of '{over.hint}', which dies here")
+            base = _in_place(op, value, decided)
+            if base is not None:
+                storage = decided.storage[root(base)]
+                decided.put(value, storage, f"in place of '{base.hint}', which dies here")
             else:
-                storage = decided.new(value.hint, "arena", "a value of its own")
-                decided.put(value, storage, "a value of its own")
+                decided.put(value, decided.new(value.hint, "arena"), "a value of its own")
         if not isinstance(op, Fused):
             for region in op.regions:
                 _assign(region, decided)
 
 
-def _in_memory(value: Value, live: Liveness) -> bool:
+def in_memory(value: Value, sharing: Sharing) -> bool:
     """Some user wants the address of a value that is otherwise just a number in an expression."""
     if not isinstance(value.op, (Splat, IndexTensor)) and not (
         value.op is not None and value.op.name == "index.test"
     ):
         return True
-    for user in live.users.get(value, ()):
-        if user.elementwise or isinstance(user, (Copy, If, Fused)) or user.name == "state.store":
+    for user in sharing.live.users.get(value, ()):
+        if user.elementwise or isinstance(user, (Copy, If, Fused, StateStore)):
             continue
         return True
     return False
@@ -277,39 +392,13 @@ def _in_memory(value: Value, live: Liveness) -> bool:
 
 def _in_place(op: Op, result: Value, decided: Assignment) -> Value | None:
     """An operand that dies here and whose memory the result may take over."""
-    for value in _takeable(op):
+    for value in takeable(op):
         storage = decided.storage.get(root(value))
         if storage is None or storage.space != "arena":
             continue
-        if _over(op, value, result) and not _clash(result, storage, decided.live):
+        if over(op, value, result) and not decided.sharing.clash(result, storage):
             return value
     return None
-
-
-def _takeable(op: Op) -> list[Value]:
-    if isinstance(op, (Fused, Copy)):
-        return list(op.operands)
-    if isinstance(op, Operator):
-        found: list[object] = []
-        for key in op.inplace:
-            part = getattr(op, key, None)
-            found += part if isinstance(part, list) else [part]
-        return [v for v in found if isinstance(v, Value)]
-    return []
-
-
-def _over(op: Op, value: Value, result: Value) -> bool:
-    """The op may write its result over this operand: same elements in the same places."""
-    if value not in _takeable(op) or not isinstance(value.type, TensorType):
-        return False
-    same = value.shape == result.shape and value.dtype.bits == result.dtype.bits
-    if not same or not is_dense(value.shape, strides_of(value)):
-        return False
-    base = root(value)
-    if whole_root(value) is not base:
-        return False
-    others = [v for v in op.operands if v is not value and isinstance(v.type, TensorType)]
-    return all(root(v) is not base for v in others) and op.operands.count(value) == 1
 
 
 # ---------------------------------------------------------------- places
@@ -333,13 +422,8 @@ def _view_place(value: Value) -> Place:
     base = root(value)
     strides = strides_of(value)
     kept = None if is_dense(value.shape, strides) else strides
-    if base.op is not None and base.op.view:
-        raise AssertionError(base)
-    op = value.op
-    while op is not None and op.view and isinstance(op.operands[0].type, TensorType):
-        op = op.operands[0].op
-    if op is not None and op.name == "state.load":
-        symbol = str(op.operands[0].op.attributes()["symbol"])  # type: ignore[union-attr]
+    if isinstance(base.op, StateLoad):
+        symbol = str(base.op.state.op.attributes()["symbol"])  # type: ignore[union-attr]
         return Place("state", symbol, None, kept, "a view of the state")
     place = base.place
     assert place is not None

@@ -14,7 +14,8 @@ from __future__ import annotations
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
-from oic.memory.liveness import Liveness, liveness
+from oic.memory.boxes import Bound, apart, bound_sizes, box_of
+from oic.memory.liveness import liveness
 from oic.memory.views import is_dense, strides_of, view_strides
 from oic.ops.base import Operator
 from oic.ops.fused import Copy
@@ -93,25 +94,29 @@ def _operands(op: Op) -> list[tuple[str, Value]]:
 
 def _state_views(body: Block) -> None:
     live = liveness(body)
-    writes = _writes(body, live)
+    writes, bound = _writes(body), bound_sizes(body)
     for op in list(body.all_ops()):
-        if isinstance(op, StateLoad) and _written_meanwhile(op, live, writes):
-            _copy_after(op, body)
+        if isinstance(op, StateLoad):
+            first, last = live.start[op], live.needed(op.result)
+            meanwhile = [w for w in writes.get(op.state, ()) if first < live.start[w] <= last]
+            if any(not _elsewhere(w, op, bound) for w in meanwhile):
+                _copy_after(op, body)
 
 
-def _writes(body: Block, live: Liveness) -> dict[Value, list[int]]:
-    """Positions at which each state is written."""
-    found: dict[Value, list[int]] = {}
+def _writes(body: Block) -> dict[Value, list[Op]]:
+    """The ops that write each state."""
+    found: dict[Value, list[Op]] = {}
     for op in body.all_ops():
         if not op.regions:
             for state in op.touched("write"):
-                found.setdefault(state, []).append(live.start[op])
+                found.setdefault(state, []).append(op)
     return found
 
 
-def _written_meanwhile(load: StateLoad, live: Liveness, writes: dict[Value, list[int]]) -> bool:
-    first, last = live.start[load], live.needed(load.result)
-    return any(first < w <= last for w in writes.get(load.state, ()))
+def _elsewhere(write: Op, load: StateLoad, bound: Bound) -> bool:
+    """A write to another part of the state than the one that is looked into."""
+    there, here = box_of(write), box_of(load)
+    return there is not None and here is not None and apart(there, here, bound)
 
 
 def _copy_after(load: StateLoad, body: Block) -> None:

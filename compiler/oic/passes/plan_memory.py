@@ -20,6 +20,7 @@ from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_
 from oic.memory.liveness import Liveness, liveness
 from oic.ops.base import Operator, Scratch
 from oic.ops.control import Parallel
+from oic.ops.fused import Exchange
 
 
 def plan_memory(module: Module, *, reuse: bool = True) -> None:
@@ -99,9 +100,34 @@ def _buffers(func: object, live: Liveness) -> dict[str, Buffer]:
         if first < buffer.start:
             buffer.line, buffer.reason = line or buffer.line, place.reason
         buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
+    for group in _exchanged(func.body):  # type: ignore[attr-defined]
+        _one_life([found[name] for name in group])
     for op in func.body.all_ops():  # type: ignore[attr-defined]
         _scratch(op, func, live, found)
     return found
+
+
+def _exchanged(body: Block) -> list[set[str]]:
+    """Groups of buffers that exchange addresses."""
+    groups: list[set[str]] = []
+    for op in body.all_ops():
+        if isinstance(op, Exchange):
+            group = set(op.moves())
+            apart = [g for g in groups if not g & group]
+            groups = [*apart, group.union(*(g for g in groups if g & group))]
+    return groups
+
+
+def _one_life(buffers: list[Buffer]) -> None:
+    """Any of them may be where another was: they are of one size, and needed together."""
+    for buffer in buffers:
+        buffer.reason += "; exchanges addresses with " + ", ".join(
+            sorted(f"'{b.name}'" for b in buffers if b is not buffer)
+        )
+    size = max(b.nbytes for b in buffers)
+    start, end = min(b.start for b in buffers), max(b.end for b in buffers)
+    for buffer in buffers:
+        buffer.nbytes, buffer.start, buffer.end = size, start, end
 
 
 def _scratch(op: Op, func: object, live: Liveness, found: dict[str, Buffer]) -> None:

@@ -222,6 +222,18 @@ def _state_load(m: Machine, op: Any) -> None:
     m.write(op, [storage.read(box).reshape(kept)])
 
 
+def _state_entry(m: Machine, op: Any) -> None:
+    assert m.places is not None, "entries are memory, which only PLANNED has"
+    m.places.enter(op, m.storage(op.state), _box_of(m, op))
+
+
+def _exchange(m: Machine, op: Any) -> None:
+    if m.places is not None:
+        m.places.exchange(op)
+    else:
+        m.flow(op.values, op.results)
+
+
 def _state_store(m: Machine, op: Any) -> None:
     storage, box = m.storage(op.state), _box_of(m, op)
     m.effects = True
@@ -241,6 +253,7 @@ MEANINGS: dict[str, Callable[[Machine, Any], None]] = {
     "if": _if,
     "parallel": _parallel,
     "barrier": _nothing,
+    "exchange": _exchange,
     "index.test": _test,
     "index.const": _const,
     "index.add": _arithmetic(lambda a, b: a + b),
@@ -269,6 +282,7 @@ MEANINGS: dict[str, Callable[[Machine, Any], None]] = {
     "state.reach": _state_reach,
     "state.copy": _state_copy,
     "state.load": _state_load,
+    "state.entry": _state_entry,
     "state.store": _state_store,
     "state.fill": _state_fill,
 }

@@ -6,6 +6,7 @@ So a wrong alias, an overlap or a write out of turn gives a wrong answer here wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,9 @@ class Places:
         self.outputs: dict[str, Array] = {}
         self.results: dict[str, dict[str, Array]] = {}  # memory of the outputs of each function
         self.views: dict[Value, Memory] = {}
+        self.symbol = ""
+        self.entries: dict[str, Array] = {}  # memory of entries of the state, by buffer
+        self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
         ranks = family_ranks(module)
         self.families = {op.result: ranks[op.symbol] for op in module.constants()}
         self.sizes: Mapping[str, int] = {}
@@ -75,6 +79,7 @@ class Places:
         """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
         _noisy(self.arena)
         self.views, self.sizes = {}, sizes
+        self.symbol, self.entries, self.moved = symbol, {}, {}
         self.inputs = {name: dtypes.pack(a, dtype).copy() for name, (a, dtype) in inputs.items()}
         for given in self.inputs.values():
             given.flags.writeable = False
@@ -108,6 +113,8 @@ class Places:
         place, dtype = value.place, value.dtype
         assert place is not None and place.offset is not None, f"{value!r} has no address"
         space, offset = self._space(place), place.offset
+        if place.space == "arena":
+            offset = self.moved.get(place.buffer, offset)
         shape = shape_of(value.tensor, self.sizes)
         strides = self._strides(value, place, shape)
         if dtype.packed:
@@ -140,7 +147,27 @@ class Places:
                 return self.inputs[place.buffer]
             case "output":
                 return self.outputs[place.buffer]
+            case "entry":
+                return self.entries[place.buffer]
         raise AssertionError(f"{place} is not memory")
+
+    # -- entries of the state and exchanges
+
+    def enter(self, op: Any, storage: Storage, box: Box) -> None:
+        """Let values be computed in a box of the state."""
+        start, lengths = box
+        bits = storage.type.dtype.bits
+        first = sum(a * s for a, s in zip(start, storage.strides)) * bits // 8
+        count = math.prod(lengths)
+        last = sum((a + n - 1) * s for a, n, s in zip(start, lengths, storage.strides)) if count else -1
+        end = -(-(last + 1) * bits // 8) if count else first
+        assert count == 0 or storage.type.dtype.packed or end - first == count * bits // 8, f"{op} has gaps"
+        self.entries[op.symbol] = storage.memory[first:end]
+
+    def exchange(self, op: Any) -> None:
+        """Buffers get each other's addresses."""
+        at = {b.name: b.offset for b in self.plan.space("arena") if b.function == self.symbol} | self.moved
+        self.moved |= {name: at[other] for name, other in op.moves().items()}
 
     # -- views
 

@@ -1,0 +1,91 @@
+"""Boxes of state: whether two are one, or have nothing in common.
+
+    K[l, 0..pos]  and  K[l, pos..pos+N]     are apart: the first ends where the second starts
+    W[slot]       and  W[slot]              are one, whatever `slot` is
+    W[a]          and  W[b]                 are neither, for all that is known
+
+Positions are index integers; what both share cancels (`ops.ranges`).  A size bound at run time
+stands for the integer it was bound to.  Values are compared within one turn of every loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Dim, Extent
+from oic.ir.types import StateType
+from oic.ops.index import ExtentBind
+from oic.ops.ranges import Linear, added, linear, linear_range, linear_size
+from oic.ops.state import StateEntry, StateLoad, StateStore
+
+Bound = Mapping[Extent, Value]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of a state: where it starts along its leading dimensions, and its sizes (None: 1)."""
+
+    state: Value
+    offsets: tuple[Value, ...]
+    lengths: tuple[Dim | None, ...]
+
+
+def box_of(op: Op) -> Box | None:
+    """The box that an op reads or writes; None for what has none that could be compared."""
+    if isinstance(op, (StateLoad, StateStore, StateEntry)):
+        return Box(op.state, tuple(op.offsets), tuple(op.lengths))
+    return None
+
+
+def bound_sizes(body: Block) -> dict[Extent, Value]:
+    """The integer of every size that a function binds."""
+    return {op.extent: op.value for op in body.all_ops() if isinstance(op, ExtentBind)}
+
+
+def same(a: Box, b: Box) -> bool:
+    """The boxes are known to be one."""
+    if a.state is not b.state or [n or 1 for n in a.lengths] != [n or 1 for n in b.lengths]:
+        return False
+    return all(not added(_offset(a, i), _offset(b, i), -1) for i in range(len(a.lengths)))
+
+
+def apart(a: Box, b: Box, bound: Bound) -> bool:
+    """No element is known to be, or may be, in both."""
+    if a.state is not b.state:
+        return True
+    return any(
+        _ends_before(one, other, i, bound)
+        for i in range(len(a.lengths))
+        for one, other in ((a, b), (b, a))
+    )
+
+
+def whole_entries(box: Box) -> bool:
+    """It starts at the start of an entry, so that packed elements start at a whole byte."""
+    type_ = box.state.type
+    assert isinstance(type_, StateType)
+    return all(not _offset(box, i) for i in range(len(type_.table), len(box.lengths)))
+
+
+def _ends_before(one: Box, other: Box, axis: int, bound: Bound) -> bool:
+    size = one.lengths[axis]
+    end = added(_offset(one, axis), _size(1 if size is None else size, bound), 1)
+    return linear_range(added(_offset(other, axis), end, -1))[0] >= 0
+
+
+def _offset(box: Box, axis: int) -> Linear:
+    return linear(box.offsets[axis]) if axis < len(box.offsets) else {}
+
+
+def _size(size: Dim, bound: Bound) -> Linear:
+    """A size as a sum; what it was bound to takes the place of a bound size."""
+    total: Linear = {}
+    for atom, c in linear_size(size).items():
+        value = bound.get(atom) if isinstance(atom, Extent) else None
+        part: Linear = {atom: c}
+        if value is not None:
+            part = {a: n * c for a, n in linear(value).items()}
+        total = added(total, part, 1)
+    return total

@@ -1,0 +1,183 @@
+"""Which values of a function may share memory.
+
+Two values share a buffer only if the first is no longer needed when the second is written, or is
+needed for the last time by the very op that writes it, in place.  In an entry of the state, nothing
+may look at what was there from the first write to the store that completes it, and the step may not
+be refused in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.types import StateType, TensorType
+from oic.memory.boxes import Box, apart, bound_sizes, box_of, same, whole_entries
+from oic.memory.layout import storage_strides
+from oic.memory.liveness import home_of, liveness
+from oic.memory.views import is_dense, root, strides_of, whole_root
+from oic.ops.base import Operator
+from oic.ops.control import Barrier, For, If, Parallel
+from oic.ops.fused import Copy, Exchange, Fused
+from oic.ops.ranges import may_refuse
+from oic.ops.state import StateLoad, StateStore
+
+LATE = "needed after its destination changes"
+
+
+@dataclass(eq=False)
+class Storage:
+    """A buffer in the making: the values that share it.
+
+    store   of an entry of the state: the op that completes it
+    """
+
+    name: str
+    space: str
+    values: list[Value] = field(default_factory=list)
+    store: StateStore | None = None
+
+
+class Sharing:
+    """The lives of a function's values, and what its ops do to the state."""
+
+    def __init__(self, body: Block) -> None:
+        self.live = liveness(body)
+        self.bound = bound_sizes(body)
+        self.refusing: list[int] = []
+        self.accesses: dict[Value, list[Op]] = {}
+        for op in body.all_ops():
+            at = self.live.start[op]
+            if may_refuse(op) or isinstance(op, Barrier):
+                self.refusing.append(at)
+            if op.regions and not isinstance(op, Fused):
+                continue
+            for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
+                self.accesses.setdefault(state, []).append(op)
+
+    # ------------------------------------------------------------ two values
+
+    def clash(self, value: Value, storage: Storage) -> bool:
+        """Another value of the storage is needed while this one is, other than to be written over.
+
+        That of a loop's result not yet there starts with the loop, which writes it in every turn;
+        once it is there, what the loop computes and carries there stands for that.  Of the result
+        of an `if` only the branches write, by values of their own.
+        """
+        nested = isinstance(value.op, (For, Parallel)) and value not in storage.values
+        assert not nested or value.op is not None
+        here = self.live.start[value.op] if nested and value.op else self.live.defined(value)
+        return any(self._together(value, here, v) for v in storage.values if v is not value)
+
+    def _together(self, value: Value, here: int, other: Value) -> bool:
+        """Both are needed at one time; `value` from the position `here` on."""
+        until = self.live.needed(value, home_of(other))
+        first, last = self.live.defined(other), self.live.needed(other, home_of(value))
+        if last < here or first > until:
+            return False
+        if last == here and value.op is not None:
+            return not takes_over(value.op, other, value)
+        if first == until and other.op is not None:
+            return not takes_over(other.op, value, other)
+        return True
+
+    # ------------------------------------------------------------ entries of state
+
+    def why_no_entry(self, value: Value, store: StateStore) -> str:
+        """Why a value cannot be computed where it will be stored; "" if it can."""
+        box = box_of(store)
+        assert box is not None
+        why = _why_not_dense(store, box)
+        if why:
+            return why
+        assert value.op is not None
+        if not _inside(value.op, store.block):
+            return "from outside the region"
+        first, last, until = self.live.start[value.op], self.live.start[store], self.live.needed(value)
+        if any(self._known(offset) > first for offset in store.offsets):
+            return "its position is known only later"
+        if any(first <= at < last for at in self.refusing):
+            return "the step may be refused before it is stored"
+        for op in self.accesses[store.state]:
+            if op is not store and self._meets(op, value, box, (first, last, until)):
+                return "the state is used while it is computed"
+        return ""
+
+    def _known(self, offset: Value) -> int:
+        """The first position at which an integer can be used."""
+        return self.live.end[offset.op] + 1 if offset.op is not None else 0
+
+    def _meets(self, op: Op, value: Value, box: Box, window: tuple[int, int, int]) -> bool:
+        """An access sees the entry before it is stored, or changes it while it is needed."""
+        first, last, until = window
+        at, other = self.live.start[op], box_of(op)
+        if other is not None and apart(box, other, self.bound):
+            return False
+        if isinstance(op, StateLoad):
+            needed = self.live.needed(op.result)
+            if at >= last or needed < first:
+                return False
+            taken = needed == first and other is not None and same(box, other)
+            return not (taken and value.op is not None and takes_over(value.op, op.result, value))
+        return first <= at <= (until if op.touched("write") else last)
+
+
+def _inside(op: Op, region: Block | None) -> bool:
+    block = op.block
+    while block is not None and block is not region:
+        block = block.owner.block if block.owner is not None else None
+    return block is not None
+
+
+def _why_not_dense(store: StateStore, box: Box) -> str:
+    """Why the box is no memory that any op could compute in."""
+    type_ = store.state.type
+    assert isinstance(type_, StateType)
+    strides = zip(storage_strides(type_), box.lengths, strict=True)
+    if not is_dense(store.value.shape, tuple(s for s, n in strides if n is not None)):
+        return "its place in the state has gaps"
+    if type_.dtype.packed and (type_.auto or not whole_entries(box)):
+        return "its place in the state may begin inside a byte"
+    return ""
+
+
+# ---------------------------------------------------------------- in place
+
+
+def takes_over(op: Op, base: Value, result: Value) -> bool:
+    """The op writes its result over this value, if it uses its memory at all."""
+    if isinstance(op, Exchange):
+        return True  # its operands are needed no more, and only addresses move
+    if isinstance(op, For):
+        return root(op.init[op.results.index(result)]) is base
+    if isinstance(op, If):
+        return False
+    return all(over(op, v, result) for v in op.operands if root(v) is base)
+
+
+def takeable(op: Op) -> list[Value]:
+    """Operands whose memory an op may take over."""
+    if isinstance(op, (Fused, Copy)):
+        return list(op.operands)
+    if isinstance(op, Operator):
+        found: list[object] = []
+        for key in op.inplace:
+            part = getattr(op, key, None)
+            found += part if isinstance(part, list) else [part]
+        return [v for v in found if isinstance(v, Value)]
+    return []
+
+
+def over(op: Op, value: Value, result: Value) -> bool:
+    """The op may write its result over this operand: same elements in the same places."""
+    if value not in takeable(op) or not isinstance(value.type, TensorType):
+        return False
+    equal = value.shape == result.shape and value.dtype.bits == result.dtype.bits
+    if not equal or not is_dense(value.shape, strides_of(value)):
+        return False
+    base = root(value)
+    if whole_root(value) is not base:
+        return False
+    others = [v for v in op.operands if v is not value and isinstance(v.type, TensorType)]
+    return all(root(v) is not base for v in others) and op.operands.count(value) == 1
+
