@@ -241,7 +241,7 @@ def test_the_verifier_keeps_regions_apart(shared: str) -> None:
     op = next(o for o in planned.all_ops() if isinstance(o, Parallel))
     if shared == "bytes":
         first, second = (
-            next(r for o in region.ops for r in o.results if r.place and r.place.space == "arena")
+            next(r for o in region.ops for r in o.results if r.place and r.place.space in ("arena", "output"))
             for region in op.consumers[:2]
         )
         second.place = first.place

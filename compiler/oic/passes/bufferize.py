@@ -53,7 +53,7 @@ class Assignment:
         """Decide that a value lies there."""
         self.storage[value] = storage
         storage.values.append(value)
-        self.reasons[value] = reason
+        self.reasons[value] = "where its address goes" if isinstance(value.op, Exchange) else reason
 
     def of(self, value: Value, reason: str) -> Storage:
         """The storage of a value; if it has none, a new one in the arena."""
