@@ -430,7 +430,7 @@ class _Writer:
         movable, lines = self.frame.movable, self.lines
         kept = {a: self.frame.names.unique(f"next_{movable[a]}") for a in moves}
         for a, b in moves.items():
-            lines.add(f"void *const {kept[a]} = {movable[b]};")
+            lines.add(f"void *const {kept[a]} = {movable[b]}; /* buffers exchange addresses */")
         for a in moves:
             lines.add(f"{movable[a]} = {kept[a]};")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from oic.backend import expr
@@ -17,6 +18,8 @@ from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType
 from oic.memory import layout
+from oic.memory.boxes import Box, same
+from oic.ops.state import StateLoad
 
 
 def box(
@@ -63,6 +66,9 @@ def entry(frame: Frame, op: Any) -> None:
     base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
     pointer = frame.pointer(field.member, base.type, start_address(base), False, f"{base.type}, in the state")
     frame.scopes[-1]["entry", op.symbol] = pointer
+    for value, ref in list(frame.refs.items()):  # what was loaded from there is the same memory
+        if isinstance(value.op, StateLoad) and same(Box.of(value.op), Box.of(op)):
+            frame.refs[value] = replace(ref, key=("entry", op.symbol, 0))
 
 
 def store(frame: Frame, op: Any) -> None:

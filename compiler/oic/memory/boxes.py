@@ -31,11 +31,16 @@ class Box:
     offsets: tuple[Value, ...]
     lengths: tuple[Dim | None, ...]
 
+    @classmethod
+    def of(cls, op: StateLoad | StateStore | StateEntry) -> Box:
+        """The box that an op reads, writes or computes in."""
+        return cls(op.state, tuple(op.offsets), tuple(op.lengths))
+
 
 def box_of(op: Op) -> Box | None:
     """The box that an op reads or writes; None for what has none that could be compared."""
     if isinstance(op, (StateLoad, StateStore, StateEntry)):
-        return Box(op.state, tuple(op.offsets), tuple(op.lengths))
+        return Box.of(op)
     return None
 
 

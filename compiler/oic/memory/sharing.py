@@ -85,8 +85,7 @@ class Sharing:
 
     def why_no_entry(self, value: Value, store: StateStore) -> str:
         """Why a value cannot be computed where it will be stored; "" if it can."""
-        box = box_of(store)
-        assert box is not None
+        box = Box.of(store)
         why = _why_not_dense(store, box)
         if why:
             return why

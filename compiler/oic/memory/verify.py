@@ -24,7 +24,7 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import place_text, print_op
 from oic.ir.types import StateType, TensorType
 from oic.ir.verify import verify as verify_stage
-from oic.memory.boxes import Bound, apart, bound_sizes, box_of, same
+from oic.memory.boxes import Bound, Box, apart, bound_sizes, box_of, same
 from oic.ops.fused import Exchange
 from oic.ops.ranges import may_refuse
 from oic.ops.state import StateEntry, StateLoad, StateStore
@@ -347,12 +347,12 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
     """From here to the store nobody else sees the entry, and nothing refuses the step."""
     assert op.block is not None
     stores = [o for o in op.block.ops if isinstance(o, StateStore) and o.entry == op.symbol]
-    box = box_of(op)
-    if len(stores) != 1 or found.starts[stores[0]] < found.starts[op] or box is None:
+    box = Box.of(op)
+    if len(stores) != 1 or found.starts[stores[0]] < found.starts[op]:
         raise _fault(op, "an entry is stored once, afterwards")
     first, last = found.starts[op], found.starts[stores[0]]
     inside = [v for v in held if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)]
-    if root(stores[0].value) not in inside or not same(box, box_of(stores[0]) or box):
+    if root(stores[0].value) not in inside or not same(box, Box.of(stores[0])):
         raise _fault(stores[0], "what is stored was computed elsewhere")
     until = max(found.last[v] for v in inside)
     for other, at in found.starts.items():
@@ -376,7 +376,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
                 continue
             if not found.first[value] < at <= found.last[value] or _elsewhere(op, load, bound):
                 continue
-            over = found.last[value] == at and same(box, box_of(load) or box)
+            over = found.last[value] == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):
                 raise _fault(writer, f"{written!r} is computed over {value!r}, which is still needed")
 
