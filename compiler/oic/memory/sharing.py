@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, is_index, sizes_used
 from oic.ir.types import StateType, TensorType
 from oic.memory.boxes import Box, apart, bound_sizes, box_of, same, whole_entries
 from oic.memory.layout import storage_strides
@@ -19,8 +19,9 @@ from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.ops.base import Operator
 from oic.ops.control import Barrier, For, If, Parallel
 from oic.ops.fused import Copy, Exchange, Fused
+from oic.ops.index import ExtentBind, IndexOp
 from oic.ops.ranges import may_refuse
-from oic.ops.state import StateLoad, StateStore
+from oic.ops.state import StateGet, StateLoad, StateStore
 
 LATE = "needed after its destination changes"
 
@@ -44,6 +45,9 @@ class Sharing:
     def __init__(self, body: Block) -> None:
         self.live = liveness(body)
         self.bound = bound_sizes(body)
+        self.sizes = {
+            op.extent: self.live.end[op] + 1 for op in body.all_ops() if isinstance(op, ExtentBind)
+        }
         self.refusing: list[int] = []
         self.accesses: dict[Value, list[Op]] = {}
         for op in body.all_ops():
@@ -93,7 +97,7 @@ class Sharing:
         if not _inside(value.op, store.block):
             return "from outside the region"
         first, last, until = self.live.start[value.op], self.live.start[store], self.live.needed(value)
-        if any(self._known(offset) > first for offset in store.offsets):
+        if any(self.known(offset) > first for offset in store.offsets):
             return "its position is known only later"
         if any(first <= at < last for at in self.refusing):
             return "the step may be refused before it is stored"
@@ -102,9 +106,18 @@ class Sharing:
                 return "the state is used while it is computed"
         return ""
 
-    def _known(self, offset: Value) -> int:
-        """The first position at which an integer can be used."""
-        return self.live.end[offset.op] + 1 if offset.op is not None else 0
+    def known(self, value: Value) -> int:
+        """The first position at which an integer can be computed: arithmetic may move."""
+        op = value.op
+        if op is None:
+            return 0
+        if not movable(op):
+            return self.live.end[op] + 1
+        after = [self.sizes.get(extent, 0) for extent in sizes_used(op)]
+        if isinstance(op, StateGet):
+            writes = [self.live.start[w] for w in self.accesses[op.state] if w.touched("write")]
+            after += [at + 1 for at in writes if at < self.live.start[op]]
+        return max([*after, *(self.known(v) for v in op.operands if is_index(v))], default=0)
 
     def _meets(self, op: Op, value: Value, box: Box, window: tuple[int, int, int]) -> bool:
         """An access sees the entry before it is stored, or changes it while it is needed."""
@@ -119,6 +132,11 @@ class Sharing:
             taken = needed == first and other is not None and same(box, other)
             return not (taken and value.op is not None and takes_over(value.op, op.result, value))
         return first <= at <= (until if op.touched("write") else last)
+
+
+def movable(op: Op) -> bool:
+    """Index arithmetic that depends on its operands alone, or an integer of the state."""
+    return isinstance(op, (IndexOp, StateGet)) and not may_refuse(op)
 
 
 def _inside(op: Op, region: Block | None) -> bool:

@@ -13,13 +13,15 @@ instead.  Offsets come later (`plan_memory`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from oic.ir.core import Block, Op, Place, Value
+from oic.ir.core import Block, Op, Place, Value, is_index
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.layout import weights_layout
-from oic.memory.sharing import LATE, Sharing, Storage, over, takeable
+from oic.memory.liveness import home_of
+from oic.memory.sharing import LATE, Sharing, Storage, movable, over, takeable
 from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.ops.control import For, Func, If, Parallel, Yield
 from oic.ops.fused import Copy, Exchange, Fused
@@ -37,10 +39,11 @@ class Assignment:
     """What bufferize decides of one function: the storage of each value that has its own."""
 
     sharing: Sharing
-    apart: frozenset[Value]  # results of loops that exchange addresses: they stay in the arena
+    apart: frozenset[Value]  # of loops and branches that exchange addresses: they stay in the arena
     storage: dict[Value, Storage] = field(default_factory=dict)
     reasons: dict[Value, str] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
+    spread: set[Value] = field(default_factory=set)  # those that could as well lie elsewhere
     missed: list[Edge] = field(default_factory=list)
 
     def new(self, hint: str, space: str) -> Storage:
@@ -83,15 +86,23 @@ class Assignment:
         op = value.op
         for operand in takeable(op) if op is not None else ():
             base = root(operand)
-            if base in self.storage or base.op is None or base.op.view or base.op.block is not value.op.block:  # type: ignore[union-attr]
-                continue
-            if isinstance(base.op, (Constant, For, If, Parallel)) or not over(op, operand, value):  # type: ignore[arg-type]
-                continue
-            if not in_memory(base, self.sharing) or self._clashes(base, storage):
+            if op is None or not over(op, operand, value) or not self._spreads(base, op, storage):
                 continue
             self.put(base, storage, f"'{value.hint}' is computed over it")
+            self.spread.add(base)
             self._spread(base, storage)
             return
+
+    def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
+        if base in self.storage or base.op is None or base.op.view or base.op.block is not op.block:
+            return False
+        if isinstance(base.op, (Constant, Parallel)) or not in_memory(base, self.sharing):
+            return False
+        if base in self.apart and storage.space != "arena":
+            return False
+        users = [u for v in self.sharing.live.views(base) for u in self.sharing.live.users.get(v, ())]
+        stored = any(isinstance(u, StateStore) for u in users)  # it has an entry to be computed in
+        return not stored and not self._clashes(base, storage)
 
     def _why_not(self, base: Value, op: Op, storage: Storage) -> str:
         """Why a value cannot be computed where it goes; "" if it can."""
@@ -200,14 +211,10 @@ def _resolve(edge: Edge, decided: Assignment, apart: set[Value], *, threads: boo
         _copy_before(edge)
         return
     assert edge.storage is not None and edge.op.block is not None
-    loop = edge.op.block.owner
-    if edge.storage.space != "arena":
-        assert isinstance(loop, For)
-        apart.add(loop.results[edge.position])
-        return
-    if isinstance(loop, For):
-        apart.add(loop.results[edge.position])
-    _exchange_before(edge)
+    # It stays in the arena, and with it what is handed on in the same memory.
+    apart |= {v for v in edge.storage.values if isinstance(v.op, (For, If))}
+    if edge.storage.space == "arena":
+        _exchange_before(edge)
 
 
 def _in_arena(op: Exchange, decided: Assignment) -> bool:
@@ -232,8 +239,9 @@ def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
     assert block is not None and edge.storage is not None
     if threads or not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
         return False
-    if edge.storage.space != "arena" and not isinstance(block.owner, For):
-        return False  # one copy in a branch, against one in every case
+    if edge.storage.space != "arena" and isinstance(block.owner, If):
+        if block.owner.results[edge.position] not in decided.spread:
+            return False  # one copy in a branch, against one in every case
     if edge.value.tensor.nbytes <= SMALL or edge.reason not in (LATE, ELSEWHERE):
         return False
     own = base in block.args if base.op is None else base.op.block is block
@@ -299,8 +307,10 @@ def _if(op: If, decided: Assignment) -> None:
         if not isinstance(result.type, TensorType):
             continue
         storage = decided.of(result, "given by either branch")
-        for region in op.regions:
-            decided.join(Edge(region.terminator, "values", i), storage, "computed as the branch's result")
+        edges = [Edge(region.terminator, "values", i) for region in op.regions]
+        # What a branch only hands on stays where it is, if it can; what is computed may yet move.
+        for edge in sorted(edges, key=lambda e: home_of(whole_root(e.value)) is e.op.block):
+            decided.join(edge, storage, "computed as the branch's result")
     for region in op.regions:
         _backward(region, decided)
 
@@ -341,8 +351,20 @@ def _mark_entries(decided: Assignment) -> None:
             (_at_level(v, block) for v in storage.values), key=lambda op: live.start[op]
         )
         entry = StateEntry(store.state, store.offsets, store.lengths, storage.name, span=store.span)
-        at = block.ops.index(first)
-        block.set_ops([*block.ops[:at], entry, *block.ops[at:]])
+        late = block.ops[block.ops.index(first) :]
+        moved = {op for offset in store.offsets for op in _arithmetic(offset) if op in late}
+        rest = [op for op in block.ops if op not in moved]
+        at = rest.index(first)
+        block.set_ops([*rest[:at], *(op for op in block.ops if op in moved), entry, *rest[at:]])
+
+
+def _arithmetic(value: Value) -> Iterator[Op]:
+    """The arithmetic that gives an integer."""
+    if value.op is not None and movable(value.op):
+        yield value.op
+        for operand in value.op.operands:
+            if is_index(operand):
+                yield from _arithmetic(operand)
 
 
 def _at_level(value: Value, block: Block) -> Op:

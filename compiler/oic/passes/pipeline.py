@@ -19,6 +19,7 @@ from oic.passes.lower_cache import lower_cache
 from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
 from oic.passes.plan_memory import plan_memory
+from oic.passes.refuse_early import refuse_early
 from oic.passes.serialize import serialize
 
 Pass = Callable[[Module], None]
@@ -54,6 +55,8 @@ PIPELINE: tuple[Step, ...] = (
     Step("dead-code-indexed", dead_code, "counts and arithmetic nobody asks for", "indexed"),
     Step("order-consumers", order_consumers, "with threads: what must not run at once, seen best with the "
          "fewest checks and effects", "indexed"),
+    Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
+         "is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),

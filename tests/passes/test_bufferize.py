@@ -1,0 +1,193 @@
+"""Which copies are left, and why; and that what is not copied is right, in every stage and in C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from oic.difftest import campaign
+from oic.difftest.checks import check, compiled, steps
+from oic.driver import Program
+from oic.ops.fused import Copy, Exchange
+from oic.ops.state import StateStore
+
+HEAD = """
+graph g {
+  dynamic { x: f32[4, 32]; c: bool; n: i32; ids: i32[4]; }
+  constant { w: f32[32, 32] @init(0.03); b: f32[32] @init(0.5); }
+  persistent {
+    h: f32[4, 32] @init(1.0);
+    K(t): f32[4, 32] @table @fixed(t=6);
+    Q(t): i4[32] @table @fixed(t=4);
+    pos: i32 @init(0);
+  }
+  volatile { y: f32[4, 32]; z: f32[4, 32]; }
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Statements of a graph, and what is left in them.
+
+    copies     reasons of copies
+    stores     for every store of the state: why it copies, or "" where the value is computed there
+    exchanges  values whose addresses are exchanged
+    """
+
+    body: str
+    copies: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    exchanges: int = 0
+    blocks: str = ""
+
+
+LATE = "needed after its destination changes"
+USED = "the state is used while it is computed"
+ELSEWHERE = "its loop exchanges addresses"
+
+CASES = {
+    "computed in its entry": Case(
+        "op matmul(x, w) >> y; op relu(y) >> y; cache.write y >> K[0]; op neg(x) >> y;", stores=("",)
+    ),
+    "what it is computed over as well": Case(
+        "op matmul(x, w) >> y; op softmax(y) >> y; op tanh(y) >> y; cache.write y >> K[1]; op neg(x) >> y;",
+        stores=("",),
+    ),
+    "from another part of the table": Case(
+        "cache.read K[pos] >> y; op matmul(y, w) >> y; op add(y, x) >> y; cache.write y >> K[pos+1];"
+        "op neg(x) >> y; cache.increment pos; branch c forget rest;",
+        stores=("",), blocks="block forget { cache.reset K; cache.reset pos; return; } block rest { return; }",
+    ),
+    "over what was there": Case("cache.read h >> y; op mul(y, x) >> y; cache.write y >> h; op neg(x) >> y;", stores=("",)),
+    "what was there is read by a product": Case(
+        "cache.read h >> y; op matmul(y, w) >> y; cache.write y >> h; op neg(x) >> y;", stores=(USED,)
+    ),
+    "an entry at an unknown index": Case(
+        "cache.read K[n] >> y; op matmul(y, w) >> y; cache.write y >> K[pos]; op neg(x) >> y;", stores=(USED,)
+    ),
+    "an input": Case("cache.write x >> h; op neg(x) >> y;", stores=("an input",)),
+    "an output too": Case("op neg(x) >> y; cache.write y >> h;", stores=("one value in two places",)),
+    "stored twice": Case(
+        "op exp(x) >> y; cache.write y >> K[0]; cache.write y >> K[1]; op neg(x) >> y;",
+        stores=("one value in two places", ""),
+    ),
+    "two entries at once": Case(
+        "op exp(x) >> y; op neg(x) >> z; cache.write y >> K[0]; cache.write z >> K[1];"
+        "op relu(x) >> y; op abs(x) >> z;", stores=("", ""),
+    ),
+    "overwritten while it is needed": Case(
+        "op exp(x) >> y; cache.write y >> h; op tanh(x) >> z; cache.write z >> h; op add(y, z) >> y; op neg(x) >> z;",
+        stores=(USED, ""),
+    ),
+    "seen before it is stored": Case(
+        "op exp(x) >> y; cache.read h >> z; cache.write y >> h; op neg(y) >> y;", stores=(USED,),
+        copies=("the state is written while this is still needed",),
+    ),
+    "refused before it is stored": Case(
+        "op exp(x) >> y; assign i: i32[4]; op add(ids, ids) >> i; assign g: f32[4, 32]; op gather(y, i) >> g;"
+        "cache.write y >> h; op add(g, x) >> y;",
+        stores=("the step may be refused before it is stored",),
+    ),
+    "in a loop": Case(
+        "loop l (i in 0..6) { op exp(x) >> y; op add(y, x) >> y; cache.write y >> K[i]; } op neg(x) >> y;",
+        stores=("",),
+    ),
+    "a loop that computes in the entry": Case(
+        "op exp(x) >> y; loop l (i in 0..3) { op add(y, x) >> y; } cache.write y >> h; op neg(x) >> y;", stores=("",)
+    ),
+    "of packed elements": Case(
+        "assign q: i4[32]; assign s: f32[32]; op sum_axis(x, axes=[0]) >> s;"
+        "op cast(s, to=i4) >> q; cache.write q >> Q[2]; op neg(x) >> y;",
+        stores=("",),
+    ),
+    "a value from outside a branch": Case(
+        "op exp(x) >> y; branch c keep rest; op neg(y) >> y;",
+        stores=("from outside the region",),
+        blocks="block keep { cache.write y >> h; return; } block rest { return; }",
+    ),
+    "a loop of products": Case(
+        "op relu(x) >> y; loop l (i in 0..5) { op matmul(y, w) >> y; }", copies=(ELSEWHERE,), exchanges=1
+    ),
+    "two products apart": Case(
+        "op relu(x) >> y; op neg(x) >> z; loop l (i in 0..5) { op matmul(y, w) >> y; op matmul(z, w) >> z; }"
+        "op add(y, z) >> y; op sub(y, z) >> z;", exchanges=2,
+    ),
+    "swapped": Case(
+        "assign t: f32[4, 32]; op relu(x) >> y; op neg(x) >> z;"
+        "loop l (i in 0..3) { transfer y >> t; transfer z >> y; transfer t >> z; }"
+        "op add(y, x) >> y; op sub(z, x) >> z;", exchanges=2,
+    ),
+    "three in a ring": Case(
+        "assign t: f32[4, 32]; assign u: f32[4, 32]; op exp(x) >> u; op relu(x) >> y; op neg(x) >> z;"
+        "loop l (i in 0..4) { transfer y >> t; transfer z >> y; transfer u >> z; transfer t >> u; }"
+        "op add(y, u) >> y; op sub(z, u) >> z;", exchanges=3,
+    ),
+    "a sum of the last two": Case(
+        "assign t: f32[4, 32]; op relu(x) >> y; op neg(x) >> z;"
+        "loop l (i in 0..4) { op add(y, z) >> t; transfer z >> y; transfer t >> z; }"
+        "op add(y, z) >> y; op sub(y, z) >> z;", exchanges=2,
+    ),
+    "small values": Case(
+        "assign p: f32[4]; assign q: f32[4]; assign t: f32[4]; op sum_axis(x, axes=[1]) >> p; op max_axis(x, axes=[1]) >> q;"
+        "loop l (i in 0..3) { transfer p >> t; transfer q >> p; transfer t >> q; }"
+        "assign r: f32[4, 1]; op sub(p, q) >> p; op reshape(p, shape=[4, 1]) >> r; op mul(x, r) >> y;",
+        copies=(LATE, "carried elsewhere", "carried elsewhere"),
+    ),
+    "in nested loops": Case(
+        "op relu(x) >> y; loop l (i in 0..3) { loop m (j in 0..3) { op matmul(y, w) >> y; } op add(y, x) >> y; }"
+        "op neg(y) >> y;", exchanges=1,
+    ),
+    "a branch that keeps the value": Case(
+        "op exp(x) >> y; branch c more rest; op neg(y) >> y;",
+        blocks="block more { op mul(y, x) >> y; return; } block rest { return; }",
+    ),
+    "a product in one branch": Case(
+        "op exp(x) >> y; branch c more rest; op neg(y) >> y;", exchanges=1,
+        blocks="block more { op matmul(y, w) >> y; return; } block rest { return; }",
+    ),
+    "a branch in a loop": Case(
+        "op exp(x) >> y; assign b0: bool; loop l (i in 0..4) { op mul(y, x) >> y; branch c more rest; } op neg(y) >> y;",
+        blocks="block more { op add(y, x) >> y; return; } block rest { return; }",
+    ),
+    "kept and needed afterwards": Case(
+        "op exp(x) >> y; transfer y >> z; branch c more rest; op sub(y, z) >> y; op neg(z) >> z;",
+        copies=("one value in two places",),
+        blocks="block more { op mul(y, x) >> y; return; } block rest { return; }",
+    ),
+}
+
+
+def program(case: Case) -> tuple[str, Program]:
+    text = f"{HEAD}  block entry {{ {case.body} return; }}\n{case.blocks}\n}}\n"
+    found = compiled(text)
+    assert found is not None, text
+    return text, found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_copied(name: str) -> None:
+    case = CASES[name]
+    _, made = program(case)
+    ops = list(made.planned.all_ops())
+    assert sorted(op.reason for op in ops if isinstance(op, Copy)) == sorted(case.copies)
+    stores = tuple(op.reason for op in ops if isinstance(op, StateStore) and op.reason != "a number")
+    assert stores == case.stores
+    assert sum(len(op.values) for op in ops if isinstance(op, Exchange)) == case.exchanges
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_right_in_every_stage(name: str) -> None:
+    """Verified, printed, parsed and run after every pass; planned with and without reuse."""
+    text, made = program(CASES[name])
+    for seed in range(3):
+        fault = check(made, steps(made, seed))
+        assert fault is None, f"{fault}\n{text}"
+
+
+def test_it_is_right_in_c() -> None:
+    """Under AddressSanitizer and UBSan."""
+    programs = [(seed, program(case)[1]) for seed, case in enumerate(CASES.values())]
+    tally = campaign.Tally()
+    for (_, made), fault in zip(programs, campaign.in_c(programs, tally), strict=True):
+        assert fault is None, f"{fault}\n{made.graph.source.text}"
