@@ -6,6 +6,7 @@ A view op's result is its first operand's memory (DESIGN, section 6).  Strides c
 
 from __future__ import annotations
 
+from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
 from oic.ir.types import StateType
@@ -78,15 +79,30 @@ def view_strides(op: Op, result: int = 0) -> Strides | None:
 
 
 def _reshaped(x: Value, shape: tuple[Dim, ...]) -> Strides | None:
-    """A reshape is a view of dense memory, or where only sizes of 1 come and go."""
+    """A reshape is a view where every size comes of neighbours that lie without gaps."""
     base = strides_of(x)
     if is_dense(x.shape, base):
         return dense(shape)
-    kept = [(n, s) for n, s in zip(x.shape, base, strict=True) if n != 1]
-    if [n for n, _ in kept] != [n for n in shape if n != 1]:
+    old = [(n, s) for n, s in zip(x.shape, base, strict=True) if n != 1]
+    new = [n for n in shape if n != 1]
+    found: list[Dim] = []
+    while old and new:
+        (size, stride), wanted = old.pop(0), [new.pop(0)]
+        while size != dims.product(wanted):
+            if dims.maximum(size) < dims.maximum(dims.product(wanted)):  # some of the old are one of the new
+                if not old or stride != old[0][0] * old[0][1]:
+                    return None
+                more, stride = old.pop(0)
+                size = size * more
+            elif new:  # one of the old is some of the new
+                wanted.append(new.pop(0))
+            else:
+                return None
+        found += [s * stride for s in dense(tuple(wanted))]
+    if old or new:
         return None
-    rest = iter(kept)
-    return tuple(0 if n == 1 else next(rest)[1] for n in shape)
+    rest = iter(found)
+    return tuple(0 if n == 1 else next(rest) for n in shape)
 
 
 def _broadcast(x: Value, shape: tuple[Dim, ...]) -> Strides:
