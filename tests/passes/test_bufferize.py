@@ -84,6 +84,13 @@ CASES = {
         "op exp(x) >> y; cache.read h >> z; cache.write y >> h; op neg(y) >> y;", stores=(USED,),
         copies=("the state is written while this is still needed",),
     ),
+    "a write that can wait": Case(
+        "cache.read h >> z; cache.write x >> h; op matmul(z, w) >> y; op add(z, y) >> z;", stores=("an input",)
+    ),
+    "a write that another read cannot let wait": Case(
+        "cache.read h >> z; cache.write x >> h; cache.read h >> y; op add(z, y) >> y; op neg(x) >> z;",
+        stores=("an input",), copies=("the state is written while this is still needed",),
+    ),
     "refused before it is stored": Case(
         "op exp(x) >> y; assign i: i32[4]; op add(ids, ids) >> i; assign g: f32[4, 32]; op gather(y, i) >> g;"
         "cache.write y >> h; op add(g, x) >> y;",

@@ -5,7 +5,13 @@
                                            %y = softmax(%c)
 
 A kernel says which operands may have gaps (`layouts`); elementwise ops, copies and stores take any
-strides.  A view of state that is written while the view is still needed becomes a copy too.
+strides.  Where state is written while a view of it is still needed, the write waits until it is not,
+if nobody else looks at the state before and that saves bytes; else the view becomes a copy too:
+
+    %old = state.load(%W, [%p])            %old = state.load(%W, [%p])
+    state.store(%W, %x, [%q])        =>    %y = conv1d(%old, %k)
+    %y = conv1d(%old, %k)                  state.store(%W, %x, [%q])
+
 Everything else stays a view.
 """
 
@@ -15,13 +21,14 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.boxes import Bound, apart, bound_sizes, box_of
-from oic.memory.liveness import liveness
-from oic.memory.views import is_dense, strides_of, view_strides
+from oic.memory.liveness import Liveness, liveness
+from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.ops.base import Operator
+from oic.ops.control import Barrier
 from oic.ops.fused import Copy
 from oic.ops.index import CheckIds
 from oic.ops.shape import Reshape
-from oic.ops.state import StateLoad
+from oic.ops.state import Constant, StateLoad, StateStore
 
 
 def materialize(module: Module) -> None:
@@ -93,14 +100,50 @@ def _operands(op: Op) -> list[tuple[str, Value]]:
 
 
 def _state_views(body: Block) -> None:
-    live = liveness(body)
-    writes, bound = _writes(body), bound_sizes(body)
-    for op in list(body.all_ops()):
-        if isinstance(op, StateLoad):
-            first, last = live.start[op], live.needed(op.result)
-            meanwhile = [w for w in writes.get(op.state, ()) if first < live.start[w] <= last]
-            if any(not _elsewhere(w, op, bound) for w in meanwhile):
-                _copy_after(op, body)
+    loads = [op for op in body.all_ops() if isinstance(op, StateLoad)]
+    for load in loads:
+        live = liveness(body)
+        writes = _written_meanwhile(load, body, live)
+        if writes:
+            _wait(load, writes, live)
+    for load in loads:
+        if _written_meanwhile(load, body, liveness(body)):
+            _copy_after(load, body)
+
+
+def _written_meanwhile(load: StateLoad, body: Block, live: Liveness) -> list[Op]:
+    """The writes that may change what is seen before it is last needed."""
+    first, last = live.start[load], live.needed(load.result)
+    meanwhile = [w for w in _writes(body).get(load.state, ()) if first < live.start[w] <= last]
+    bound = bound_sizes(body)
+    return [w for w in meanwhile if not _elsewhere(w, load, bound)]
+
+
+def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
+    """Let writes wait until the view is needed no more, if that can be and saves bytes."""
+    block, last = load.block, live.needed(load.result)
+    assert block is not None
+    if any(w.block is not block for w in writes) or sum(map(_stored, writes)) >= load.result.tensor.nbytes:
+        return
+    start = block.ops.index(writes[0])
+    end = start
+    while end + 1 < len(block.ops) and live.start[block.ops[end + 1]] <= last:
+        end += 1
+    between = [op for op in block.ops[start : end + 1] if op not in writes]
+    if last > live.end[block.ops[end]] or any(op.terminator or isinstance(op, Barrier) for op in between):
+        return
+    if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
+        return
+    block.set_ops([*block.ops[:start], *between, *writes, *block.ops[end + 1 :]])
+
+
+def _stored(write: Op) -> int:
+    """Bytes that a write copies if it waits: what is computed for it might else be computed there."""
+    if not isinstance(write, StateStore):
+        return 0
+    base = whole_root(write.value)
+    copied_anyway = base.op is None or base.op.view or isinstance(base.op, Constant)
+    return 0 if copied_anyway else write.value.tensor.nbytes
 
 
 def _writes(body: Block) -> dict[Value, list[Op]]:
