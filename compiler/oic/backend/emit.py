@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oic.backend import view, weights
+from oic.backend.figures import Figures
+from oic.backend.map_json import memory_json
 from oic.backend.report import report
 from oic.backend.target import Target
 from oic.backend.unit import Unit, where
@@ -27,6 +28,7 @@ class Files:
     paths         every file, in the order of writing
     late_checks   (place, variable) of checks that come after an effect: after one of them fails,
                   steps are OIC_ERR_STATE until reset or load
+    figures       what the compiler made of it; None as long as nothing is compiled
     """
 
     name: str
@@ -36,6 +38,7 @@ class Files:
     model: view.Model
     target: Target
     late_checks: tuple[tuple[Span | None, str], ...]
+    figures: Figures | None = None
 
     @property
     def sources(self) -> list[Path]:
@@ -63,8 +66,7 @@ def emit(
     unit = Unit(module)
     m = view.model(unit, target, weights_mode == "array", threads)
     folder = Path(out_dir)
-    late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in unit.late_checks)
-    texts = _texts(module, m, late)
+    texts = _texts(unit, m)
     try:
         paths = _write(texts, folder)
         if m.maps_weights:
@@ -75,15 +77,32 @@ def emit(
     return Files(unit.name, folder, tuple(paths), unit, m, target, tuple(unit.late_checks))
 
 
+def with_figures(files: Files, figures: Figures) -> Files:
+    """Write the files that say what was built once more, now that the code is compiled.
+
+    Raises OicError `output-folder` if they cannot be written.
+    """
+    m = view.with_figures(files.model, files.unit, figures)
+    try:
+        _write({f"{m.name}.h": _header(m), **_described(files.unit, m, figures)}, files.folder)
+    except OSError as failure:
+        raise fail("output-folder", f"{files.folder} cannot be written: {failure.strerror}") from failure
+    return replace(files, model=m, figures=figures)
+
+
 def render(m: view.Model) -> dict[str, str]:
     """The text files that come from templates, by name."""
     files = {
-        f"{m.name}.h": "model.h.j2",
         f"{m.name}.c": "model.c.j2",
         "CMakeLists.txt": "CMakeLists.txt.j2",
         "Makefile": "Makefile.j2",
     }
-    return {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
+    texts = {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
+    return {f"{m.name}.h": _header(m), **texts}
+
+
+def _header(m: view.Model) -> str:
+    return _environment().get_template("model.h.j2").render(m=m)
 
 
 def runtime_headers(roots: list[str]) -> list[str]:
@@ -100,19 +119,20 @@ def runtime_headers(roots: list[str]) -> list[str]:
     return sorted(found)
 
 
-def _report(module: Module, late: tuple[str, ...]) -> str:
-    return _environment().get_template("report.html.j2").render(r=report(module, late))
+def _described(unit: Unit, m: view.Model, figures: Figures | None = None) -> dict[str, str]:
+    """The memory map, for tools and for people."""
+    late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in unit.late_checks)
+    page = _environment().get_template("report.html.j2").render(r=report(unit.module, late, figures))
+    return {f"{m.name}.memory.json": memory_json(unit, figures), f"{m.name}.report.html": page}
 
 
-def _texts(module: Module, m: view.Model, late: tuple[str, ...]) -> dict[str, str]:
+def _texts(unit: Unit, m: view.Model) -> dict[str, str]:
     """Every text file of the library by its path in the folder."""
-    texts = render(m)
-    texts[f"{m.name}.memory.json"] = memory_json(m, module)
-    texts[f"{m.name}.report.html"] = _report(module, late)
+    texts = render(m) | _described(unit, m)
     for name in runtime_headers(["oic.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
         texts[f"oic/{name}"] = (runtime_dir() / name).read_text(encoding="utf-8")
     if m.weights_array:
-        texts[f"{m.name}.weights.c"] = _weights_source(module, m)
+        texts[f"{m.name}.weights.c"] = _weights_source(unit.module, m)
     return texts
 
 
@@ -130,37 +150,6 @@ def _weights_source(module: Module, m: view.Model) -> str:
     data = blob.getvalue()
     rows = [", ".join(map(str, data[i : i + 24])) + "," for i in range(0, len(data), 24)]
     return _environment().get_template("weights.c.j2").render(m=m, rows=rows)
-
-
-def memory_json(m: view.Model, module: Module) -> str:
-    """The memory map for tools."""
-    plan = module.plan
-    assert plan is not None
-    spaces = {}
-    for space in ("state", "arena", "weights", "input", "output"):
-        spaces[space] = [
-            {
-                "name": b.name,
-                "offset": b.offset,
-                "bytes": b.nbytes,
-                "function": b.function,
-                "start": b.start,
-                "end": b.end,
-                "line": b.line,
-                "reason": b.reason,
-            }
-            for b in plan.space(space)
-        ]
-    content = {
-        "graph": m.graph,
-        "version": 1,
-        "state_bytes": plan.state_bytes,
-        "weights_bytes": plan.weights_bytes,
-        "arena_bytes": plan.arena_bytes,
-        "arena_lower_bound": plan.lower_bound,
-        "spaces": spaces,
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 @cache

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from oic.backend import figures as measured
 from oic.backend import lifecycle
 from oic.backend.body import function_body
+from oic.backend.figures import Figures
 from oic.backend.names import Names
+from oic.backend.stack import THREAD
 from oic.backend.target import Target
 from oic.backend.tasks import Task
 from oic.backend.unit import Field, Interface, Unit, interface
@@ -69,6 +72,7 @@ class Model:
     session_members: tuple[str, ...]
     entries: tuple[Entry, ...]
     prototypes: Prototypes
+    functions: tuple[str, ...]
     headers: tuple[str, ...]
     init_lines: tuple[str, ...]
     reset_lines: tuple[str, ...]
@@ -109,6 +113,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
         session_members=_session_members(unit),
         entries=entries,
         prototypes=_prototypes(unit.name),
+        functions=_functions(unit.name, entries, hosted=target.hosted),
         headers=tuple(sorted(unit.headers)),
         init_lines=tuple(lifecycle.init_lines(unit)),
         reset_lines=lines[0],
@@ -126,6 +131,16 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
         pooled=pooled,
         thread_flags=" -pthread" if pooled else "",
     )
+
+
+def with_figures(m: Model, unit: Unit, figures: Figures) -> Model:
+    """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
+    names = Names({macro.name for macro in m.macros})
+    found = []
+    for stack in figures.stacks:
+        what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_")
+        found.append(Macro(names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
+    return replace(m, memory_table=_memory_table(unit, m.weights_array, figures), macros=(*m.macros, *found))
 
 
 def declarations(m: Model) -> str:
@@ -168,6 +183,12 @@ def _prototypes(n: str) -> Prototypes:
     )
 
 
+def _functions(name: str, entries: tuple[Entry, ...], *, hosted: bool) -> tuple[str, ...]:
+    """The functions of the API, entries first."""
+    rest = ("init", "reset", "save", "load", *(("open", "close") if hosted else ()))
+    return (*(e.face.function for e in entries), *(f"{name}_{r}" for r in rest))
+
+
 def _source_name(module: Module) -> str:
     name = module.source.name if module.source else f"{module.name}.oi"
     return name.replace("\\", "/").rpartition("/")[2].replace("*/", "")
@@ -176,20 +197,15 @@ def _source_name(module: Module) -> str:
 # ---------------------------------------------------------------- the header's table and macros
 
 
-def _memory_table(unit: Unit, array: bool) -> tuple[str, ...]:
+def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tuple[str, ...]:
     weights = f"{unit.name}_weights: linked in, read only" if array else f"{unit.name}.weights, read only"
     rows = [
         ("state", unit.state_bytes, f"{unit.name}_state: all that is kept between steps"),
         ("arena", unit.arena_size, "scratch of a step; holds nothing between steps"),
         ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
         ("session", None, f"{unit.name}: four pointers and the last refusal"),
-        ("stack", None, "locals only; `make stack` prints the bytes of every function"),
     ]
-    width = max(len(f"{n:,}") for _, n, _ in rows if n is not None)
-    width = max(width, len("bytes"))
-    lines = [f"{'memory':<8}  {'bytes':>{width}}  what"]
-    lines += [f"{what:<8}  {'' if n is None else format(n, ','):>{width}}  {text}" for what, n, text in rows]
-    return tuple(lines)
+    return measured.table(rows, figures)
 
 
 def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro, ...]:

@@ -1,0 +1,278 @@
+"""The worst-case stack of a function, from what the compiler says of its own output.
+
+    decode.su   frames, by -fstack-usage           decode_step  112 + oic_dots 1696 + ... = 3,504 bytes
+    decode.s    calls, by -S of the same call   =>               and what memcpy, sqrtf need, which no
+                                                                 compiler that only calls them knows
+
+Two things that `-fstack-usage` leaves out are read from the instructions of x86: what is lost where a
+frame is moved to a multiple of its alignment (gcc adds too much or too little, clang nothing), and what
+lies below the stack pointer in a function that calls nothing (the red zone); clang also leaves out the
+return address.  On other machines frames start aligned and have no such zone.
+
+A pointer to a function is called only where tasks are run: it may be any whose address was taken by the
+nearest function on the way that takes addresses.  Every call is counted as if the caller's frame stays.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+THREAD = "oic_pool_thread"  # what threads of a pool begin with: started, not called
+
+
+class Unknown(Exception):
+    """The stack has no bound that can be known; the message says why."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The most that one function needs, its callees included, at any alignment of the caller's stack.
+
+    nbytes      from the caller's stack pointer down, return address included
+    externals   functions of other libraries that it reaches; the most that one of them needs comes on top
+    path        the calls that need the most, itself first
+    """
+
+    function: str
+    nbytes: int
+    externals: tuple[str, ...]
+    path: tuple[str, ...]
+
+
+@dataclass
+class Frame:
+    """One function of the assembly.
+
+    nbytes      of its own frame, return address included
+    below       bytes it uses below its stack pointer
+    calls       functions of the assembly, `externals` others
+    addresses   functions whose address it takes
+    pointers    it calls functions by their address
+    jumps       it jumps to addresses: of a table in it, or of a function
+    """
+
+    name: str
+    nbytes: int
+    below: int = 0
+    calls: set[str] = field(default_factory=set)
+    externals: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
+    pointers: bool = False
+    jumps: bool = False
+
+
+Graph = dict[str, Frame]
+
+
+def worst(graph: Graph, function: str) -> Stack:
+    """The worst case of a function.  Raises Unknown: recursion, or a call nobody can follow."""
+    known: dict[tuple[str, frozenset[str]], tuple[int, tuple[str, ...]]] = {}
+    reached: set[str] = set()
+
+    def most(name: str, given: frozenset[str], way: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+        """Bytes and path of a function, where `given` are the addresses taken above it."""
+        if name in way:
+            raise Unknown("recursion: " + " calls ".join((*way[way.index(name) :], name)))
+        if (name, given) not in known:
+            frame = graph[name]
+            reached.update(frame.externals)
+            found = frozenset(frame.addresses - {THREAD}) or given
+            if frame.pointers and not found:
+                raise Unknown(f"{name} calls a function by an address that nobody on the way took")
+            next_ = [most(callee, found, (*way, name)) for callee in sorted(frame.calls)]
+            if frame.pointers or (frame.jumps and found):
+                next_ += [most(task, frozenset(), (*way, name)) for task in sorted(found)]
+            deepest, path = max(next_, key=lambda n: n[0], default=(0, ()))
+            nbytes = frame.nbytes + max(frame.below, deepest)
+            known[name, given] = nbytes, (name, *(path if deepest > frame.below else ()))
+        return known[name, given]
+
+    taken = {a for frame in graph.values() for a in frame.addresses} - {THREAD}
+    nbytes, path = most(function, frozenset(taken if function == THREAD else ()), ())
+    return Stack(function, nbytes, tuple(sorted(reached)), path)
+
+
+# ---------------------------------------------------------------- what the compiler wrote
+
+_LABEL = re.compile(r"([A-Za-z_.$][\w.$]*):")
+_ALIAS = re.compile(r"^\s*\.set\s+([\w.$]+),\s*([\w.$]+)", re.MULTILINE)
+_TYPE = re.compile(r"\.type\s+([\w.$]+)\s*,\s*[@%]function")
+_SYMBOL = re.compile(r"(?<![%\w.$@])\$?([A-Za-z_.][\w.$]*)")
+_DATA = re.compile(r"\.(?:word|long|quad|xword|dword|[248]byte)\b(.*)")
+_TARGET = re.compile(r"\*?([A-Za-z_][\w.$]*)(?:@\w+|\(PLT\))?(?:\(%rip\))?")
+_REGISTER = re.compile(r"[rxwast]\d+|lr|sp|pc|ip|fp|sl|sb|ra|gp|tp")
+_PREFIXES = ("notrack", "bnd", "rep", "lock")
+
+
+def read(usage: str, assembly: str) -> Graph:
+    """The functions of one file compiled with `-fstack-usage -S`, by their names in the assembly.
+
+    usage   lines `file:line:column:name<tab>bytes<tab>kind`, in the order of the assembly
+    Raises Unknown: a frame whose size changes as it runs, or texts that are not of one compilation.
+    """
+    reported = []
+    for line in usage.splitlines():
+        place, size, kind = line.split("\t")
+        name = place.rpartition(":")[2]
+        if kind == "dynamic":
+            raise Unknown(f"the frame of {name} changes its size as it runs")
+        reported.append((name, int(size), "bounded" in kind))
+    bodies = _bodies(assembly, [name for name, _, _ in reported])
+    if len(bodies) != len(reported):
+        raise Unknown("the compiler's stack usage and its assembly name different functions")
+    graph: Graph = {}
+    aliases = {a: b for a, b in _ALIAS.findall(assembly) if b in bodies}
+    data = _addresses_in_data(assembly, {*bodies, *aliases})
+    for (name, body), (_, nbytes, bounded) in zip(bodies.items(), reported, strict=True):
+        scanned = _x86_frame(body)
+        # gcc counts the whole alignment in frames it calls bounded, which is more than can be lost.
+        least = nbytes - scanned.align if bounded else nbytes
+        graph[name] = Frame(name, max(least, scanned.nbytes), scanned.below)
+        _edges(graph[name], body, {*bodies, *aliases}, data)
+    return graph | {alias: graph[name] for alias, name in aliases.items()}
+
+
+def _bodies(assembly: str, names: list[str]) -> dict[str, list[str]]:
+    """The instructions and data of every function, by label; parts split off (`f.cold`) are its own."""
+    typed = set(_TYPE.findall(assembly))
+    bodies: dict[str, list[str]] = {}
+    now: list[str] | None = None
+    for line in assembly.splitlines():
+        if match := _LABEL.match(line):
+            label = match[1]
+            if label in typed or (not typed and _is_next(label, names, len(bodies))):
+                now = bodies.setdefault(label.partition(".cold")[0], [])
+            elif not label.startswith((".", "L", "$")):
+                now = None  # data with a name
+            elif now is not None:
+                now.append(label + ":")
+        elif now is not None:
+            now.append(line.strip())
+    agree = all(label.partition(".")[0].lstrip("_") == name.partition(".")[0].lstrip("_")
+                for label, name in zip(bodies, names))  # fmt: skip
+    if not agree:
+        raise Unknown("the compiler's stack usage and its assembly are in different orders")
+    return bodies
+
+
+def _is_next(label: str, names: list[str], at: int) -> bool:
+    """Where functions have no type (Mach-O): the label of the next one that is reported."""
+    return at < len(names) and label.removeprefix("_") == names[at]
+
+
+def _addresses_in_data(assembly: str, functions: set[str]) -> dict[str, set[str]]:
+    """Functions that data names, by the label of the data."""
+    found: dict[str, set[str]] = {}
+    label = ""
+    for line in assembly.splitlines():
+        if match := _LABEL.match(line):
+            label = match[1]
+        elif match := _DATA.match(line.strip()):
+            if named := functions & set(_SYMBOL.findall(match[1])):
+                found.setdefault(label, set()).update(named)
+    return found
+
+
+def _edges(frame: Frame, body: list[str], functions: set[str], data: dict[str, set[str]]) -> None:
+    """What a function calls, jumps to, and takes the address of."""
+    for line in body:
+        mnemonic, operands = _instruction(line)
+        if not mnemonic:
+            continue
+        called = mnemonic.startswith(("call", "bl", "jal", "tail"))
+        leaves = called or mnemonic.startswith("j") or (mnemonic[0] == "b" and mnemonic != "bti")
+        target = _TARGET.fullmatch(operands)
+        if leaves and target and not _REGISTER.fullmatch(target[1]):
+            name = target[1]
+            if name in functions:
+                frame.calls.add(name)
+            elif name[:1] != "L" and name.partition(".cold")[0] != frame.name:
+                frame.externals.add(name.removeprefix("_") if frame.name.startswith("_") else name)
+        elif leaves and (operands.startswith("*") or (target and target[1] not in ("lr", "ra"))):
+            frame.pointers |= called
+            frame.jumps |= not called
+        symbols = set(_SYMBOL.findall(operands))
+        if not (leaves and target):
+            frame.addresses |= symbols & functions
+            frame.addresses.update(*(data[s] for s in symbols & data.keys()))
+
+
+def _instruction(line: str) -> tuple[str, str]:
+    """Mnemonic and operands; empty for labels, directives and comments."""
+    if not line or line[0] in ".#/@;" or line.endswith(":"):
+        return "", ""
+    code = re.split(r"\s#|\s@ |//|/\*|;", line, maxsplit=1)[0].strip()
+    mnemonic, _, operands = code.replace("\t", " ").partition(" ")
+    if mnemonic in _PREFIXES:
+        mnemonic, _, operands = operands.strip().partition(" ")
+    return mnemonic, operands.strip()
+
+
+# ---------------------------------------------------------------- frames of x86
+
+
+@dataclass
+class _X86:
+    """The stack pointer of a function: how far down it goes, from that of the caller.
+
+    nbytes   0: this is no code of x86
+    below    the furthest access below the pointer
+    align    what the frame is moved to a multiple of, 0 if it is not moved
+    """
+
+    nbytes: int = 0
+    below: int = 0
+    align: int = 0
+
+
+_SUB = re.compile(r"\$(-?\d+), ?%[re]sp")
+_LEA = re.compile(r"(-?\d*)\(%[re]sp\), ?%[re]sp")
+_PROBE = re.compile(r"-(\d+)\(%[re]sp\), ?%(r?\w+)")
+_BELOW = re.compile(r"(?<![\w])-(\d+)\(%rsp")
+
+
+def _x86_frame(body: list[str]) -> _X86:
+    """Follow pushes and subtractions in the order of the text.
+
+    Prologues are straight; after a return the code goes on where the prologue left the pointer.
+    """
+    found = _X86()
+    text = "\n".join(body)
+    if "%rsp" not in text and "%esp" not in text and not re.search(r"^(ret[ql]?|jmp)\b", text, re.MULTILINE):
+        return found
+    word = 4 if "%esp" in text else 8
+    depth, base, probe = word, 0, 0  # base: after the prologue
+    for line in body:
+        mnemonic, operands = _instruction(line)
+        if mnemonic:
+            found.below = max([found.below, *map(int, _BELOW.findall(operands))])
+        if (not mnemonic or mnemonic[0] in "jc") and not base and depth > word:
+            base = depth
+        if mnemonic.startswith("push"):
+            depth += word
+        elif mnemonic.startswith("pop"):
+            depth -= word
+        elif mnemonic.startswith(("sub", "add")) and (match := _SUB.fullmatch(operands)):
+            depth += int(match[1]) if mnemonic.startswith("sub") else -int(match[1])
+        elif mnemonic.startswith("lea") and (match := _LEA.fullmatch(operands)):
+            depth -= int(match[1] or 0)
+        elif mnemonic.startswith("lea") and (match := _PROBE.fullmatch(operands)):
+            probe = depth + int(match[1])  # large frames are touched page by page, down to here
+        elif mnemonic.startswith("cmp") and probe and re.search(r"%[re]sp$", operands):
+            depth = probe
+        elif mnemonic.startswith("and") and (match := _SUB.fullmatch(operands)):
+            found.align = max(found.align, -int(match[1]))
+            depth += _lost(depth, -int(match[1]), word)
+        elif mnemonic.startswith("ret"):
+            depth = base or word
+        found.nbytes = max(found.nbytes, depth)
+    return found
+
+
+def _lost(depth: int, align: int, word: int) -> int:
+    """The most that is lost where the pointer, so far below the caller's, is rounded down."""
+    if word == 4:
+        return align - word
+    # Before a call the pointer is a multiple of 16, by the ABI; the return address is in `depth`.
+    return max(0, align - 16) + (-depth) % min(16, align)

@@ -1,0 +1,262 @@
+"""The memory map of a PLANNED module: where each value lies, whose memory it shares, and why.
+
+The unit of `oic explain`, of `<name>.memory.json` and of the picture in the report.  Nothing is decided
+here: kinds follow from the ops and from places that are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.module import Buffer, Module
+from oic.ir.text_print import Names, dim_text, type_text
+from oic.ir.types import StateIndex, StateType, TensorType
+from oic.memory.liveness import Liveness, liveness
+from oic.memory.views import root
+from oic.ops.control import For, Func, If, Parallel, Yield
+from oic.ops.fused import Copy, Fused
+
+KINDS = {
+    "value": "a value in memory of its own",
+    "in place": "computed over an operand that dies there",
+    "carried": "carried from turn to turn of a loop",
+    "branch": "given by either branch, or by a consumer",
+    "copy": "copied",
+    "output": "in the caller's memory",
+    "input": "in the caller's memory, read only",
+    "view": "a part of other memory",
+    "number": "a number in an expression, not in memory",
+    "scratch": "working memory of a kernel",
+}  # of values and buffers; buffers are no views and no numbers
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where one value lies.
+
+    name        as `oic ir --stage planned` prints it, without the `%`
+    kind        one of KINDS
+    offset      bytes from the start of the space; None: found as the step runs, or no memory
+    strides     elements between neighbours along each dimension; None: row-major without gaps
+    nbytes      at the maximum of every extent
+    start, end  positions in program order between which the value itself is needed
+    alias_of    the value, variable or constant whose memory it sees or takes over; "" if none
+    """
+
+    function: str
+    name: str
+    type: str
+    kind: str
+    space: str
+    buffer: str
+    offset: int | None
+    strides: tuple[str, ...] | None
+    nbytes: int
+    start: int
+    end: int
+    line: int
+    alias_of: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """A loop, branch or group of consumers, from its first position to its last."""
+
+    kind: str
+    name: str
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """The program order of one function.
+
+    positions   how many there are
+    lines       (position, source line) of every op that has one, in order
+    spans       what is nested, outermost first
+    """
+
+    function: str
+    positions: int
+    lines: tuple[tuple[int, int], ...]
+    spans: tuple[Span, ...]
+
+
+def placed(module: Module) -> list[Placed]:
+    """Every tensor value of a planned module, in the order of the program."""
+    outside = Names()
+    for op in module.top.ops:
+        for value in op.results:
+            outside(value)
+    found: list[Placed] = []
+    for func in module.functions():
+        names = outside.inner()
+        _name(func, names)
+        live = liveness(func.body)
+        found += [_placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None]
+    return found
+
+
+def orders(module: Module) -> list[Order]:
+    """The program order of every function."""
+    found = []
+    for func in module.functions():
+        live = liveness(func.body)
+        ops = [op for op in func.body.all_ops() if op in live.start]
+        lines = {live.start[op]: op.span.line for op in reversed(ops) if op.span}
+        spans = [_span(op, live) for op in ops if isinstance(op, (For, If, Parallel))]
+        found.append(Order(
+            func.symbol, live.closed[func.body] + 1, tuple(sorted(lines.items())),
+            tuple(sorted(spans, key=lambda s: (s.start, -s.end))),
+        ))  # fmt: skip
+    return found
+
+
+def kind_of(value: Value, live: Liveness) -> str:
+    """One of KINDS, from the op that makes a value and from whose memory it has."""
+    op, place = value.op, value.place
+    assert place is not None
+    if op is None:
+        assert isinstance(value.owner, Block)
+        return "input" if isinstance(value.owner.owner, Func) else "carried"
+    if place.space == "local":
+        return "number"
+    if op.view:
+        return "view"
+    if isinstance(op, Copy):
+        return "copy"
+    if isinstance(op, For):
+        return "carried"
+    if isinstance(op, (If, Parallel)):
+        return "branch"
+    if _taken_over(value) is not None:
+        return "in place"
+    handed = _handed_to(value, live)
+    if place.space == "output":
+        return "output"
+    if handed is None:
+        return "value"
+    return "carried" if isinstance(handed.owner, Block) else "branch"
+
+
+def buffer_kind(buffer: Buffer, values: list[Placed]) -> str:
+    """The kind of a buffer, by what lies in it; `values` are those of its function."""
+    kinds = {v.kind for v in values if (v.space, v.buffer) == (buffer.space, buffer.name)}
+    if buffer.space != "arena":
+        return buffer.space
+    if not kinds - {"view"}:
+        return "scratch"
+    return next((k for k in ("carried", "branch", "copy") if k in kinds), "value")
+
+
+def growing(type_: StateType) -> tuple[StateIndex, ...]:
+    """The indices of a variable that grow: those without `@fixed`, else the last of a table."""
+    free = tuple(i for i in (*type_.table, *type_.auto) if not i.fixed)
+    return free or type_.table[-1:] or type_.auto
+
+
+# ---------------------------------------------------------------- values
+
+
+def _placed(function: str, value: Value, live: Liveness, names: Names) -> Placed:
+    op, place = value.op, value.place
+    assert place is not None
+    kind = kind_of(value, live)
+    other = _alias(value, kind, live)
+    reason = op.reason if isinstance(op, Copy) else place.reason
+    return Placed(
+        function, names(value)[1:], type_text(value.type), kind, place.space, place.buffer, place.offset,
+        None if place.strides is None else tuple(dim_text(s) for s in place.strides), value.tensor.nbytes,
+        live.defined(value), live.last_use(value), op.span.line if op is not None and op.span else 0,
+        names(other)[1:] if other is not None else "", reason,
+    )  # fmt: skip
+
+
+def _alias(value: Value, kind: str, live: Liveness) -> Value | None:
+    """The value whose memory this one has."""
+    op = value.op
+    match kind:
+        case "view":
+            assert op is not None
+            return root(op.operands[0])
+        case "in place":
+            return _taken_over(value)
+        case "carried" if op is None:
+            block = value.owner
+            assert isinstance(block, Block) and isinstance(block.owner, For)
+            first = block.owner.init[block.args.index(value) - 1]
+            return first if _shared(first, value) else None
+        case "carried" if isinstance(op, For):
+            return op.body.args[1 + op.results.index(value)]
+        case "carried" | "branch" | "output":
+            return _handed_to(value, live)
+    return None
+
+
+def _taken_over(value: Value) -> Value | None:
+    """The operand whose memory an op writes its result over."""
+    op = value.op
+    if op is None or op.view or isinstance(op, (For, If, Parallel, Copy)):
+        return None
+    return next((v for v in op.operands if isinstance(v.type, TensorType) and _shared(v, value)), None)
+
+
+def _handed_to(value: Value, live: Liveness) -> Value | None:
+    """The loop argument, or the result of a branch, that a value is computed in the memory of."""
+    for seen in live.views(value):
+        for user in live.users.get(seen, ()):
+            for target in _targets(user, seen):
+                if _shared(target, value):
+                    return target
+    return None
+
+
+def _targets(user: Op, value: Value) -> Iterator[Value]:
+    """The values that become what an op is given here."""
+    if isinstance(user, For):
+        yield from (a for a, v in zip(user.body.args[1:], user.init) if v is value)
+    owner = user.block.owner if isinstance(user, Yield) and user.block is not None else None
+    if isinstance(owner, For):
+        yield from (a for a, v in zip(owner.body.args[1:], user.operands) if v is value)
+    elif isinstance(owner, If):
+        yield from (r for r, v in zip(owner.results, user.operands) if v is value)
+    elif isinstance(owner, Parallel) and user.block is not None:
+        yield from (r for r, v in zip(owner.results_of(user.block), user.operands) if v is value)
+
+
+def _shared(a: Value, b: Value) -> bool:
+    """Two values lie in one buffer of the arena or of the caller."""
+    x, y = a.place, b.place
+    return x is not None and y is not None and x.space in ("arena", "output") and (
+        (x.space, x.buffer) == (y.space, y.buffer)
+    )  # fmt: skip
+
+
+def _values(func: Func) -> Iterator[Value]:
+    """The tensors of a function in the order in which it makes them; elements of fused regions are none."""
+    inside = {block for op in func.body.all_ops() if isinstance(op, Fused) for block in op.regions}
+    for block in (b for b in func.body.walk() if b not in inside):
+        found = [*block.args, *(r for op in block.ops for r in op.results)]
+        yield from (v for v in found if isinstance(v.type, TensorType))
+
+
+def _name(op: Op, names: Names) -> None:
+    """Give names in the order in which `print_module` does."""
+    for value in (*op.results, *op.operands):
+        names(value)
+    for block in op.regions:
+        for arg in block.args:
+            names(arg)
+        for inner in block.ops:
+            _name(inner, names)
+
+
+def _span(op: For | If | Parallel, live: Liveness) -> Span:
+    name = op.tag if isinstance(op, For) else ", ".join(op.names) if isinstance(op, Parallel) else ""
+    kind = {"for": "loop", "if": "branch", "parallel": "consumers"}[op.name]
+    return Span(kind, name, live.start[op], live.end[op], op.span.line if op.span else 0)
