@@ -237,7 +237,7 @@ def build(
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / program.graph.name
     with progress(f"building {program.graph.name}"):
-        made = build_library(program, folder, target, weights, compiled=hosted and not no_compile)
+        made = build_library(program, folder, target, weights, compiled=not no_compile)
     click.echo(json_text(made) if as_json else built(made))
 
 
@@ -316,16 +316,20 @@ def explain(as_json: bool, color: bool, memory: bool, **options: Any) -> None:
 
 @main.command()
 @graph_command
-@click.option("--ram", metavar="BYTES", help="for state and arena: 256K, 1M")
-@click.option("--flash", metavar="BYTES", help="for weights")
+@click.option("--ram", metavar="BYTES", help="for state, arena and stack: 256K, 1M")
+@click.option("--flash", metavar="BYTES", help="for weights and code")
 @click.option("--vary", metavar="NAME", help="the bound to enlarge (default: the likeliest)")
+@click.option(
+    "--target", type=click.Choice(("host", "portable", "freestanding")), default="freestanding",
+    show_default=True, help="whose stack and code count, as CC compiles for it",
+)  # fmt: skip
 def fit(
-    as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, sizes: Any,
-    capacity: Any, **options: Any,
+    as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, target: str,
+    sizes: Any, capacity: Any, **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and the largest context or window that does."""
-    from oic.cli_memory import fit as print_fit
-    from oic.cli_memory import parse_bytes
+    from oic.cli_fit import Room, parse_bytes
+    from oic.cli_fit import fit as print_fit
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
         return load(
@@ -333,8 +337,8 @@ def fit(
             **options,
         )  # fmt: skip
 
-    room = parse_bytes(ram) if ram else None
-    if not print_fit(compiled, room, parse_bytes(flash) if flash else None, vary, as_json):
+    room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
+    if not print_fit(compiled, room, vary, target, as_json):
         sys.exit(USER)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
+from oic.backend.build import named_figures
 from oic.cli_text import json_text
 from oic.diagnostics import StepError, did_you_mean, fail
 from oic.difftest.bisect import Culprit, bisect
@@ -39,12 +40,13 @@ def build_library(
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
     maker = Synthesizer(program.planned, interface_of(program), target, weights, threads)
-    if compiled:
+    if compiled and maker.target.hosted:
         maker.build(folder)
         assert maker.library is not None
         files, library = maker.library.files, str(maker.library.path)
     else:
         files, library = maker.emit(folder), ""
+        files = named_figures(files) if compiled else files
     plan = program.planned.plan
     assert plan is not None
     return {
@@ -55,6 +57,7 @@ def build_library(
         "arena": files.unit.arena_bytes,
         "arena_lower_bound": max(plan.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
+        "compiled": files.figures.to_json() if files.figures else None,
         "library": library,
         "late_checks": [f"{span} ({variable})" for span, variable in files.late_checks],
     }

@@ -117,6 +117,14 @@ def measure(files: Files) -> Figures:
     return figures
 
 
+def named_figures(files: Files) -> Files:
+    """For a target that has no libraries here: the figures of the compiler that CC names, if it names one.
+
+    Raises OicError: as `measure`.
+    """
+    return with_figures(files, measure(files)) if os.environ.get("CC") else files
+
+
 def _flags(target: Target) -> list[str]:
     """Flags that decide about the code of a target."""
     return [*STANDARD, *target.flags, *(f for f in SHARED if target.hosted and f != "-shared")]

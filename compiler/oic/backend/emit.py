@@ -16,7 +16,7 @@ from oic.backend.map_json import memory_json
 from oic.backend.report import report
 from oic.backend.target import Target
 from oic.backend.unit import Unit, where
-from oic.diagnostics import Span, fail
+from oic.diagnostics import OicError, Span, fail
 from oic.ir.module import Module
 from oic.resources import runtime_dir, templates_dir
 
@@ -60,21 +60,37 @@ def emit(
     threads        that `<name>_open` lets consumers run on, where the module has any that may
     Raises OicError: `weights-mode`, or `output-folder` if it cannot be written.
     """
-    assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
     if weights_mode not in ("blob", "array"):
         raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
-    unit = Unit(module)
-    m = view.model(unit, target, weights_mode == "array", threads)
-    folder = Path(out_dir)
-    texts = _texts(unit, m)
+    files = _emit(module, target, Path(out_dir), array=weights_mode == "array", threads=threads)
+    if not files.model.maps_weights:
+        return files
+    path = files.folder / f"{files.name}.weights"
     try:
-        paths = _write(texts, folder)
-        if m.maps_weights:
-            paths.append(folder / f"{m.name}.weights")
-            weights.write_file(module, paths[-1])
+        weights.write_file(module, path)
     except OSError as failure:
-        raise fail("output-folder", f"{folder} cannot be written: {failure.strerror}") from failure
+        raise _not_written(files.folder, failure) from failure
+    return replace(files, paths=(*files.paths, path))
+
+
+def emit_code(module: Module, target: Target, out_dir: str | Path) -> Files:
+    """Write the library of a PLANNED module without its weights, to be measured.  Raises OicError."""
+    return _emit(module, target, Path(out_dir), array=False, threads=1)
+
+
+def _emit(module: Module, target: Target, folder: Path, *, array: bool, threads: int) -> Files:
+    assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
+    unit = Unit(module)
+    m = view.model(unit, target, array, threads)
+    try:
+        paths = _write(_texts(unit, m), folder)
+    except OSError as failure:
+        raise _not_written(folder, failure) from failure
     return Files(unit.name, folder, tuple(paths), unit, m, target, tuple(unit.late_checks))
+
+
+def _not_written(folder: Path, failure: OSError) -> OicError:
+    return fail("output-folder", f"{folder} cannot be written: {failure.strerror}")
 
 
 def with_figures(files: Files, figures: Figures) -> Files:
@@ -86,7 +102,7 @@ def with_figures(files: Files, figures: Figures) -> Files:
     try:
         _write({f"{m.name}.h": _header(m), **_described(files.unit, m, figures)}, files.folder)
     except OSError as failure:
-        raise fail("output-folder", f"{files.folder} cannot be written: {failure.strerror}") from failure
+        raise _not_written(files.folder, failure) from failure
     return replace(files, model=m, figures=figures)
 
 

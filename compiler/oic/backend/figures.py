@@ -51,8 +51,8 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
     rows = list(rows)
     notes: list[str] = []
     if figures is None:
-        rows.append(("stack", None, "depends on the compiler: oic states the most of every call where it runs one;"))
-        rows.append(("", None, "`make stack` prints the frame of every function"))
+        rows.append(("stack", None, "depends on the compiler: build with one, which CC names, to have the most of "
+                                    "every call here; `make stack` prints the frame of every function"))  # fmt: skip
     else:
         if figures.code_bytes is not None:
             rows.append(("code", figures.code_bytes, "instructions and constant tables, by the compiler named below"))

@@ -25,6 +25,7 @@ WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
 BAR = 150  # width of a bar of state or weights
 LEFT, LANE, LABEL = 86, 15, 15  # of the axis of offsets; a value of the caller's; a line of labels
 CHARACTER = 6.2  # width of one, about
+SMALL = 4  # buffers that need no high picture
 STRIPES = 96  # of one table, at most; more are drawn as one
 MARKS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of an axis of offsets
 
@@ -196,7 +197,7 @@ def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None
     buffers = [b for b in plan.space("arena") if b.function == symbol]
     nbytes, last = max(1, plan.arena_bytes[symbol]), max(1, order.positions)
     top = len(lanes) * LANE + 18
-    height = HEIGHT if buffers else LANE
+    height = HEIGHT if len(buffers) > SMALL else SMALL * LANE * 2 if buffers else LANE
 
     def across(position: int) -> float:
         return LEFT + position / last * WIDTH
@@ -217,10 +218,11 @@ def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None
     ]  # fmt: skip
     below = top + height + depth * LABEL
     caption = f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed"
+    marks = (*(_offsets(nbytes, top, height) if buffers else ()), *_lane_names(lanes))
     return Drawing(
         f"arena of {html.escape(symbol)}", caption, LEFT + WIDTH + 90, round(below + 2 * LABEL + 8),
         f"{LEFT}", f"{LEFT + WIDTH}", f"{top}", f"{top + height}", tuple(boxes),
-        _offsets(nbytes, top, height) if buffers else (), _lines(order, across, below + LABEL + 2), tuple(spans),
+        marks, _lines(order, across, below + LABEL + 2), tuple(spans),
         _curve(buffers, nbytes, across, top, height, last),
         (_bound(bound, nbytes, top, height),) if bound else (),
     )  # fmt: skip
@@ -287,9 +289,25 @@ def _lines(order: Order, across: object, y: float) -> tuple[Mark, ...]:
 
 
 def _offsets(nbytes: int, top: float, height: float) -> tuple[Mark, ...]:
-    return tuple(
-        Mark(f"{LEFT - 6}", f"{top + height * (1 - m):.1f}", "", f"{round(nbytes * m):,}") for m in MARKS
-    )
+    places = [(m, f"{top + height * (1 - m):.1f}") for m in MARKS]
+    return tuple(Mark(f"{LEFT - 6}", y, y, _size(round(nbytes * m))) for m, y in places)
+
+
+def _lane_names(lanes: list[Buffer]) -> list[Mark]:
+    """What the caller gives and gets, beside its lane."""
+    return [Mark(f"{LEFT - 6}", f"{(i + 0.45) * LANE:.1f}", "", html.escape(_cut(f"{b.space} {b.name}", LEFT - 8)))
+            for i, b in enumerate(lanes)]  # fmt: skip
+
+
+def _size(nbytes: int) -> str:
+    """Bytes, in a unit where there are too many digits to read."""
+    return f"{nbytes:,}" if nbytes < 10**9 else f"{nbytes / 2**30:,.1f} GiB"
+
+
+def _cut(text: str, width: float) -> str:
+    """As much of a text as has room; nothing if that says nothing."""
+    room = int(width / CHARACTER)
+    return text if len(text) <= room else text[: room - 1] + "…" if room >= 4 else ""
 
 
 def _bound(bound: int, nbytes: int, top: float, height: float) -> Mark:
@@ -351,8 +369,11 @@ def _state(
             offset, nbytes, parts = at, touched[symbol], [(0, touched[symbol])]
             at += nbytes
         else:
-            boxes.append(_slab(offset, nbytes, total, "k-state held", f"{title}\nat {offset:,}", symbol))
-        boxes += [_slab(offset + a, n, total, "k-state", title, symbol if reserved else "") for a, n in parts if n]
+            title += f"\nat {offset:,}"
+            boxes.append(_slab(offset, nbytes, total, "k-state held", title, symbol if not parts else ""))
+        for i, (start, size) in enumerate(parts):
+            label = symbol if i + 1 == len(parts) else ""
+            boxes.append(_slab(offset + start, size, total, "k-state", title, label))
     what = "of address space; pages cost memory as they are touched" if reserved else "taken from the start"
     caption = f"{used_bytes:,} bytes in use of {plan.state_bytes:,} {what}"
     return _bar(f"state, {word}" if word else "state", caption, boxes, total)
@@ -366,7 +387,7 @@ def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
     if type_.auto or type_.reserved:
         for _ in grows:
             nbytes = math.ceil(nbytes * share)
-        return [(0, nbytes)]
+        return [(0, nbytes)] if nbytes else []
     # Row-major: a stripe of consecutive entries for each combination of the indices outside.
     counts = [math.ceil(i.capacity * share) if i in grows else i.capacity for i in type_.table]
     full = [i.capacity for i in type_.table]
@@ -382,7 +403,7 @@ def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
         starts = [s + i * step for s in starts for i in range(min(counts[index], STRIPES + 1))]
     if len(starts) > STRIPES:
         return [(0, min(nbytes, round(math.prod(counts) * entry)))]
-    return [(round(s), stripe) for s in starts]
+    return [] if not stripe else [(round(s), stripe) for s in starts]
 
 
 def _weights(module: Module) -> list[Drawing]:
@@ -414,9 +435,7 @@ def _bar(title: str, caption: str, boxes: list[Box], total: int) -> Drawing:
 def _box(x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> Box:
     """A box; its label as far as there is room."""
     width = max(1.5, width)
-    room = int((width - 6) / CHARACTER) if height >= 11 else 0
-    if len(label) > room:
-        label = label[: room - 1] + "…" if room >= 4 else ""
+    label = _cut(label, width - 6) if height >= 11 else ""
     return Box(
         f"{x:.1f}", f"{y:.1f}", f"{width:.1f}", f"{height:.1f}", kind.strip(), html.escape(title), html.escape(label)
     )

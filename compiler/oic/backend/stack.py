@@ -7,7 +7,7 @@
 Two things that `-fstack-usage` leaves out are read from the instructions of x86: what is lost where a
 frame is moved to a multiple of its alignment (gcc adds too much or too little, clang nothing), and what
 lies below the stack pointer in a function that calls nothing (the red zone); clang also leaves out the
-return address.  On other machines frames start aligned and have no such zone.
+return address.  On other machines frames mostly start aligned; where one does not, what may be lost is added.
 
 A pointer to a function is called only where tasks are run: it may be any whose address was taken by the
 nearest function on the way that takes addresses.  Every call is counted as if the caller's frame stays.
@@ -125,9 +125,9 @@ def read(usage: str, assembly: str) -> Graph:
     aliases = {a: b for a, b in _ALIAS.findall(assembly) if b in bodies}
     data = _addresses_in_data(assembly, {*bodies, *aliases})
     for (name, body), (_, nbytes, bounded) in zip(bodies.items(), reported, strict=True):
-        scanned = _x86_frame(body)
+        scanned = _scanned(body)
         # gcc counts the whole alignment in frames it calls bounded, which is more than can be lost.
-        least = nbytes - scanned.align if bounded else nbytes
+        least = nbytes - scanned.align if bounded else nbytes + scanned.lost
         graph[name] = Frame(name, max(least, scanned.nbytes), scanned.below)
         _edges(graph[name], body, {*bodies, *aliases}, data)
     return graph | {alias: graph[name] for alias, name in aliases.items()}
@@ -209,44 +209,61 @@ def _instruction(line: str) -> tuple[str, str]:
     return mnemonic, operands.strip()
 
 
-# ---------------------------------------------------------------- frames of x86
+# ---------------------------------------------------------------- what stack usage leaves out
 
 
 @dataclass
-class _X86:
-    """The stack pointer of a function: how far down it goes, from that of the caller.
+class _Scanned:
+    """The stack pointer of a function, as its instructions move it.
 
-    nbytes   0: this is no code of x86
+    nbytes   how far down it goes from that of the caller; 0 where it was not followed
     below    the furthest access below the pointer
-    align    what the frame is moved to a multiple of, 0 if it is not moved
+    align    what the frame of x86 is moved to a multiple of, 0 if it is not moved
+    lost     bytes to add to what is reported: the frame of another machine is moved
     """
 
     nbytes: int = 0
     below: int = 0
     align: int = 0
+    lost: int = 0
 
 
 _SUB = re.compile(r"\$(-?\d+), ?%[re]sp")
 _LEA = re.compile(r"(-?\d*)\(%[re]sp\), ?%[re]sp")
-_PROBE = re.compile(r"-(\d+)\(%[re]sp\), ?%(r?\w+)")
-_BELOW = re.compile(r"(?<![\w])-(\d+)\(%rsp")
+_PROBE = re.compile(r"-(\d+)\(%[re]sp\), ?%r?\w+")
+_BELOW = re.compile(r"(?<!\w)-(\d+)\(%rsp|\[sp, #-(\d+)\](?!!)")
+_X86 = re.compile(r"%[re]sp|^(?:ret[ql]?|jmp)\b", re.MULTILINE)
+_MOVED = re.compile(
+    r"^and\s+sp, ?\w+, ?#(?P<mask>-?(?:0x)?[0-9a-f]+)"  # AArch64; below, ARM
+    r"|^bfc\s+sp, ?#0, ?#(?P<bits>\d+)"
+    r"|^(?:bfc\s+(?P<a>r\d+), ?#0, ?#|lsls?\s+(?P<b>r\d+), ?(?P=b), ?#)(?P<few>\d+).*\n"
+    r"mov\s+sp, ?(?:(?P=a)|(?P=b))\b",
+    re.MULTILINE,
+)
 
 
-def _x86_frame(body: list[str]) -> _X86:
+def _scanned(body: list[str]) -> _Scanned:
+    """Read the frame of a function from its instructions, as far as that is needed on the machine."""
+    text = "\n".join(body)
+    found = _x86(body, 4 if "%esp" in text else 8) if _X86.search(text) else _Scanned()
+    for line in body:
+        for left in _BELOW.findall(_instruction(line)[1]):
+            found.below = max(found.below, *(int(n or 0) for n in left))
+    for match in _MOVED.finditer(text):
+        bits = match["bits"] or match["few"]
+        found.lost = max(found.lost, 1 << int(bits) if bits else -int(match["mask"], 0) & 0xFFF)
+    return found
+
+
+def _x86(body: list[str], word: int) -> _Scanned:
     """Follow pushes and subtractions in the order of the text.
 
     Prologues are straight; after a return the code goes on where the prologue left the pointer.
     """
-    found = _X86()
-    text = "\n".join(body)
-    if "%rsp" not in text and "%esp" not in text and not re.search(r"^(ret[ql]?|jmp)\b", text, re.MULTILINE):
-        return found
-    word = 4 if "%esp" in text else 8
+    found = _Scanned()
     depth, base, probe = word, 0, 0  # base: after the prologue
     for line in body:
         mnemonic, operands = _instruction(line)
-        if mnemonic:
-            found.below = max([found.below, *map(int, _BELOW.findall(operands))])
         if (not mnemonic or mnemonic[0] in "jc") and not base and depth > word:
             base = depth
         if mnemonic.startswith("push"):

@@ -259,4 +259,6 @@ def _name(op: Op, names: Names) -> None:
 def _span(op: For | If | Parallel, live: Liveness) -> Span:
     name = op.tag if isinstance(op, For) else ", ".join(op.names) if isinstance(op, Parallel) else ""
     kind = {"for": "loop", "if": "branch", "parallel": "consumers"}[op.name]
-    return Span(kind, name, live.start[op], live.end[op], op.span.line if op.span else 0)
+    inside = (o.span.line for block in op.regions for o in block.all_ops() if o.span)
+    line = op.span.line if op.span else next(inside, 0)
+    return Span(kind, name, live.start[op], live.end[op], line)
