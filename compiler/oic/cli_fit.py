@@ -185,6 +185,7 @@ class Search:
         self.plain: dict[int, Footprint] = {}
         self.figures: dict[int, Figures] = {}
         self.refused: dict[int, str] = {}
+        self.first = 1  # the least value that the graph can have, as far as is known
 
     def program(self, value: int) -> Program:
         """The graph with the bound at this value.  Raises OicError if it cannot be."""
@@ -222,11 +223,12 @@ class Search:
         found = self.bound.now or 1
         for _ in range(ROUNDS):
             found = self._with(like, found)
-            if found == LARGEST:
-                return found
+            if self._too_small(found):
+                self.first = found + 1
+                return 0
             if found and not self.fits(found):
                 like = self.compiled(found)
-            elif self.fits(found + 1):
+            elif found < LARGEST and self.fits(found + 1):
                 found += 1
                 like = self.compiled(found)
             else:
@@ -238,7 +240,7 @@ class Search:
 
         def good(value: int) -> bool:
             found = self.planned(value, like)
-            return found is not None and self.room.holds(found)
+            return self._too_small(value) if found is None else self.room.holds(found)
 
         def guess(low: int, high: int) -> int:
             """Where a straight line between two footprints meets what there is."""
@@ -253,6 +255,10 @@ class Search:
             return min(ends, default=(low + high) // 2)
 
         return largest(good, start, guess)
+
+    def _too_small(self, value: int) -> bool:
+        """The graph cannot have this value, less than one that it can have."""
+        return self.bound.now is not None and value < self.bound.now and value in self.refused
 
     def why_not(self, value: int) -> str:
         """What is wrong with a value that does not fit."""
@@ -286,7 +292,8 @@ class Answer:
 
     now, figures   of the graph as it is
     largest        the bound's largest value that fits, 0 if none does; None where nothing was looked for
-    then, why      the footprint at that value, and what is wrong with the next larger
+    then, why      the footprint at that value, and what is wrong with the next larger; where none
+                   fits, the least value and what is wrong with it
     unbounded      other indices that nothing bounds: memory for them has no end
     """
 
@@ -329,12 +336,12 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
         search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
     best = search.largest(now)
     if best == 0:
-        return replace(answer, largest=0, why=search.why_not(1))
-    then = search.compiled(best) if best < LARGEST else None
+        why = f"{search.first:,}: {search.why_not(search.first)}"
+        return replace(answer, largest=0, why=why)
+    why = search.why_not(best + 1) if best < LARGEST else ""
     return replace(
-        answer, largest=best, then=then, why=search.why_not(best + 1) if then else "",
-        figures=search.figures[best] if then else figures,
-    )  # fmt: skip
+        answer, largest=best, then=search.compiled(best), why=why, figures=search.figures[best]
+    )
 
 
 def _as_json(a: Answer) -> dict[str, object]:
@@ -363,16 +370,14 @@ def _lines(a: Answer, room: Room) -> list[str]:
     lines = [_line("RAM", a.now.ram, room.ram, _ram(a.now)), _line("flash", a.now.flash, room.flash, _flash(a.now))]
     if a.bound is None:
         lines.append("nothing here grows: no table without @fixed, and no size in @fixed or @max")
-    elif a.largest == LARGEST:
-        lines.append(f"any {a.bound} fits")
-    elif a.largest:
+    elif a.largest and a.then is not None:
         now = "" if a.bound.now is None else f" (now {a.bound.now:,})"
-        lines.append(f"the largest {a.bound} that fits is {a.largest:,}{now}; {a.largest + 1:,}: {a.why}")
-        if a.then is not None:
-            lines.append(f"  RAM   {a.then.ram:>14,} bytes: {_ram(a.then)}")
-            lines.append(f"  flash {a.then.flash:>14,} bytes: {_flash(a.then)}")
+        found = f"the largest {a.bound} that fits is {a.largest:,}{now}; {a.largest + 1:,}: {a.why}"
+        lines.append(found if a.why else f"any {a.bound} up to {LARGEST:,} fits{now}")
+        lines.append(f"  RAM   {a.then.ram:>14,} bytes: {_ram(a.then)}")
+        lines.append(f"  flash {a.then.flash:>14,} bytes: {_flash(a.then)}")
     elif a.largest is not None:
-        lines.append(f"no {a.bound} fits; 1: {a.why}")
+        lines.append(f"no {a.bound} fits; {a.why}")
     if a.unbounded:
         lines.append(f"nothing bounds {', '.join(a.unbounded)} either: give --max")
     f = a.figures
