@@ -145,3 +145,11 @@ def test_entries_in_use() -> None:
     grown = StateType(f32, (4,), (StateIndex("u", 3, True), StateIndex("k", 8, False)))
     assert _used(grown, 384, 0.5) == [(0, 64), (128, 64), (256, 64)]
     assert _used(StateType(f32, (4,)), 16, 0.0) == [(0, 16)]
+    ring = StateType(f32, (4,), (StateIndex("t", 8, True),), ring=True)
+    assert _used(ring, 256, 0.5) == [(0, 64), (128, 64)]
+    matrix = StateType(f32, (1, 2), auto=(StateIndex("r", 3, False), StateIndex("c", 6, False)))
+    assert _used(matrix, 128, 0.0) == [(0, 8)]  # rows of 8 elements
+    assert _used(matrix, 128, 0.5) == [(0, 20), (32, 20), (64, 20)]
+    assert _used(matrix, 128, 1.0) == [(0, 128)]
+    endless = StateType(f32, (), (StateIndex("t", 1 << 30, False, True),))
+    assert _used(endless, 4 << 30, 0.5) == [(0, 2 << 30)]

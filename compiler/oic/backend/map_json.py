@@ -25,7 +25,7 @@ def memory_json(unit: Unit, figures: Figures | None) -> str:
         "graph": unit.module.name,
         "version": VERSION,
         "state_bytes": plan.state_bytes,
-        "weights_bytes": plan.weights_bytes,
+        "weights_bytes": unit.weights_bytes,
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.lower_bound,
         "compiled": figures.to_json() if figures is not None else None,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from oic.backend.figures import Figures
@@ -18,7 +19,7 @@ from oic.diagnostics import Source
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import state_layout
-from oic.memory.map import KINDS, Order, Placed, buffer_kind, growing, orders, placed
+from oic.memory.map import KINDS, Order, Placed, Span, buffer_kind, growing, orders, placed
 from oic.memory.planner import ALIGN
 
 WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
@@ -27,6 +28,7 @@ LEFT, LANE, LABEL = 86, 15, 15  # of the axis of offsets; a value of the caller'
 CHARACTER = 6.2  # width of one, about
 SMALL = 4  # buffers that need no high picture
 STRIPES = 96  # of one table, at most; more are drawn as one
+Across = Callable[[int], float]  # where a position of the program is, in pixels from the left
 MARKS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of an axis of offsets
 
 
@@ -57,7 +59,7 @@ class Mark:
 class Drawing:
     """One picture.
 
-    y1, y2   of the part that stands for memory
+    left, right, top, bottom   of the part that stands for memory, in pixels
     marks    of offsets, at the left
     ticks    of source lines, below
     spans    loops and branches, below
@@ -69,10 +71,10 @@ class Drawing:
     caption: str
     width: int
     height: int
-    x1: str
-    x2: str
-    y1: str
-    y2: str
+    left: str
+    right: str
+    top: str
+    bottom: str
     boxes: tuple[Box, ...]
     marks: tuple[Mark, ...] = ()
     ticks: tuple[Mark, ...] = ()
@@ -160,7 +162,8 @@ def _totals(plan: Plan, figures: Figures | None) -> list[Total]:
         bound = plan.lower_bound.get(symbol, 0)
         ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
         rows.append(Total(f"arena of {html.escape(symbol)}", f"{nbytes:,}", ratio))
-    rows.append(Total("weights", f"{plan.weights_bytes:,}", "read only, shared by sessions"))
+    weights = plan.weights_bytes if plan.space("weights") else 0  # a blob without any has a header, and is none
+    rows.append(Total("weights", f"{weights:,}", "read only, shared by sessions"))
     if figures is not None and figures.code_bytes is not None:
         rows.append(Total("code", f"{figures.code_bytes:,}", "instructions and constant tables"))
     if figures is not None and figures.worst is not None:
@@ -229,10 +232,9 @@ def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None
 
 
 def _lifetimes(
-    buffer: Buffer, values: list[Placed], across: object, y: float, height: float, source: Source | None
+    buffer: Buffer, values: list[Placed], across: Across, y: float, height: float, source: Source | None
 ) -> list[Box]:
     """The values of a buffer one after the other, over a paler box for the buffer itself."""
-    assert callable(across)
     inside = [v for v in values if (v.space, v.buffer) == (buffer.space, buffer.name) and v.kind != "view"]
     views = [v for v in values if (v.space, v.buffer) == (buffer.space, buffer.name) and v.kind == "view"]
     inside.sort(key=lambda v: (v.start, -v.end))
@@ -266,17 +268,13 @@ def _where(line: int, source: Source | None) -> str:
     return f"\nline {line}: {source.line(line).strip()}" if source is not None else f"\nline {line}"
 
 
-def _depth(span: object, order: Order) -> int:
+def _depth(span: Span, order: Order) -> int:
     """How many loops and branches are around one."""
-    return sum(
-        o is not span and o.start <= span.start and span.end <= o.end  # type: ignore[attr-defined]
-        for o in order.spans
-    )
+    return sum(o is not span and o.start <= span.start and span.end <= o.end for o in order.spans)
 
 
-def _lines(order: Order, across: object, y: float) -> tuple[Mark, ...]:
+def _lines(order: Order, across: Across, y: float) -> tuple[Mark, ...]:
     """Source lines at the positions where they begin, as many as can be read."""
-    assert callable(across)
     found: list[Mark] = []
     free, before = -math.inf, 0
     for position, line in order.lines:
@@ -315,9 +313,8 @@ def _bound(bound: int, nbytes: int, top: float, height: float) -> Mark:
     return Mark(f"{LEFT + WIDTH + 4}", y, y, "lower bound")
 
 
-def _curve(buffers: list[Buffer], nbytes: int, across: object, top: float, height: float, last: int) -> str:
+def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, height: float, last: int) -> str:
     """The sum of live bytes, each buffer rounded up to the alignment, as steps."""
-    assert callable(across)
     change = [0] * (last + 2)
     for b in buffers:
         size = -(-b.nbytes // ALIGN) * ALIGN
@@ -380,30 +377,34 @@ def _state(
 
 
 def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
-    """(offset, bytes) of the entries in use, where each growing index is at a share of its capacity."""
+    """(offset, bytes) of what is in use, where each growing index is at a share of its capacity.
+
+    Memory is row-major: a stripe for each combination of the indices outside the innermost one that
+    is not at its capacity.  Too many stripes, and those of reserved memory, are put together.
+    """
     grows = growing(type_)
-    if not grows:
-        return [(0, nbytes)]
-    if type_.auto or type_.reserved:
-        for _ in grows:
-            nbytes = math.ceil(nbytes * share)
-        return [(0, nbytes)] if nbytes else []
-    # Row-major: a stripe of consecutive entries for each combination of the indices outside.
-    counts = [math.ceil(i.capacity * share) if i in grows else i.capacity for i in type_.table]
     full = [i.capacity for i in type_.table]
-    inner = len(full) - 1
-    while inner > 0 and counts[inner] == full[inner]:
-        inner -= 1
-    entry = nbytes / max(1, math.prod(full))
-    block = math.prod(full[inner + 1 :]) * entry
-    stripe, pitch = round(counts[inner] * block), full[inner] * block
+    used = [math.ceil(i.capacity * share) if i in grows else i.capacity for i in type_.table]
+    if type_.ring:  # every entry lies there twice
+        full.insert(-1, 2)
+        used.insert(-1, 2)
+    auto = type_.auto or (None,) * len(type_.shape)
+    full += [d + (i.capacity if i else 0) for d, i in zip(type_.shape, auto)]
+    used += [d + (math.ceil(i.capacity * (share if i in grows else 1)) if i else 0)
+             for d, i in zip(type_.shape, auto)]  # fmt: skip
+    inner = max((at for at in range(len(full)) if used[at] < full[at]), default=0)
+    element = nbytes / max(1, math.prod(full))
+    stripe = round(math.prod(used[inner:]) * element)
+    count = math.prod(used[:inner])
+    if not stripe or not count:
+        return []
+    if count > STRIPES or type_.reserved:
+        return [(0, min(nbytes, round(math.prod(used) * element)))]
     starts = [0.0]
-    for index in range(inner):
-        step = math.prod(full[index + 1 : inner]) * pitch
-        starts = [s + i * step for s in starts for i in range(min(counts[index], STRIPES + 1))]
-    if len(starts) > STRIPES:
-        return [(0, min(nbytes, round(math.prod(counts) * entry)))]
-    return [] if not stripe else [(round(s), stripe) for s in starts]
+    for at in range(inner):
+        step = math.prod(full[at + 1 :]) * element
+        starts = [s + n * step for s in starts for n in range(used[at])]
+    return [(round(s), stripe) for s in starts]
 
 
 def _weights(module: Module) -> list[Drawing]:
