@@ -2,86 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 
 import click
 
 from oic.cli_text import json_text
 from oic.driver import Program
-from oic.ir.core import Op, Place, Value
-from oic.ir.module import Module
-from oic.ir.types import TensorType
-from oic.ops.fused import Copy
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Where one value lies and why.
-
-    kind   'copy', 'view', 'in place', 'output', 'carried', 'buffer', 'weights', 'input', 'number'
-    """
-
-    line: int
-    function: str
-    value: str
-    type: str
-    kind: str
-    where: str
-    nbytes: int
-    reason: str
-
-
-def decisions(module: Module) -> list[Decision]:
-    """Every memory decision of a planned module, in source order."""
-    found: list[Decision] = []
-    for func in module.functions():
-        for op in func.body.all_ops():
-            for value in op.results:
-                if isinstance(value.type, TensorType) and value.place is not None:
-                    found.append(_decision(func.symbol, op, value, value.place))
-    return sorted(found, key=lambda d: (d.function, d.line))
-
-
-def _decision(function: str, op: Op, value: Value, place: Place) -> Decision:
-    where = place.space if place.offset is None else f"{place.space}+{place.offset}"
-    if place.space in ("arena", "output") or place.offset is None:
-        where = f"{where} '{place.buffer}'" if place.buffer else where
-    reason = op.reason if isinstance(op, Copy) else place.reason
-    return Decision(
-        op.span.line if op.span else 0, function, value.hint or "?", str(value.type),
-        _kind(op, place), where, value.tensor.nbytes, reason,
-    )  # fmt: skip
-
-
-def _kind(op: Op, place: Place) -> str:
-    if isinstance(op, Copy):
-        return "copy"
-    if place.space == "local":
-        return "number"
-    if op.view:
-        return "view"
-    if place.reason.startswith("in place"):
-        return "in place"
-    if place.space == "output":
-        return "output"
-    return "carried" if "carr" in place.reason or "turn" in place.reason else "buffer"
+from oic.memory.map import Placed, Stored, placed, stored
 
 
 def explain(program: Program, as_json: bool) -> None:
-    """Print every decision with its source line and reason; copies are counted at the end."""
-    found = decisions(program.planned)
+    """Print every decision with its source line and reason; what is copied is listed at the end."""
+    values, stores = placed(program.planned), stored(program.planned)
     if as_json:
-        click.echo(json_text([vars(d) for d in found]))
+        click.echo(json_text({"values": [*map(asdict, values)], "stores": [*map(asdict, stores)]}))
         return
     source = program.graph.source
     last: tuple[str, int] = ("", 0)
-    for d in found:
-        if (d.function, d.line) != last and d.line:
-            click.echo(f"{source.name}:{d.line}  {source.line(d.line).strip()}")
-        last = (d.function, d.line)
-        click.echo(f"    {d.value:<12} {d.type:<18} {d.kind:<9} {d.where:<26} {d.reason}")
-    copies = [d for d in found if d.kind == "copy"]
-    total = sum(d.nbytes for d in copies)
-    click.echo(f"\n{len(found)} values, {len(copies)} copies of at most {total:,} bytes")
-    for d in copies:
-        click.echo(f"    line {d.line}: {d.value} {d.type}, {d.nbytes:,} bytes: {d.reason}")
+    decisions: list[Placed | Stored] = [*values, *stores]
+    for found in sorted(decisions, key=lambda f: (f.function, f.line)):
+        if (found.function, found.line) != last and found.line:
+            click.echo(f"{source.name}:{found.line}  {source.line(found.line).strip()}")
+        last = (found.function, found.line)
+        name = found.name if isinstance(found, Placed) else f"> {found.state}"
+        click.echo(f"    {name:<14} {found.type:<18} {found.kind:<9} {_where(found):<26} {found.reason}")
+    copies = [f for f in decisions if f.kind == "copy"]
+    total = sum(f.nbytes for f in copies)
+    click.echo(f"\n{len(values)} values, {len(stores)} stores; {len(copies)} copies of at most {total:,} bytes")
+    for copy in copies:
+        what = copy.name if isinstance(copy, Placed) else f"{copy.value} to {copy.state}"
+        click.echo(f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}")
+
+
+def _where(found: Placed | Stored) -> str:
+    if isinstance(found, Stored):
+        return f"from '{found.value}'"
+    where = found.space if found.offset is None else f"{found.space}+{found.offset}"
+    return f"{where} '{found.buffer}'" if found.buffer else where

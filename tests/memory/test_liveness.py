@@ -43,6 +43,7 @@ def test_a_view_needs_its_root() -> None:
   %c = exp(%r) : f32[2, 2]
   return([%c])""")
     assert p.until("a", "c") and p.until("t", "c")
+    assert p.live.last_use(p.value("a")) == p.live.start[p.op("t")]
     assert p.until("x", "b")
 
 

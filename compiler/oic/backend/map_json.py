@@ -10,7 +10,7 @@ from oic.backend.figures import Figures
 from oic.backend.unit import Field, Unit
 from oic.ir.module import Buffer
 from oic.memory.layout import storage_strides
-from oic.memory.map import Placed, buffer_kind, growing, orders, placed
+from oic.memory.map import Placed, buffer_kind, growing, orders, placed, stored
 
 VERSION = 2  # of the format
 SPACES = ("state", "arena", "weights", "input", "output")
@@ -31,6 +31,7 @@ def memory_json(unit: Unit, figures: Figures | None) -> str:
         "compiled": figures.to_json() if figures is not None else None,
         "spaces": {space: [_buffer(b, values) for b in plan.space(space)] for space in SPACES},
         "values": [asdict(v) for v in values],
+        "stores": [asdict(s) for s in stored(unit.module)],
         "functions": {o.function: asdict(o) for o in orders(unit.module)},
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],

@@ -42,6 +42,10 @@ class Liveness:
         assert value.owner is not None
         return self.end.get(value.owner, 0)
 
+    def last_use(self, value: Value) -> int:
+        """Last position at which the value itself is needed (views of it not counted)."""
+        return self._in_home(value, value)
+
     def use(self, user: Op, home: Block | None) -> int:
         """Position until which a use needs a value that is defined in the block `home`."""
         at = self.start[user]

@@ -16,7 +16,8 @@ from oic.ir.types import StateIndex, StateType, TensorType
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import root
 from oic.ops.control import For, Func, If, Parallel, Yield
-from oic.ops.fused import Copy, Fused
+from oic.ops.fused import Copy, Exchange, Fused
+from oic.ops.state import StateStore
 
 KINDS = {
     "value": "a value in memory of its own",
@@ -24,6 +25,8 @@ KINDS = {
     "carried": "carried from turn to turn of a loop",
     "branch": "given by either branch, or by a consumer",
     "copy": "copied",
+    "exchanged": "where another value was: two buffers exchange their addresses",
+    "entry": "computed in the entry of the state that it is stored to",
     "output": "in the caller's memory",
     "input": "in the caller's memory, read only",
     "view": "a part of other memory",
@@ -62,6 +65,24 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """What is stored to the state.
+
+    kind    'copy', 'entry' (computed there: nothing is left to do) or 'number' (written as such)
+    value   as in Placed; state is the variable
+    """
+
+    function: str
+    state: str
+    value: str
+    type: str
+    kind: str
+    nbytes: int
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Span:
     """A loop, branch or group of consumers, from its first position to its last."""
 
@@ -89,17 +110,44 @@ class Order:
 
 def placed(module: Module) -> list[Placed]:
     """Every tensor value of a planned module, in the order of the program."""
+    found: list[Placed] = []
+    for func, names in _functions(module):
+        live = liveness(func.body)
+        found += [_placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None]
+    return found
+
+
+def stored(module: Module) -> list[Stored]:
+    """Every store to the state of a planned module, in the order of the program."""
+    return [
+        _stored(func.symbol, op, names)
+        for func, names in _functions(module)
+        for op in func.body.all_ops()
+        if isinstance(op, StateStore)
+    ]
+
+
+def _functions(module: Module) -> Iterator[tuple[Func, Names]]:
+    """Every function, with the names that its values have in the text form."""
     outside = Names()
     for op in module.top.ops:
         for value in op.results:
             outside(value)
-    found: list[Placed] = []
     for func in module.functions():
         names = outside.inner()
         _name(func, names)
-        live = liveness(func.body)
-        found += [_placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None]
-    return found
+        yield func, names
+
+
+def _stored(function: str, op: StateStore, names: Names) -> Stored:
+    place = op.value.place
+    number = place is not None and place.space == "local"
+    symbol = str(op.state.op.attributes()["symbol"]) if op.state.op is not None else ""
+    return Stored(
+        function, symbol, names(op.value)[1:], type_text(op.value.type),
+        "entry" if op.entry else "number" if number else "copy", op.value.tensor.nbytes,
+        op.span.line if op.span else 0, "computed there" if op.entry else op.reason,
+    )  # fmt: skip
 
 
 def orders(module: Module) -> list[Order]:
@@ -130,6 +178,10 @@ def kind_of(value: Value, live: Liveness) -> str:
         return "view"
     if isinstance(op, Copy):
         return "copy"
+    if isinstance(op, Exchange):
+        return "exchanged"
+    if place.space == "entry":
+        return "entry"
     if isinstance(op, For):
         return "carried"
     if isinstance(op, (If, Parallel)):
@@ -184,8 +236,10 @@ def _alias(value: Value, kind: str, live: Liveness) -> Value | None:
         case "view":
             assert op is not None
             return root(op.operands[0])
-        case "in place":
+        case "in place" | "entry":
             return _taken_over(value)
+        case "exchanged":
+            return value.op.values[value.op.results.index(value)] if isinstance(value.op, Exchange) else None
         case "carried" if op is None:
             block = value.owner
             assert isinstance(block, Block) and isinstance(block.owner, For)
@@ -230,9 +284,9 @@ def _targets(user: Op, value: Value) -> Iterator[Value]:
 
 
 def _shared(a: Value, b: Value) -> bool:
-    """Two values lie in one buffer of the arena or of the caller."""
+    """Two values lie in one buffer of the arena, of the state or of the caller."""
     x, y = a.place, b.place
-    return x is not None and y is not None and x.space in ("arena", "output") and (
+    return x is not None and y is not None and x.space in ("arena", "entry", "output") and (
         (x.space, x.buffer) == (y.space, y.buffer)
     )  # fmt: skip
 
