@@ -25,13 +25,19 @@ def explain(program: Program, as_json: bool) -> None:
             click.echo(f"{source.name}:{found.line}  {source.line(found.line).strip()}")
         last = (found.function, found.line)
         name = found.name if isinstance(found, Placed) else f"> {found.state}"
-        click.echo(f"    {name:<14} {found.type:<18} {found.kind:<9} {_where(found):<26} {found.reason}")
+        click.echo(
+            f"    {name:<14} {found.type:<18} {found.kind:<9} {_where(found):<26} {found.reason}"
+        )
     copies = [f for f in decisions if f.kind == "copy"]
     total = sum(f.nbytes for f in copies)
-    click.echo(f"\n{len(values)} values, {len(stores)} stores; {len(copies)} copies of at most {total:,} bytes")
+    click.echo(
+        f"\n{len(values)} values, {len(stores)} stores; {len(copies)} copies of at most {total:,} bytes"
+    )
     for copy in copies:
         what = copy.name if isinstance(copy, Placed) else f"{copy.value} to {copy.state}"
-        click.echo(f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}")
+        click.echo(
+            f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}"
+        )
 
 
 def _where(found: Placed | Stored) -> str:

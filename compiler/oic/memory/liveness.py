@@ -86,7 +86,13 @@ class Liveness:
 
 def home_of(value: Value) -> Block | None:
     """The block in which a value is defined."""
-    return value.owner if isinstance(value.owner, Block) else value.owner.block if value.owner else None
+    return (
+        value.owner
+        if isinstance(value.owner, Block)
+        else value.owner.block
+        if value.owner
+        else None
+    )
 
 
 def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:

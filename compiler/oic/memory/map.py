@@ -113,7 +113,9 @@ def placed(module: Module) -> list[Placed]:
     found: list[Placed] = []
     for func, names in _functions(module):
         live = liveness(func.body)
-        found += [_placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None]
+        found += [
+            _placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None
+        ]
     return found
 
 
@@ -239,7 +241,11 @@ def _alias(value: Value, kind: str, live: Liveness) -> Value | None:
         case "in place" | "entry":
             return _taken_over(value)
         case "exchanged":
-            return value.op.values[value.op.results.index(value)] if isinstance(value.op, Exchange) else None
+            return (
+                value.op.values[value.op.results.index(value)]
+                if isinstance(value.op, Exchange)
+                else None
+            )
         case "carried" if op is None:
             block = value.owner
             assert isinstance(block, Block) and isinstance(block.owner, For)
@@ -257,7 +263,9 @@ def _taken_over(value: Value) -> Value | None:
     op = value.op
     if op is None or op.view or isinstance(op, (For, If, Parallel, Copy)):
         return None
-    return next((v for v in op.operands if isinstance(v.type, TensorType) and _shared(v, value)), None)
+    return next(
+        (v for v in op.operands if isinstance(v.type, TensorType) and _shared(v, value)), None
+    )
 
 
 def _handed_to(value: Value, live: Liveness) -> Value | None:
@@ -311,7 +319,9 @@ def _name(op: Op, names: Names) -> None:
 
 
 def _span(op: For | If | Parallel, live: Liveness) -> Span:
-    name = op.tag if isinstance(op, For) else ", ".join(op.names) if isinstance(op, Parallel) else ""
+    name = (
+        op.tag if isinstance(op, For) else ", ".join(op.names) if isinstance(op, Parallel) else ""
+    )
     kind = {"for": "loop", "if": "branch", "parallel": "consumers"}[op.name]
     inside = (o.span.line for block in op.regions for o in block.all_ops() if o.span)
     line = op.span.line if op.span else next(inside, 0)

@@ -96,7 +96,11 @@ class Sharing:
         assert value.op is not None
         if not _inside(value.op, store.block):
             return "from outside the region"
-        first, last, until = self.live.start[value.op], self.live.start[store], self.live.needed(value)
+        first, last, until = (
+            self.live.start[value.op],
+            self.live.start[store],
+            self.live.needed(value),
+        )
         if any(self.known(offset) > first for offset in store.offsets):
             return "its position is known only later"
         if any(first <= at < last for at in self.refusing):
@@ -197,4 +201,3 @@ def over(op: Op, value: Value, result: Value) -> bool:
         return False
     others = [v for v in op.operands if v is not value and isinstance(v.type, TensorType)]
     return all(root(v) is not base for v in others) and op.operands.count(value) == 1
-

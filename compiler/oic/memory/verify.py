@@ -294,7 +294,9 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
     for at, op, state in found.states:
         for value in found.first:
             if isinstance(value.op, StateLoad) and value.op.state is state:
-                if found.first[value] < at < found.last[value] and not _elsewhere(op, value.op, bound):
+                if found.first[value] < at < found.last[value] and not _elsewhere(
+                    op, value.op, bound
+                ):
                     raise _fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
         if isinstance(op, Exchange):
@@ -351,7 +353,11 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
     if len(stores) != 1 or found.starts[stores[0]] < found.starts[op]:
         raise _fault(op, "an entry is stored once, afterwards")
     first, last = found.starts[op], found.starts[stores[0]]
-    inside = [v for v in held if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)]
+    inside = [
+        v
+        for v in held
+        if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)
+    ]
     if root(stores[0].value) not in inside or not same(box, Box.of(stores[0])):
         raise _fault(stores[0], "what is stored was computed elsewhere")
     until = max(found.last[v] for v in inside)
@@ -378,7 +384,9 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
                 continue
             over = found.last[value] == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):
-                raise _fault(writer, f"{written!r} is computed over {value!r}, which is still needed")
+                raise _fault(
+                    writer, f"{written!r} is computed over {value!r}, which is still needed"
+                )
 
 
 def _groups(body: Block, plan: Plan, symbol: str) -> Groups:

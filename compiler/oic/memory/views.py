@@ -89,7 +89,9 @@ def _reshaped(x: Value, shape: tuple[Dim, ...]) -> Strides | None:
     while old and new:
         (size, stride), wanted = old.pop(0), [new.pop(0)]
         while size != dims.product(wanted):
-            if dims.maximum(size) < dims.maximum(dims.product(wanted)):  # some of the old are one of the new
+            if dims.maximum(size) < dims.maximum(
+                dims.product(wanted)
+            ):  # some of the old are one of the new
                 if not old or stride != old[0][0] * old[0][1]:
                     return None
                 more, stride = old.pop(0)
@@ -127,5 +129,3 @@ def whole_root(value: Value) -> Value:
             return value
         value = base
     return value
-
-

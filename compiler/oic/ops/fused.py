@@ -68,5 +68,7 @@ class Exchange(Op, name="exchange"):
 def _buffer(value: Value) -> str:
     while value.op is not None and value.op.view:
         value = value.op.operands[0]
-    assert value.place is not None and value.place.space == "arena", f"{value!r} is not in the arena"
+    assert value.place is not None and value.place.space == "arena", (
+        f"{value!r} is not in the arena"
+    )
     return value.place.buffer

@@ -123,14 +123,19 @@ def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
     """Let writes wait until the view is needed no more, if that can be and saves bytes."""
     block, last = load.block, live.needed(load.result)
     assert block is not None
-    if any(w.block is not block for w in writes) or sum(map(_stored, writes)) >= load.result.tensor.nbytes:
+    if (
+        any(w.block is not block for w in writes)
+        or sum(map(_stored, writes)) >= load.result.tensor.nbytes
+    ):
         return
     start = block.ops.index(writes[0])
     end = start
     while end + 1 < len(block.ops) and live.start[block.ops[end + 1]] <= last:
         end += 1
     between = [op for op in block.ops[start : end + 1] if op not in writes]
-    if last > live.end[block.ops[end]] or any(op.terminator or isinstance(op, Barrier) for op in between):
+    if last > live.end[block.ops[end]] or any(
+        op.terminator or isinstance(op, Barrier) for op in between
+    ):
         return
     if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
         return
@@ -173,5 +178,3 @@ def _copy_after(load: StateLoad, body: Block) -> None:
     body.replace({load.result: copy.result})
     copy.x = load.result
     block.set_ops([*block.ops[: at + 1], copy, *block.ops[at + 1 :]])
-
-

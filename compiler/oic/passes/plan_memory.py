@@ -58,7 +58,9 @@ def _place(body: Block, live: Liveness, arena: list[Buffer], *, reuse: bool) -> 
             arena = [b for b in arena if b not in own]
             size = planner.place(own, reuse=reuse)
             parts.append((Buffer(name, "arena", 0, size, planner.ALIGN, first, last), own))
-            least.append(Buffer(name, "arena", 0, planner.lower_bound(own), planner.ALIGN, first, last))
+            least.append(
+                Buffer(name, "arena", 0, planner.lower_bound(own), planner.ALIGN, first, last)
+            )
         for buffer in arena:
             if buffer.start <= last and first <= buffer.end:
                 buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
@@ -145,5 +147,3 @@ def _scratch(op: Op, func: object, live: Liveness, found: dict[str, Buffer]) -> 
             name, "arena", 0, nbytes, planner.ALIGN, live.start[op], live.start[op], line,
             func.symbol, f"working memory of {op.name}",  # type: ignore[attr-defined]
         )  # fmt: skip
-
-

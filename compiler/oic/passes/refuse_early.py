@@ -73,4 +73,9 @@ def _needed(op: Op, own: set[Op], binds: Mapping[Extent, Op]) -> set[Op]:
 
 def _is_light(op: Op) -> bool:
     """Integers, checks and views: nothing is computed."""
-    return isinstance(op, (IndexOp, IndexLoad, StateGet)) or may_refuse(op) or op.view or isinstance(op, ExtentBind)
+    return (
+        isinstance(op, (IndexOp, IndexLoad, StateGet))
+        or may_refuse(op)
+        or op.view
+        or isinstance(op, ExtentBind)
+    )
