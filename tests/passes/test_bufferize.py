@@ -67,10 +67,10 @@ CASES = {
         "cache.read K[n] >> y; op matmul(y, w) >> y; cache.write y >> K[pos]; op neg(x) >> y;", stores=(USED,)
     ),
     "an input": Case("cache.write x >> h; op neg(x) >> y;", stores=("an input",)),
-    "an output too": Case("op neg(x) >> y; cache.write y >> h;", stores=("one value in two places",)),
+    "an output too": Case("op neg(x) >> y; cache.write y >> h;", stores=("it is the output 'y' too",)),
     "stored twice": Case(
         "op exp(x) >> y; cache.write y >> K[0]; cache.write y >> K[1]; op neg(x) >> y;",
-        stores=("one value in two places", ""),
+        stores=("it is stored elsewhere too", ""),
     ),
     "two entries at once": Case(
         "op exp(x) >> y; op neg(x) >> z; cache.write y >> K[0]; cache.write z >> K[1];"
@@ -159,7 +159,7 @@ CASES = {
     ),
     "kept and needed afterwards": Case(
         "op exp(x) >> y; transfer y >> z; branch c more rest; op sub(y, z) >> y; op neg(z) >> z;",
-        copies=("one value in two places",),
+        copies=("it is the output 'z' too",),
         blocks="block more { op mul(y, x) >> y; return; } block rest { return; }",
     ),
 }

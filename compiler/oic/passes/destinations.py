@@ -114,13 +114,20 @@ class Assignment:
         if base.op.block is not block and not _before_branch(op, base.op.block):
             return "from outside the region"
         if held is not None:
-            return "one value in two places"
+            return _also(held)
         return self._clashes(base, storage)
 
     def _clashes(self, base: Value, storage: Storage) -> str:
         if self.sharing.clash(base, storage):
             return LATE
         return self.sharing.why_no_entry(base, storage.store) if storage.store is not None else ""
+
+
+def _also(held: Storage) -> str:
+    """What else a value is, that lies there."""
+    if held.space == "output":
+        return f"it is the output '{held.name}' too"
+    return "it is stored elsewhere too" if held.space == "entry" else "it is handed on elsewhere too"
 
 
 def _before_branch(op: Op, home: Block | None) -> bool:
