@@ -24,6 +24,13 @@
 #define OIC_API
 #endif
 
+/* A function that no step calls: small rather than fast. */
+#if defined(__GNUC__)
+#define OIC_SELDOM static __attribute__((cold, noinline, unused))
+#else
+#define OIC_SELDOM static inline
+#endif
+
 /* Why the last refused call was refused. */
 typedef struct {
     oic_status status;

@@ -96,7 +96,7 @@ def test_a_damaged_state_is_refused(name: str, make: Make) -> None:
     good = session.save()
     other = make("elementwise").save()
     forged = [b"", good[:-1], good + b"\0", good[:40], other, b"X" + good[1:]]
-    for at in (8, 12, 16, 24, 64, len(good) - 1):
+    for at in (8, 12, 16, 24, 32, len(good) - 1):
         forged.append(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
     session.step(**programs.random_inputs(module, "entry", rng, 4))
     present = session.save()

@@ -1,24 +1,21 @@
-"""Reset, save and load of the state: the lines of their functions.
+"""Init and reset of the state, the lines of their functions; what its saved states have, as data.
 
-A saved state is an image (`runtime_c/image.h`): the whole structure, or, where a variable has
-reserved address space, every variable in order, those with as many entries as their counts say.
-Storage beyond the counts holds initial values, so that is all of it.
+Saving and loading is `runtime_c/saved.h`, which interprets the form that `memory.saved` makes.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from oic.backend import expr
 from oic.backend.expr import Index
 from oic.backend.frame import Frame, Ref
-from oic.backend.loops import whole
-from oic.backend.persistent import address, collapsed, fill_box, open_loops
+from oic.backend.persistent import address, fill_box
 from oic.backend.unit import Field, Interface, Unit
 from oic.ir.core import Block
 from oic.ir.types import TensorType
 from oic.memory.layout import is_count, storage_strides
+from oic.memory.saved import Part, saved_form, storage_axes
 from oic.memory.liveness import liveness
 
 
@@ -86,159 +83,80 @@ def _reached(unit: Unit, field: Field, axis: int) -> Index:
     return total
 
 
-def save_lines(unit: Unit) -> list[str]:
-    """The body of `<name>_save`."""
-    frame = _frame(unit)
-    lines = frame.lines
-    lines.add(f"const {unit.name}_state *const state = s == NULL ? NULL : s->state;")
-    sparse = any(map(reserved, unit.fields.values()))
-    lines.add(f"{'' if sparse else 'const '}size_t bytes = sizeof(oic_image){'' if sparse else ' + sizeof *state'};")
-    if sparse:
-        lines.add("unsigned char *at = NULL;")
-    lines.open("if (state == NULL || s->refusal.spoiled) {")
-    lines.add("return 0;")
-    lines.close()
-    if sparse:
-        _add_sizes(frame)
-    lines.open("if (to == NULL || capacity < bytes) {")
-    lines.add("return bytes;")
-    lines.close()
-    if not sparse:
-        lines.add("memcpy((unsigned char *)to + sizeof(oic_image), state, sizeof *state);")
-    else:
-        lines.add("at = (unsigned char *)to + sizeof(oic_image);")
-        for field in unit.fields.values():
-            _move(frame, field, "memcpy(at, {where}, {bytes});")
-    lines.add(f'oic_image_seal(to, bytes, "OICSTAT", {unit.macro}_STATE_FINGERPRINT);')
-    lines.add("return bytes;")
-    return lines.text()
+# ---------------------------------------------------------------- saved states
 
 
-def load_lines(unit: Unit) -> list[str]:
-    """The body of `<name>_load`."""
-    frame = _frame(unit)
-    lines = frame.lines
-    sparse = any(map(reserved, unit.fields.values()))
-    lines.add(f"{unit.name}_state *const state = s == NULL ? NULL : s->state;")
-    if sparse:
-        lines.add("const unsigned char *at = from;")
-        lines.add("size_t expected = sizeof(oic_image);")
-    lines.open("if (state == NULL || from == NULL) {")
-    lines.add("return OIC_ERR_INPUT;")
-    lines.close()
-    fingerprint = f"{unit.macro}_STATE_FINGERPRINT"
-    fixed = sum(f.nbytes for f in unit.fields.values() if not reserved(f))  # counts are among them
-    whole = f"bytes < sizeof(oic_image) + {fixed}" if sparse else "bytes != sizeof(oic_image) + sizeof *state"
-    lines.open(f'if ({whole} || !oic_image_is_valid(from, bytes, "OICSTAT", {fingerprint}, bytes)) {{')
-    lines.add('return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);')
-    lines.close()
-    if not sparse:
-        lines.add("memcpy(state, (const unsigned char *)from + sizeof(oic_image), sizeof *state);")
-    else:
-        _load_sparse(frame)
-    lines.add("memset(&s->refusal, 0, sizeof s->refusal);")
-    lines.add("return OIC_OK;")
-    return lines.text()
+def saved_lines(unit: Unit) -> list[str]:
+    """The form of saved states as data: `oic_saved_form` of `runtime_c/saved.h`."""
+    form = saved_form(unit.module)
+    numbers = {symbol: n for n, symbol in enumerate(form.counts)}
+    lines: list[str] = []
+    counts = [f"{{{_place(unit, s)}, {expr.integer(most)}}}, /* {s} */" for s, most in form.counts.items()]
+    lines += _array(f"oic_saved_count {unit.name}_saved_counts", counts)
+    axes: list[str] = []
+    parts: list[str] = []
+    for part in form.parts:
+        found = _axes(unit, part, numbers)
+        parts += _part(unit, part, len(axes) if found else None, len(found))
+        axes += found
+    lines += _array(f"oic_saved_axis {unit.name}_saved_axes", axes)
+    lines += _array(f"oic_saved_part {unit.name}_saved_parts", parts)
+    lines.append(f"static const oic_saved_form {unit.name}_saved_form = {{")
+    lines.append(f"    {unit.macro}_STATE_FINGERPRINT,")
+    lines.append(f"    {f'{unit.name}_saved_counts' if counts else 'NULL'},")
+    lines.append(f"    {f'{unit.name}_saved_parts' if parts else 'NULL'},")
+    lines.append(f"    {len(counts)}, {len(form.parts)},")
+    lines.append("};")
+    return lines
 
 
-def _load_sparse(frame: Frame) -> None:
-    """Counts first, checked against the size of what follows; then everything."""
-    lines, unit = frame.lines, frame.unit
-    counts = [f for f in unit.fields.values() if is_count(f.op)]
-    lines.add("at += sizeof(oic_image);")
-    for field in counts:
-        lines.add(f"int64_t {_local(field)};")
-    for field in counts:
-        lines.add(f"memcpy(&{_local(field)}, at, sizeof {_local(field)});")
-        lines.add(f"at += sizeof {_local(field)};")
-    for field in counts:
-        most = field.op.limit
-        lines.open(f"if ({_local(field)} < 0 || {_local(field)} > {expr.integer(most)}) {{")
-        lines.add('return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);')
-        lines.close()
-    _add_sizes(frame, "expected", local=True)
-    lines.open("if (bytes != expected) {")
-    lines.add('return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);')
-    lines.close()
-    lines.add(f"{unit.name}_reset(s);")
-    for field in counts:
-        lines.add(f"state->{field.member} = {_local(field)};")
-    for field in unit.fields.values():
-        if field not in counts:
-            _move(frame, field, "memcpy({where}, at, {bytes});")
+def _array(declared: str, rows: list[str]) -> list[str]:
+    if not rows:
+        return []
+    return [f"static const {declared}[] = {{", *(f"    {row}" for row in rows), "};"]
 
 
-def _local(count: Field) -> str:
-    return f"saved_{count.member}"
+def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[str]:
+    """The axes of a part; dimensions of entries only where some grow."""
+    marks, strides = list(storage_axes(part)), storage_strides(part.type)
+    outer, dtype = len(part.table), part.dtype
+    rows = []
+    for i, axis in enumerate((*part.table, *(part.entry if part.grows else ()))):
+        stride = strides[i]
+        if i < outer:
+            stride = stride * dtype.bits // 8
+        touched, filled = (_place(unit, mark) if mark in unit.fields else "OIC_SAVED_NONE" for mark in marks[i])
+        number = numbers.get(axis.count, -1)
+        rows.append(f"{{{expr.integer(axis.size)}, {number}, {stride}, {touched}, {filled}}}, /* {part.symbol} */")
+    return rows
 
 
-def _add_sizes(frame: Frame, total: str = "bytes", local: bool = False) -> None:
-    """Add the bytes of every variable to a variable of size_t."""
-    fixed = sum(f.nbytes for f in frame.unit.fields.values() if not reserved(f))
-    frame.lines.add(f"{total} += {fixed};")
-    for field in frame.unit.fields.values():
-        if not reserved(field):
-            continue
-        outer = len(field.type.table)
-        dtype = field.type.dtype
-        lengths = box_lengths(frame.unit, field)
-        inner = dtype.nbytes(math.prod(n.low for n in lengths[outer:])) if not field.type.auto else 0
-        factors = [f"(size_t){n.at(expr.ATOM)}" for n in (lengths if field.type.auto else lengths[:outer])]
-        factors.append(str(inner) if inner else f"sizeof({dtype.c})")
-        text = " * ".join(factors)
-        for count in frame.unit.fields.values():
-            if local and is_count(count.op):
-                text = text.replace(f"state->{count.member})", f"{_local(count)})")
-                text = text.replace(f"state->{count.member} ", f"{_local(count)} ")
-        frame.lines.add(f"{total} += {text};")
+def _part(unit: Unit, part: Part, first: int | None, rank: int) -> list[str]:
+    """The members of a part; its axes are those from `first` on."""
+    field = unit.fields[part.symbol]
+    dtype, outer = part.dtype, len(part.table)
+    shape = part.shape({})  if not part.grows else ()
+    start = part.start(shape) if not part.grows else part.start((1,))
+    unit_start = part.start((8 // dtype.bits,)) if dtype.packed else part.start(())
+    again = 0
+    if part.type.ring:
+        again = part.type.window * storage_strides(part.type)[outer - 1] * dtype.bits // 8
+    marked = any(filled in unit.fields for _, filled in storage_axes(part))
+    axes = "NULL" if first is None else f"&{unit.name}_saved_axes[{first}]"
+    number = int.from_bytes(unit_start.tobytes(), "little")
+    last = int(start[-1]) if dtype.packed and len(start) else 0
+    entry = 0 if part.grows else part.entry_bytes({})
+    most = -1 if part.most is None else part.most
+    members = [
+        f"{_place(unit, part.symbol)}, {axes}, {outer}, {rank}, {dtype.bits}, {int(marked)}, {entry}, {again},",
+        f" UINT64_C({number}), {last}, {expr.integer(most)}}}, /* {field.op.symbol}: {part.type.entry} */",
+    ]
+    return ["{" + members[0], *members[1:]]
 
 
-def _move(frame: Frame, field: Field, statement: str) -> None:
-    """Copy one variable between the state and the bytes at `at`, run by run."""
-    lines = frame.lines
-    if not reserved(field):
-        where = f"{'' if field.storage else '&'}state->{field.member}"
-        lines.add(statement.format(where=where, bytes=f"sizeof state->{field.member}"))
-        lines.add(f"at += sizeof state->{field.member};")
-        return
-    dtype, outer = field.type.dtype, len(field.type.table)
-    lengths, steps = box_lengths(frame.unit, field), list(storage_strides(field.type))
-    if dtype.packed and field.type.auto:
-        _move_elements(frame, field, lengths, steps, saving=statement.startswith("memcpy(at"))
-        return
-    if dtype.packed:  # in bytes, an entry at a time
-        per = 8 // dtype.bits
-        width = field.nbytes // math.prod(field.type.capacity_shape[:outer])
-        lengths = [*lengths[:outer], expr.number(width)]
-        steps = [*(s // per for s in steps[:outer]), 1]
-    sizes, strides = collapsed(lengths, steps)
-    counters = open_loops(frame, sizes[:-1])
-    at = " + ".join(c if s == 1 else f"{c} * {s}" for c, s in zip(counters, strides))
-    where = f"{address(field, [])} + {at}" if at else whole(address(field, []))
-    last = sizes[-1].at(expr.ATOM)
-    nbytes = f"(size_t){last} * sizeof({dtype.c})"
-    lines.add(statement.format(where=where, bytes=nbytes))
-    lines.add(f"at += {nbytes};")
-    for _ in counters:
-        lines.close()
-
-
-def _move_elements(
-    frame: Frame, field: Field, lengths: list[Index], steps: list[int], *, saving: bool
-) -> None:
-    """Elements of a packed type, a byte each: the rows of a grown matrix begin inside of bytes."""
-    dtype = field.type.dtype
-    sizes, strides = collapsed(lengths, steps)
-    counters = open_loops(frame, sizes)
-    index = " + ".join(c if s == 1 else f"{c} * {s}" for c, s in zip(counters, strides)) or "0"
-    where = address(field, [])
-    if saving:
-        frame.lines.add(f"*at = (unsigned char)oic_load_{dtype}({where}, {index});")
-    else:
-        frame.lines.add(f"oic_store_{dtype}({where}, {index}, ({dtype.value})*at);")
-    frame.lines.add("++at;")
-    for _ in counters:
-        frame.lines.close()
+def _place(unit: Unit, symbol: str) -> str:
+    """Where a member of the state is."""
+    return f"offsetof({unit.name}_state, {unit.fields[symbol].member})"
 
 
 def _fill(frame: Frame, field: Field, lengths: list[Index]) -> None:

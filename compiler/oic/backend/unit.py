@@ -62,7 +62,7 @@ class Unit:
         plan = module.plan
         self.arena_bytes = max(plan.arena_bytes.values(), default=0) if plan else 0
         self.arena_size = max(64, self.arena_bytes)  # so that there always is one
-        self.headers: set[str] = {"session.h", "image.h"}
+        self.headers: set[str] = {"session.h", "image.h", "saved.h"}
         self.globals = Names(set(self.taken()))
         self.late_checks: list[tuple[Span | None, str]] = []
 

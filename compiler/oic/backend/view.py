@@ -17,6 +17,7 @@ from oic.backend.unit import Field, Interface, Unit, interface
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
 from oic.memory import layout
+from oic.memory.saved import saved_form
 
 ALIGN = 8
 
@@ -76,8 +77,7 @@ class Model:
     headers: tuple[str, ...]
     init_lines: tuple[str, ...]
     reset_lines: tuple[str, ...]
-    save_lines: tuple[str, ...]
-    load_lines: tuple[str, ...]
+    saved_lines: tuple[str, ...]
     hosted: bool
     has_weights: bool
     weights_array: bool
@@ -97,7 +97,6 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
     """
     module = unit.module
     entries = tuple(_entry(unit, func) for func in module.functions())
-    lines = [tuple(make(unit)) for make in (lifecycle.reset_lines, lifecycle.save_lines, lifecycle.load_lines)]
     has_weights = bool(unit.weights)
     array = weights_array and has_weights
     pooled = target.hosted and threads > 1 and any(e.tasks for e in entries)
@@ -116,9 +115,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
         functions=_functions(unit.name, entries, hosted=target.hosted),
         headers=tuple(sorted(unit.headers)),
         init_lines=tuple(lifecycle.init_lines(unit)),
-        reset_lines=lines[0],
-        save_lines=lines[1],
-        load_lines=lines[2],
+        reset_lines=tuple(lifecycle.reset_lines(unit)),
+        saved_lines=tuple(lifecycle.saved_lines(unit)),
         hosted=target.hosted,
         has_weights=has_weights,
         weights_array=array,
@@ -211,6 +209,7 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
 def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro, ...]:
     names = Names()
     module = unit.module
+    form = saved_form(module)
 
     def macro(name: str, value: str, note: str = "") -> Macro:
         return Macro(names.unique(f"{unit.macro}_{name}"), value, f" /* {note} */" if note else "")
@@ -220,7 +219,8 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro
         macro("STATE_BYTES", _size(unit.state_bytes)),
         macro("ARENA_BYTES", _size(unit.arena_size)),
         macro("WEIGHTS_BYTES", _size(unit.weights_bytes)),
-        macro("STATE_FINGERPRINT", f"UINT64_C(0x{layout.state_fingerprint(module):016x})"),
+        macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
+        macro("STATE_FINGERPRINT", f"UINT64_C(0x{form.fingerprint:016x})"),
         macro("WEIGHTS_FINGERPRINT", f"UINT64_C(0x{layout.weights_fingerprint(module):016x})"),
     ]
     if threads:

@@ -24,7 +24,7 @@ from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
 from oic.ops.control import Func, Return
-from oic.ops.state import State
+from oic.ops.state import State, keeps_touched
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ def lower_graph(binding: Binding, options: Options) -> tuple[Module, list[Diagno
     for entry in entries(binding, found):
         f = _lower_entry(binding, options, module, states, constants, found, entry, counter)
         silent |= f.silent
+    for state in keeps_touched(module):  # passes may find that no step gets there
+        state.forgets = True
     wrong = any(d.severity == "error" for d in (*found, *binding.diagnostics))
     assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
     return module, found

@@ -142,24 +142,11 @@ def loaded(data: Array, dtype: DType, shape: tuple[int, ...], outer: int) -> Arr
     return flat[:, :inner].reshape(shape)
 
 
-def state_fingerprint(module: Module) -> int:
-    """64 bits that differ when the layout or the meaning of the saved state does."""
-    by_symbol = {op.symbol: op for op in module.states()}
-    lines = [f"state {module.name}"]
-    for symbol, offset, nbytes in state_layout(module):
-        lines.append(f"{symbol} {by_symbol[symbol].type} {offset} {nbytes}")
-    return _digest(lines)
-
-
 def weights_fingerprint(module: Module) -> int:
     """64 bits that differ when the layout of the weights does."""
     types = {op.symbol: op.type for op in module.constants()}
     lines = [f"weights {module.name}"]
     lines += [f"{s} {types[s]} {o} {n}" for s, (o, n) in weights_layout(module).items()]
-    return _digest(lines)
-
-
-def _digest(lines: list[str]) -> int:
     return int.from_bytes(hashlib.sha256("\n".join(lines).encode()).digest()[:8], "little")
 
 

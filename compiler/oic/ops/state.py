@@ -14,7 +14,10 @@ from typing import Any
 from oic.dtypes import INT
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
+from oic.ir.module import Module
 from oic.ir.types import INDEX, StateType, TensorType, Type
+
+FARTHEST = 1 << 62  # positions of a ring end here, so that arithmetic on them stays in 64 bits
 
 
 class State(Op, name="state"):
@@ -23,6 +26,8 @@ class State(Op, name="state"):
     symbol   its name
     init     value of every element to begin with and after a reset
     limit    of a scalar kept by lowering: the most it can be
+    forgets  a reset of some of its entries stands in the source, also where no entry can get there:
+             which were touched is kept, and saved (`keeps_touched`)
 
     Lowering keeps states of its own beside a variable K, integers that start at 0:
     K.t              count of table index or auto-dim t; where the source fixes t, how far it was
@@ -36,6 +41,7 @@ class State(Op, name="state"):
     type: StateType
     init: Any
     limit: int | None = None
+    forgets: bool = False
 
     pure = False
 
@@ -133,6 +139,15 @@ class CacheReset(CacheOp, name="cache.reset", writes="table"):
 
     table: Value
     indices: list[Value]
+
+
+def keeps_touched(module: Module) -> set[State]:
+    """The tables of whose entries (of rings, whose rings) it is kept which were touched."""
+    found = {op for op in module.states() if op.forgets}
+    for op in module.all_ops():
+        if isinstance(op, CacheReset) and op.indices and isinstance(op.table.op, State):
+            found.add(op.table.op)
+    return {op for op in found if len(op.type.table) > int(op.type.ring)}
 
 
 class CacheCount(CacheOp, name="cache.count", reads="table"):

@@ -22,6 +22,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import StateType
 from oic.ops.state import (
+    FARTHEST,
     CacheCount,
     CacheOp,
     CacheRead,
@@ -30,10 +31,11 @@ from oic.ops.state import (
     CacheWrite,
     State,
     StateAdd,
+    keeps_touched,
 )
 from oic.passes import lower_ring, lower_table
 from oic.passes.lower_reset import lower_reset
-from oic.passes.lower_state import FARTHEST, Emitter, Kept, Position, is_zeros
+from oic.passes.lower_state import Emitter, Kept, Position, is_zeros
 
 
 def lower_cache(module: Module) -> None:
@@ -105,10 +107,8 @@ def _count(e: Emitter, kept: Kept, axis: int, indices: list[Value]) -> Value:
 
 def _keep(module: Module) -> dict[Value, Kept]:
     """Add the states that every persistent variable needs, each after it."""
-    reset = {op.table: False for op in module.all_ops() if isinstance(op, CacheReset)}
-    for op in module.all_ops():
-        if isinstance(op, CacheReset):  # of a part, if it is one anywhere
-            reset[op.table] = reset[op.table] or bool(op.indices)
+    reset = {op.table for op in module.all_ops() if isinstance(op, CacheReset)}
+    touched = keeps_touched(module)
     found: dict[Value, Kept] = {}
     ops: list[Op] = []
     for op in module.top.ops:
@@ -117,7 +117,7 @@ def _keep(module: Module) -> dict[Value, Kept]:
             kept = Kept(op)
             found[op.result] = kept
             ops += _counts(kept, op.result in reset)
-            ops += _others(kept, reset.get(op.result, False))
+            ops += _others(kept, op in touched)
     module.top.set_ops(ops)
     return found
 
@@ -140,10 +140,10 @@ def _counts(kept: Kept, reset: bool) -> Iterator[State]:
         yield state
 
 
-def _others(kept: Kept, part: bool) -> Iterator[State]:
+def _others(kept: Kept, touched: bool) -> Iterator[State]:
     """Flags of what was touched, for resets of a part; marks of what was filled."""
     type_ = kept.type
-    if part and kept.outer > 0:
+    if touched:
         flags = StateType(dtypes.u8, (), type_.table[: kept.outer])
         state = _beside(kept, "entry.touched", flags, 1)
         kept.touched = state.result

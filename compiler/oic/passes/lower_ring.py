@@ -24,9 +24,9 @@ from oic.ir import dims
 from oic.ir.core import Value
 from oic.ops.index import ExtentBind
 from oic.ops.shape import Slice
-from oic.ops.state import CacheRead, CacheWrite, StateCopy, StateFill, StateStore
+from oic.ops.state import FARTHEST, CacheRead, CacheWrite, StateCopy, StateFill, StateStore
 from oic.passes import lower_auto
-from oic.passes.lower_state import FARTHEST, INDEX, Emitter, Kept, Position
+from oic.passes.lower_state import INDEX, Emitter, Kept, Position
 from oic.passes.lower_table import box, check_positions, grow, load, reached, starts
 
 

@@ -34,7 +34,6 @@ from oic.ops.index import (
 from oic.ops.state import State, StateFill, StateGet, StateSet
 
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
-FARTHEST = 1 << 62  # positions of a ring end here, so that arithmetic on them stays in 64 bits
 
 
 class Position(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.types import StateType
 from oic.memory.layout import loaded, storage_strides, stored
+from oic.memory.saved import Form, Part, storage_axes
+from oic.reference.saved import Entries, Saved
 
 LARGE = 1 << 24  # bytes from which memory is mapped
+CHUNK = 1 << 20  # bytes looked at together when a state is saved
 Positions = NDArray[np.int64]
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
 
@@ -114,19 +117,86 @@ class Storage:
         self.write(box, np.full(box[1], self.start))
         self.reach = [0] * len(self.shape)
 
-    def save(self) -> tuple[list[int], bytes]:
-        """What was written: its extent along every dimension, and its bytes."""
-        lengths = tuple(self.reach)
-        return list(lengths), stored(
-            self.read(((0,) * len(lengths), lengths)), self.type.dtype, 0
-        ).tobytes()
 
-    def load(self, lengths: Sequence[int], data: bytes) -> None:
-        """The contents that `save` gave; everything else as at the start."""
-        self.reset()
-        shape = tuple(lengths)
-        raw = np.frombuffer(data, np.uint8)
-        self.write(((0,) * len(shape), shape), loaded(raw, self.type.dtype, shape, 0))
+def saved(part: Part, counts: dict[str, int], states: Mapping[str, Storage]) -> Iterator[Entries]:
+    """The entries of a part for `reference.saved`, some at a time."""
+    storage = states[part.symbol]
+    lengths, shape = part.entries(counts), part.shape(counts)
+    zero, start = (0,) * len(shape), part.start(shape)
+    marks = zip((*lengths, *shape), storage_axes(part))
+    filled = all(int(states[mark].whole()) >= n for n, (_, mark) in marks if mark in states)
+    if not lengths:
+        entry = part.encoded(storage.read((zero, shape))[None]) if filled else start[None]
+        yield np.zeros(1, np.int64), entry
+        return
+    if not filled:  # nothing was reached yet
+        return
+    last, at = lengths[-1], 0
+    each = max(1, CHUNK // max(1, len(start)))  # entries
+    for lead in np.ndindex(lengths[:-1]):
+        for first in range(0, last, each):
+            some = min(each, last - first)
+            box = ((*lead, first, *zero), (*[1] * len(lead), some, *shape))
+            rows = part.encoded(storage.read(box).reshape(some, *shape))
+            there = np.flatnonzero((rows != start).any(axis=1))
+            if len(there):
+                yield at + first + there, rows[there]
+        at += last
+
+
+def restore(found: Saved, form: Form, states: Mapping[str, Storage]) -> None:
+    """What a saved state says, into storages as at the start."""
+    for symbol, count in found.counts.items():
+        _set(states[symbol], count)
+    for part in form.parts:
+        storage = states[part.symbol]
+        lengths, shape = part.entries(found.counts), part.shape(found.counts)
+        marks = list(storage_axes(part))
+        filled = [states.get(mark) for _, mark in marks]
+        if any(filled):
+            sizes = (*lengths, *shape)
+            box = [n if mark else c for n, mark, c in zip(sizes, filled, storage.shape)]
+            storage.write(((0,) * len(box), tuple(box)), np.full(box, storage.initial))
+            for n, mark in zip(sizes, filled):
+                if mark:
+                    _set(mark, n)
+        for first, rows in found.runs[part.symbol]:
+            values = loaded(rows.reshape(-1), part.dtype, (len(rows), *shape), 1)
+            if not lengths:
+                storage.write(((0,) * len(shape), shape), values[0])
+                continue
+            for key, some in _rows(first, values, lengths):
+                for again in (0, part.type.window) if part.type.ring else (0,):
+                    start = (*key[:-1], key[-1] + again, *[0] * len(shape))
+                    box = [*[1] * (len(key) - 1), len(some), *shape]
+                    storage.write((start, tuple(box)), some.reshape(box))
+                _raise(key, len(some), marks, states)
+
+
+def _rows(first: int, values: Array, lengths: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """Entries from a number on, cut where rows end: the indices of the first, and its row's."""
+    at = 0
+    while at < len(values):
+        key = tuple(map(int, np.unravel_index(first + at, lengths)))
+        some = min(len(values) - at, lengths[-1] - key[-1])
+        yield key, values[at : at + some]
+        at += some
+
+
+def _raise(
+    key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, Storage]
+) -> None:
+    """Note how far entries reach along indices of a fixed size, where somebody asks."""
+    for axis, index in enumerate(key):
+        mark = states.get(marks[axis][0])
+        if mark is not None:
+            reach = index + (some if axis == len(key) - 1 else 1)
+            _set(mark, max(int(mark.whole()), reach))
+
+
+def _set(storage: Storage, value: int) -> None:
+    """Set an integer kept beside a variable."""
+    storage.write(((), ()), np.asarray(value, storage.type.dtype.np))
 
 
 def gather(memory: Array, positions: Positions, dtype: dtypes.DType) -> Array:

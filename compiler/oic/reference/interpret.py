@@ -7,7 +7,7 @@ tensor lies in real bytes at its place (`places`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.text_print import print_op
 from oic.ir.types import TensorType
-from oic.memory.layout import state_fingerprint, storage_bytes
+from oic.memory.layout import storage_bytes
+from oic.memory.saved import Part, saved_form
 from oic.ops.evaluate import compute, shape_of
-from oic.reference import saved
+from oic.reference import boxes, saved
 from oic.reference.boxes import Storage, zeros
 from oic.reference.fetch import logical
 from oic.reference.journal import Journal
@@ -51,6 +52,7 @@ class Machine:
         self.broken = False
         self.effects = False
         self.states: dict[str, Variable | Storage] = {}
+        self.form = saved_form(module)
         self.reset()
 
     # -- what a session does
@@ -63,8 +65,7 @@ class Machine:
         Raises StepError.  In GRAPH a refused step has changed nothing; in later stages, where a
         refusal comes after an effect, further steps are OIC_ERR_STATE until `reset` or `load`.
         """
-        if self.broken:
-            raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
+        self._require_whole()
         function = self.module.function(symbol)
         self.effects = False
         try:
@@ -94,24 +95,54 @@ class Machine:
         return state.logical() if isinstance(state, Variable) else logical(name, self.states)
 
     def save(self) -> bytes:
-        """The whole state, to be loaded into a machine of the same module."""
-        parts = {name: state.save() for name, state in self.states.items()}
-        header = {name: list(head) for name, (head, _) in parts.items()}
-        return saved.write(state_fingerprint(self.module), header, [b for _, b in parts.values()])
+        """The state, to be loaded by whatever executes the same graph (`memory.saved`).
+
+        Raises StepError if a refused step left it changed.
+        """
+        self._require_whole()
+        counts = {symbol: self._count(symbol) for symbol in self.form.counts}
+        return saved.write(self.form, counts, lambda part: self._saved(part, counts))
 
     def load(self, data: bytes) -> None:
         """The state that `save` gave.  Raises StepError, with nothing changed, for anything else."""
-        header, blobs = saved.read(data, state_fingerprint(self.module))
-        for (name, head), blob in zip(header.items(), blobs, strict=True):
-            self.states[name].load(head, blob)
-        self.broken = False
+        found = saved.read(self.form, data)
+        self.reset()
+        if self.module.stage != "graph":
+            boxes.restore(found, self.form, self._storages())
+        for name, state in self.states.items():
+            if isinstance(state, Variable):
+                state.restore(found, [p for p in self.form.parts if p.owner == name])
 
     def fork(self) -> Machine:
         """Another machine with a copy of the state."""
         copy = Machine(self.module)
         copy.load(self.save())
-        copy.broken = self.broken
         return copy
+
+    def _storages(self) -> dict[str, Storage]:
+        return {name: state for name, state in self.states.items() if isinstance(state, Storage)}
+
+    def _saved(self, part: Part, counts: dict[str, int]) -> Iterator[saved.Entries]:
+        """The entries of a part: in GRAPH its variable has them, later a storage of its own."""
+        variable = self.states[part.owner]
+        if isinstance(variable, Variable):
+            return variable.saved(part, counts)
+        return boxes.saved(part, counts, self._storages())
+
+    def _count(self, symbol: str) -> int:
+        state = self.states.get(symbol)
+        if state is not None:
+            assert isinstance(state, Storage)
+            return int(state.whole())
+        owner, _, index = symbol.partition(".")
+        variable = self.states[owner]
+        assert isinstance(variable, Variable)
+        names = [i.name for i in (*variable.type.table, *variable.type.auto)]
+        return variable.counts[names.index(index)]
+
+    def _require_whole(self) -> None:
+        if self.broken:
+            raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
 
     def _new_state(self, op: Any) -> Variable | Storage:
         if self.module.stage == "graph":

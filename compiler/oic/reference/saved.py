@@ -1,42 +1,144 @@
-"""The form in which the interpreter saves state: versioned, fingerprinted, with a checksum."""
+"""The bytes of a saved state, written and read; `memory.saved` says what is in it, `runtime_c/saved.h` too.
+
+Reading believes nothing: whatever is wrong is a StepError before anybody has changed anything.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import math
 import struct
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from oic import dtypes
 from oic.diagnostics import StepError
+from oic.memory.saved import HEAD, RUN, VERSION, Form, Part
+from oic.reference.crc32c import crc32c
 
-MAGIC = b"OICREFST"
-VERSION = 1
-HEAD = struct.Struct("<8sIQQ")  # magic, version, fingerprint, bytes of the header
-DIGEST = 32
-
-
-def write(fingerprint: int, header: Any, blobs: list[bytes]) -> bytes:
-    """One saved state: `header` is anything JSON holds; the blobs' sizes are kept beside it."""
-    text = json.dumps({"header": header, "sizes": [len(b) for b in blobs]}).encode()
-    body = HEAD.pack(MAGIC, VERSION, fingerprint, len(text)) + text + b"".join(blobs)
-    return body + hashlib.sha256(body).digest()
+MAGIC = b"OICSTAT\0"
+START = struct.Struct("<8sIIQQ")  # magic, version, checksum, fingerprint, bytes of everything
+PAIR = struct.Struct("<qq")
+Bytes = NDArray[np.uint8]
+# Numbers of entries in order, and the bytes of each.
+Entries = tuple[NDArray[np.int64], Bytes]
+assert START.size == HEAD and PAIR.size == RUN
 
 
-def read(data: bytes, fingerprint: int) -> tuple[Any, list[bytes]]:
-    """Header and blobs of `write`.  Raises StepError if anything about it is wrong."""
-    if len(data) < HEAD.size + DIGEST or data[:8] != MAGIC:
-        raise StepError("OIC_ERR_STATE", "this is not a saved state of the interpreter")
-    _, version, found, length = HEAD.unpack_from(data)
+@dataclass(frozen=True)
+class Saved:
+    """What a saved state says.
+
+    counts   by symbol
+    runs     of each part by symbol: the number of a first entry, and the bytes of it and of those after it
+    """
+
+    counts: dict[str, int]
+    runs: dict[str, list[tuple[int, Bytes]]]
+
+
+def write(form: Form, counts: dict[str, int], entries: Callable[[Part], Iterable[Entries]]) -> bytes:
+    """A saved state.
+
+    entries   of a table those that differ from their start, of another part its one entry
+    """
+    pieces = [np.array([counts[s] for s in form.counts], "<i8").tobytes()]
+    for part in form.parts:
+        found = list(entries(part))
+        if part.table:
+            pieces += _runs(found, part.start(part.shape(counts)))
+        else:
+            pieces += [rows.tobytes() for _, rows in found]
+    body = b"".join(pieces)
+    head = (form.fingerprint, HEAD + len(body))
+    checksum = crc32c(START.pack(MAGIC, VERSION, 0, *head) + body)
+    return START.pack(MAGIC, VERSION, checksum, *head) + body
+
+
+def _runs(found: list[Entries], start: Bytes) -> list[bytes]:
+    """The runs of a table whose entries start as `start`."""
+    pieces: list[bytes] = []
+    numbers = np.concatenate([n for n, _ in found]) if found else np.zeros(0, np.int64)
+    if not len(numbers):
+        return [struct.pack("<q", 0)]
+    rows = np.concatenate([r for _, r in found])
+    ends = np.flatnonzero((np.diff(numbers) - 1) * len(start) > RUN) + 1
+    bounds = [0, *ends.tolist(), len(numbers)]
+    for a, b in zip(bounds, bounds[1:]):
+        first, count = int(numbers[a]), int(numbers[b - 1] - numbers[a]) + 1
+        run = rows[a:b]
+        if count > b - a:  # with what lies between them
+            run = np.tile(start, (count, 1))
+            run[numbers[a:b] - first] = rows[a:b]
+        pieces += [PAIR.pack(first, count), run.tobytes()]
+    return [struct.pack("<q", len(bounds) - 1), *pieces]
+
+
+def read(form: Form, data: bytes) -> Saved:
+    """What a saved state says.  Raises StepError `OIC_ERR_STATE` unless it is whole and undamaged."""
+    if len(data) < HEAD or data[:8] != MAGIC:
+        raise _refusal("this is not a saved state")
+    magic, version, checksum, fingerprint, nbytes = START.unpack_from(data)
     if version != VERSION:
-        raise StepError("OIC_ERR_STATE", f"the saved state has version {version}, not {VERSION}")
-    if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
-        raise StepError("OIC_ERR_STATE", "the saved state is damaged")
-    if found != fingerprint:
-        raise StepError("OIC_ERR_STATE", "the saved state is of another graph")
-    at = HEAD.size + length
-    text = json.loads(data[HEAD.size : at])
-    blobs: list[bytes] = []
-    for size in text["sizes"]:
-        blobs.append(data[at : at + size])
-        at += size
-    return text["header"], blobs
+        raise _refusal(f"the saved state has version {version}, not {VERSION}")
+    plain = START.pack(magic, version, 0, fingerprint, nbytes)
+    if nbytes != len(data) or crc32c(plain + data[HEAD:]) != checksum:
+        raise _refusal("the saved state is damaged")
+    if fingerprint != form.fingerprint:
+        raise _refusal("the saved state is of another graph")
+    reader = _Reader(data, HEAD)
+    counts = {}
+    for symbol, most in form.counts.items():
+        counts[symbol] = reader.integer()
+        if not 0 <= counts[symbol] <= most:
+            raise _refusal(f"the count of '{symbol}' is {counts[symbol]} in the saved state")
+    runs = {part.symbol: _read_part(part, counts, reader) for part in form.parts}
+    if reader.at != len(data):
+        raise _refusal("the saved state is longer than what it says")
+    return Saved(counts, runs)
+
+
+class _Reader:
+    """A position in the bytes."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at = data, at
+
+    def take(self, count: int) -> Bytes:
+        """The next bytes."""
+        if count > len(self.data) - self.at:
+            raise _refusal("the saved state is shorter than what it says")
+        self.at += count
+        return np.frombuffer(self.data, np.uint8, count, self.at - count)
+
+    def integer(self) -> int:
+        return int(struct.unpack("<q", self.take(8))[0])
+
+
+def _read_part(part: Part, counts: dict[str, int], reader: _Reader) -> list[tuple[int, Bytes]]:
+    nbytes = part.entry_bytes(counts)
+    if not part.table:
+        return [(0, _checked(part, reader.take(nbytes)).reshape(1, nbytes))]
+    total, end = math.prod(part.entries(counts)), 0
+    found = []
+    for _ in range(reader.integer() % (1 << 64)):
+        first, count = reader.integer(), reader.integer()
+        if count < 1 or first < end or first + count > total or nbytes == 0:
+            raise _refusal(f"entries of '{part.symbol}' are out of order in the saved state")
+        end = first + count
+        found.append((first, _checked(part, reader.take(count * nbytes)).reshape(count, nbytes)))
+    return found
+
+
+def _checked(part: Part, data: Bytes) -> Bytes:
+    if part.most is not None:
+        values = data if part.dtype.bits == 8 else dtypes.unpack(data, dtypes.i64, len(data) // 8)
+        if len(values) and not (0 <= int(values.min()) and int(values.max()) <= part.most):
+            raise _refusal(f"'{part.symbol}' has values in the saved state that it cannot have")
+    return data
+
+
+def _refusal(what: str) -> StepError:
+    return StepError("OIC_ERR_STATE", what)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from oic import dtypes
 from oic.diagnostics import Span, StepError
 from oic.dtypes import Array
 from oic.ir.types import StateType
+from oic.memory.layout import loaded
+from oic.memory.saved import Part
 from oic.ops.evaluate import stepped
+from oic.ops.state import FARTHEST
 from oic.reference.journal import Journal
+from oic.reference.saved import Entries, Saved
 
 Key = tuple[int, ...]
 INDEX, FULL, SHAPE = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL", "OIC_ERR_SHAPE"
-FARTHEST = 1 << 62  # where positions of a ring end
 
 
 class Access(NamedTuple):
@@ -149,29 +152,62 @@ class Variable:
                     found[(*key, i)] = self._entry(position)
         return found
 
-    def save(self) -> tuple[list[object], bytes]:
-        """Everything known of the variable: what JSON holds, and the bytes of the entries."""
-        entries = sorted(self.entries.items(), key=lambda e: e[0])
-        shapes = [[list(k), list(v.shape)] for k, v in entries]
-        following = [[list(k), n] for k, n in sorted(self.following.items())]
-        touched = [list(k) for k in sorted(self.touched)]
-        data = b"".join(dtypes.pack(v, self.type.dtype).tobytes() for _, v in entries)
-        counts = [self.counts[axis] for axis in sorted(self.counts)]
-        return [counts, following, touched, shapes], data
+    def saved(self, part: Part, counts: dict[str, int]) -> Iterator[Entries]:
+        """The entries of a part, itself or what is kept beside it, for `reference.saved`."""
+        if part.symbol == self.symbol:
+            found = {self._place(k): self._entry(k) for k in self.entries}
+            if not part.table:
+                found = {(): self._entry(())}
+        elif part.dtype is dtypes.i64:
+            found = {k: np.asarray(n, np.int64) for k, n in self.following.items()}
+            if not part.table:
+                found = {(): np.asarray(self.following.get((), 0), np.int64)}
+        else:
+            found = {k: np.asarray(1, np.uint8) for k in self.touched}
+        if not found:
+            return
+        if not part.table:
+            yield np.zeros(1, np.int64), part.encoded(found[()][None])
+            return
+        shape, lengths = part.shape(counts), part.entries(counts)
+        numbers = np.ravel_multi_index(tuple(np.array(list(found)).T), lengths)
+        rows = part.encoded(np.stack(list(found.values())))
+        order = np.argsort(numbers)
+        order = order[(rows[order] != part.start(shape)).any(axis=1)]
+        yield numbers[order].astype(np.int64), rows[order]
 
-    def load(self, head: list[Any], data: bytes) -> None:
-        """The contents that `save` gave."""
-        counts, following, touched, shapes = head
-        self.counts = dict(enumerate(counts))
-        self.following = {tuple(k): n for k, n in following}
-        self.touched = {tuple(k): None for k in touched}
-        self.entries = {}
-        raw, at = np.frombuffer(data, np.uint8), 0
-        for key, shape in shapes:
-            end = at + self.type.dtype.nbytes(math.prod(shape))
-            found = dtypes.unpack(raw[at:end], self.type.dtype, math.prod(shape))
-            self.entries[tuple(key)] = found.reshape(shape)
-            at = end
+    def restore(self, saved: Saved, parts: Sequence[Part]) -> None:
+        """What a saved state says of this variable, which is as at the start."""
+        specs = [*self.type.table, *self.type.auto]
+        for axis, spec in enumerate(specs):
+            self.counts[axis] = saved.counts.get(f"{self.symbol}.{spec.name}", self.counts[axis])
+        for part in reversed(parts):  # `next` of rings before their entries
+            shape, lengths = part.shape(saved.counts), part.entries(saved.counts)
+            start = part.start(shape)
+            for first, rows in saved.runs[part.symbol]:
+                for number in np.flatnonzero((rows != start).any(axis=1)):
+                    key = tuple(map(int, np.unravel_index(first + number, lengths))) if lengths else ()
+                    entry = loaded(rows[number], part.dtype, shape, 0)
+                    if part.symbol == self.symbol:
+                        self._put(key, entry)
+                    elif part.dtype is dtypes.i64:
+                        self.following[key] = int(entry)
+                    else:
+                        self.touched[key] = None
+
+    def _place(self, key: Key) -> Key:
+        """Where an entry is numbered: of a ring by its slot."""
+        return (*key[:-1], key[-1] % self.type.window) if self.type.ring else key
+
+    def _put(self, place: Key, entry: Array) -> None:
+        """Set an entry that was saved; one that a ring cannot have is none."""
+        if self.type.ring:
+            newest = self.following.get(place[:-1], 0) - 1
+            position = newest - (newest - place[-1]) % self.type.window
+            if position < 0:
+                return
+            place = (*place[:-1], position)
+        self.entries[place] = entry
 
     # -- positions
 
