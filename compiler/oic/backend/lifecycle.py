@@ -15,8 +15,8 @@ from oic.backend.unit import Field, Interface, Unit
 from oic.ir.core import Block
 from oic.ir.types import TensorType
 from oic.memory.layout import is_count, storage_strides
-from oic.memory.saved import Part, saved_form, storage_axes
 from oic.memory.liveness import liveness
+from oic.memory.saved import Part, saved_form, storage_axes
 
 
 def reserved(field: Field) -> bool:

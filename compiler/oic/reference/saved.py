@@ -9,6 +9,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ def _runs(found: list[Entries], start: Bytes) -> list[bytes]:
     rows = np.concatenate([r for _, r in found])
     ends = np.flatnonzero((np.diff(numbers) - 1) * len(start) > RUN) + 1
     bounds = [0, *ends.tolist(), len(numbers)]
-    for a, b in zip(bounds, bounds[1:]):
+    for a, b in pairwise(bounds):
         first, count = int(numbers[a]), int(numbers[b - 1] - numbers[a]) + 1
         run = rows[a:b]
         if count > b - a:  # with what lies between them
@@ -114,7 +115,7 @@ class _Reader:
         return np.frombuffer(self.data, np.uint8, count, self.at - count)
 
     def integer(self) -> int:
-        return int(struct.unpack("<q", self.take(8))[0])
+        return int.from_bytes(self.take(8).tobytes(), "little", signed=True)
 
 
 def _read_part(part: Part, counts: dict[str, int], reader: _Reader) -> list[tuple[int, Bytes]]:
@@ -135,7 +136,7 @@ def _read_part(part: Part, counts: dict[str, int], reader: _Reader) -> list[tupl
 def _checked(part: Part, data: Bytes) -> Bytes:
     if part.most is not None:
         values = data if part.dtype.bits == 8 else dtypes.unpack(data, dtypes.i64, len(data) // 8)
-        if len(values) and not (0 <= int(values.min()) and int(values.max()) <= part.most):
+        if len(values) and not (int(values.min()) >= 0 and int(values.max()) <= part.most):
             raise _refusal(f"'{part.symbol}' has values in the saved state that it cannot have")
     return data
 

@@ -20,7 +20,6 @@ from oic.ir.types import StateType
 from oic.memory.layout import loaded
 from oic.memory.saved import Part
 from oic.ops.evaluate import stepped
-from oic.ops.state import FARTHEST
 from oic.reference.journal import Journal
 from oic.reference.saved import Entries, Saved
 

@@ -118,9 +118,9 @@ class CompiledExecutor(Executor):
         nbytes = save(self._session, null, 0)
         if nbytes == 0:
             raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
-        data = bytearray(nbytes)
+        data = np.empty(nbytes, np.uint8)
         save(self._session, self._ffi.from_buffer(data), nbytes)
-        return bytes(data)
+        return data.tobytes()
 
     def _load(self, saved: bytes) -> None:
         data = bytes(saved)
