@@ -65,7 +65,8 @@ def main() -> None:
     each = 2 * options.layers * options.width * 4
     rng = np.random.default_rng(0)
     print(f"a token is {each:,} bytes; {options.capacity:,} tokens are {each * options.capacity:,}")
-    print(f"{'table':<10}{'tokens':>8}{'saved':>14}{'of capacity':>13}{'save us':>11}{'load us':>11}{'resident':>15}")
+    names = ("saved", "of capacity", "save us", "load us", "resident")
+    print(f"{'table':<10}{'tokens':>8}" + "".join(f"{name:>14}" for name in names))
     for kind in KINDS:
         made = program(kind, options.layers, options.width, options.capacity)
         with made.make_executor() as executor:
@@ -82,7 +83,7 @@ def main() -> None:
                 part = len(saved) / (each * options.capacity)
                 save, load = microseconds(executor.save), microseconds(executor.load, saved)
                 shown = "-" if before is None else f"{before:,}"
-                print(f"{kind:<10}{seen:>8,}{len(saved):>14,}{part:>12.2%}{save:>12,.0f}{load:>11,.0f}{shown:>15}")
+                print(f"{kind:<10}{seen:>8,}{len(saved):>14,}{part:>14.2%}{save:>14,.0f}{load:>14,.0f}{shown:>14}")
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ typedef struct {
     int whole;                   /* 1: axes without a mark `filled` are as long as they can be */
 } oic_saved_view;
 
-/* What is done with elements: compare them with their start; copy them, or their start, to a saved state; copy
-   them from one; set them to their start. */
+/* What is done with elements: compare them with their start; copy them, or their start, to a saved state;
+   copy them from one; set them to their start. */
 enum { OIC_SAVED_IS_START, OIC_SAVED_TAKE, OIC_SAVED_TAKE_START, OIC_SAVED_PUT, OIC_SAVED_CLEAR };
 
 static inline int64_t oic_saved_i64(const unsigned char *from)
@@ -135,7 +135,10 @@ OIC_SELDOM size_t oic_saved_entry_bytes(const oic_saved_view *v, const oic_saved
     for (int32_t i = p->table; i < p->rank; ++i) {
         elements *= oic_saved_length(v, &p->axes[i]);
     }
-    return p->bits >= 8 ? (size_t)elements * (size_t)(p->bits / 8) : ((size_t)elements * (size_t)p->bits + 7) / 8;
+    if (p->bits >= 8) {
+        return (size_t)elements * (size_t)(p->bits / 8);
+    }
+    return ((size_t)elements * (size_t)p->bits + 7) / 8;
 }
 
 /* Where entry `number` of a table is, and how many there are from it to the end of its row. */
@@ -260,8 +263,8 @@ OIC_SELDOM int oic_saved_grown(int what, const oic_saved_view *v, const oic_save
     return 1;
 }
 
-/* One entry: 1 if it is at its start, or when it is done.  `from` is where it is put from and `to` where it is
-   taken to; otherwise they are `at`. */
+/* One entry: 1 if it is at its start, or when it is done.  `from` is where it is put from and `to` where it
+   is taken to; otherwise they are `at`. */
 OIC_SELDOM int oic_saved_entry(int what, const oic_saved_view *v, const oic_saved_part *p, unsigned char *at,
                                const unsigned char *from, unsigned char *to)
 {
@@ -284,8 +287,8 @@ OIC_SELDOM int oic_saved_entry(int what, const oic_saved_view *v, const oic_save
 }
 
 /* Put or clear an entry, where it lies a second time too. */
-static inline void oic_saved_change(int what, const oic_saved_view *v, const oic_saved_part *p, unsigned char *at,
-                                    const unsigned char *from)
+static inline void oic_saved_change(int what, const oic_saved_view *v, const oic_saved_part *p,
+                                    unsigned char *at, const unsigned char *from)
 {
     (void)oic_saved_entry(what, v, p, at, from, at);
     if (p->again != 0) {
@@ -294,7 +297,8 @@ static inline void oic_saved_change(int what, const oic_saved_view *v, const oic
 }
 
 /* The first entry from `number` to `end` that is not at its start, or `end`. */
-OIC_SELDOM int64_t oic_saved_next(const oic_saved_view *v, const oic_saved_part *p, int64_t number, int64_t end)
+OIC_SELDOM int64_t oic_saved_next(const oic_saved_view *v, const oic_saved_part *p, int64_t number,
+                                  int64_t end)
 {
     while (number < end) {
         int64_t left;
@@ -309,8 +313,8 @@ OIC_SELDOM int64_t oic_saved_next(const oic_saved_view *v, const oic_saved_part 
 }
 
 /* Take entries `first` up to `end` to a saved state. */
-OIC_SELDOM void oic_saved_take_run(const oic_saved_view *v, const oic_saved_part *p, int64_t first, int64_t end,
-                                   size_t bytes, unsigned char *to)
+OIC_SELDOM void oic_saved_take_run(const oic_saved_view *v, const oic_saved_part *p, int64_t first,
+                                   int64_t end, size_t bytes, unsigned char *to)
 {
     while (first < end) {
         int64_t left;
@@ -322,8 +326,8 @@ OIC_SELDOM void oic_saved_take_run(const oic_saved_view *v, const oic_saved_part
 }
 
 /* Put entries `first` up to `end` from a saved state. */
-OIC_SELDOM void oic_saved_put_run(const oic_saved_view *v, const oic_saved_part *p, int64_t first, int64_t end,
-                                  size_t bytes, const unsigned char *from)
+OIC_SELDOM void oic_saved_put_run(const oic_saved_view *v, const oic_saved_part *p, int64_t first,
+                                  int64_t end, size_t bytes, const unsigned char *from)
 {
     while (first < end) {
         int64_t left;
@@ -394,7 +398,7 @@ OIC_SELDOM size_t oic_saved_write(const oic_saved_view *v, unsigned char *to)
 }
 
 /* The checksum of a saved state whose head is given with that field 0. */
-static inline uint32_t oic_saved_checksum(const oic_saved_head *head, const unsigned char *image, size_t bytes)
+OIC_SELDOM uint32_t oic_saved_checksum(const oic_saved_head *head, const unsigned char *image, size_t bytes)
 {
     const uint32_t crc = oic_crc32c(OIC_CRC32C_START, head, sizeof *head);
     return oic_crc32c_end(oic_crc32c(crc, image + OIC_SAVED_HEAD, bytes - OIC_SAVED_HEAD));
@@ -436,8 +440,8 @@ OIC_SELDOM int oic_saved_are_within(const oic_saved_part *p, const unsigned char
 }
 
 /* The bytes of a part's elements or runs, if all of it is as it should be; 0 if not. */
-OIC_SELDOM int oic_saved_check_part(const oic_saved_view *v, const oic_saved_part *p, const unsigned char *from,
-                                    size_t bytes, size_t *taken)
+OIC_SELDOM int oic_saved_check_part(const oic_saved_view *v, const oic_saved_part *p,
+                                    const unsigned char *from, size_t bytes, size_t *taken)
 {
     const size_t entry = oic_saved_entry_bytes(v, p);
     const int64_t total = oic_saved_entries(v, p);
@@ -488,7 +492,8 @@ OIC_SELDOM int oic_saved_is_valid(const oic_saved_form *form, const void *from, 
     }
     checksum = head.checksum;
     head.checksum = 0;
-    if (checksum != oic_saved_checksum(&head, image, bytes) || (bytes - at) / 8 < (size_t)form->count_number) {
+    if (checksum != oic_saved_checksum(&head, image, bytes) ||
+        (bytes - at) / 8 < (size_t)form->count_number) {
         return 0;
     }
     for (int32_t i = 0; i < form->count_number; ++i, at += 8) {
@@ -514,8 +519,8 @@ OIC_SELDOM void oic_saved_clear(const oic_saved_form *form, void *state)
     for (int32_t i = 0; i < form->part_number; ++i) {
         const oic_saved_part *const p = &form->parts[i];
         const int64_t total = p->marked || p->table == 0 ? 0 : oic_saved_entries(&view, p);
-        int64_t left;
-        for (int64_t n = oic_saved_next(&view, p, 0, total); n < total; n = oic_saved_next(&view, p, n + 1, total)) {
+        int64_t left, n = oic_saved_next(&view, p, 0, total);
+        for (; n < total; n = oic_saved_next(&view, p, n + 1, total)) {
             unsigned char *const at = oic_saved_at(&view, p, n, &left);
             oic_saved_change(OIC_SAVED_CLEAR, &view, p, at, at);
         }

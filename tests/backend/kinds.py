@@ -13,7 +13,10 @@ from oic.reference.crc32c import crc32c
 
 TEXT = """
 dynamic { x: f32[2]; b: bool; i: i32; w: i32; q: i4[3]; }
-volatile { whole: f32[?, ?]; row: i4[?]; ones: f16[?]; seen: f32[?, 2]; tail: i16[?]; total: f32[2]; window: i4[?, 3]; }
+volatile {
+  whole: f32[?, ?]; row: i4[?]; ones: f16[?]; seen: f32[?, 2]; tail: i16[?]; total: f32[2];
+  window: i4[?, 3];
+}
 persistent {
   n: i32 @init(5);
   on: bool;

@@ -1,5 +1,5 @@
-/* Saved states of `kinds` (kinds.py, everything bounded), in memory allocated exactly, so that a sanitizer sees
-   one byte too far: what is damaged is refused with nothing changed, what is forged is refused or harmless,
+/* Saved states of `kinds` (kinds.py, everything bounded), in memory allocated exactly, so that a sanitizer
+   sees one byte too far: what is damaged is refused with nothing changed, what is forged is refused or harmless,
    and a journal whose writes are cut gives the old or the new state. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +120,8 @@ static size_t save(session *k, unsigned char *to)
 
 /* ---------------------------------------------------------------- damage */
 
-static void refused(session *k, const void *before, const void *image, size_t bytes, const char *what, long at)
+static void refused(session *k, const void *before, const void *image, size_t bytes, const char *what,
+                    long at)
 {
     unsigned char *const room = exactly(NULL, bytes + 1);
     memcpy(room + 1, image, bytes); /* not aligned, and nothing behind it */
@@ -157,7 +158,8 @@ static void damage(int stride)
             if (++flips % 401 == 0) { /* a sample goes on at once, from the state that refused */
                 now = save(&one, present);
                 compare(&one, &twin, 70, 16, "a step after a flipped bit");
-                if (kinds_load(&one.s, present, now) != OIC_OK || kinds_load(&twin.s, present, now) != OIC_OK) {
+                if (kinds_load(&one.s, present, now) != OIC_OK ||
+                    kinds_load(&twin.s, present, now) != OIC_OK) {
                     fail("load", flips);
                 }
                 memcpy(before, one.state, KINDS_STATE_BYTES);
@@ -182,8 +184,8 @@ static void damage(int stride)
     end(&twin);
 }
 
-/* Bytes changed and the checksum made right: refused or, where values are such that may be, loaded; a session goes
-   on within its memory. */
+/* Bytes changed and the checksum made right: refused or, where values are such that may be, loaded; a session
+   goes on within its memory. */
 static void forge(size_t stride)
 {
     session one;
@@ -268,13 +270,15 @@ static int fetch(void *d, int slot, size_t at, void *to, size_t n)
     return 0;
 }
 
-/* Stores cut after every byte: what the journal then gives is loaded into a session and is the old or the new state. */
+/* Stores cut after every byte: what the journal then gives is loaded into a session, and is the old or the
+   new state. */
 static void journal(int stores, long stride)
 {
     static device dev, before;
     const oic_flash flash = {&dev, SLOT, fetch, erase, program};
     session one, other;
-    unsigned char old[KINDS_SAVED_BYTES], new_[KINDS_SAVED_BYTES], got[KINDS_SAVED_BYTES], again[KINDS_SAVED_BYTES];
+    unsigned char old[KINDS_SAVED_BYTES], new_[KINDS_SAVED_BYTES];
+    unsigned char got[KINDS_SAVED_BYTES], again[KINDS_SAVED_BYTES];
     size_t old_bytes, new_bytes, least = SLOT, most = 0;
     uint32_t n = 0;
     long cuts = 0;

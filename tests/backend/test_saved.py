@@ -1,4 +1,4 @@
-"""Saved states of compiled libraries: nothing but a whole one is loaded, and none is larger than what is live."""
+"""Saved states of compiled libraries: only a whole one is loaded, and none is larger than what is live."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_new_session_goes_on_from_a_saved_state(new: Executors, kind: str) -> 
         assert session.save() == source.save()
 
 
-def test_a_new_process_goes_on_from_a_saved_state(library: oic.Synthesizer, new: Executors, tmp_path: Path) -> None:
+def test_a_new_process_goes_on_from_a_saved_state(new: Executors, tmp_path: Path) -> None:
     session = new("c")
     rng = np.random.default_rng(9)
     for number in range(30):
@@ -113,11 +113,9 @@ with oic.Simulator(kinds.graph(), capacity=kinds.CAPACITY).make_executor() as ex
 
 def test_the_form_is_the_same_at_every_stage() -> None:
     """Also where folding finds that a reset is never reached: what it makes lowering keep is in the form."""
-    text = kinds.TEXT.replace("cache.reset G[w];", "").replace(
-        "block words @entry {", "block never { cache.reset S[i]; return; } block ok { return; }\nblock words @entry {"
-    )
-    branch = "assign off: bool;\n  op fill(off, value=false) >> off;\n  branch off never ok;\n  cache.read G[1"
-    text = text.replace("cache.read G[1", branch)
+    blocks = "block never { cache.reset S[i]; return; } block ok { return; }\nblock words"
+    branch = "assign off: bool; op fill(off, value=false) >> off; branch off never ok; cache.read G[1"
+    text = kinds.TEXT.replace("block words", blocks).replace("cache.read G[1", branch)
     for source in (kinds.TEXT, text):
         program = compile_graph(oic.parse(source, name="kinds.oi"), None, Settings(capacity=kinds.CAPACITY))
         assert saved_form(program.module) == saved_form(program.planned)
@@ -229,11 +227,11 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([str(program), "8" if sanitized else "1"], capture_output=True, text=True, check=False)
+    every = 8 if sanitized else 1
+    done = subprocess.run([str(program), str(every)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = [int(n) for n in re.findall(r"\d+", done.stdout)]
     flips, lengths, taken, refused, cuts, least, most = found
-    every = 8 if sanitized else 1
     assert flips == -(-8 * (lengths - 8) // every) > 6000 // every and min(taken, refused) > 1000 // every
     assert cuts > 9000 // every and most > least + 50
 
@@ -277,7 +275,8 @@ def test_a_saved_state_is_as_large_as_what_was_written(bound: str, kind: str) ->
 
 def test_lone_entries_of_a_table_are_saved_alone() -> None:
     """Two slots of a thousand; and where every other entry is set, no more than the whole table."""
-    text = """dynamic { x: f32[8]; i: i32; } persistent { S(id): f32[8] @table @fixed(id=1000); B(i): u8 @table @fixed(i=1000); }
+    text = """dynamic { x: f32[8]; i: i32; }
+    persistent { S(id): f32[8] @table @fixed(id=1000); B(i): u8 @table @fixed(i=1000); }
     block entry { cache.write x >> S[i]; return; }
     block flag @entry { assign one: u8; op fill(one, value=1) >> one; cache.write one >> B[i]; return; }"""
     made = oic.Simulator(oic.parse(text, name="s.oi"))

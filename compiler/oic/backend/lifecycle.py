@@ -5,6 +5,7 @@ Saving and loading is `runtime_c/saved.h`, which interprets the form that `memor
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from oic.backend import expr
@@ -89,69 +90,70 @@ def _reached(unit: Unit, field: Field, axis: int) -> Index:
 def saved_lines(unit: Unit) -> list[str]:
     """The form of saved states as data: `oic_saved_form` of `runtime_c/saved.h`."""
     form = saved_form(unit.module)
-    numbers = {symbol: n for n, symbol in enumerate(form.counts)}
-    lines: list[str] = []
-    counts = [f"{{{_place(unit, s)}, {expr.integer(most)}}}, /* {s} */" for s, most in form.counts.items()]
-    lines += _array(f"oic_saved_count {unit.name}_saved_counts", counts)
+    name, numbers = f"{unit.name}_saved", {symbol: n for n, symbol in enumerate(form.counts)}
+    counts = [f"{{{_place(unit, s)}, {expr.integer(most)}}}," for s, most in form.counts.items()]
     axes: list[str] = []
     parts: list[str] = []
     for part in form.parts:
         found = _axes(unit, part, numbers)
-        parts += _part(unit, part, len(axes) if found else None, len(found))
+        parts += _part(unit, part, len(axes), len(found))
         axes += found
-    lines += _array(f"oic_saved_axis {unit.name}_saved_axes", axes)
-    lines += _array(f"oic_saved_part {unit.name}_saved_parts", parts)
-    lines.append(f"static const oic_saved_form {unit.name}_saved_form = {{")
-    lines.append(f"    {unit.macro}_STATE_FINGERPRINT,")
-    lines.append(f"    {f'{unit.name}_saved_counts' if counts else 'NULL'},")
-    lines.append(f"    {f'{unit.name}_saved_parts' if parts else 'NULL'},")
-    lines.append(f"    {len(counts)}, {len(form.parts)},")
-    lines.append("};")
-    return lines
+    head = [f"static const oic_saved_form {name}_form = {{"]
+    members = [f"{unit.macro}_STATE_FINGERPRINT", f"{name}_counts" if counts else "NULL"]
+    members += [f"{name}_parts" if parts else "NULL", str(len(counts)), str(len(form.parts))]
+    return [
+        *_array(f"oic_saved_count {name}_counts", "place, most", counts),
+        *_array(f"oic_saved_axis {name}_axes", "size, count, stride, reached, filled", axes),
+        *_array(f"oic_saved_part {name}_parts", "", parts),
+        *head, f"    {', '.join(members)},", "};",
+    ]  # fmt: skip
 
 
-def _array(declared: str, rows: list[str]) -> list[str]:
+def _array(declared: str, members: str, rows: list[str]) -> list[str]:
     if not rows:
         return []
-    return [f"static const {declared}[] = {{", *(f"    {row}" for row in rows), "};"]
+    note = f" /* {members} */" if members else ""
+    return [f"static const {declared}[] = {{{note}", *(f"    {row}" for row in rows), "};"]
 
 
 def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[str]:
     """The axes of a part; dimensions of entries only where some grow."""
-    marks, strides = list(storage_axes(part)), storage_strides(part.type)
-    outer, dtype = len(part.table), part.dtype
+    strides, outer = storage_strides(part.type), len(part.table)
     rows = []
-    for i, axis in enumerate((*part.table, *(part.entry if part.grows else ()))):
-        stride = strides[i]
-        if i < outer:
-            stride = stride * dtype.bits // 8
-        touched, filled = (_place(unit, mark) if mark in unit.fields else "OIC_SAVED_NONE" for mark in marks[i])
-        number = numbers.get(axis.count, -1)
-        rows.append(f"{{{expr.integer(axis.size)}, {number}, {stride}, {touched}, {filled}}}, /* {part.symbol} */")
+    for i, (axis, marks) in enumerate(zip((*part.table, *part.entry), storage_axes(part), strict=True)):
+        if i >= outer and not part.grows:
+            break
+        stride = strides[i] if i >= outer else strides[i] * part.dtype.bits // 8
+        members = [expr.integer(axis.size), str(numbers.get(axis.count, -1)), str(stride)]
+        members += [_place(unit, mark) if mark in unit.fields else "OIC_SAVED_NONE" for mark in marks]
+        rows.append(f"{{{', '.join(members)}}}, /* {part.symbol} */")
     return rows
 
 
-def _part(unit: Unit, part: Part, first: int | None, rank: int) -> list[str]:
-    """The members of a part; its axes are those from `first` on."""
-    field = unit.fields[part.symbol]
+def _part(unit: Unit, part: Part, first: int, rank: int) -> list[str]:
+    """The members of a part that are not zeros; its axes are those from `first` on."""
     dtype, outer = part.dtype, len(part.table)
-    shape = part.shape({})  if not part.grows else ()
-    start = part.start(shape) if not part.grows else part.start((1,))
-    unit_start = part.start((8 // dtype.bits,)) if dtype.packed else part.start(())
-    again = 0
+    members: dict[str, Any] = {"at": _place(unit, part.symbol), "bits": dtype.bits}
+    if rank:
+        members |= {"axes": f"&{unit.name}_saved_axes[{first}]", "table": outer, "rank": rank}
+    members["marked"] = int(any(filled in unit.fields for _, filled in storage_axes(part)))
+    if not part.grows:
+        members["entry"] = part.entry_bytes({})
     if part.type.ring:
-        again = part.type.window * storage_strides(part.type)[outer - 1] * dtype.bits // 8
-    marked = any(filled in unit.fields for _, filled in storage_axes(part))
-    axes = "NULL" if first is None else f"&{unit.name}_saved_axes[{first}]"
-    number = int.from_bytes(unit_start.tobytes(), "little")
-    last = int(start[-1]) if dtype.packed and len(start) else 0
-    entry = 0 if part.grows else part.entry_bytes({})
-    most = -1 if part.most is None else part.most
-    members = [
-        f"{_place(unit, part.symbol)}, {axes}, {outer}, {rank}, {dtype.bits}, {int(marked)}, {entry}, {again},",
-        f" UINT64_C({number}), {last}, {expr.integer(most)}}}, /* {field.op.symbol}: {part.type.entry} */",
-    ]
-    return ["{" + members[0], *members[1:]]
+        members["again"] = part.type.window * storage_strides(part.type)[outer - 1] * dtype.bits // 8
+    per = 8 // dtype.bits if dtype.packed else 1
+    start = int.from_bytes(part.start((per,)).tobytes(), "little")
+    members["start"] = f"UINT64_C({start})" if start else 0
+    if dtype.packed and not part.grows:
+        members["last"] = int(part.start((math.prod(part.shape({})) % per or per,))[0])
+    members["most"] = -1 if part.most is None else expr.integer(part.most)
+    texts = [f".{name} = {value}" for name, value in members.items() if value != 0]
+    lines = [", ".join(texts[i : i + 4]) for i in range(0, len(texts), 4)]
+    rows = [f" {line}," for line in lines]
+    rows[0], rows[-1] = "{" + rows[0][1:], rows[-1][:-1] + "},"
+    if len(rows) == 1:
+        rows = ["{" + lines[0] + "},"]
+    return [f"/* {part.symbol}: {part.type.entry} */", *rows]
 
 
 def _place(unit: Unit, symbol: str) -> str:
