@@ -48,7 +48,8 @@ static inline int oic_journal_valid(const oic_flash *flash, int slot, oic_journa
     oic_journal_head plain;
     uint32_t crc;
     uint64_t at;
-    if (flash->read(flash->device, slot, 0, head, sizeof *head) != 0) {
+    if (flash->slot_bytes < OIC_JOURNAL_HEADER ||
+        flash->read(flash->device, slot, 0, head, sizeof *head) != 0) {
         return 0;
     }
     if (memcmp(head->magic, "OICJRNL", sizeof head->magic) != 0 ||

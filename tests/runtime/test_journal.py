@@ -103,6 +103,26 @@ int main(void)
             }
         }
     }
+    /* Sequence numbers wrap: 0 is newer than the largest. */
+    {
+        oic_journal_head head;
+        const int newest = oic_journal_newest(&flash, &head);
+        head.sequence = UINT32_C(0xffffffff);
+        head.checksum = 0;
+        head.checksum = oic_crc32c_end(oic_crc32c(oic_crc32c(OIC_CRC32C_START, &head, sizeof head), new_, 200));
+        memcpy(dev.bytes[newest], &head, sizeof head);
+        memcpy(dev.bytes[newest] + OIC_JOURNAL_HEADER, new_, 200);
+        dev.budget = 1 << 20;
+        memset(dev.bytes[1 - newest], 0xff, SLOT);
+        for (int k = 20; k < 23; ++k) {
+            fill(old, k);
+            if (!oic_journal_store(&flash, old, 200) || oic_journal_load(&flash, got, sizeof got) != 200 ||
+                memcmp(got, old, 200) || oic_journal_newest(&flash, &head) < 0 || head.sequence != (uint32_t)(k - 20)) {
+                puts("a wrapped sequence number is not the newest");
+                return 1;
+            }
+        }
+    }
     if (oic_journal_store(&flash, new_, 201)) { puts("too large a state was stored"); return 1; }
     printf("%ld bit flips refused\n", flips);
     return 0;
