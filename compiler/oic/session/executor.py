@@ -110,12 +110,18 @@ class Executor(ABC):
         self._reset()
 
     def save(self) -> bytes:
-        """The whole persistent state."""
+        """The whole persistent state (`memory.saved`): equal states are equal bytes, whatever executes.
+
+        Raises StepError where a refused step left it changed.
+        """
         self._require_open()
         return self._save()
 
     def load(self, saved: bytes) -> None:
-        """The state that `save` gave.  Raises StepError, with nothing changed, for anything else."""
+        """The state that `save` gave, here or in another executor of the graph.
+
+        Raises StepError, with nothing changed, for anything else.
+        """
         self._require_open()
         self._load(saved)
         self._forget()
