@@ -114,7 +114,10 @@ def test_frames_of_x86_are_what_the_compiler_reports(name: str, compiler: str, t
     for line, (label, body) in zip(usage.splitlines(), bodies.items(), strict=True):
         scanned = stack._scanned(body)
         if not scanned.align:
-            assert scanned.nbytes == int(line.split("\t")[1]) + word, label
+            # clang does not count what a caller pushes for a call with more arguments than registers.
+            pushed = 8 * len(re.findall(r"\.cfi_adjust_cfa_offset 8\b", "\n".join(body))) if word else 0
+            reported = int(line.split("\t")[1]) + word
+            assert reported <= scanned.nbytes <= reported + pushed, label
 
 
 # ---------------------------------------------------------------- against a stack that is watched
@@ -338,5 +341,5 @@ def test_code_bytes_are_those_of_the_sections(tmp_path: Path) -> None:
     if made.read_bytes()[:4] != b"\x7fELF" or not shutil.which("size"):
         pytest.skip("no ELF, or no program to read it")
     shown = subprocess.run(["size", "-A", str(made)], capture_output=True, text=True, check=True).stdout
-    sizes = re.findall(r"^\.(text|rodata)\S*\s+(\d+)", shown, re.MULTILINE)
+    sizes = re.findall(r"^\.(text|rodata|data\.rel\.ro)\S*\s+(\d+)", shown, re.MULTILINE)
     assert code_bytes(made) == sum(int(n) for _, n in sizes) > 0

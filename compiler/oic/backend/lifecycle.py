@@ -44,6 +44,15 @@ def reset_lines(unit: Unit) -> list[str]:
     return frame.lines.text()
 
 
+def fresh_lines(unit: Unit) -> list[str]:
+    """The initial values of a state whose memory is all zeros: those that are not."""
+    frame = _frame(unit)
+    for field in unit.fields.values():
+        if not on_demand(unit, field) and not expr.is_zero_bits(_initial(field), field.type.dtype):
+            _fill(frame, field, box_lengths(unit, field))
+    return frame.lines.text()
+
+
 def init_lines(unit: Unit) -> list[str]:
     """What init does before the reset: the counts of reserved variables, whose memory is all zeros."""
     owners = {field.op.symbol for field in unit.fields.values() if reserved(field)}

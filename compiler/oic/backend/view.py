@@ -35,6 +35,7 @@ class Macro:
 class Prototypes:
     """The functions that every library has."""
 
+    attach: str
     init: str
     reset: str
     save: str
@@ -77,6 +78,7 @@ class Model:
     headers: tuple[str, ...]
     init_lines: tuple[str, ...]
     reset_lines: tuple[str, ...]
+    fresh_lines: tuple[str, ...]
     saved_lines: tuple[str, ...]
     hosted: bool
     has_weights: bool
@@ -116,6 +118,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
         headers=tuple(sorted(unit.headers)),
         init_lines=tuple(lifecycle.init_lines(unit)),
         reset_lines=tuple(lifecycle.reset_lines(unit)),
+        fresh_lines=tuple(lifecycle.fresh_lines(unit)),
         saved_lines=tuple(lifecycle.saved_lines(unit)),
         hosted=target.hosted,
         has_weights=has_weights,
@@ -172,6 +175,7 @@ def _struct(members: tuple[str, ...], name: str) -> str:
 
 def _prototypes(n: str) -> Prototypes:
     return Prototypes(
+        attach=f"static oic_status {n}_attach({n} *s, {n}_state *state, void *arena, const void *weights,\n{' ' * (len(n) + 26)}size_t weights_bytes)",
         init=f"oic_status {n}_init({n} *s, {n}_state *state, void *arena, const void *weights, size_t weights_bytes)",
         reset=f"void {n}_reset({n} *s)",
         save=f"size_t {n}_save(const {n} *s, void *to, size_t capacity)",
