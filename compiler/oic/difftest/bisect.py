@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oic.diagnostics import StepError
-from oic.difftest.harness import Run
+from oic.difftest.harness import Kept, Run
+from oic.difftest.watch import Watch
 from oic.dtypes import Array
 from oic.ir.module import Module
 from oic.passes.hoist_checks import late_checks
@@ -32,14 +33,17 @@ class Culprit:
 
 
 def bisect(
-    module: Module, after: Iterable[tuple[str, Module]], runs: list[Run]
+    module: Module, after: Iterable[tuple[str, Module]], runs: list[Run], *, watched: bool = False
 ) -> Culprit | None:
-    """Compare the modules after each pass with the first; None if all answer alike."""
+    """Compare the modules after each pass with the first; None if all answer alike.
+
+    watched   those that are planned are looked at byte by byte
+    """
     expected = answers(module, runs)
     for name, lowered in after:
         if not can_run(lowered):
             continue
-        actual = answers(lowered, runs)
+        actual = answers(lowered, runs, watched=watched and lowered.plan is not None)
         for step, (one, two) in enumerate(zip(expected, actual, strict=True)):
             for variable in one:
                 if variable not in two or not _same(one[variable], two[variable]):
@@ -69,15 +73,22 @@ def can_run(module: Module) -> bool:
     return module.plan is not None or not placed
 
 
-def answers(module: Module, runs: list[Run]) -> list[dict[str, Array]]:
-    """Outputs, states and status of every step."""
-    machine = Machine(module)
+def answers(
+    module: Module, runs: list[Run], *, watched: bool = False
+) -> list[dict[str, Array]]:
+    """Outputs, states and status of every step.
+
+    watched   planned memory is looked at byte by byte: see `watch`
+    """
+    machine, kept = Machine(module), Kept()
+    watch = Watch(machine) if watched else None
     states = [op.symbol for op in module.states() if "." not in op.symbol]
     found: list[dict[str, Array]] = []
     for run in runs:
+        kept.act(machine, run.before)
         before = machine.save()
         try:
-            outputs = machine.step(run.entry, run.inputs)
+            outputs = (watch or machine).step(run.entry, run.inputs)
             status = "OIC_OK"
         except StepError as error:
             outputs, status = {}, error.status

@@ -1,7 +1,7 @@
 """What must hold of any graph: every pass keeps the answer, every stage prints, parses and verifies.
 
 A text that `generate` made is compiled with the capacities and the constants that its names ask
-for, run for some steps, and compared after each pass, over planned memory with and without reuse.
+for, run for some steps, and compared after each pass, and over memory planned in every way.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from oic.diagnostics import OicError
 from oic.difftest.bisect import bisect
 from oic.difftest.harness import Run
 from oic.difftest.inputs import random_inputs, random_values
+from oic.difftest.plans import LAYOUTS, bufferized, planned_as
 from oic.driver import Program, Settings, compile_graph, interface_of
 from oic.dtypes import ALL
 from oic.frontend.parse import parse
@@ -27,7 +28,8 @@ from oic.model import Model, Tensor
 from oic.passes.pipeline import PIPELINE
 
 CAPACITY = 5
-STEPS = 5
+STEPS = 7
+ACTIONS = ("", "", "", "", "save", "load", "reset")  # before a step, as likely as they stand here
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,10 @@ def _model(text: str) -> Model:
 
 
 def steps(program: Program, seed: int, count: int = STEPS) -> list[Run]:
-    """Random steps: sizes from 0 to their maximum, indices that are mostly small."""
+    """Random steps: sizes from 0 to their maximum, indices that are mostly small.
+
+    Between some of them the state is saved, loaded or reset.
+    """
     rng = np.random.default_rng(seed)
     face = interface_of(program)
     entries = list(face.entries.values())
@@ -84,7 +89,7 @@ def steps(program: Program, seed: int, count: int = STEPS) -> list[Run]:
             if not type_.shape and type_.dtype.kind in ("int", "uint"):
                 low = -1 if type_.dtype.low < 0 and rng.random() < 0.05 else 0
                 inputs[name] = np.asarray(rng.integers(low, 4)).astype(type_.dtype.np)
-        runs.append(Run(entry.symbol, inputs))
+        runs.append(Run(entry.symbol, inputs, str(rng.choice(ACTIONS)) if number else ""))
     return runs
 
 
@@ -97,26 +102,37 @@ def check(program: Program, runs: list[Run]) -> Fault | None:
         verify(program.module)
     except AssertionError as error:
         return Fault("frontend: verify", str(error))
-    for reuse in (True, False):
-        found = list(_passes(program, reuse=reuse))
-        for _, outcome in found:
-            if isinstance(outcome, Fault):
-                return outcome
-        modules = [(name, m) for name, m in found if isinstance(m, Module)]
-        culprit = _compared(program, modules if reuse else modules[-1:], runs)
-        if culprit is not None:
-            return culprit
+    found = list(_passes(program))
+    for _, outcome in found:
+        if isinstance(outcome, Fault):
+            return outcome
+    modules = [(name, m) for name, m in found if isinstance(m, Module)]
+    return _compared(program, modules, runs) or check_memory(program, runs)
+
+
+def check_memory(program: Program, runs: list[Run]) -> Fault | None:
+    """Every layout of memory, watched, gives the answer of GRAPH; with consumers at once, too."""
+    threads = [1, 2] if any(op.name == "parallel" for op in program.module.all_ops()) else [1]
+    for count in threads:
+        try:
+            module = bufferized(program.module, count)
+            planned = [(f"memory: {way.name}", planned_as(module, way)) for way in LAYOUTS]
+        except Exception as error:
+            return Fault(f"memory: {_where(error)}", traceback.format_exc())
+        fault = _compared(program, planned, runs, watched=True)
+        if fault is not None:
+            return fault
     return None
 
 
-def _passes(program: Program, *, reuse: bool) -> Iterator[tuple[str, Module | Fault]]:
+def _passes(program: Program) -> Iterator[tuple[str, Module | Fault]]:
     """The module after each pass, up to one that fails or breaks a rule of the IR."""
     module = program.module
     for step in PIPELINE:
         before, module = module, module.clone()
         shown = print_module(before)
         try:
-            step.run(module, reuse=reuse) if step.name == "plan-memory" else step.run(module)  # type: ignore[call-arg]
+            step.run(module)
             verify(module)
         except Exception as error:
             yield step.name, Fault(f"{step.name}: {_where(error)}", traceback.format_exc())
@@ -147,25 +163,27 @@ def _round_trip(name: str, module: Module) -> Fault | None:
     return None
 
 
-def _compared(program: Program, modules: list[tuple[str, Module]], runs: list[Run]) -> Fault | None:
+def _compared(
+    program: Program, modules: list[tuple[str, Module]], runs: list[Run], *, watched: bool = False
+) -> Fault | None:
     try:
-        culprit = bisect(program.module, modules, runs)
+        culprit = bisect(program.module, modules, runs, watched=watched)
     except Exception as error:
-        detail = traceback.format_exc()
-        return Fault(f"interpreter: {_where(error)}", f"{_last_good(program, modules, runs)}\n{detail}")
+        detail = f"{_last_good(program, modules, runs, watched)}\n{traceback.format_exc()}"
+        return Fault(f"interpreter: {_where(error)}", detail)
     if culprit is None:
         return None
     kind = "the status" if culprit.variable == "status" else "a value"
     return Fault(f"{culprit.name}: {kind} changes", str(culprit))
 
 
-def _last_good(program: Program, modules: list[tuple[str, Module]], runs: list[Run]) -> str:
+def _last_good(
+    program: Program, modules: list[tuple[str, Module]], runs: list[Run], watched: bool
+) -> str:
     """Which pass left something that the interpreter cannot run."""
     for name, module in modules:
         try:
-            bisect(program.module, [(name, module)], runs)
+            bisect(program.module, [(name, module)], runs, watched=watched)
         except Exception:
             return f"after {name}"
     return ""
-
-

@@ -5,6 +5,7 @@ views of views, results written over operands, values carried by loops in every 
 read before and after they are written, branches that give different values, outputs that are inputs
 or constants or the same value twice.  The same seed gives the same text.
 
+Between them stand figures of several statements that programs with state are made of (`idioms`).
 Most texts compile; one that the checks of the language refuse is of no use and is skipped by the
 caller.  What operators are applied to is chosen in `generate_ops`.
 """
@@ -18,13 +19,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oic.difftest.generate_ops import Operators
+from oic.difftest.idioms import FLAT, IDIOMS
 from oic.difftest.pool import Shape, Var, shaped
 
 SHAPES: tuple[Shape, ...] = (
     (), (4,), (3,), (3, 4), (4, 4), (2, 3, 4), (1, 4), ((1, 0),), ((1, 0), 4), (2, (1, 0), 4),
 )  # fmt: skip
+PACKED = ("i4", "u2")
 LARGEST_EXTENT = 4
 CAPACITY = 5
+WINDOW = 3  # of a ring
 
 
 @dataclass(frozen=True)
@@ -37,21 +41,23 @@ class Options:
     extents      sizes that vary from step to step
     state        persistent variables, and statements that read and write them
     growing      rings and auto-dims among them
+    consumers    blocks that variables are yielded to
     entries      the most entries beside `entry`
     """
 
     statements: int = 24
     depth: int = 3
-    dtypes: tuple[str, ...] = ("f32", "f32", "f32", "i32", "f16", "i8", "bool", "i4", "f64", "u8")
+    dtypes: tuple[str, ...] = ("f32", "f32", "f32", "i32", "f16", "i8", "bool", "i4", "f64", "u8", "u2")
     extents: bool = True
     state: bool = True
     growing: bool = True
+    consumers: bool = True
     entries: int = 1
 
 
 def generate(seed: int, options: Options | None = None, name: str | None = None) -> str:
     """The text of a random graph."""
-    return _Graph(random.Random(seed), options or Options(), name or f"random{seed}").text()
+    return Graph(random.Random(seed), options or Options(), name or f"random{seed}").text()
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Table:
     ring: bool = False
 
 
-class _Graph(Operators):
+class Graph(Operators):
     """A graph in the making; `lines` is the block being written."""
 
     def __init__(self, rng: random.Random, options: Options, name: str) -> None:
@@ -78,6 +84,8 @@ class _Graph(Operators):
         self.plain: list[Var] = []
         self.counters: list[str] = []
         self.tables: list[Table] = []
+        self.rings: list[tuple[Table, str]] = []  # with a counter that is the ring's next position
+        self.yields = False  # variables may be given to consumers here
         self.matrices: list[tuple[str, Var]] = []
         self.budget = options.statements
         self.depth = 0
@@ -119,7 +127,7 @@ class _Graph(Operators):
             self._state()
 
     def _variable(self, section: str, dtype: str, shape: Shape, attributes: str = "") -> Var:
-        if dtype == "i4" and not shape:
+        if dtype in PACKED and not shape:
             dtype = "i8"
         name = self.fresh(section[0] + ("s" if not shape else ""))
         var = Var(name, dtype, shape, section == "volatile")
@@ -163,7 +171,7 @@ class _Graph(Operators):
             self.plain.append(Var(f"p{n}", dtype, shape, True))
         for n in range(r.randint(1, 2)):
             self._table(f"T{n}")
-        if self.options.growing and r.random() < 0.3:
+        if self.options.growing and r.random() < 0.4:
             dtype = r.choice(("f32", "i32", "i8"))
             self.sections["persistent"].append(
                 f"M0(i, j): {dtype}[2, 3] @auto_dim(i, j) @fixed(i=3, j=2);"
@@ -172,24 +180,30 @@ class _Graph(Operators):
 
     def _table(self, name: str) -> None:
         r = self.r
-        dtype = r.choice(("f32", "f32", "i32", "f16", "i8", "i4"))
+        dtype = r.choice(("f32", "f32", "i32", "f16", "i8", *PACKED))
         shape: Shape = r.choice(((4,), (4,), (3, 4), ()))
-        if dtype == "i4":
-            shape = (4,)
+        if dtype in PACKED:
+            shape = r.choice(((4,), (3,), (3, 4)))
         two = r.random() < 0.6
-        ring = self.options.growing and r.random() < 0.15
+        ring = self.options.growing and r.random() < 0.3
         # An index whose name starts with g grows: whoever compiles gives it a capacity.
         first = r.choice(("a", "a", "ga"))
         last = r.choice(("t", "g")) + name[1:] if not ring else f"t{name[1:]}"
         bounds = [f"{first}=2"] if two and first == "a" else []
-        bounds += [f"{last}={CAPACITY}"] if last[0] == "t" else []
+        capacity = WINDOW if ring else CAPACITY
+        bounds += [f"{last}={capacity}"] if last[0] == "t" else []
         indices = (f"{first}, " if two else "") + last
         attributes = " @table" + (f" @fixed({', '.join(bounds)})" if bounds else "")
         attributes += f" @ring({last})" if ring else ""
         attributes += self._init(dtype) if r.random() < 0.3 else ""
         self.sections["persistent"].append(f"{name}({indices}): {shaped(dtype, shape)}{attributes};")
-        capacities = (2, CAPACITY) if two else (CAPACITY,)
+        capacities = (2, capacity) if two else (capacity,)
         self.tables.append(Table(name, Var(name, dtype, shape, True), capacities, ring))
+        if ring:
+            counter = f"next{name[1:]}"
+            lines = self.sections["persistent"]
+            lines.append(f"{counter}: {r.choice(('i32', 'i64', 'u8'))} @init({r.randint(0, 2 * WINDOW)});")
+            self.rings.append((self.tables[-1], counter))
 
     # -- blocks ----------------------------------------------------------------
 
@@ -198,6 +212,7 @@ class _Graph(Operators):
         outer, self.lines = self.lines, []
         budget, self.budget = self.budget, statements
         loops, self.loops = self.loops, []
+        yields, self.yields = self.yields, self.options.consumers and head.startswith(("entry", "other"))
         with self.scope():
             if self.options.extents and head.startswith(("entry", "other")):
                 self.op(f"neg({self.scopes[0][0].name})", "f32", self.scopes[0][0].shape, fresh=True)
@@ -208,8 +223,24 @@ class _Graph(Operators):
             if head.startswith(("entry", "other")):
                 self._outputs()
         body = "".join(f"        {line}\n" for line in self.lines)
-        self.lines, self.budget, self.loops = outer, budget, loops
+        self.lines, self.budget, self.loops, self.yields = outer, budget, loops, yields
         return f"    block {head} {{\n{body}        return;\n    }}\n"
+
+    def consumer(self, own: list[Var]) -> str:
+        """The text of a block that is given some variables: it writes no other, but any state."""
+        names = ", ".join(v.name for v in own)
+        outer, self.lines = self.lines, []
+        loops, self.loops = self.loops, []
+        yields, self.yields = self.yields, False
+        scopes, self.scopes = self.scopes, [[v for v in self.scopes[0] if not v.writable] + own]
+        depth, self.depth = self.depth, self.options.depth
+        with self.scope():
+            self.op(f"neg({own[0].name})", *own[0].type)
+            for _ in range(self.r.randint(1, 4)):
+                self.statement()
+        body = "".join(f"        {line}\n" for line in self.lines)
+        self.lines, self.loops, self.yields, self.scopes, self.depth = outer, loops, yields, scopes, depth
+        return f"    block {self.fresh('w')} {{\n        await {names};\n{body}        yield {names};\n    }}\n"
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -247,10 +278,17 @@ class _Graph(Operators):
             kinds += [(7, self.loop), (4, self.branch)]
         if self.options.state:
             kinds += [(7, self.table), (4, self.variable), (3, self.counter)]
+            kinds.append((14, self.idiom))
         if self.matrices:
             kinds.append((3, self.matrix))
         weights = [w for w, _ in kinds]
         self.r.choices([k for _, k in kinds], weights)[0]()
+
+    def idiom(self) -> None:
+        """Some statements that belong together; those that nest others only where there is room."""
+        self.budget -= 2
+        found = [(w, i) for w, i in IDIOMS if i in FLAT or self.depth < self.options.depth]
+        self.r.choices([i for _, i in found], [w for w, _ in found])[0](self)
 
     def transfer(self) -> None:
         source = self.pick(lambda v: True)
@@ -283,7 +321,7 @@ class _Graph(Operators):
 
     def loop(self) -> None:
         n = self.fresh("i")
-        low, high, turns = self._bounds()
+        low, high, turns = self.bounds()
         self.emit(f"loop l{n} ({n} in {low}..{high}) {{")
         self.depth += 1
         self.loops.append((n, turns))
@@ -297,7 +335,7 @@ class _Graph(Operators):
         self.budget = outer - spent
         self.emit("}")
 
-    def _bounds(self) -> tuple[str, str, int]:
+    def bounds(self) -> tuple[str, str, int]:
         """First turn, end, and the most that the index may reach (by what is usually given)."""
         r = self.r
         kind = r.random()
@@ -314,13 +352,13 @@ class _Graph(Operators):
     def branch(self) -> None:
         self.depth += 1
         if self.r.random() < 0.15:
-            self.emit(f"branch {self._target()};")
+            self.emit(f"branch {self.target()};")
         else:
             condition = self.condition()
-            self.emit(f"branch {condition} {self._target()} {self._target()};")
+            self.emit(f"branch {condition} {self.target()} {self.target()};")
         self.depth -= 1
 
-    def _target(self) -> str:
+    def target(self) -> str:
         name = self.fresh("b")
         statements = self.r.randint(0, max(0, min(4, self.budget)))
         self.blocks.append(self._block(name, statements))

@@ -84,10 +84,32 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Run:
-    """One step to take: an entry and its inputs."""
+    """One step to take: an entry and its inputs.
+
+    before   what is done to the state first: "reset"; "save" keeps a copy of it, "load" returns to
+             the last copy kept, if there is one; "" is nothing
+    """
 
     entry: str
     inputs: dict[str, Array]
+    before: str = ""
+
+
+class Kept:
+    """The copy of its state that a session keeps."""
+
+    def __init__(self) -> None:
+        self.saved: bytes | None = None
+
+    def act(self, session: Machine | Executor, what: str) -> None:
+        """Do to a session what a `Run` wants done before its step."""
+        match what:
+            case "reset":
+                session.reset()
+            case "save":
+                self.saved = session.save()
+            case "load" if self.saved is not None:
+                session.load(self.saved)
 
 
 def compare(
@@ -118,8 +140,12 @@ class _Sides:
         self.others = [PerturbedMachine(module, seed) for seed in range(RUNS)]
         self.executor = executor
         self.states = [op.symbol for op in module.states()]
+        sessions: list[Machine | Executor] = [self.reference, *self.others, executor]
+        self.kept = [(session, Kept()) for session in sessions]
 
     def step(self, number: int, run: Run, verdict: Verdict) -> None:
+        for session, kept in self.kept:
+            kept.act(session, run.before)
         expected, status = _outcome(lambda: self.reference.step(run.entry, run.inputs))
         actual, refused = _outcome(lambda: self.executor.step(run.entry, **run.inputs))
         if (status is None) != (refused is None):

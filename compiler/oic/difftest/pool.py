@@ -90,7 +90,7 @@ class Pool:
         known = [v for v in self.visible() if v.writable and v.type == (dtype, shape)]
         if known and not fresh and self.r.random() < 0.75:
             return self.r.choice(known).name
-        if dtype == "i4" and not shape:
+        if dtype in ("i4", "u2") and not shape:
             dtype = "i8"  # refused by the checks where it matters
         name = self.fresh("t")
         self.emit(f"assign {name}: {shaped(dtype, shape)};")

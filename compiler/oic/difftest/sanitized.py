@@ -3,14 +3,17 @@
 A library with sanitizers cannot be loaded into a Python that was started without them.  So the
 generated sources are linked to a small C program that reads steps from its standard input and
 writes outputs and state to its standard output.  Arena, state, inputs and outputs are allocated
-exactly, each on its own, so that one byte too far is found; the arena is noise before every step.
+exactly, each on its own, so that one byte too far is found; the arena is other noise before every
+step.  What lies between buffers, variables and constants may neither be read nor written by a step,
+and an input must be as it was.  Built without sanitizers, for what an optimizer makes of a wrong
+promise, the same memory has margins that are looked at after every step.
 """
 
 from __future__ import annotations
 
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,22 +27,40 @@ from oic.backend.unit import Input, Interface
 from oic.diagnostics import StepError
 from oic.driver import Program, interface_of
 from oic.dtypes import Array
-from oic.memory.layout import state_layout
+from oic.ir.module import Module
+from oic.memory.layout import state_layout, weights_layout
 from oic.reference.boxes import Storage
 from oic.reference.fetch import logical
 from oic.session import inputs as session_inputs
 from oic.session.executor import Executor, Record
 from oic.session.synthesizer import status_names
 
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+OPTIMIZED = ("-O3",)  # what is promised to the compiler, it takes at its word
 # Without warnings: what UBSan puts into expressions draws some of its own.
-FLAGS = ("-std=c99", "-O1", "-g1", "-ffp-contract=off", "-fno-strict-aliasing")
+FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 
 _COMMON = """\
+#ifndef COMMON_H
+#define COMMON_H
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESSES 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESSES 1
+#endif
+#endif
+
+/* Bytes of some memory that nobody may touch during a step. */
+typedef struct {
+    size_t at;
+    size_t bytes;
+} zone;
 
 static inline void take(void *to, size_t bytes)
 {
@@ -55,15 +76,98 @@ static inline void give(const void *from, size_t bytes)
     }
 }
 
-static inline void *filled(size_t bytes, int with)
+/* Other bytes every time, of which any may be anything. */
+static inline void noise(void *to, size_t bytes)
 {
-    void *const found = malloc(bytes > 0 ? bytes : 1);
-    if (found == NULL) {
+    static uint32_t state = 2463534242u;
+    for (size_t i = 0; i < bytes; ++i) {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        ((uint8_t *)to)[i] = (uint8_t)(state >> 11);
+    }
+}
+
+#ifdef ADDRESSES
+#include <sanitizer/asan_interface.h>
+enum { MARGIN = 0 }; /* the sanitizer has its own, and knows who touches them */
+#else
+enum { MARGIN = 64 };
+#endif
+
+static inline uint8_t mark(size_t i)
+{
+    return (uint8_t)(0xC3u ^ i * 37u);
+}
+
+static inline void harmed(const char *what, size_t at)
+{
+    fprintf(stderr, "ERROR: red zone of %s was written, byte %lu\\n", what, (unsigned long)at);
+    abort();
+}
+
+/* Memory of exactly so many bytes, noise, with a margin on both sides. */
+static inline void *filled(size_t bytes)
+{
+    void *found = NULL;
+    if (posix_memalign(&found, 64, bytes + 2 * MARGIN + (bytes == 0)) != 0) {
         exit(3);
     }
-    memset(found, with, bytes);
-    return found;
+    uint8_t *const whole = found;
+    for (size_t i = 0; i < MARGIN; ++i) {
+        whole[i] = mark(i);
+        whole[MARGIN + bytes + i] = mark(i);
+    }
+    noise(whole + MARGIN, bytes);
+    return whole + MARGIN;
 }
+
+/* Nobody wrote into the margins of what `filled` gave. */
+static inline void intact(const void *memory, size_t bytes, const char *what)
+{
+    const uint8_t *const whole = (const uint8_t *)memory - MARGIN;
+    for (size_t i = 0; i < MARGIN; ++i) {
+        if (whole[i] != mark(i)) {
+            harmed(what, i);
+        }
+        if (whole[MARGIN + bytes + i] != mark(i)) {
+            harmed(what, bytes + i);
+        }
+    }
+}
+
+static inline void drop(void *memory)
+{
+    free((uint8_t *)memory - MARGIN);
+}
+
+/* Zones are marked before a step, and seen to be untouched after it; with the sanitizer reads are, too. */
+static inline void forbid(void *memory, const zone *zones)
+{
+    for (; zones->bytes > 0; ++zones) {
+        for (size_t i = 0; i < zones->bytes; ++i) {
+            ((uint8_t *)memory)[zones->at + i] = mark(i);
+        }
+#ifdef ADDRESSES
+        __asan_poison_memory_region((uint8_t *)memory + zones->at, zones->bytes);
+#endif
+    }
+}
+
+static inline void allow(void *memory, const zone *zones, const char *what)
+{
+    for (; zones->bytes > 0; ++zones) {
+#ifdef ADDRESSES
+        __asan_unpoison_memory_region((uint8_t *)memory + zones->at, zones->bytes);
+#endif
+        for (size_t i = 0; i < zones->bytes; ++i) {
+            if (((uint8_t *)memory)[zones->at + i] != mark(i)) {
+                harmed(what, zones->at + i);
+            }
+        }
+    }
+}
+#endif
 """
 
 
@@ -71,22 +175,31 @@ class Crash(Exception):
     """The program ended by itself; the message is what the sanitizer said."""
 
 
-def build_sanitized(programs: Sequence[Program], folder: Path) -> Path:
-    """One program of all these graphs, with sanitizers; its first argument chooses the graph."""
+def build_sanitized(
+    programs: Sequence[Program], folder: Path, flags: Sequence[str] = SANITIZED, made_for: str = "portable"
+) -> Path:
+    """One program of all these graphs; its first argument chooses the graph.
+
+    flags     for the C compiler beside those every program needs: sanitizers, or else `OPTIMIZED`
+    made_for  name of the target
+    Raises AssertionError with what the compiler said.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    files = [emit(p.planned, target("portable"), folder / f"p{i}") for i, p in enumerate(programs)]
+    machine = target(made_for)
+    files = [emit(p.planned, machine, folder / f"p{i}") for i, p in enumerate(programs)]
     (folder / "common.h").write_text(_COMMON, encoding="utf-8")
     sources = [path for f in files for path in f.sources]
-    for number, written in enumerate(files):
+    for number, (program, written) in enumerate(zip(programs, files, strict=True)):
         sources.append(folder / f"glue{number}.c")
-        sources[-1].write_text(_glue(number, written), encoding="utf-8")
+        sources[-1].write_text(_glue(number, program.planned, written), encoding="utf-8")
     sources.append(folder / "main.c")
     sources[-1].write_text(_main(len(files)), encoding="utf-8")
     path = folder / "sanitized"
-    call = [*find_compiler(), *FLAGS, *SANITIZERS, "-I", str(folder), "-o", str(path)]
+    call = [*find_compiler(), *FLAGS, *machine.flags, *flags, "-I", str(folder), "-o", str(path)]
     done = subprocess.run(
-        [*call, *map(str, sources), "-lm"], capture_output=True, text=True, errors="replace", check=False
-    )
+        [*call, *map(str, sources), "-lm", "-pthread"],
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[:6000]
     return path
 
@@ -97,25 +210,49 @@ def _main(count: int) -> str:
     return f"#include <stdlib.h>\n{declared}int main(int argc, char **argv)\n{{\n{calls}    return 0;\n}}\n"
 
 
-def _glue(number: int, files: Files) -> str:
+def _glue(number: int, module: Module, files: Files) -> str:
     """The loop that serves one graph."""
     unit, name = files.unit, files.name
-    entries = "".join(
-        f"        case {i}: step{i}(&s, arena); break;\n" for i in range(len(files.model.entries))
-    )
-    steps = "".join(_step(i, files, entry) for i, entry in enumerate(files.model.entries))
-    weights = max(1, unit.weights_bytes)
+    entries = "".join(f"        case {i}: step{i}(&s); break;\n" for i in range(len(files.model.entries)))
+    steps = "".join(_step(i, module, files, entry) for i, entry in enumerate(files.model.entries))
     return f"""\
+#define _POSIX_C_SOURCE 200112L
 #include "p{number}/{name}.h"
 #include "common.h"
 void run{number}(void);
+static void *state, *arena, *weights;
+static const zone state_zones[] = {{{_zones(_gaps(state_layout(module), unit.state_bytes))}}};
+static const zone weights_zones[] = {{{_zones(_weights_gaps(module, unit.weights_bytes))}}};
 {steps}
+static void saved({name} *s)
+{{
+    const uint64_t bytes = {name}_save(s, NULL, 0);
+    give(&bytes, sizeof bytes);
+    void *const to = filled((size_t)bytes);
+    if (bytes > 0 && {name}_save(s, to, (size_t)bytes) != bytes) {{
+        harmed("the saved state", 0);
+    }}
+    intact(to, (size_t)bytes, "the saved state");
+    give(to, (size_t)bytes);
+    drop(to);
+}}
+static void loaded({name} *s)
+{{
+    uint64_t bytes;
+    take(&bytes, sizeof bytes);
+    void *const from = filled((size_t)bytes);
+    take(from, (size_t)bytes);
+    const int32_t status = (int32_t){name}_load(s, from, (size_t)bytes);
+    give(&status, sizeof status);
+    drop(from);
+}}
 void run{number}(void)
 {{
     {name} s;
-    void *const state = filled({unit.state_bytes}, 0xA5);
-    void *const arena = filled({unit.arena_bytes}, 0xA5);
-    void *const weights = filled({weights}, 0xA5);
+    state = filled({unit.state_bytes});
+    arena = filled({unit.arena_bytes});
+    weights = filled({unit.weights_bytes});
+{f"    memset(state, 0, {unit.state_bytes});" if files.model.init_lines else ""}
     take(weights, {unit.weights_bytes if unit.weights else 0});
     int32_t status = (int32_t){name}_init(&s, state, arena, weights, {unit.weights_bytes});
     give(&status, sizeof status);
@@ -123,50 +260,89 @@ void run{number}(void)
     for (;;) {{
         int32_t what;
         take(&what, sizeof what);
-        memset(arena, 0xA5, {unit.arena_bytes});
+        noise(arena, {unit.arena_bytes});
         switch (what) {{
 {entries}        case -1: give(state, {unit.state_bytes}); break;
         case -2: {name}_reset(&s); break;
+        case -3: saved(&s); break;
+        case -4: loaded(&s); break;
         default: exit(0);
         }}
+        intact(state, {unit.state_bytes}, "the state");
+        intact(arena, {unit.arena_bytes}, "the arena");
+        intact(weights, {unit.weights_bytes}, "the weights");
         fflush(stdout);
     }}
 }}
 """
 
 
-def _step(number: int, files: Files, entry: Any) -> str:
+def _zones(gaps: Sequence[tuple[int, int]]) -> str:
+    """Stretches of bytes as C, with an empty one at the end."""
+    return ", ".join(f"{{{at}, {nbytes}}}" for at, nbytes in [*gaps, (0, 0)])
+
+
+def _gaps(held: Iterable[tuple[object, int, int]], end: int) -> list[tuple[int, int]]:
+    """(offset, bytes) of all that lies outside the (…, offset, bytes) held."""
+    found, reached = [], 0
+    for at, nbytes in sorted((at, nbytes) for _, at, nbytes in held):
+        if at > reached:
+            found.append((reached, at - reached))
+        reached = max(reached, at + nbytes)
+    return [*found, (reached, end - reached)] if end > reached else found
+
+
+def _weights_gaps(module: Module, nbytes: int) -> list[tuple[int, int]]:
+    return _gaps(((s, at, n) for s, (at, n) in weights_layout(module).items()), nbytes)
+
+
+def _arena_gaps(module: Module, symbol: str, nbytes: int) -> list[tuple[int, int]]:
+    """What no buffer of a function has: padding, red zones, what other functions need more."""
+    assert module.plan is not None
+    own = [b for b in module.plan.space("arena") if b.function == symbol]
+    return _gaps(((b.name, b.offset, b.nbytes) for b in own), nbytes)
+
+
+def _step(number: int, module: Module, files: Files, entry: Any) -> str:
     """A C function that reads inputs, makes one step and writes status and outputs."""
     face: Interface = entry.face
-    name = files.name
-    lines = [f"{entry.inputs_type} in = {{0}};", f"{entry.outputs_type} out = {{0}};", "int64_t n;"]
+    name, unit = files.name, files.unit
+    zones = _zones(_arena_gaps(module, face.symbol, unit.arena_bytes))
+    lines = [f"static const zone arena_zones[] = {{{zones}}};",
+             f"{entry.inputs_type} in = {{0}};", f"{entry.outputs_type} out = {{0}};", "int64_t n;"]  # fmt: skip
     for _, member in face.extents:
         lines += ["take(&n, sizeof n);", f"in.{member} = (ptrdiff_t)n;"]
     for i, given in enumerate(face.inputs):
-        lines += ["take(&n, sizeof n);", f"void *const in{i} = filled((size_t)n, 0);",
-                  f"take(in{i}, (size_t)n);", f"in.{given.member} = in{i};"]  # fmt: skip
+        lines += ["take(&n, sizeof n);", f"const size_t n{i} = (size_t)n;", f"void *const in{i} = filled(n{i});",
+                  f"take(in{i}, n{i});", f"void *const kept{i} = filled(n{i});", f"memcpy(kept{i}, in{i}, n{i});",
+                  f"in.{given.member} = in{i};"]  # fmt: skip
     for i, o in enumerate(face.outputs):
-        lines += [f"void *const out{i} = filled({o.type.nbytes}, 0x5A);", f"out.{o.member} = out{i};"]
-    lines += [f"int32_t status = (int32_t){face.function}(s, &in, &out);", "give(&status, sizeof status);",
+        lines += [f"void *const out{i} = filled({o.type.nbytes});", f"out.{o.member} = out{i};"]
+    lines += ["forbid(state, state_zones);", "forbid(arena, arena_zones);", "forbid(weights, weights_zones);",
+              f"int32_t status = (int32_t){face.function}(s, &in, &out);",
+              'allow(state, state_zones, "a variable");', 'allow(arena, arena_zones, "a buffer");',
+              'allow(weights, weights_zones, "a constant");', "give(&status, sizeof status);",
               "give(&s->refusal.spoiled, sizeof s->refusal.spoiled);"]  # fmt: skip
     for i, o in enumerate(face.outputs):
         for axis in range(o.type.rank if o.sizes else 0):
             lines += [f"n = (int64_t)out.{o.sizes}[{axis}];", "give(&n, sizeof n);"]
-        lines.append(f"give(out{i}, {o.type.nbytes});")
-    lines += [f"free(in{i});" for i in range(len(face.inputs))]
-    lines += [f"free(out{i});" for i in range(len(face.outputs))]
-    used = "".join(f"    {line}\n" for line in [*lines, "(void)arena;", "(void)in;", "(void)out;", "(void)n;"])
-    return f"static void step{number}({name} *s, const void *arena)\n{{\n{used}}}\n"
+        lines += [f'intact(out{i}, {o.type.nbytes}, "an output");', f"give(out{i}, {o.type.nbytes});", f"drop(out{i});"]
+    for i in range(len(face.inputs)):
+        lines += [f'intact(in{i}, n{i}, "an input");',
+                  f"if (memcmp(in{i}, kept{i}, n{i}) != 0) {{", '    harmed("an input itself", 0);', "}",
+                  f"drop(in{i});", f"drop(kept{i});"]  # fmt: skip
+    used = "".join(f"    {line}\n" for line in [*lines, "(void)in;", "(void)out;", "(void)n;"])
+    return f"static void step{number}({name} *s)\n{{\n{used}}}\n"
 
 
 class SanitizedExecutor(Executor):
     """A session in the program that `build_sanitized` made."""
 
-    def __init__(self, program: Program, path: Path, number: int) -> None:
+    def __init__(self, program: Program, path: Path, number: int, made_for: str = "portable") -> None:
         super().__init__(interface_of(program))
         self.program, self.spoiled = program, False
         self.path, self.number = path, number
-        self.files = emit(program.planned, target("portable"), path.parent / f"p{number}")
+        self.files = emit(program.planned, target(made_for), path.parent / f"p{number}")
         self.process = subprocess.Popen(
             [str(path), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -220,13 +396,20 @@ class SanitizedExecutor(Executor):
         self._send(struct.pack("<i", -2))
 
     def _save(self) -> bytes:
-        """Nothing: a session here is not saved; but a spoiled one refuses to be."""
-        if self.spoiled:
+        self._send(struct.pack("<i", -3))
+        self._flush()
+        saved = self._read(int(struct.unpack("<Q", self._read(8))[0]))
+        if not saved:
             raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
-        return b""
+        return saved
 
     def _load(self, saved: bytes) -> None:
-        raise NotImplementedError
+        self._send(struct.pack("<iQ", -4, len(saved)) + saved)
+        self._flush()
+        status = self._int32()
+        if status:
+            raise StepError(status_names()[status], "the saved state was refused")
+        self.spoiled = False
 
     def _fork(self) -> Self:
         raise NotImplementedError

@@ -23,8 +23,13 @@ from oic.ops.control import Parallel
 from oic.ops.fused import Exchange
 
 
-def plan_memory(module: Module, *, reuse: bool = True) -> None:
-    """Set offsets in the arena and the module's plan."""
+def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
+    """Set offsets in the arena and the module's plan.
+
+    reuse   False gives every buffer bytes of its own
+    gap     bytes on either side of every buffer of the arena that no buffer has, a multiple of
+            `planner.ALIGN`: tests look whether they change
+    """
     plan = Plan(state_bytes=state_bytes(module), weights_bytes=weights_bytes(module))
     for space, layout in (("state", state_layout(module)),
                           ("weights", [(s, o, n) for s, (o, n) in weights_layout(module).items()])):  # fmt: skip
@@ -33,7 +38,7 @@ def plan_memory(module: Module, *, reuse: bool = True) -> None:
         live = liveness(func.body)
         buffers = _buffers(func, live)
         arena = [b for b in buffers.values() if b.space == "arena"]
-        nbytes, least = _place(func.body, live, arena, reuse=reuse)
+        nbytes, least = _place(func.body, live, arena, reuse=reuse, gap=gap)
         plan.arena_bytes[func.symbol], plan.lower_bound[func.symbol] = nbytes, least
         for value in _values(func):
             place = value.place
@@ -45,8 +50,13 @@ def plan_memory(module: Module, *, reuse: bool = True) -> None:
     module.stage = "planned"
 
 
-def _place(body: Block, live: Liveness, arena: list[Buffer], *, reuse: bool) -> tuple[int, int]:
+def _place(
+    body: Block, live: Liveness, arena: list[Buffer], *, reuse: bool, gap: int
+) -> tuple[int, int]:
     """Set every offset in the arena; its bytes and their lower bound."""
+    every = list(arena)
+    for buffer in every:
+        buffer.nbytes += 2 * gap
     parts: list[tuple[Buffer, list[Buffer]]] = []
     least: list[Buffer] = []
     for op in body.all_ops():
@@ -68,6 +78,8 @@ def _place(body: Block, live: Liveness, arena: list[Buffer], *, reuse: bool) -> 
     for part, own in parts:
         for buffer in own:
             buffer.offset += part.offset
+    for buffer in every:
+        buffer.nbytes, buffer.offset = buffer.nbytes - 2 * gap, buffer.offset + gap
     return nbytes, planner.lower_bound([*arena, *least])
 
 

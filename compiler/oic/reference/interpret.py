@@ -70,7 +70,10 @@ class Machine:
         self.effects = False
         try:
             with np.errstate(all="ignore"):
-                return self._call(function, inputs, fetch)
+                outputs = self._call(function, inputs, fetch)
+            if self.places is not None:
+                self.places.check()
+            return outputs
         except BaseException:
             self.journal.undo()
             self.broken = self.effects

@@ -2,6 +2,8 @@
 
 Reading a value decodes the bytes at its place, writing one encodes them, and views are views.
 So a wrong alias, an overlap or a write out of turn gives a wrong answer here without any C.
+Arena and outputs are noise before every step, and every space lies between red zones: bytes that
+nobody may change, looked at after every step.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Place, Value
-from oic.ir.module import Module, Plan
+from oic.ir.module import Module
 from oic.memory.layout import (
     constant_strides,
     family_ranks,
@@ -32,6 +34,7 @@ from oic.reference.boxes import Box, Positions, Storage, gather, scatter, zeros
 
 NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
 NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
+ZONE = 64  # bytes of a red zone on either side of a space; keeps the space aligned as it was
 
 
 @dataclass
@@ -45,15 +48,50 @@ class Packed:
 Memory = Array | Packed  # an array is a view of the bytes
 
 
+@dataclass(frozen=True)
+class Guarded:
+    """Memory between two red zones, which hold the same noise for as long as nobody writes there.
+
+    memory   the bytes between them
+    before   the red zone in front of them
+    after    the one behind them
+    """
+
+    memory: Array
+    before: Array
+    after: Array
+
+    @classmethod
+    def of(cls, nbytes: int) -> Guarded:
+        """Bytes that are 0, between red zones."""
+        whole = zeros(nbytes + 2 * ZONE)
+        end = ZONE + nbytes
+        found = cls(whole[ZONE:end], whole[:ZONE], whole[end:])
+        found.before[:] = found.after[:] = NOISE[:ZONE]
+        return found
+
+    def check(self, what: str) -> None:
+        """Raise AssertionError if a red zone was written."""
+        for zone, side in ((self.before, "before"), (self.after, "after")):
+            wrong = np.flatnonzero(zone != NOISE[:ZONE])
+            if len(wrong):
+                at = ZONE - wrong[-1] if side == "before" else wrong[0] + 1
+                raise AssertionError(f"byte {at} {side} {what} was written")
+
+
 class Places:
     """The five spaces, and the memory of every value in them."""
 
     def __init__(self, module: Module) -> None:
         assert module.plan is not None, "a planned module has a plan"
         self.module, self.plan = module, module.plan
-        self.state = zeros(max(module.plan.state_bytes, state_bytes(module)))
-        self.weights = _weights(module, module.plan)
-        self.arena = zeros(max(module.plan.arena_bytes.values(), default=0))
+        self.zones: dict[str, Guarded] = {}
+        self.state = self._guarded("the state", max(module.plan.state_bytes, state_bytes(module)))
+        end = max((o + n for o, n in weights_layout(module).values()), default=0)
+        self.weights = self._guarded("the weights", max(module.plan.weights_bytes, end))
+        _fill_weights(module, self.weights)
+        self.weights.flags.writeable = False
+        self.arena = self._guarded("the arena", max(module.plan.arena_bytes.values(), default=0))
         self.inputs: dict[str, Array] = {}
         self.outputs: dict[str, Array] = {}
         self.results: dict[str, dict[str, Array]] = {}  # memory of the outputs of each function
@@ -64,6 +102,16 @@ class Places:
         ranks = family_ranks(module)
         self.families = {op.result: ranks[op.symbol] for op in module.constants()}
         self.sizes: Mapping[str, int] = {}
+
+    def _guarded(self, what: str, nbytes: int) -> Array:
+        """New memory between red zones that `check` looks at."""
+        self.zones[what] = Guarded.of(nbytes)
+        return self.zones[what].memory
+
+    def check(self) -> None:
+        """Raise AssertionError if a byte beside a space was written."""
+        for what, guarded in self.zones.items():
+            guarded.check(what)
 
     def storage(self, op: Any) -> Storage:
         """The storage of a `state` op, inside the state."""
@@ -77,16 +125,21 @@ class Places:
         self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
     ) -> None:
         """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
-        _noisy(self.arena)
+        _disturb(self.arena)
         self.views, self.sizes = {}, sizes
         self.symbol, self.entries, self.moved = symbol, {}, {}
-        self.inputs = {name: dtypes.pack(a, dtype).copy() for name, (a, dtype) in inputs.items()}
-        for given in self.inputs.values():
-            given.flags.writeable = False
+        self.inputs = {}
+        for name, (array, dtype) in inputs.items():
+            data = dtypes.pack(array, dtype)
+            self.inputs[name] = self._guarded(f"input '{name}'", len(data))
+            self.inputs[name][:] = data
+            self.inputs[name].flags.writeable = False
         self.outputs = self.results.setdefault(symbol, {})
         for buffer in self.plan.space("output"):
             if buffer.function == symbol:
-                self.outputs.setdefault(buffer.name, zeros(buffer.nbytes))
+                if buffer.name not in self.outputs:
+                    what = f"output '{buffer.name}' of '{symbol}'"
+                    self.outputs[buffer.name] = self._guarded(what, buffer.nbytes)
                 _disturb(self.outputs[buffer.name])
 
     # -- values
@@ -224,14 +277,6 @@ class Places:
         return found
 
 
-def _noisy(memory: Array) -> Array:
-    """The memory with noise in as much of it as a step is likely to touch."""
-    part = memory[:NOISY]
-    for at in range(0, len(part), len(NOISE)):
-        part[at : at + len(NOISE)] = NOISE[: len(part) - at]
-    return memory
-
-
 def _disturb(memory: Array) -> None:
     """Fill memory with noise, so that what reads it before writing it is found out."""
     part = memory[:NOISY]
@@ -244,11 +289,9 @@ def _dropped(array: Array, lengths: list[Any]) -> Array:
     return array[(*(0 if n is None else slice(None) for n in lengths), ...)]
 
 
-def _weights(module: Module, plan: Plan) -> Array:
-    """The blob of constants."""
+def _fill_weights(module: Module, blob: Array) -> None:
+    """Put every constant into the blob."""
     layout, ranks = weights_layout(module), family_ranks(module)
-    end = max((o + n for o, n in layout.values()), default=0)
-    blob = zeros(max(plan.weights_bytes, end))
     for op in module.constants():
         place = op.result.place
         offset = layout[op.symbol][0]
@@ -256,5 +299,3 @@ def _weights(module: Module, plan: Plan) -> Array:
             offset = place.offset
         data = stored(module.weights[op.symbol], op.type.dtype, ranks[op.symbol])
         blob[offset : offset + len(data)] = data
-    blob.flags.writeable = False
-    return blob

@@ -1,0 +1,57 @@
+"""The ways in which memory may be planned: all of them must give one answer.
+
+    reuse               buffers that are never live together share bytes
+    no reuse            every buffer has bytes of its own
+    red zones           and bytes around it that nobody may touch
+    reuse, red zones    shared bytes, and such bytes around the buffers
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from oic.driver import Program, Settings, lowered
+from oic.ir.module import Module
+from oic.ir.verify import verify
+from oic.memory.planner import ALIGN
+from oic.passes.pipeline import PIPELINE
+from oic.passes.plan_memory import plan_memory
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A way to plan memory: see `passes.plan_memory`."""
+
+    name: str
+    reuse: bool
+    gap: int
+
+
+LAYOUTS = (
+    Layout("reuse", True, 0),
+    Layout("no reuse", False, 0),
+    Layout("red zones", False, ALIGN),
+    Layout("reuse, red zones", True, ALIGN),
+)
+
+
+def planned_as(bufferized: Module, layout: Layout) -> Module:
+    """A copy of a module that lacks offsets alone, planned and verified."""
+    module = bufferized.clone()
+    plan_memory(module, reuse=layout.reuse, gap=layout.gap)
+    verify(module)
+    return module
+
+
+def bufferized(module: Module, threads: int = 1) -> Module:
+    """A GRAPH module through all passes but `plan-memory`."""
+    names = [step.name for step in PIPELINE if step.name != "plan-memory"]
+    *_, (_, last) = lowered(module, Settings(threads=threads), names)
+    return last
+
+
+def laid_out(program: Program, layout: Layout, threads: int = 1) -> Program:
+    """The program with its memory planned in this way: what code is made of."""
+    planned = planned_as(bufferized(program.module, threads), layout)
+    settings = replace(program.settings, reuse=layout.reuse, threads=threads)
+    return replace(program, settings=settings, _planned=planned)
