@@ -1,8 +1,9 @@
-"""Random graphs by the minute: `python -m oic.difftest.campaign --minutes 5 --seed 1`.
+"""Random graphs by the minute or by number: `python -m oic.difftest.campaign --count 500 --seed 1`.
 
-Every graph is checked after every pass (`checks`), then compiled under sanitizers, many together,
-and compared with the reference step by step.  A graph that fails is made small and printed with the
-command that makes it again.  Exit status: 0 nothing found, 3 something found.
+Every graph is checked after every pass, and over memory planned in every way and watched byte by byte
+(`checks`); then compiled, many together, under sanitizers or by an optimizer, and compared with the
+reference step by step.  A graph that fails is made small and printed with the command that makes it
+again.  Files of graphs may be named instead of seeds.  Exit status: 0 nothing found, 1 something found.
 """
 
 from __future__ import annotations
@@ -11,19 +12,39 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oic.difftest.checks import Fault, check, compiled, steps
-from oic.difftest.generate import Options, generate
-from oic.difftest.harness import compare
+from oic.difftest.checks import Fault, check_memory, check_passes, compiled, program_of, steps
+from oic.difftest.features import FEATURES, features
+from oic.difftest.generate import Options
+from oic.difftest.harness import Run, compare
+from oic.difftest.plans import LAYOUTS, laid_out
 from oic.difftest.reduce import reduced
-from oic.difftest.sanitized import Crash, SanitizedExecutor, build_sanitized
+from oic.difftest.sanitized import OPTIMIZED, SANITIZED, Crash, SanitizedExecutor, build_sanitized
 from oic.driver import Program
 
 BATCH = 20  # graphs in one call of the C compiler
-TRIES = 60  # texts to compile while a graph that fails in C is made small
+TRIES = 400  # texts to try while a graph is made small
+TRIES_IN_C = 100
+HOW = {"sanitized": SANITIZED, "optimized": OPTIMIZED}
+
+Check = Callable[[Program, list[Run]], Fault | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One graph to check; its steps are those of the seed, and so is the layout it has in C.
+
+    origin   how to have it checked again: arguments of the command
+    """
+
+    seed: int
+    text: str
+    program: Program
+    origin: str
 
 
 @dataclass
@@ -32,6 +53,8 @@ class Tally:
 
     refused    texts that the language does not allow
     steps      taken in C; refused ones, those refused after an effect, those for another reason
+    faults     the seeds of each kind of failure
+    covered    in how many graphs each feature occurs
     """
 
     graphs: int = 0
@@ -42,10 +65,11 @@ class Tally:
     late: int = 0
     otherwise: int = 0
     faults: dict[str, list[int]] = field(default_factory=dict)
+    covered: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         return (
-            f"{self.graphs} graphs checked after every pass ({self.refused} texts refused),"
+            f"{self.graphs} graphs checked ({self.refused} texts refused),"
             f" {self.built} compiled, {self.steps} steps in C ({self.refusals} refused,"
             f" {self.late} late, {self.otherwise} with another status), {sum(map(len, self.faults.values()))} failures"
         )
@@ -53,85 +77,122 @@ class Tally:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a campaign; the exit status."""
+    given = _parser().parse_args(arguments)
+    tally = Tally()
+    checks: list[Check] = [check_memory] if given.no_passes else [check_passes, check_memory]
+    ways = [] if given.c == "none" else list(HOW) if given.c == "both" else [given.c]
+    waiting: list[Case] = []
+    last = given.seed - 1
+    for case in _cases(given, tally):
+        last = case.seed
+        tally.graphs += 1
+        if given.features:
+            tally.covered.update(features(case.program, steps(case.program, case.seed)))
+        if not _checked(case, checks, tally):
+            continue
+        waiting.append(case)
+        if len(waiting) == BATCH:
+            _batches(waiting, ways, given.target, tally)
+            waiting = []
+    _batches(waiting, ways, given.target, tally)
+    if given.features:
+        print("\n".join(f"{name:28} {tally.covered[name]:6}" for name in FEATURES))
+    for kind, seeds in tally.faults.items():
+        print(f"{len(seeds):6} times {kind}: seeds {' '.join(map(str, seeds[:20]))}")
+    print(f"seeds {given.seed} to {last}: {tally}")
+    return 1 if tally.faults else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m oic.difftest.campaign", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, help="graphs to check instead of random ones")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0, help="the first; each graph takes the next")
     parser.add_argument("--count", type=int, help="graphs, instead of minutes")
     parser.add_argument("--statements", type=int, default=Options.statements)
-    parser.add_argument("--no-c", action="store_true", help="passes and interpreter alone")
-    given = parser.parse_args(arguments)
-    options = Options(statements=given.statements)
+    parser.add_argument("--depth", type=int, default=Options.depth, help="of nested loops and branches")
+    parser.add_argument("--c", choices=[*HOW, "both", "none"], default="sanitized", help="how C is compiled")
+    parser.add_argument("--target", default="portable", help="what C is made for")
+    parser.add_argument("--no-c", dest="c", action="store_const", const="none", help="interpreter alone")
+    parser.add_argument("--no-passes", action="store_true", help="planned memory alone, not each pass")
+    parser.add_argument("--features", action="store_true", help="count what the graphs exercise")
+    return parser
+
+
+def _cases(given: argparse.Namespace, tally: Tally) -> Iterator[Case]:
+    """The graphs of the files, or those of the seeds until the time is up."""
+    if given.files:
+        for file in given.files:
+            text = file.read_text(encoding="utf-8")
+            program = compiled(text, name=str(file))
+            if program is None:
+                tally.refused += 1
+                continue
+            for seed in range(given.seed, given.seed + (given.count or 1)):
+                yield Case(seed, text, program, f"{file} --seed {seed}")
+        return
+    options = Options(statements=given.statements, depth=given.depth)
     until = time.monotonic() + given.minutes * 60
-    tally = Tally()
-    waiting: list[tuple[int, Program]] = []
     seed = given.seed
     while seed < given.seed + given.count if given.count else time.monotonic() < until:
-        program = _one(seed, options, tally)
-        if program is not None and not given.no_c:
-            waiting.append((seed, program))
-        if len(waiting) == BATCH:
-            _batch(waiting, options, tally)
-            waiting = []
+        text, program = program_of(seed, options)
+        if program is None:
+            tally.refused += 1
+        else:
+            sizes = f"--statements {options.statements} --depth {options.depth}"
+            yield Case(seed, text, program, f"--seed {seed} --count 1 {sizes}")
         seed += 1
-    if waiting:
-        _batch(waiting, options, tally)
-    print(f"seeds {given.seed} to {seed - 1}: {tally}")
-    return 3 if tally.faults else 0
 
 
-def _one(seed: int, options: Options, tally: Tally) -> Program | None:
-    """Check one graph; its program if nothing is wrong with it."""
-    text = generate(seed, options)
-    fault, program = _fault(text, seed)
-    if program is None:
-        tally.refused += 1
-        return None
-    tally.graphs += 1
-    if fault is None:
-        return program
+def _checked(case: Case, checks: Sequence[Check], tally: Tally) -> bool:
+    """Whether the interpreter finds nothing wrong with a graph; what it finds is reported."""
+    for check in checks:
+        fault = check(case.program, steps(case.program, case.seed))
+        if fault is not None:
+            again = check
 
-    def fails(smaller: str) -> bool:
-        found, _ = _fault(smaller, seed)
-        return found is not None and found.kind == fault.kind
+            def same(program: Program, check: Check = again, kind: str = fault.kind) -> bool:
+                found = check(program, steps(program, case.seed))
+                return found is not None and found.kind == kind
 
-    _report(seed, text, fault, fails, options, tally, 600)
-    return None
+            _report(case, fault, same, tally, TRIES)
+            return False
+    return True
 
 
-def _fault(text: str, seed: int) -> tuple[Fault | None, Program | None]:
-    program = compiled(text)
-    return (None, None) if program is None else (check(program, steps(program, seed)), program)
+def _batches(waiting: Sequence[Case], ways: Sequence[str], made_for: str, tally: Tally) -> None:
+    """Compile the graphs together, in every way, and take the steps of each."""
+    for way in ways if waiting else ():
+        faults = in_c([(c.seed, c.program) for c in waiting], tally, way, made_for)
+        for case, fault in zip(waiting, faults, strict=True):
+            if fault is None:
+                continue
+
+            def same(program: Program, case: Case = case, way: str = way, kind: str = fault.kind) -> bool:
+                if check_memory(program, steps(program, case.seed)) is not None:
+                    return False
+                found = in_c([(case.seed, program)], Tally(), way, made_for)[0]
+                return found is not None and found.kind == kind
+
+            _report(case, fault, same, tally, TRIES_IN_C, f" --c {way} --target {made_for}")
 
 
-def _batch(waiting: list[tuple[int, Program]], options: Options, tally: Tally) -> None:
-    """Compile the graphs together and take the steps of each."""
-    for (seed, _), fault in zip(waiting, in_c(waiting, tally), strict=True):
-        if fault is None:
-            continue
-
-        def fails(smaller: str, seed: int = seed, kind: str = fault.kind) -> bool:
-            found, program = _fault(smaller, seed)
-            if found is not None or program is None:
-                return False
-            again = in_c([(seed, program)], Tally())[0]
-            return again is not None and again.kind == kind
-
-        _report(seed, generate(seed, options), fault, fails, options, tally, TRIES)
-
-
-def in_c(programs: Sequence[tuple[int, Program]], tally: Tally) -> list[Fault | None]:
-    """What each program does otherwise in C than in the reference, with its seed's steps."""
+def in_c(
+    programs: Sequence[tuple[int, Program]], tally: Tally, way: str = "sanitized", made_for: str = "portable"
+) -> list[Fault | None]:
+    """What each program does otherwise in C than in the reference, with its seed's steps and layout."""
     found: list[Fault | None] = []
+    made = [laid_out(p, LAYOUTS[seed % len(LAYOUTS)], 1 + seed // len(LAYOUTS) % 2) for seed, p in programs]
     with tempfile.TemporaryDirectory(prefix="oic-campaign-") as folder:
         try:
-            path = build_sanitized([p for _, p in programs], Path(folder))
+            path = build_sanitized(made, Path(folder), HOW[way], made_for)
         except Exception as error:
             if len(programs) == 1:
                 return [Fault(f"C is not made: {type(error).__name__}", str(error)[:3000])]
-            return [fault for one in programs for fault in in_c([one], tally)]
-        for number, (seed, program) in enumerate(programs):
+            return [fault for one in programs for fault in in_c([one], tally, way, made_for)]
+        for number, ((seed, _), program) in enumerate(zip(programs, made, strict=True)):
             tally.built += 1
-            with SanitizedExecutor(program, path, number) as session:
+            with SanitizedExecutor(program, path, number, made_for) as session:
                 found.append(_driven(program, session, seed, tally))
     return found
 
@@ -141,8 +202,8 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
         verdict = compare(program.module, session, steps(program, seed))
     except Crash as crash:
         first = next((s for s in str(crash).splitlines() if "ERROR" in s or "error:" in s), "")
-        kind = first.partition("error:")[2] or " ".join(first.split()[1:4])
-        return Fault(f"C crashes: {kind.strip()[:60]}", str(crash))
+        kind = first.partition("rror:")[2] or first.partition("ERROR: ")[2]
+        return Fault(f"C crashes: {' '.join(kind.split()[:6])}", str(crash))
     tally.steps += verdict.steps
     tally.refusals += verdict.refusals
     tally.late += verdict.spoiled
@@ -151,17 +212,20 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
 
 
 def _report(
-    seed: int, text: str, fault: Fault, fails: object, options: Options, tally: Tally, tries: int
+    case: Case, fault: Fault, same: Callable[[Program], bool], tally: Tally, tries: int, more: str = ""
 ) -> None:
     """Print a failure, made small if it is the first of its kind."""
     known = fault.kind in tally.faults
-    tally.faults.setdefault(fault.kind, []).append(seed)
-    again = f"python -m oic.difftest.campaign --seed {seed} --count 1 --statements {options.statements}"
-    print(f"== {fault.kind}\n   {again}", flush=True)
+    tally.faults.setdefault(fault.kind, []).append(case.seed)
+    print(f"== {fault.kind}\n   python -m oic.difftest.campaign {case.origin}{more}", flush=True)
     if known:
         return
-    assert callable(fails)
-    print(reduced(text, fails, tries))
+
+    def fails(text: str) -> bool:
+        program = compiled(text)
+        return program is not None and same(program)
+
+    print(reduced(case.text, fails, tries))
     print(fault.detail[-3000:], flush=True)
 
 

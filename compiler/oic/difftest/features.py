@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
-from oic.difftest.harness import Kept, Run
-from oic.difftest.plans import bufferized
 from oic.diagnostics import StepError
+from oic.difftest.harness import Kept, Run
+from oic.difftest.plans import LAYOUTS, bufferized, planned_as
 from oic.driver import Program
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value
@@ -33,6 +34,8 @@ FEATURES = {
     "view of state": "memory of a table that is seen where it lies",
     "in place": "a result computed over an operand that dies there",
     "in the caller's memory": "an output computed where it is wanted",
+    "bytes shared": "two buffers of the arena have bytes in common",
+    "held through a loop": "a loop needs a value of the arena that was made before it",
     "copy": "a value that memory decisions had to copy",
     "output given twice": "one value is two outputs",
     "output is an input": "an input or a constant is an output",
@@ -90,7 +93,7 @@ def features(program: Program, runs: list[Run]) -> set[str]:
     found: set[str] = set(_of_text(program))
     for function in program.module.functions():
         found |= set(_of_function(function, program.module))
-    found |= set(_of_memory(bufferized(program.module)))
+    found |= set(_of_memory(planned_as(bufferized(program.module), LAYOUTS[0])))
     found |= set(_of_runs(program.module, runs))
     unknown = found - FEATURES.keys()
     assert not unknown, f"features without a meaning: {unknown}"
@@ -279,6 +282,13 @@ def _inside(op: Op, name: str) -> bool:
 
 
 def _of_memory(module: Module) -> Iterator[str]:
+    assert module.plan is not None
+    for function in module.functions():
+        own = [b for b in module.plan.space("arena") if b.function == function.symbol]
+        if any(a.offset + a.nbytes > b.offset for a, b in pairwise(own) if b.nbytes):
+            yield "bytes shared"
+        if any(_held(v, op) for op in function.body.all_ops() for v in op.operands):
+            yield "held through a loop"
     for op in module.all_ops():
         if op.name == "copy":
             yield "copy"
@@ -291,6 +301,27 @@ def _of_memory(module: Module) -> Iterator[str]:
                 yield "in place"
             if value.place.space == "output" and not op.view:
                 yield "in the caller's memory"
+
+
+def _held(value: Value, user: Op) -> bool:
+    """A value of the arena that is made outside the innermost loop around its user."""
+    if value.place is None or value.place.space != "arena" or user.name in ("for", "yield"):
+        return False
+    block = user.block
+    while block is not None and not _is(block.owner, "for"):
+        block = block.owner.block if block.owner is not None else None
+    loop = block.owner if block is not None else None
+    return loop is not None and value not in loop.regions[0].args and not _within(value, loop)
+
+
+def _within(value: Value, op: Op) -> bool:
+    """The value is defined in a region of the op."""
+    block = _home(value)
+    while block is not None:
+        if block.owner is op:
+            return True
+        block = block.owner.block if block.owner is not None else None
+    return False
 
 
 def _of_runs(module: Module, runs: Iterable[Run]) -> Iterator[str]:

@@ -29,6 +29,8 @@ PACKED = ("i4", "u2")
 LARGEST_EXTENT = 4
 CAPACITY = 5
 WINDOW = 3  # of a ring
+OUTPUTS = 10  # temporaries of an entry that become outputs at its end
+KEPT = 3  # temporaries that are handed on at the end of their braces
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Graph(Operators):
         self.counters: list[str] = []
         self.tables: list[Table] = []
         self.rings: list[tuple[Table, str]] = []  # with a counter that is the ring's next position
+        self.keeps = True  # at the end of braces, values go to variables outside them
         self.yields = False  # variables may be given to consumers here
         self.matrices: list[tuple[str, Var]] = []
         self.budget = options.statements
@@ -121,7 +124,7 @@ class Graph(Operators):
         for shape in ((4, 4), (4,), r.choice(SHAPES[:7])):
             dtype = "f32" if r.random() < 0.7 else self._dtype()
             self._variable("constant", dtype, shape, self._init(dtype) if r.random() < 0.3 else "")
-        for _ in range(r.randint(3, 6)):
+        for _ in range(r.randint(1, 4)):
             self._variable("volatile", self._dtype(), self._shape())
         if self.options.state:
             self._state()
@@ -234,20 +237,37 @@ class Graph(Operators):
         yields, self.yields = self.yields, False
         scopes, self.scopes = self.scopes, [[v for v in self.scopes[0] if not v.writable] + own]
         depth, self.depth = self.depth, self.options.depth
+        self.keeps = False  # a consumer writes to no other variables
         with self.scope():
             self.op(f"neg({own[0].name})", *own[0].type)
             for _ in range(self.r.randint(1, 4)):
                 self.statement()
+            for var in self.scopes[-1]:
+                if var.type == own[0].type:
+                    self.emit(f"op max({own[0].name}, {var.name}) >> {own[0].name};")
+        self.keeps = True
         body = "".join(f"        {line}\n" for line in self.lines)
         self.lines, self.loops, self.yields, self.scopes, self.depth = outer, loops, yields, scopes, depth
         return f"    block {self.fresh('w')} {{\n        await {names};\n{body}        yield {names};\n    }}\n"
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Braces: temporaries declared inside end with them."""
+        """Braces: temporaries declared inside end with them, and hand on some of what they hold."""
         self.scopes.append([])
         yield
-        self.scopes.pop()
+        inner = self.scopes.pop()
+        for var in self.r.sample(inner, min(KEPT, len(inner))) if self.keeps else ():
+            self._keep(var)
+
+    def _keep(self, var: Var) -> None:
+        """Let a temporary be needed beyond its braces: what nobody needs is not computed."""
+        outer = [v for v in self.visible() if v.writable and v.type == var.type]
+        if outer and self.r.random() < 0.6:
+            to = self.r.choice(outer).name
+            mixed = f"op max({to}, {var.name}) >> {to};" if var.dtype in ("f32", "i32", "f16") else ""
+            self.emit(mixed or f"transfer {var.name} >> {to};")
+        elif self.r.random() < 0.5:
+            self._output(var)
 
     def _unwritten(self) -> list[Var]:
         """Some outputs are given an input, a constant, a view or the value of another."""
@@ -255,10 +275,15 @@ class Graph(Operators):
 
     def _outputs(self) -> None:
         """Temporaries that nobody saw yet become outputs, so that they are not dead."""
-        for var in self.r.sample(self.scopes[-1], min(4, len(self.scopes[-1]))):
-            name = self.fresh("o")
-            self.sections["volatile"].append(f"{name}: {shaped(var.dtype, var.shape)};")
-            self.emit(f"transfer {var.name} >> {name};")
+        for var in self.r.sample(self.scopes[-1], min(OUTPUTS, len(self.scopes[-1]))):
+            self._output(var)
+        self.scopes[-1].clear()
+
+    def _output(self, var: Var) -> None:
+        """A new output with the value of a variable."""
+        name = self.fresh("o")
+        self.sections["volatile"].append(f"{name}: {shaped(var.dtype, var.shape)};")
+        self.emit(f"transfer {var.name} >> {name};")
 
     def _give(self, var: Var) -> None:
         source = self.pick(lambda v: v.dtype == var.dtype and v.shape == var.shape and v is not var)
@@ -409,6 +434,8 @@ class Graph(Operators):
     def table(self) -> None:
         """Read, write or reset part of a table."""
         table = self.r.choice(self.tables)
+        if table.ring and self.r.random() < 0.8:
+            return  # nearly all that is not made for one is refused: see `idioms.wrap`
         kind = self.r.random()
         if kind < 0.06:
             self.emit(f"cache.reset {table.name};")

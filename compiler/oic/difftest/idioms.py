@@ -7,6 +7,7 @@ making, with its parts varied; one that finds no variable to work on writes noth
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from oic.difftest.pool import Shape, Var, shaped
@@ -39,6 +40,19 @@ def computed(g: Graph, name: str, dtype: str, shape: Shape) -> str:
             calls += [f"linear({name}, {square.name})"] * 2
     if len(shape) == 2 and shape[0] == shape[1]:
         calls.append(f"transpose({name}, perm=[1, 0])")
+    return r.choice(calls)
+
+
+def kernel(g: Graph, name: str, dtype: str, shape: Shape) -> str:
+    """A call of an operator that is not elementwise: its operands and its result lie in memory."""
+    r = g.r
+    axis = r.randrange(len(shape))
+    calls = [f"flip({name}, axes=[{axis}])"]
+    if dtype in ("f32", "f16"):
+        calls += [f"softmax({name}, axis={axis})", f"cumsum({name}, axis={axis})"]
+        square = g.pick(lambda v: v.dtype == dtype and v.shape == (4, 4))
+        if square is not None and shape[-1] == 4:
+            calls += [f"linear({name}, {square.name})"] * 2
     return r.choice(calls)
 
 
@@ -179,7 +193,7 @@ def _rewrite(g: Graph, table: Table, target: str, source: str, lead: Shape) -> N
     at = f"{table.name}[{target}]"
     seen = read(g, f"{table.name}[{source}]", entry.dtype, shape)
     value = fresh(g, computed(g, seen.name, entry.dtype, shape), entry.dtype, shape)
-    if r.random() < 0.2:  # a refusal may come between the value and its entry
+    if r.random() < 0.3:  # a refusal may come between the value and its entry
         _risk(g)
     if r.random() < 0.15:
         g.operator()
@@ -212,7 +226,7 @@ def _afterwards(g: Graph, value: Var, at: str) -> None:
         g.write_over(value)
     if r.random() < 0.3:
         g.op(computed(g, value.name, value.dtype, value.shape), value.dtype, value.shape)
-    if r.random() < 0.12:
+    if r.random() < 0.2:
         _risk(g)
 
 
@@ -279,8 +293,8 @@ def _hand_on(g: Graph, values: list[Var]) -> None:
         g.emit(f"transfer {new.name} >> {b.name};")
     elif kind < 0.65:  # round and round
         kept = _copy(g, a)
-        for one, two in zip(values, values[1:]):
-            g.emit(f"transfer {two.name} >> {one.name};")
+        for to, of in itertools.pairwise(values):
+            g.emit(f"transfer {of.name} >> {to.name};")
         g.emit(f"transfer {kept.name} >> {values[-1].name};")
     elif kind < 0.8:  # a branch swaps, or does not
         one, none = g.fresh("b"), g.fresh("b")
@@ -303,6 +317,31 @@ def _copy(g: Graph, var: Var) -> Var:
     g.emit(f"assign {name}: {shaped(*var.type)};")
     g.emit(f"transfer {var.name} >> {name};")
     return Var(name, *var.type, True)
+
+
+def hold(g: Graph) -> None:
+    """Values in memory that every turn of a loop needs, some of them also after it."""
+    r = g.r
+    first = g.pick(lambda v: v.dtype in NUMBERS and v.known and len(v.shape) > 0 and 0 not in v.shape)
+    if first is None:
+        return
+    held = [first]
+    for _ in range(r.randint(2, 4)):
+        held.append(fresh(g, kernel(g, r.choice(held).name, *first.type), *first.type))
+    total = fresh(g, kernel(g, r.choice(held).name, *first.type), *first.type)
+    loops = r.choice((1, 1, 2)) if g.depth + 2 <= g.options.depth else 1
+    for _ in range(loops):
+        i = g.fresh("i")
+        low, high = r.choice((("0", "2"), ("0", "3"), g.bounds()[:2]))
+        g.emit(f"loop l{i} ({i} in {low}..{high}) {{")
+    with g.scope():
+        for one in r.sample(held, r.randint(1, len(held))):
+            part = fresh(g, kernel(g, one.name, *first.type), *first.type)
+            if r.random() < 0.3:
+                g.emit(f"op {kernel(g, part.name, *first.type)} >> {part.name};")
+            g.emit(f"op {r.choice(('add', 'max'))}({total.name}, {part.name}) >> {total.name};")
+    g.lines += ["}"] * loops
+    g.scopes[-1] += [total, *r.sample(held, 1)]
 
 
 def lopsided(g: Graph) -> None:
@@ -392,6 +431,6 @@ def _text(name: str, lines: list[str]) -> str:
 
 IDIOMS = (
     (5, update), (4, scan), (3, shift), (3, recur), (6, wrap), (3, grow),
-    (5, carry), (4, lopsided), (3, twice), (4, hand_out),
+    (5, carry), (6, hold), (4, lopsided), (3, twice), (4, hand_out),
 )  # fmt: skip
 FLAT = (update, shift, recur, wrap, grow)  # no braces and no other statements

@@ -2,11 +2,12 @@
 
     Watch(machine).step("entry", inputs)
 
-Before every op, each byte of the arena that no buffer needs there becomes noise: a value that is
-read after its buffer was given up is wrong at once, whoever would have shared its memory.  After
-every op, the only bits that may have changed are those of its results, which lie within their
-buffers, and those of the states it says it writes.  So an op that writes beside what it owns is
-named, and no packing has to bring it to light.
+Before every op, each byte of the arena that no buffer needs there, or needed somewhere on the way from
+the last op, becomes noise: a value that is read after its buffer was given up is wrong at once,
+whoever would have shared its memory.  An op may write over what it reads only element by element, in
+place: the interpreter reads everything first, and C does not.  After every op, the only bits that may
+have changed are those of its results, which lie within their buffers, and those of the states it says
+it writes.  So an op that writes beside what it owns is named, and no packing has to bring it to light.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
 from oic.memory.liveness import liveness
 from oic.reference.interpret import Machine, located
+from oic.reference.meanings import box_of
 from oic.reference.places import Packed, Places
 
 
@@ -33,12 +35,11 @@ class Watch:
         assert machine.places is not None, "only planned memory can be watched"
         self.machine, self.places = machine, machine.places
         self.noise = np.random.default_rng(0)
-        self.positions: dict[Op, int] = {}
-        for func in machine.module.functions():
-            self.positions |= liveness(func.body).start
+        self.lives = {f.symbol: liveness(f.body) for f in machine.module.functions()}
+        self.at = 0
         self.states = {symbol: (at, n) for symbol, at, n in state_layout(machine.module)}
         self.buffers: dict[str, list[Buffer]] = {}
-        self.needed: dict[tuple[str, int], Array] = {}
+        self.dead: dict[tuple[str, int, int], Array] = {}
         self.symbol = ""
         self.last: Op | None = None
         self.before: dict[str, Array] = {}
@@ -46,7 +47,7 @@ class Watch:
 
     def step(self, symbol: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """One step; as `Machine.step`, and what its last op may not change is looked at too."""
-        self.symbol, self.last = symbol, None
+        self.symbol, self.last, self.at = symbol, None, 0
         plan = self.places.plan
         self.buffers[symbol] = [b for b in plan.buffers if b.function == symbol]
         try:
@@ -59,26 +60,63 @@ class Watch:
         """Called before every op."""
         self._check()
         self._disturb(op)
+        if not op.regions or op.name == "fused":
+            self._apart(op)
         self.last = op
         self.before = {name: memory.copy() for name, memory in _spaces(self.places).items()}
 
     # -- bytes that nobody needs
 
     def _disturb(self, op: Op) -> None:
-        arena = self.places.arena
-        dead = ~self._needed(self.positions[op])
-        arena[dead] = self.noise.integers(0, 256, int(dead.sum()), np.uint8)
+        live = self.lives[self.symbol]
+        last, self.at = self.at, live.start[op]
+        passed = [(last + 1, self.at)]
+        if self.at <= last:  # the next turn of a loop: past its end, and from its start
+            block = op.block
+            while block is not None and live.closed[block] <= last:
+                block = block.owner.block if block.owner is not None else None
+            assert block is not None, f"there is no way back to\n{located(op)}"
+            passed = [(last + 1, live.closed[block] - 1), (live.opened[block], self.at)]
+        for first, end in passed:
+            dead = self._dead(first, end)
+            self.places.arena[dead] = self.noise.integers(0, 256, int(dead.sum()), np.uint8)
 
-    def _needed(self, position: int) -> Array:
-        """Which bytes of the arena some buffer needs at a position of the running function."""
-        found = self.needed.get((self.symbol, position))
-        if found is None:
-            found = np.zeros(len(self.places.arena), np.bool_)
-            for b in self.buffers[self.symbol]:
-                if b.space == "arena" and b.start <= position <= b.end:
-                    found[b.offset : b.offset + b.nbytes] = True
-            self.needed[self.symbol, position] = found
-        return found
+    def _dead(self, first: int, last: int) -> Array:
+        """Which bytes of the arena no buffer of the running function needs at one of these positions."""
+        key = self.symbol, first, last
+        if key not in self.dead:
+            self.dead[key] = np.zeros(len(self.places.arena), np.bool_)
+            for position in range(first, last + 1):
+                needed = np.zeros(len(self.places.arena), np.bool_)
+                for b in self.buffers[self.symbol]:
+                    if b.space == "arena" and b.start <= position <= b.end:
+                        needed[b.offset : b.offset + b.nbytes] = True
+                self.dead[key] |= ~needed
+        return self.dead[key]
+
+    # -- operands that an op writes over
+
+    def _apart(self, op: Op) -> None:
+        """What an op writes is apart from what it reads, or is the same elements in the same order."""
+        written = [(r, _where(self.places, r)) for r in op.results if not self.places.is_view(op)]
+        if op.name == "state.store":
+            written = [(op.operands[0], self._stored(op))]
+        read = [(v, _where(self.places, v)) for v in op.operands]
+        for result, to in written:
+            for value, of in read:
+                if to is None or of is None or to[0] != of[0]:
+                    continue
+                if np.intersect1d(to[1], of[1]).size == 0:
+                    continue
+                alike = np.array_equal(to[1], of[1]) and _in_order(op, value)
+                assert alike, f"{result!r} is written over {value!r} while it is read\n{located(op)}"
+
+    def _stored(self, op: Op) -> tuple[str, Array]:
+        """The bytes of the state that a store replaces."""
+        storage = self.machine.storage(op.operands[0])
+        base = self.states[storage.symbol][0] * 8
+        positions = storage.positions(box_of(self.machine, op)).reshape(-1)
+        return "state", _bytes(base + positions * storage.type.dtype.bits, storage.type.dtype.bits)
 
     # -- bytes that an op changed
 
@@ -149,6 +187,38 @@ def _spaces(places: Places) -> dict[str, Array]:
     return {"arena": places.arena, "state": places.state} | outputs
 
 
+def _in_order(op: Op, value: Value) -> bool:
+    """The op reads each element of an operand before it writes the same element of its result."""
+    if op.name in ("fused", "copy", "state.store") or getattr(op, "elementwise", False):
+        return True
+    parts = [getattr(op, name) for name in getattr(op, "inplace", ())]
+    return any(part is value or (isinstance(part, list) and value in part) for part in parts)
+
+
+def _where(places: Places, value: Value) -> tuple[str, Array] | None:
+    """The space a value lies in and its bytes there, in order; None for what has no memory."""
+    place = value.place
+    if not isinstance(value.type, TensorType) or place is None or place.space == "local":
+        return None
+    memory: Any = places.memory(value)
+    name = f"output '{place.buffer}'" if place.space == "output" else place.space
+    if isinstance(memory, Packed):
+        return name, _bytes(memory.positions.reshape(-1) * value.dtype.bits, value.dtype.bits)
+    if memory.size == 0:
+        return name, np.zeros(0, np.int64)
+    start = _address(memory) - _address(places.space(place))
+    found = np.full((), start, np.int64)
+    for n, s in zip((*memory.shape, memory.itemsize), (*memory.strides, 1), strict=True):
+        found = found[..., None] + np.arange(n) * s
+    return name, found.reshape(-1)
+
+
+def _bytes(bits: Array, width: int) -> Array:
+    """The bytes in which elements of so many bits start; of wide ones all, in order."""
+    first = bits >> 3
+    return (first[:, None] + np.arange(max(1, width // 8))).reshape(-1)
+
+
 def _bits(places: Places, value: Value, space: Array) -> Array:
     """A mask as long as a space, with the bits of a value set."""
     found = np.zeros_like(space)
@@ -158,12 +228,9 @@ def _bits(places: Places, value: Value, space: Array) -> Array:
         mask = np.uint8((1 << value.dtype.bits) - 1) << (bits & 7).astype(np.uint8)
         np.bitwise_or.at(found, bits >> 3, mask)
         return found
-    if memory.size == 0:
-        return found
-    # The same view of a space of zeros: where it is all ones, the value lies.
-    start = _address(memory) - _address(places._space(value.place))  # type: ignore[arg-type]
-    seen = np.ndarray((*memory.shape, memory.itemsize), np.uint8, found.data, start, (*memory.strides, 1))
-    seen[...] = 0xFF
+    where = _where(places, value)
+    assert where is not None
+    found[where[1]] = 0xFF
     return found
 
 

@@ -182,13 +182,13 @@ def _state_set(m: Machine, op: Any) -> None:
 
 
 def _state_reach(m: Machine, op: Any) -> None:
-    storage, (start, lengths) = m.storage(op.state), _box_of(m, op)
+    storage, (start, lengths) = m.storage(op.state), box_of(m, op)
     found = np.nonzero(storage.read((start, lengths)))[op.axis]
     m.values[op.result] = start[op.axis] + int(found.max()) + 1 if len(found) else 0
 
 
 def _state_copy(m: Machine, op: Any) -> None:
-    storage, (start, lengths) = m.storage(op.state), _box_of(m, op)
+    storage, (start, lengths) = m.storage(op.state), box_of(m, op)
     to = m.integer(op.to)
     apart = abs(to - start[op.axis]) >= lengths[op.axis] or not all(lengths)
     assert apart, f"state.copy from {start[op.axis]} to {to} overlaps"
@@ -204,7 +204,8 @@ def _state_add(m: Machine, op: Any) -> None:
     storage.write(storage.all, new)
 
 
-def _box_of(m: Machine, op: Any) -> Box:
+def box_of(m: Machine, op: Any) -> Box:
+    """The box of a state that an op reads or writes."""
     shape = m.storage(op.state).shape
     start = [m.integer(o) for o in op.offsets] + [0] * (len(shape) - len(op.offsets))
     lengths = [
@@ -214,7 +215,7 @@ def _box_of(m: Machine, op: Any) -> Box:
 
 
 def _state_load(m: Machine, op: Any) -> None:
-    storage, box = m.storage(op.state), _box_of(m, op)
+    storage, box = m.storage(op.state), box_of(m, op)
     if m.places is not None and m.places.is_view(op):
         m.places.view(op, m.read, storage, box)
         return
@@ -235,13 +236,13 @@ def _exchange(m: Machine, op: Any) -> None:
 
 
 def _state_store(m: Machine, op: Any) -> None:
-    storage, box = m.storage(op.state), _box_of(m, op)
+    storage, box = m.storage(op.state), box_of(m, op)
     m.effects = True
     storage.write(box, m.read(op.value).reshape(box[1]))
 
 
 def _state_fill(m: Machine, op: Any) -> None:
-    storage, box = m.storage(op.state), _box_of(m, op)
+    storage, box = m.storage(op.state), box_of(m, op)
     value: Any = m.read(op.value) if isinstance(op.value, Value) else op.value
     m.effects = True
     stored = dtypes.store(np.asarray(value), storage.type.dtype)

@@ -165,7 +165,7 @@ class Places:
             return self.views[value]
         place, dtype = value.place, value.dtype
         assert place is not None and place.offset is not None, f"{value!r} has no address"
-        space, offset = self._space(place), place.offset
+        space, offset = self.space(place), place.offset
         if place.space == "arena":
             offset = self.moved.get(place.buffer, offset)
         shape = shape_of(value.tensor, self.sizes)
@@ -188,7 +188,8 @@ class Places:
         family = self.families.get(value, 0)  # members of packed types start at whole bytes
         return list(constant_strides(value.dtype, shape, family))
 
-    def _space(self, place: Place) -> Array:
+    def space(self, place: Place) -> Array:
+        """The memory that a place is in."""
         match place.space:
             case "arena":
                 return self.arena
