@@ -344,6 +344,24 @@ def hold(g: Graph) -> None:
     g.scopes[-1] += [total, *r.sample(held, 1)]
 
 
+def overwrite(g: Graph) -> None:
+    """One temporary after another over the memory of the last, and now and then a look back."""
+    r = g.r
+    first = g.pick(lambda v: v.dtype in NUMBERS and v.known and len(v.shape) > 0)
+    if first is None:
+        return
+    value = fresh(g, kernel(g, first.name, *first.type), *first.type)
+    for _ in range(r.randint(2, 4)):
+        call = kernel(g, value.name, *first.type) if r.random() < 0.6 else computed(g, value.name, *first.type)
+        if r.random() < 0.4:
+            g.emit(f"op {call} >> {value.name};")
+            continue
+        if r.random() < 0.3:
+            g.scopes[-1].append(value)
+        value = fresh(g, call, *first.type)
+    g.scopes[-1].append(value)
+
+
 def lopsided(g: Graph) -> None:
     """A branch that changes a variable on one side and leaves it on the other."""
     r = g.r
@@ -431,6 +449,6 @@ def _text(name: str, lines: list[str]) -> str:
 
 IDIOMS = (
     (5, update), (4, scan), (3, shift), (3, recur), (6, wrap), (3, grow),
-    (5, carry), (6, hold), (4, lopsided), (3, twice), (4, hand_out),
+    (5, carry), (6, hold), (4, overwrite), (4, lopsided), (3, twice), (4, hand_out),
 )  # fmt: skip
-FLAT = (update, shift, recur, wrap, grow)  # no braces and no other statements
+FLAT = (update, shift, recur, wrap, grow, overwrite)  # no braces and no other statements
