@@ -156,12 +156,14 @@ def check_memory(program: Program, runs: list[Run]) -> Fault | None:
     for count in threads:
         try:
             module = bufferized(program.module, count)
-            planned = [(f"memory: {way.name}", planned_as(module, way)) for way in LAYOUTS]
+            planned = {way: planned_as(module, way) for way in LAYOUTS}
         except Exception as error:
             return Fault(f"memory: {_where(error)}", traceback.format_exc())
-        fault = _compared(program, planned, runs, watched=True)
-        if fault is not None:
-            return fault
+        for watched in (True, False):
+            modules = [(f"memory: {w.name}", m) for w, m in planned.items() if w.watched == watched]
+            fault = _compared(program, modules, runs, watched=watched)
+            if fault is not None:
+                return fault
     return None
 
 

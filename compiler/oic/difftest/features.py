@@ -61,6 +61,12 @@ FEATURES = {
     "fresh value written": "a value is computed for an entry alone",
     "written in a loop": "a table is written in a loop",
     "two writes to one entry": "an entry is written twice in a step",
+    "written on one side": "a value made outside a branch is written to a table on one side of it",
+    "written by every turn": "a value made outside a loop is written to a table in it",
+    "table read between": "a table is read between a value and the write of it",
+    "written in two places": "one value is written twice",
+    "needed after another write": "a written value is used after its table was written again",
+    "state and output": "a value is written to a table, and an output",
     "slice written": "several entries are written at once",
     "view written": "a view of something is written to a table",
     "write before a check": "a table is written before an access that may be refused",
@@ -238,6 +244,22 @@ def _of_write(write: Any, reads: list[Op], users: dict[Value, list[Op]], order: 
     if made is not None and not made.view and not others and made.block is write.block:
         if not made.regions and made.name not in ("constant", "splat", "cache.read"):
             yield "fresh value written"
+    home = _home(value)
+    if home is not write.block and write.block is not None:
+        owner = write.block.owner
+        if _is(owner, "if") and owner.block is home:
+            yield "written on one side"
+        if _is(owner, "for") and owner.block is home:
+            yield "written by every turn"
+    if made in order and any(order[made] < order[r] < at for r in reads):
+        yield "table read between"
+    if any(u.name == "cache.write" for u in others):
+        yield "written in two places"
+    again = [order[w] for w in users.get(write.table, ()) if w.name == "cache.write" and order[w] > at]
+    if any(order[u] > first for u in others for first in again):
+        yield "needed after another write"
+    if any(u.name == "return" for u in others):
+        yield "state and output"
     if made is not None and made.view:
         yield "view written"
     if _inside(write, "for"):

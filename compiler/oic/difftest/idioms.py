@@ -140,6 +140,9 @@ def wrap(g: Graph) -> None:
     entry = table.entry
     lead = "".join(f"{g.r.randrange(c)}, " for c in outer)
     value = g.pick(lambda v: v.type == entry.type) or read(g, f"{table.name}[{lead}{counter}-1]", *entry.type)
+    if g.r.random() < 0.4:  # the window with the entry that is about to go
+        kept = read(g, f"{table.name}[{lead}-{window}..]", entry.dtype, (window, *entry.shape))
+        g.scopes[-1].append(kept)
     if g.r.random() < 0.6:
         value = fresh(g, computed(g, value.name, *entry.type), *entry.type)
     g.emit(f"cache.write {value.name} >> {table.name}[{lead}{counter}];")
@@ -193,19 +196,97 @@ def _rewrite(g: Graph, table: Table, target: str, source: str, lead: Shape) -> N
     at = f"{table.name}[{target}]"
     seen = read(g, f"{table.name}[{source}]", entry.dtype, shape)
     value = fresh(g, computed(g, seen.name, entry.dtype, shape), entry.dtype, shape)
-    if r.random() < 0.3:  # a refusal may come between the value and its entry
-        _risk(g)
-    if r.random() < 0.15:
-        g.operator()
+    if r.random() < 0.25:
+        value = output(g, value)
+    _between(g, table)
     g.emit(f"cache.write {value.name} >> {at};")
+    if r.random() < 0.15:
+        g.emit(f"cache.write {value.name} >> {_other(g, table, lead)};")
     _afterwards(g, value, at)
     if r.random() < 0.3:  # the value read before is needed after the write
         g.scopes[-1].append(seen)
         g.op(computed(g, seen.name, entry.dtype, shape), entry.dtype, shape)
-    if r.random() < 0.25:
-        again = fresh(g, computed(g, value.name, entry.dtype, shape), entry.dtype, shape)
-        g.emit(f"cache.write {again.name} >> {at};")
+    if r.random() < 0.3:  # another value goes to the same entry, or to one that may be the same
+        again = fresh(g, computed(g, seen.name, entry.dtype, shape), entry.dtype, shape)
+        g.emit(f"cache.write {again.name} >> {r.choice((at, _other(g, table, lead)))};")
+        if r.random() < 0.5:
+            g.op(computed(g, value.name, entry.dtype, shape), entry.dtype, shape)
     g.scopes[-1].append(value)
+
+
+def _between(g: Graph, table: Table) -> None:
+    """What may come between a value and the write of it: it is not in its entry yet."""
+    r = g.r
+    kind = r.random()
+    if kind < 0.2:  # a refusal
+        _risk(g)
+    elif kind < 0.35:  # who reads the table still sees what was there
+        lead = "".join(f"{g.index(c)}, " for c in table.capacities[:-1])
+        g.scopes[-1].append(read(g, f"{table.name}[{lead}0..{table.capacities[-1]}]",
+                                 table.entry.dtype, (table.capacities[-1], *table.entry.shape)))  # fmt: skip
+    elif kind < 0.42:  # an index is not what it was
+        g.emit(f"cache.{r.choice(('increment', 'reset'))} {r.choice(g.counters)};")
+    elif kind < 0.47:
+        g.emit(f"cache.reset {table.name};")
+    elif kind < 0.6:
+        g.operator()
+
+
+def _other(g: Graph, table: Table, lead: Shape) -> str:
+    """An access to entries of a table in another way: they may be the same."""
+    outer = "".join(f"{g.index(c)}, " for c in table.capacities[:-1])
+    last = table.capacities[-1]
+    if lead:
+        length = lead[0]
+        assert isinstance(length, int)
+        first = g.r.randint(0, last - length)
+        return f"{table.name}[{outer}{first}..{first + length}]"
+    return f"{table.name}[{outer}{g.index(last)}]"
+
+
+def output(g: Graph, value: Var) -> Var:
+    """A declared variable with the value of a temporary: what it holds is wanted by the caller."""
+    name = g.fresh("o")
+    g.sections["volatile"].append(f"{name}: {shaped(*value.type)};")
+    g.emit(f"transfer {value.name} >> {name};")
+    return Var(name, *value.type, True)
+
+
+def perhaps(g: Graph) -> None:
+    """A value that is written only on one side of a branch, or only by the turns of a loop."""
+    tables = [t for t in g.tables if not t.ring]
+    if not tables:
+        return
+    table = g.r.choice(tables)
+    entry = table.entry
+    source = g.pick(lambda v: v.type == entry.type)
+    start = source.name if source is not None else read(g, _other(g, table, ()), *entry.type).name
+    value = fresh(g, computed(g, start, *entry.type), *entry.type)
+    g.scopes[-1].append(value)
+    if g.r.random() < 0.5:
+        one, none = g.fresh("b"), g.fresh("b")
+        loops, g.loops = g.loops, []  # a block does not see the loops around its branch
+        lines = [f"cache.write {value.name} >> {_other(g, table, ())};"]
+        g.loops = loops
+        if g.r.random() < 0.4:
+            lines.insert(0, f"op {computed(g, value.name, *entry.type)} >> {value.name};")
+        targets = [one, none]
+        g.r.shuffle(targets)
+        g.emit(f"branch {g.condition()} {' '.join(targets)};")
+        g.blocks += [_text(one, lines), _text(none, [])]
+    else:
+        i = g.fresh("i")
+        *outer, last = table.capacities
+        g.emit(f"loop l{i} ({i} in 0..{g.r.choice((g.r.randint(0, last), g.r.choice(g.indices)))}) {{")
+        lead = "".join(f"{g.index(c)}, " for c in outer)
+        if g.r.random() < 0.5:
+            g.emit(f"cache.write {value.name} >> {table.name}[{lead}{i}];")
+            g.emit(f"op {computed(g, value.name, *entry.type)} >> {value.name};")
+        else:
+            g.emit(f"op {computed(g, value.name, *entry.type)} >> {value.name};")
+            g.emit(f"cache.write {value.name} >> {table.name}[{lead}{i}];")
+        g.emit("}")
+    _afterwards(g, value, _other(g, table, ()))
 
 
 def _risk(g: Graph) -> None:
@@ -448,7 +529,7 @@ def _text(name: str, lines: list[str]) -> str:
 
 
 IDIOMS = (
-    (5, update), (4, scan), (3, shift), (3, recur), (6, wrap), (3, grow),
+    (6, update), (4, scan), (4, perhaps), (3, shift), (3, recur), (6, wrap), (3, grow),
     (5, carry), (6, hold), (4, overwrite), (4, lopsided), (3, twice), (4, hand_out),
 )  # fmt: skip
 FLAT = (update, shift, recur, wrap, grow, overwrite)  # no braces and no other statements

@@ -20,18 +20,22 @@ from oic.passes.plan_memory import plan_memory
 
 @dataclass(frozen=True)
 class Layout:
-    """A way to plan memory: see `passes.plan_memory`."""
+    """A way to plan memory: see `passes.plan_memory`.
+
+    watched   the interpreter looks at every byte: of ways that place buffers alike, in one
+    """
 
     name: str
     reuse: bool
     gap: int
+    watched: bool
 
 
 LAYOUTS = (
-    Layout("reuse", True, 0),
-    Layout("no reuse", False, 0),
-    Layout("red zones", False, ALIGN),
-    Layout("reuse, red zones", True, ALIGN),
+    Layout("reuse", True, 0, True),
+    Layout("no reuse", False, 0, False),
+    Layout("red zones", False, ALIGN, True),
+    Layout("reuse, red zones", True, ALIGN, False),
 )
 
 
