@@ -32,7 +32,7 @@ from oic.reference.interpret import Machine
 CAPACITY = 5
 STEPS = 7
 REPAIRS = 8  # statements taken out of a graph that refuses too much
-ACTIONS = ("", "", "", "", "save", "load", "reset")  # before a step, as likely as they stand here
+ACTIONS = ("", "", "", "save", "save", "load", "load", "reset")  # before a step, all as likely
 
 
 @dataclass(frozen=True)
