@@ -35,6 +35,16 @@ def test_the_same_seed_gives_the_same_graph() -> None:
     assert "@max" not in plain and "persistent" not in plain
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_held_values_each_take_memory_and_keep_the_answer(seed: int) -> None:
+    text = generate(seed, Options(statements=60, held=0.7))
+    program = compiled(text)
+    assert program is not None and program.planned.plan is not None
+    assert len(program.planned.plan.space("arena")) > 30
+    fault = check(program, steps(program, seed))
+    assert fault is None, f"{fault}\n{text}"
+
+
 def test_most_texts_compile() -> None:
     assert sum(compiled(generate(seed)) is not None for seed in range(20)) > 17
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from oic.difftest.generate_ops import Operators
+from oic.difftest.generate_held import Held
 from oic.difftest.idioms import FLAT, IDIOMS
 from oic.difftest.pool import Shape, Var, shaped
 
@@ -45,6 +45,8 @@ class Options:
     growing      rings and auto-dims among them
     consumers    blocks that variables are yielded to
     entries      the most entries beside `entry`
+    held         matrices of many sizes that are read again far from where they are made, so that the
+                 arena holds many buffers: the part of the statements that make or read them, 0 to 1
     """
 
     statements: int = 24
@@ -55,6 +57,7 @@ class Options:
     growing: bool = True
     consumers: bool = True
     entries: int = 1
+    held: float = 0.0
 
 
 def generate(seed: int, options: Options | None = None, name: str | None = None) -> str:
@@ -72,7 +75,7 @@ class Table:
     ring: bool = False
 
 
-class Graph(Operators):
+class Graph(Held):
     """A graph in the making; `lines` is the block being written."""
 
     def __init__(self, rng: random.Random, options: Options, name: str) -> None:
@@ -128,6 +131,8 @@ class Graph(Operators):
             self._variable("volatile", self._dtype(), self._shape())
         if self.options.state:
             self._state()
+        if self.options.held:
+            self.declare_held(self.sections)
 
     def _variable(self, section: str, dtype: str, shape: Shape, attributes: str = "") -> Var:
         if dtype in PACKED and not shape:
@@ -219,8 +224,11 @@ class Graph(Operators):
         with self.scope():
             if self.options.extents and head.startswith(("entry", "other")):
                 self.op(f"neg({self.scopes[0][0].name})", "f32", self.scopes[0][0].shape, fresh=True)
+            if head.startswith(("entry", "other")):
+                self.start_sums()
             while self.budget > 0:
                 self.statement()
+            self.release_all()
             for var in self._unwritten() if head == "entry" else ():
                 self._give(var)
             if head.startswith(("entry", "other")):
@@ -254,7 +262,9 @@ class Graph(Operators):
     def scope(self) -> Iterator[None]:
         """Braces: temporaries declared inside end with them, and hand on some of what they hold."""
         self.scopes.append([])
+        self.held.append([])
         yield
+        self.held.pop()
         inner = self.scopes.pop()
         for var in self.r.sample(inner, min(KEPT, len(inner))) if self.keeps else ():
             self._keep(var)
@@ -295,6 +305,9 @@ class Graph(Operators):
     def statement(self) -> None:
         """One more statement, or a few that belong together."""
         self.budget -= 1
+        if self.options.held and self.r.random() < self.options.held:
+            (self.hold if self.r.random() < 0.6 else self.release)()
+            return
         kinds: list[tuple[int, Callable[[], None]]] = [
             (30, self.operator), (4, self.chain), (4, self.transfer), (5, self.permute),
             (1, lambda: self.emit("barrier;")),
@@ -355,6 +368,7 @@ class Graph(Operators):
         with self.scope():
             while self.budget > 0:
                 self.statement()
+            self.release_all()
         self.loops.pop()
         self.depth -= 1
         self.budget = outer - spent

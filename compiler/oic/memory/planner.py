@@ -1,18 +1,56 @@
 """Offsets in the arena: buffers that are never live together share bytes.
 
-Dynamic storage allocation with known lifetimes.  Buffers are placed one after the other, each in the
-tightest gap; what decides is their order.  Several orders are tried, then the best one is improved
-by moving the buffers that reach the top to the front, until the lower bound (the largest sum of bytes
-live at one position) is met or nothing helps.  Everything is deterministic.
+Dynamic storage allocation with known lifetimes.  Buffers that no position connects are planned apart.
+For each such part several orders of placement are tried; if all exceed the lower bound (the largest
+sum of bytes live at one position), a local search improves the best (`memory.placement`), then an
+exact search looks for a packing at the bound, then as little above it as it finds (`memory.search`).
+
+The same buffers get the same offsets, always: effort is limited by steps counted, never by time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from oic.ir.module import Buffer
+from oic.memory.placement import (
+    Lots,
+    Packing,
+    Part,
+    completed,
+    connected,
+    improved,
+    lowest,
+    orders,
+    sections,
+    tightest,
+)  # fmt: skip
+from oic.memory.search import NODE, Search, cells
 
 ALIGN = 64  # bytes: a cache line and the widest vector
+SWAPS = 3_000_000  # steps of the local search of a part, about a tenth of a second
+EFFORT = 1_500_000_000  # cost of the exact searches of all parts together, about two seconds
+CELLS = 1 << 23  # buffers times sections of a part: no exact search of larger ones
+
+
+@dataclass
+class Planned:
+    """Offsets for a list of buffers.
+
+    nbytes    of the arena
+    offsets   of each buffer
+    bound     the largest sum of bytes live at one position
+    least     no packing has fewer bytes; above the bound if the exact search found that out
+    searched  neither the orders nor the local search reached the bound
+    """
+
+    nbytes: int
+    offsets: list[int]
+    bound: int
+    least: int
+    searched: bool
 
 
 def place(buffers: Sequence[Buffer], *, reuse: bool = True) -> int:
@@ -24,76 +62,139 @@ def place(buffers: Sequence[Buffer], *, reuse: bool = True) -> int:
         end = 0
         for buffer in buffers:
             buffer.offset = end
-            end = _up(end + buffer.nbytes, ALIGN)
+            end += units(buffer) * ALIGN
         return end
-    least = lower_bound(buffers)
-    best: tuple[int, list[Buffer], list[int]] | None = None
-    for order in ORDERS:
-        best = _better(best, sorted(buffers, key=order))
-        if best[0] <= least:
-            break
-    assert best is not None
-    for _ in range(ROUNDS):
-        if best[0] <= least:
-            break
-        improved = _better(best, _top_first(best))
-        if improved is best:
-            break
-        best = improved
-    nbytes, order_found, offsets = best
-    for buffer, offset in zip(order_found, offsets, strict=True):
+    planned = plan(buffers)
+    for buffer, offset in zip(buffers, planned.offsets, strict=True):
         buffer.offset = offset
-    return nbytes
+    return planned.nbytes
 
 
-Order = Callable[[Buffer], tuple[object, ...]]
-Placed = tuple[int, list[Buffer], list[int]]  # bytes of the arena, buffers in order, their offsets
+def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
+    """Find offsets; the buffers stay as they are.
 
-# What goes first: the largest; the one with the most bytes times positions; the longest lived; the
-# first; the last to die.  Names make the order total.
-ORDERS: tuple[Order, ...] = (
-    lambda b: (-b.nbytes, b.start, b.end, b.name),
-    lambda b: (-b.nbytes * (b.end - b.start + 1), b.start, b.name),
-    lambda b: (b.start - b.end, -b.nbytes, b.start, b.name),
-    lambda b: (b.start, -b.nbytes, b.end, b.name),
-    lambda b: (-b.end, -b.nbytes, b.start, b.name),
-)
-ROUNDS = 64  # of improvement
-
-
-def _better(best: Placed | None, order: list[Buffer]) -> Placed:
-    """The better of the best placement so far and one in this order; the older one if they tie."""
-    placed: list[Buffer] = []
-    for buffer in order:
-        buffer.offset = _lowest(buffer, placed)
-        placed.append(buffer)
-    nbytes = max((_up(b.offset + b.nbytes, ALIGN) for b in order), default=0)
-    if best is not None and best[0] <= nbytes:
-        return best
-    return nbytes, order, [b.offset for b in order]
+    effort   what the exact searches may cost at most, about a nanosecond each
+    """
+    found = parts(buffers)
+    bound = max((part.bound for _, part in found), default=0)
+    height, least, searched = bound, bound, False
+    offsets = [0] * len(buffers)
+    for indices, part in found:
+        # What the parts before reach is low enough for this one.
+        packing, start = _best_order(part, height)
+        if packing.height > height:
+            packing = min(packing, improved(part, start, height, SWAPS), key=lambda p: p.height)
+        if packing.height > height:
+            searched = True
+            packing, known, cost = _searched(part, packing, height, effort)
+            least, effort = max(least, known), effort - cost
+        height = max(height, packing.height)
+        for i, offset in zip(indices, packing.offsets, strict=True):
+            offsets[i] = offset * ALIGN
+    return Planned(height * ALIGN, offsets, bound * ALIGN, least * ALIGN, searched)
 
 
-def _top_first(best: Placed) -> list[Buffer]:
-    """The order with the buffers that reach the top of the arena, and what lives with them, first."""
-    nbytes, order, offsets = best
-    tops = [b for b, at in zip(order, offsets, strict=True) if _up(at + b.nbytes, ALIGN) >= nbytes]
-    near = {id(b) for b in order if any(lives_with(b, top) for top in tops)}
-    front = sorted((b for b in order if id(b) in near), key=lambda b: (b not in tops, -b.nbytes))
-    return [*front, *(b for b in order if id(b) not in near)]
+def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], Part]]:
+    """The buffers that take room, by index, as parts that no position connects; the fullest first."""
+    some = [i for i, b in enumerate(buffers) if b.nbytes]
+    spans = sections([(buffers[i].start, buffers[i].end) for i in some])
+    found: list[tuple[list[int], Part]] = []
+    for group in connected(spans):
+        indices = [some[k] for k in group]
+        origin = min(spans[k][0] for k in group)
+        part = Part(
+            [units(buffers[i]) for i in indices],
+            [spans[k][0] - origin for k in group],
+            [spans[k][1] - origin for k in group],
+        )
+        found.append((indices, part))
+    return sorted(found, key=lambda pair: -pair[1].bound)
 
 
-def _lowest(buffer: Buffer, placed: Sequence[Buffer]) -> int:
-    """The tightest gap among those that are live together with it, else after them all."""
-    blocked = sorted((b.offset, b.offset + b.nbytes) for b in placed if lives_with(buffer, b))
-    best: tuple[int, int] | None = None
-    end = 0
-    for first, last in blocked:
-        start = _up(end, ALIGN)
-        gap = first - start
-        if gap >= buffer.nbytes and (best is None or gap < best[0]):
-            best = gap, start
-        end = max(end, last)
-    return best[1] if best else _up(end, ALIGN)
+def units(buffer: Buffer) -> int:
+    """The room that a buffer takes, as a multiple of the alignment."""
+    return -(-buffer.nbytes // ALIGN)
+
+
+def _best_order(part: Part, target: int) -> tuple[Packing, list[int]]:
+    """The best packing by an order, or the first at the target; the best order to start from."""
+    best: Packing | None = None
+    start: tuple[int, list[int]] | None = None
+    for _, order in orders(part):
+        for place_by in (tightest, lowest):
+            packing = place_by(part, order)
+            if best is None or packing.height < best.height:
+                best = packing
+            if best.height <= target:
+                return best, order
+        if start is None or packing.height < start[0]:
+            start = packing.height, order
+    assert best is not None and start is not None
+    return best, start[1]
+
+
+# ---------------------------------------------------------------- exact search
+
+
+def _searched(part: Part, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
+    """The best packing that exact searches find, the least height that one can have, and the cost.
+
+    Most searches find a packing at once or not for very long.  So they are short and begin anew with
+    other priorities: in turn for the target, for the target with the large buffers only (the small
+    ones then go where they fit), and for a height between the target and the best so far.
+    """
+    lots, least, low, cost = Lots(), target, target, 0
+    everything, large = list(range(len(part.sizes))), _large(part)
+    limit = 3 * len(everything) * (NODE + cells(part)) // 2
+    for turn in itertools.count():
+        if best.height <= least or cost >= effort or cells(part) > CELLS:
+            break
+        if turn % 3 == 1 and large == everything:
+            continue
+        some = large if turn % 3 == 1 else everything
+        height = (low + best.height - 1) // 2 if turn % 3 == 2 else least
+        priority = _priority(part, turn // 3, lots)
+        search = Search(part.only(some), height, [priority[i] for i in some], min(limit, effort - cost))
+        found = search.find()
+        cost += search.cost
+        if found is not None:
+            best = min(best, completed(part, some, found), key=lambda p: p.height)
+        elif search.complete:
+            least = low = max(least, height + 1)
+        elif turn % 3 == 2:
+            low = height + 1
+        if low >= best.height:
+            low = least
+        if turn % 12 == 11:
+            limit += limit // 2
+    return best, least, cost
+
+
+def _large(part: Part) -> list[int]:
+    """The fewest of the largest buffers without which the others would need a fiftieth of the bound."""
+    order = sorted(range(len(part.sizes)), key=lambda i: -part.sizes[i])
+    first, last = 1, len(order)
+    while first < last:
+        count = (first + last) // 2
+        if 50 * part.only(order[count:]).bound <= part.bound:
+            last = count
+        else:
+            first = count + 1
+    return sorted(order[:first])
+
+
+def _priority(part: Part, number: int, lots: Lots) -> list[int]:
+    """What a search tries first: one of four rules, after that with much left to chance."""
+    match number % 4:
+        case 0:
+            key = part.sizes
+        case 1:
+            key = [length << 30 | size for length, size in zip(part.lengths, part.sizes, strict=True)]
+        case 2:
+            key = [size * crowd for size, crowd in zip(part.sizes, part.crowd, strict=True)]
+        case _:
+            key = part.areas
+    return key if number < 4 else [value * (8 + lots.below(8)) for value in key]
 
 
 def lives_with(a: Buffer, b: Buffer) -> bool:
@@ -103,16 +204,4 @@ def lives_with(a: Buffer, b: Buffer) -> bool:
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """The largest sum of bytes, each rounded up to the alignment, live at one position."""
-    events: list[tuple[int, int, int]] = []
-    for b in buffers:
-        size = _up(b.nbytes, ALIGN)
-        events += [(b.start, 0, size), (b.end, 1, -size)]
-    most = now = 0
-    for _, _, size in sorted(events):
-        now += size
-        most = max(most, now)
-    return most
-
-
-def _up(value: int, to: int) -> int:
-    return -(-value // to) * to
+    return max((part.bound for _, part in parts(buffers)), default=0) * ALIGN

@@ -18,10 +18,15 @@ def token(step: int) -> np.ndarray:
     return np.full((1, HEADS * WIDTH), step + 1, np.float32)
 
 
+def weights() -> oic.Model:
+    """Query weights of the identity."""
+    one = np.eye(HEADS * WIDTH, dtype=np.float32)
+    return oic.Model(tensors={"Wq": one}, sizevars={"H": HEADS, "Dh": WIDTH})
+
+
 def main() -> None:
     graph = oic.parse_file(Path(__file__).with_name("graph.oi"))
-    sizes = {"H": HEADS, "Dh": WIDTH}
-    model = oic.Model(tensors={"Wq": np.eye(HEADS * WIDTH, dtype=np.float32)}, sizevars=sizes)
+    model = weights()
 
     print("no bound: address space is reserved, memory is taken as it is touched")
     compiled = oic.Synthesizer(graph, model).build()
