@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from oic.difftest import campaign
-from oic.difftest.checks import check, compiled, steps
+from oic.difftest import campaign, plans
+from oic.difftest.checks import check, check_memory, compiled, steps
 from oic.driver import Program
+from oic.memory import sharing
 from oic.ops.fused import Copy, Exchange
 from oic.ops.state import StateStore
 
@@ -190,6 +191,14 @@ def test_it_is_right_in_every_stage(name: str) -> None:
     for seed in range(3):
         fault = check(made, steps(made, seed))
         assert fault is None, f"{fault}\n{text}"
+
+
+def test_a_refused_step_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the entry computed before the refusal, the state would not be as it was."""
+    monkeypatch.setattr(sharing, "may_refuse", lambda _: False)
+    monkeypatch.setattr(plans, "verify", lambda _: None)
+    _, made = program(CASES["refused before it is stored"])
+    assert any(check_memory(made, steps(made, seed)) is not None for seed in range(4))
 
 
 def test_it_is_right_in_c() -> None:

@@ -175,7 +175,8 @@ def _struct(members: tuple[str, ...], name: str) -> str:
 
 def _prototypes(n: str) -> Prototypes:
     return Prototypes(
-        attach=f"static oic_status {n}_attach({n} *s, {n}_state *state, void *arena, const void *weights,\n{' ' * (len(n) + 26)}size_t weights_bytes)",
+        attach=f"static oic_status {n}_attach({n} *s, {n}_state *state, void *arena, const void *weights,\n"
+        f"{' ' * (len(n) + 26)}size_t weights_bytes)",
         init=f"oic_status {n}_init({n} *s, {n}_state *state, void *arena, const void *weights, size_t weights_bytes)",
         reset=f"void {n}_reset({n} *s)",
         save=f"size_t {n}_save(const {n} *s, void *to, size_t capacity)",

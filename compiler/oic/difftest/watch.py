@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from oic.dtypes import Array
-from oic.ir.core import Op, Value
+from oic.ir.core import Op, Place, Value
 from oic.ir.module import Buffer
 from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
@@ -98,6 +98,8 @@ class Watch:
 
     def _apart(self, op: Op) -> None:
         """What an op writes is apart from what it reads, or is the same elements in the same order."""
+        if op.name == "exchange":
+            return  # only addresses move
         written = [(r, _where(self.places, r)) for r in op.results if not self.places.is_view(op)]
         if op.name == "state.store":
             written = [(op.operands[0], self._stored(op))]
@@ -149,7 +151,7 @@ class Watch:
             assert state.op is not None
             at, nbytes = self.states[state.op.attributes()["symbol"]]
             found["state"][at : at + nbytes] = 0xFF
-        if not self.places.is_view(op):
+        if not self.places.is_view(op) and op.name != "exchange":
             for value in op.results:
                 self._add(value, found, op)
         return found
@@ -159,12 +161,13 @@ class Watch:
         place = value.place
         if not isinstance(value.type, TensorType) or place is None or place.space == "local":
             return
-        name = f"output '{place.buffer}'" if place.space == "output" else place.space
+        name = _space_name(place)
         bits = _bits(self.places, value, to[name])
         for b in self.buffers[self.symbol]:
             if (b.space, b.name) == (place.space, place.buffer):
                 outside = bits.copy()
-                outside[b.offset : b.offset + b.nbytes] = 0
+                at = self.places.moved.get(b.name, b.offset) if b.space == "arena" else b.offset
+                outside[at : at + b.nbytes] = 0
                 assert not outside.any(), f"a result lies outside buffer '{b.name}'\n{located(op)}"
         to[name] |= bits
 
@@ -201,16 +204,34 @@ def _where(places: Places, value: Value) -> tuple[str, Array] | None:
     if not isinstance(value.type, TensorType) or place is None or place.space == "local":
         return None
     memory: Any = places.memory(value)
-    name = f"output '{place.buffer}'" if place.space == "output" else place.space
+    name = _space_name(place)
     if isinstance(memory, Packed):
-        return name, _bytes(memory.positions.reshape(-1) * value.dtype.bits, value.dtype.bits)
+        return name, _bytes(_first_bits(places, value, memory), value.dtype.bits)
     if memory.size == 0:
         return name, np.zeros(0, np.int64)
-    start = _address(memory) - _address(places.space(place))
+    start = _address(memory) - _address(_memory_of(places, place))
     found = np.full((), start, np.int64)
     for n, s in zip((*memory.shape, memory.itemsize), (*memory.strides, 1), strict=True):
         found = found[..., None] + np.arange(n) * s
     return name, found.reshape(-1)
+
+
+def _space_name(place: Place) -> str:
+    """What memory a place is in; entries are parts of the state."""
+    if place.space == "output":
+        return f"output '{place.buffer}'"
+    return "state" if place.space == "entry" else place.space
+
+
+def _memory_of(places: Places, place: Place) -> Array:
+    return places.state if place.space == "entry" else places.space(place)
+
+
+def _first_bits(places: Places, value: Value, memory: Packed) -> Array:
+    """Positions of packed elements, in bits from the start of their space."""
+    assert value.place is not None
+    before = _address(memory.memory) - _address(_memory_of(places, value.place))
+    return before * 8 + memory.positions.reshape(-1) * value.dtype.bits
 
 
 def _bytes(bits: Array, width: int) -> Array:
@@ -224,7 +245,7 @@ def _bits(places: Places, value: Value, space: Array) -> Array:
     found = np.zeros_like(space)
     memory: Any = places.memory(value)
     if isinstance(memory, Packed):
-        bits = memory.positions.reshape(-1) * value.dtype.bits
+        bits = _first_bits(places, value, memory)
         mask = np.uint8((1 << value.dtype.bits) - 1) << (bits & 7).astype(np.uint8)
         np.bitwise_or.at(found, bits >> 3, mask)
         return found

@@ -225,7 +225,7 @@ def _state_load(m: Machine, op: Any) -> None:
 
 def _state_entry(m: Machine, op: Any) -> None:
     assert m.places is not None, "entries are memory, which only PLANNED has"
-    m.places.enter(op, m.storage(op.state), _box_of(m, op))
+    m.places.enter(op, m.storage(op.state), box_of(m, op))
 
 
 def _exchange(m: Machine, op: Any) -> None:
