@@ -13,7 +13,7 @@ from oic.memory.layout import storage_strides
 from oic.memory.map import Placed, buffer_kind, growing, orders, placed, stored
 
 VERSION = 2  # of the format
-SPACES = ("state", "arena", "weights", "input", "output")
+SPACES = ("state", "entry", "arena", "weights", "input", "output")
 
 
 def memory_json(unit: Unit, figures: Figures | None) -> str:

@@ -196,7 +196,7 @@ def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None
     """One entry: what the caller gives above, the arena, its loops and lines below."""
     symbol = order.function
     own = [v for v in values if v.function == symbol]
-    lanes = [b for b in plan.buffers if b.function == symbol and b.space in ("input", "output")]
+    lanes = [b for b in plan.buffers if b.function == symbol and b.space in ("input", "entry", "output")]
     buffers = [b for b in plan.space("arena") if b.function == symbol]
     nbytes, last = max(1, plan.arena_bytes[symbol]), max(1, order.positions)
     top = len(lanes) * LANE + 18

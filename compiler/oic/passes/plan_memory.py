@@ -98,7 +98,7 @@ def _buffers(func: object, live: Liveness) -> dict[str, Buffer]:
     found: dict[str, Buffer] = {}
     for value in _values(func):
         place = value.place
-        if place is None or place.space not in ("arena", "input", "output") or place.offset is None:
+        if place is None or place.space not in ("arena", "entry", "input", "output") or place.offset is None:
             continue
         key = place.buffer if place.space == "arena" else f"{place.space}:{place.buffer}"
         line = value.op.span.line if value.op is not None and value.op.span else 0
