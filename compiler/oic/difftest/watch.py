@@ -164,7 +164,8 @@ class Watch:
         name = _space_name(place)
         bits = _bits(self.places, value, to[name])
         for b in self.buffers[self.symbol]:
-            if (b.space, b.name) == (place.space, place.buffer):
+            # An entry is as large as what is computed in it: nothing can lie outside.
+            if place.space != "entry" and (b.space, b.name) == (place.space, place.buffer):
                 outside = bits.copy()
                 at = self.places.moved.get(b.name, b.offset) if b.space == "arena" else b.offset
                 outside[at : at + b.nbytes] = 0

@@ -14,7 +14,7 @@ from oic.ir.types import TensorType
 from oic.memory.liveness import home_of
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable
 from oic.memory.views import root, whole_root
-from oic.ops.control import For, Func, If, Parallel, Yield
+from oic.ops.control import For, Func, If, Parallel, Return, Yield
 from oic.ops.fused import Copy, Exchange, Fused
 from oic.ops.state import Constant, IndexTensor, Splat, StateStore
 
@@ -265,13 +265,15 @@ def _exchange_before(edge: Edge) -> None:
 
 
 def _copy_before(edge: Edge) -> None:
-    """Copy an edge's value just before the op that hands it on."""
+    """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
     block, value = edge.op.block, edge.value
     assert block is not None
     span = edge.op.span or (value.op.span if value.op is not None else None)
     copy = Copy(value, edge.reason, span=span, hint=value.hint)
     edge.values[edge.position] = copy.result
     at = block.ops.index(edge.op)
+    if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
+        at = block.ops.index(value.op) + 1
     block.set_ops([*block.ops[:at], copy, *block.ops[at:]])
 
 
