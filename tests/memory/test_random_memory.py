@@ -98,7 +98,7 @@ RULES = {
     "a buffer is shared only when it is free": (sharing.Sharing, "clash", lambda *_: False, (0, 3)),
     "only what is read in order is written over": (sharing, "over", lambda *_: True, (3, 19)),
     "a view of state is no longer needed when it is written": (
-        materialize, "_elsewhere", lambda *_: True, (10, 16),
+        materialize, "is_apart", lambda *_: True, (10, 16),
     ),
     "what is live together has bytes apart": (planner, "place", _all_at_the_start, (0, 2)),
     "a loop needs what comes from outside it to its end": (

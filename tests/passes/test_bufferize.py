@@ -21,6 +21,7 @@ graph g {
     h: f32[4, 32] @init(1.0);
     K(t): f32[4, 32] @table @fixed(t=6);
     Q(t): i4[32] @table @fixed(t=4);
+    R(t): f32[4, 32] @table @fixed(t=3) @ring(t);
     pos: i32 @init(0);
   }
   volatile { y: f32[4, 32]; z: f32[4, 32]; }
@@ -76,6 +77,22 @@ CASES = {
     "two entries at once": Case(
         "op exp(x) >> y; op neg(x) >> z; cache.write y >> K[0]; cache.write z >> K[1];"
         "op relu(x) >> y; op abs(x) >> z;", stores=("", ""),
+    ),
+    "the same entry twice, both needed": Case(
+        "op exp(x) >> y; cache.write y >> h; op tanh(x) >> z; op sub(y, z) >> y; cache.write z >> h; op neg(x) >> z;",
+        stores=(USED, ""),
+    ),
+    "the same entry twice, one over the other": Case(
+        "op exp(x) >> y; cache.write y >> h; op softmax(y) >> y; cache.write y >> h; op neg(x) >> y;",
+        stores=(USED, ""),
+    ),
+    "a ring": Case("op exp(x) >> y; op add(y, x) >> y; cache.write y >> R[pos]; cache.increment pos; op neg(x) >> y;", stores=("",)),
+    "a delay line": Case(
+        "assign t: f32[4, 32]; assign u: f32[4, 32];"
+        "op exp(x) >> t; op tanh(x) >> u; op neg(x) >> y; op abs(x) >> z;"
+        "loop l (i in 0..3) { transfer t >> y; transfer u >> t; transfer x >> u; }"
+        "op add(y, t) >> y; op sub(z, u) >> z;",
+        copies=("an input",), exchanges=3,
     ),
     "overwritten while it is needed": Case(
         "op exp(x) >> y; cache.write y >> h; op tanh(x) >> z; cache.write z >> h; op add(y, z) >> y; op neg(x) >> z;",
@@ -167,7 +184,8 @@ CASES = {
 
 
 def program(case: Case) -> tuple[str, Program]:
-    text = f"{HEAD}  block entry {{ {case.body} return; }}\n{case.blocks}\n}}\n"
+    head = HEAD.replace("graph g {", f"graph g{list(CASES.values()).index(case)} {{")
+    text = f"{head}  block entry {{ {case.body} return; }}\n{case.blocks}\n}}\n"
     found = compiled(text)
     assert found is not None, text
     return text, found
@@ -179,7 +197,8 @@ def test_what_is_copied(name: str) -> None:
     _, made = program(case)
     ops = list(made.planned.all_ops())
     assert sorted(op.reason for op in ops if isinstance(op, Copy)) == sorted(case.copies)
-    stores = tuple(op.reason for op in ops if isinstance(op, StateStore) and op.reason != "a number")
+    reasons = [op.reason for op in ops if isinstance(op, StateStore) and op.reason != "a number"]
+    stores = tuple(reason.partition(" (line")[0] for reason in reasons)
     assert stores == case.stores
     assert sum(len(op.values) for op in ops if isinstance(op, Exchange)) == case.exchanges
 

@@ -49,6 +49,7 @@ class Frame:
         self.indices: dict[Value, Index] = {}
         self.refs: dict[Value, Ref] = {}
         self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
+        self.entries: dict[str, TensorType] = {}  # entries of the state that values are computed in
         self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
 

@@ -66,6 +66,7 @@ def entry(frame: Frame, op: Any) -> None:
     base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
     pointer = frame.pointer(field.member, base.type, start_address(base), False, f"{base.type}, in the state")
     frame.scopes[-1]["entry", op.symbol] = pointer
+    frame.entries[op.symbol] = base.type
     for value, ref in list(frame.refs.items()):  # what was loaded from there is the same memory
         if isinstance(value.op, StateLoad) and same(Box.of(value.op), Box.of(op)):
             frame.refs[value] = replace(ref, key=("entry", op.symbol, 0))

@@ -155,12 +155,16 @@ class TaskFrame(Frame):
         return name
 
     def _declared(self, key: tuple[Any, ...]) -> str | None:
-        """The pointer to an input or an output may be the step's; all others are the task's own."""
+        """The pointer to an input, an output or an entry may be the step's; all others are the task's own."""
         found = super()._declared(key)
-        if found is None and len(key) == 2 and key in self.outer.scopes[0]:
-            outer = self.outer.scopes[0][key]
-            values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
-            type_ = next(v.tensor for v in values if v.place and (v.place.space, v.place.buffer) == key)
+        outer = self.outer._declared(key) if found is None and len(key) == 2 else None
+        if outer is not None:
+            if key[0] == "entry":
+                type_ = self.outer.entries[key[1]]
+            else:
+                values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
+                places = [(v.place, v.tensor) for v in values if v.place]
+                type_ = next(t for place, t in places if (place.space, place.buffer) == key)
             found = self._take_view(Ref(outer, type_, (), key[0] == "input"), outer).pointer
             self.scopes[0][key] = found
         return found

@@ -18,7 +18,7 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.types import StateType
 from oic.ops.index import ExtentBind
 from oic.ops.ranges import Linear, added, linear, linear_range, linear_size
-from oic.ops.state import StateEntry, StateLoad, StateStore
+from oic.ops.state import StateCopy, StateEntry, StateFill, StateLoad, StateStore
 
 Bound = Mapping[Extent, Value]
 
@@ -29,19 +29,28 @@ class Box:
 
     state: Value
     offsets: tuple[Value, ...]
-    lengths: tuple[Dim | None, ...]
+    lengths: tuple[Dim | Value | None, ...]
 
     @classmethod
-    def of(cls, op: StateLoad | StateStore | StateEntry) -> Box:
+    def of(cls, op: StateLoad | StateStore | StateEntry | StateFill) -> Box:
         """The box that an op reads, writes or computes in."""
         return cls(op.state, tuple(op.offsets), tuple(op.lengths))
 
 
-def box_of(op: Op) -> Box | None:
-    """The box that an op reads or writes; None for what has none that could be compared."""
-    if isinstance(op, (StateLoad, StateStore, StateEntry)):
-        return Box.of(op)
+def boxes_of(op: Op) -> list[Box] | None:
+    """The boxes that an op reads and writes; None for what has none that could be compared."""
+    if isinstance(op, (StateLoad, StateStore, StateEntry, StateFill)):
+        return [Box.of(op)]
+    if isinstance(op, StateCopy) and op.axis < len(op.offsets):
+        there = [*op.offsets[: op.axis], op.to, *op.offsets[op.axis + 1 :]]
+        return [Box(op.state, tuple(at), tuple(op.lengths)) for at in (op.offsets, there)]
     return None
+
+
+def is_apart(op: Op, box: Box, bound: Bound) -> bool:
+    """What an op reads and writes of the state is known to be elsewhere."""
+    found = boxes_of(op)
+    return found is not None and all(apart(other, box, bound) for other in found)
 
 
 def bound_sizes(body: Block) -> dict[Extent, Value]:
@@ -51,7 +60,8 @@ def bound_sizes(body: Block) -> dict[Extent, Value]:
 
 def same(a: Box, b: Box) -> bool:
     """The boxes are known to be one."""
-    if a.state is not b.state or [n or 1 for n in a.lengths] != [n or 1 for n in b.lengths]:
+    sizes = [[1 if n is None else n for n in box.lengths] for box in (a, b)]
+    if a.state is not b.state or sizes[0] != sizes[1]:
         return False
     return all(not added(_offset(a, i), _offset(b, i), -1) for i in range(len(a.lengths)))
 
@@ -84,8 +94,10 @@ def _offset(box: Box, axis: int) -> Linear:
     return linear(box.offsets[axis]) if axis < len(box.offsets) else {}
 
 
-def _size(size: Dim, bound: Bound) -> Linear:
+def _size(size: Dim | Value, bound: Bound) -> Linear:
     """A size as a sum; what it was bound to takes the place of a bound size."""
+    if isinstance(size, Value):
+        return linear(size)
     total: Linear = {}
     for atom, c in linear_size(size).items():
         value = bound.get(atom) if isinstance(atom, Extent) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from oic.ir.core import Block, Op, Value, is_index, sizes_used
 from oic.ir.types import StateType, TensorType
-from oic.memory.boxes import Box, apart, bound_sizes, box_of, same, whole_entries
+from oic.memory.boxes import Box, apart, bound_sizes, is_apart, same, whole_entries
 from oic.memory.layout import storage_strides
 from oic.memory.liveness import home_of, liveness
 from oic.memory.views import is_dense, root, strides_of, whole_root
@@ -48,12 +48,11 @@ class Sharing:
         self.sizes = {
             op.extent: self.live.end[op] + 1 for op in body.all_ops() if isinstance(op, ExtentBind)
         }
-        self.refusing: list[int] = []
+        self.refusing: list[Op] = []
         self.accesses: dict[Value, list[Op]] = {}
         for op in body.all_ops():
-            at = self.live.start[op]
             if may_refuse(op) or isinstance(op, Barrier):
-                self.refusing.append(at)
+                self.refusing.append(op)
             if op.regions and not isinstance(op, Fused):
                 continue
             for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
@@ -61,8 +60,10 @@ class Sharing:
 
     # ------------------------------------------------------------ two values
 
-    def clash(self, value: Value, storage: Storage) -> bool:
+    def clash(self, value: Value, storage: Storage, *, over: bool = True) -> bool:
         """Another value of the storage is needed while this one is, other than to be written over.
+
+        over   whether one may be written over the other by the op that needs it last
 
         That of a loop's result not yet there starts with the loop, which writes it in every turn;
         once it is there, what the loop computes and carries there stands for that.  Of the result
@@ -71,18 +72,18 @@ class Sharing:
         nested = isinstance(value.op, (For, Parallel)) and value not in storage.values
         assert not nested or value.op is not None
         here = self.live.start[value.op] if nested and value.op else self.live.defined(value)
-        return any(self._together(value, here, v) for v in storage.values if v is not value)
+        return any(self._together(value, here, v, over) for v in storage.values if v is not value)
 
-    def _together(self, value: Value, here: int, other: Value) -> bool:
+    def _together(self, value: Value, here: int, other: Value, over: bool) -> bool:
         """Both are needed at one time; `value` from the position `here` on."""
         until = self.live.needed(value, home_of(other))
         first, last = self.live.defined(other), self.live.needed(other, home_of(value))
         if last < here or first > until:
             return False
         if last == here and value.op is not None:
-            return not takes_over(value.op, other, value)
+            return not (over and takes_over(value.op, other, value))
         if first == until and other.op is not None:
-            return not takes_over(other.op, value, other)
+            return not (over and takes_over(other.op, value, other))
         return True
 
     # ------------------------------------------------------------ entries of state
@@ -101,13 +102,16 @@ class Sharing:
             self.live.start[store],
             self.live.needed(value),
         )
-        if any(self.known(offset) > first for offset in store.offsets):
+        sizes = [self.sizes.get(extent, 0) for extent in sizes_used(store)]
+        if any(at > first for at in [*sizes, *map(self.known, store.offsets)]):
             return "its position is known only later"
-        if any(first <= at < last for at in self.refusing):
-            return "the step may be refused before it is stored"
+        for op in self.refusing:
+            if first <= self.live.start[op] < last:
+                barred = isinstance(op, Barrier)
+                return "there is a barrier before the store" if barred else refused(op)
         for op in self.accesses[store.state]:
             if op is not store and self._meets(op, value, box, (first, last, until)):
-                return "the state is used while it is computed"
+                return used(op)
         return ""
 
     def known(self, value: Value) -> int:
@@ -126,16 +130,30 @@ class Sharing:
     def _meets(self, op: Op, value: Value, box: Box, window: tuple[int, int, int]) -> bool:
         """An access sees the entry before it is stored, or changes it while it is needed."""
         first, last, until = window
-        at, other = self.live.start[op], box_of(op)
-        if other is not None and apart(box, other, self.bound):
+        at = self.live.start[op]
+        if at > until or (at >= last and not op.touched("write")):
             return False
         if isinstance(op, StateLoad):
             needed = self.live.needed(op.result)
-            if at >= last or needed < first:
+            if needed < first or apart(box, Box.of(op), self.bound):
                 return False
-            taken = needed == first and other is not None and same(box, other)
+            taken = needed == first and same(box, Box.of(op))
             return not (taken and value.op is not None and takes_over(value.op, op.result, value))
-        return first <= at <= (until if op.touched("write") else last)
+        return at >= first and not is_apart(op, box, self.bound)
+
+
+def refused(op: Op) -> str:
+    """Why what is stored after an op that may refuse the step is not computed in its entry."""
+    return f"the step may be refused before it is stored{_line(op)}"
+
+
+def used(op: Op) -> str:
+    """Why what is stored is not computed in its entry, an access of the state being in between."""
+    return f"the state is used while it is computed{_line(op)}"
+
+
+def _line(op: Op) -> str:
+    return f" (line {op.span.line})" if op.span is not None else ""
 
 
 def movable(op: Op) -> bool:
@@ -173,7 +191,8 @@ def takes_over(op: Op, base: Value, result: Value) -> bool:
         return root(op.init[op.results.index(result)]) is base
     if isinstance(op, If):
         return False
-    return all(over(op, v, result) for v in op.operands if root(v) is base)
+    uses = [v for v in op.operands if root(v) is base]
+    return bool(uses) and all(over(op, v, result) for v in uses)
 
 
 def takeable(op: Op) -> list[Value]:

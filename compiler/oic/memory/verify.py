@@ -24,7 +24,7 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import place_text, print_op
 from oic.ir.types import StateType, TensorType
 from oic.ir.verify import verify as verify_stage
-from oic.memory.boxes import Bound, Box, apart, bound_sizes, box_of, same
+from oic.memory.boxes import Bound, Box, bound_sizes, is_apart, same
 from oic.ops.fused import Exchange
 from oic.ops.ranges import may_refuse
 from oic.ops.state import StateEntry, StateLoad, StateStore
@@ -294,9 +294,9 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
     for at, op, state in found.states:
         for value in found.first:
             if isinstance(value.op, StateLoad) and value.op.state is state:
-                if found.first[value] < at < found.last[value] and not _elsewhere(
-                    op, value.op, bound
-                ):
+                seen = found.first[value] < at <= found.last[value]
+                alike = _on_itself(op, value.op)
+                if seen and not alike and not is_apart(op, Box.of(value.op), bound):
                     raise _fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
         if isinstance(op, Exchange):
@@ -323,9 +323,11 @@ def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
         block = block.owner.block
 
 
-def _elsewhere(write: Op, load: StateLoad, bound: Bound) -> bool:
-    there, here = box_of(write), box_of(load)
-    return there is not None and here is not None and apart(there, here, bound)
+def _on_itself(op: Op, load: StateLoad) -> bool:
+    """What was loaded is stored where it was."""
+    if not isinstance(op, StateStore) or not _sees(op.value, load.result):
+        return False
+    return same(Box.of(op), Box.of(load))
 
 
 def _completes(op: Op) -> bool:
@@ -337,6 +339,9 @@ def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
     """Nothing in the buffers is needed any more but what moves."""
     names = op.moves()
     at = found.starts[op]
+    users = [o for o in op.block.ops if set(o.operands) & set(op.results)] if op.block else []
+    if any(not user.terminator for user in users):
+        raise _fault(op, "what is exchanged is handed on, and nothing else")
     for value in held:
         assert value.place is not None
         if value.place.space != "arena" or value.place.buffer not in names or value in op.results:
@@ -368,19 +373,20 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
             *other.touched("read"), *other.touched("write")
         ]:  # fmt: skip
             continue
-        there = box_of(other)
-        if there is not None and apart(box, there, bound):
+        if is_apart(other, box, bound):
             continue
         if first <= at < last or (last <= at < until and other.touched("write")):
             raise _fault(other, f"'{op.symbol}' is used while it is computed")
     for at, writer, written in found.writes:
         if written not in inside:
             continue
+        if not first < at < last:
+            raise _fault(writer, f"{written!r} is computed before its entry is named, or after it was stored")
         for value in found.first:
             load = value.op
             if not isinstance(load, StateLoad) or load.state is not op.state:
                 continue
-            if not found.first[value] < at <= found.last[value] or _elsewhere(op, load, bound):
+            if not found.first[value] < at <= found.last[value] or is_apart(load, box, bound):
                 continue
             over = found.last[value] == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):

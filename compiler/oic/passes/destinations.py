@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from oic.ir.core import Block, Op, Value
 from oic.ir.types import TensorType
+from oic.memory.boxes import Box, apart
 from oic.memory.liveness import home_of
-from oic.memory.sharing import LATE, Sharing, Storage, over, takeable
+from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.views import root, whole_root
 from oic.ops.control import For, Func, If, Parallel, Return, Yield
 from oic.ops.fused import Copy, Exchange, Fused
@@ -120,7 +121,22 @@ class Assignment:
     def _clashes(self, base: Value, storage: Storage) -> str:
         if self.sharing.clash(base, storage):
             return LATE
-        return self.sharing.why_no_entry(base, storage.store) if storage.store is not None else ""
+        if storage.store is None:
+            return ""
+        why = self._other_entry(base, storage.store)
+        return why or self.sharing.why_no_entry(base, storage.store)
+
+    def _other_entry(self, base: Value, store: StateStore) -> str:
+        """Another value of the same state is in an entry, perhaps this one, while this value is."""
+        box = Box.of(store)
+        for other in {id(s): s for s in self.storage.values()}.values():
+            there = other.store
+            if there is None or there is store or there.state is not store.state:
+                continue
+            together = self.sharing.clash(base, other, over=False)
+            if together and not apart(box, Box.of(there), self.sharing.bound):
+                return used(there)
+        return ""
 
 
 def _also(held: Storage) -> str:
@@ -168,6 +184,7 @@ def destinations(func: Func) -> Assignment:
     how long values are needed.
     """
     apart: set[Value] = set()
+    plain: set[Block] = set()  # where an exchange turned out not to do
     threads = any(isinstance(op, Parallel) for op in func.body.all_ops())
     for _ in range(ROUNDS):
         decided = Assignment(Sharing(func.body), frozenset(apart))
@@ -187,23 +204,28 @@ def destinations(func: Func) -> Assignment:
             if not lost:
                 return decided
             for op in lost:
-                _copy_instead(op)
+                _copy_instead(op, plain)
             continue
         # Those that nothing else can spare first: a copy may end what another one would wait for.
         sure = [edge for edge in decided.missed if edge.reason != LATE]
         for edge in sure or decided.missed:
-            _resolve(edge, decided, apart, threads=threads)
+            _resolve(edge, decided, apart, plain, threads=threads)
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
 
 
-def _resolve(edge: Edge, decided: Assignment, apart: set[Value], *, threads: bool) -> None:
+def _resolve(
+    edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], *, threads: bool
+) -> None:
     """Exchange addresses or copy, just before the op that hands the value on."""
-    if not _exchangeable(edge, decided, threads=threads):
-        _copy_before(edge)
+    if edge.op.block in plain or not _exchangeable(edge, decided, threads=threads):
+        _copy_before(edge, plain)
         return
     assert edge.storage is not None and edge.op.block is not None
     # It stays in the arena, and with it what is handed on in the same memory.
     apart |= {v for v in edge.storage.values if isinstance(v.op, (For, If))}
+    base, owner = whole_root(edge.value), edge.op.block.owner
+    if base in edge.op.block.args and isinstance(owner, For):
+        apart.add(owner.results[edge.op.block.args.index(base) - 1])
     if edge.storage.space == "arena":
         _exchange_before(edge)
 
@@ -214,12 +236,13 @@ def _in_arena(op: Exchange, decided: Assignment) -> bool:
     return all(storage is None or storage.space == "arena" for storage in found)
 
 
-def _copy_instead(op: Exchange) -> None:
-    """What an exchange was to do with memory that turned out to be the caller's."""
+def _copy_instead(op: Exchange, plain: set[Block]) -> None:
+    """Copies, where an exchange turned out not to do; none is tried there again."""
     block = op.block
     assert block is not None
+    plain.add(block)
     copies = [
-        Copy(v, "its destination is no buffer of the arena", span=op.span, hint=v.hint)
+        Copy(v, "its address cannot be exchanged", span=op.span, hint=v.hint)
         for v in op.values
     ]
     block.replace(dict(zip(op.results, (c.result for c in copies), strict=True)))
@@ -264,14 +287,20 @@ def _exchange_before(edge: Edge) -> None:
     block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
 
 
-def _copy_before(edge: Edge) -> None:
+def _copy_before(edge: Edge, plain: set[Block]) -> None:
     """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
     block, value = edge.op.block, edge.value
     assert block is not None
     span = edge.op.span or (value.op.span if value.op is not None else None)
+    at = block.ops.index(edge.op)
+    last = block.ops[at - 1] if at else None
+    if isinstance(last, Exchange):  # nothing comes between it and what hands on
+        at -= 1
+        if value.op is last:
+            _copy_instead(last, plain)
+            return
     copy = Copy(value, edge.reason, span=span, hint=value.hint)
     edge.values[edge.position] = copy.result
-    at = block.ops.index(edge.op)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
         at = block.ops.index(value.op) + 1
     block.set_ops([*block.ops[:at], copy, *block.ops[at:]])

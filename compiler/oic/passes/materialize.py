@@ -20,7 +20,7 @@ from __future__ import annotations
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
-from oic.memory.boxes import Bound, apart, bound_sizes, box_of
+from oic.memory.boxes import Box, bound_sizes, is_apart
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.ops.base import Operator
@@ -116,7 +116,7 @@ def _written_meanwhile(load: StateLoad, body: Block, live: Liveness) -> list[Op]
     first, last = live.start[load], live.needed(load.result)
     meanwhile = [w for w in _writes(body).get(load.state, ()) if first < live.start[w] <= last]
     bound = bound_sizes(body)
-    return [w for w in meanwhile if not _elsewhere(w, load, bound)]
+    return [w for w in meanwhile if not is_apart(w, Box.of(load), bound)]
 
 
 def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
@@ -133,9 +133,8 @@ def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
     while end + 1 < len(block.ops) and live.start[block.ops[end + 1]] <= last:
         end += 1
     between = [op for op in block.ops[start : end + 1] if op not in writes]
-    if last > live.end[block.ops[end]] or any(
-        op.terminator or isinstance(op, Barrier) for op in between
-    ):
+    barred = any(op.terminator or any(isinstance(o, Barrier) for o in op.walk()) for op in between)
+    if barred or last > live.end[block.ops[end]]:
         return
     if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
         return
@@ -159,12 +158,6 @@ def _writes(body: Block) -> dict[Value, list[Op]]:
             for state in op.touched("write"):
                 found.setdefault(state, []).append(op)
     return found
-
-
-def _elsewhere(write: Op, load: StateLoad, bound: Bound) -> bool:
-    """A write to another part of the state than the one that is looked into."""
-    there, here = box_of(write), box_of(load)
-    return there is not None and here is not None and apart(there, here, bound)
 
 
 def _copy_after(load: StateLoad, body: Block) -> None:
