@@ -48,6 +48,28 @@ block ring { await g; cache.write g >> R[pos]; assign t: f32[?, 4]; cache.read R
   op max_axis(t, axes=[0]) >> g; yield g; }
 """
 
+# What consumers yield is computed in entries of the state, at the top and in a loop, and within consumers.
+ENTRIES = """
+persistent { K(t): f32[4] @table @fixed(t=6); E(t): f32[4] @table @fixed(t=3); own: f32[4]; }
+volatile { h: f32[4]; a: f32[4]; u: f32[4]; v: f32[4]; y: f32[4]; z: f32[6, 4]; }
+block entry {
+  op sum_axis(x, axes=[0]) >> h; op exp(h) >> a;
+  yield h, a;
+  await h, a;
+  cache.write h >> E[1];
+  op softmax(h) >> y; op mul(a, y) >> y;
+  loop l (i in 0..6) {
+    op add(a, y) >> u; op abs(y) >> v;
+    cache.write u >> K[i];
+  }
+  cache.read K[0..6] >> z;
+  op relu(y) >> h; op neg(y) >> u; op neg(y) >> a;
+  return;
+}
+block first { await h; assign t: f32[4]; op softmax(h) >> t; op exp(t) >> t; cache.write t >> own; op tanh(h) >> h; yield h; }
+block second { await a; op neg(a) >> a; op relu(a) >> a; yield a; }
+"""
+
 REFUSED = """
 constant { W: f32[5, 4]; }
 persistent { A(t): f32[3, 4] @table; B(t): f32[3, 4] @table; calls: i64; }
@@ -146,6 +168,7 @@ block none { await r; op softmax(r) >> r; yield r; }
 GRAPHS = {
     "plain": PLAIN,
     "caches": CACHES,
+    "entries": ENTRIES,
     "refused": REFUSED,
     "nested": NESTED,
     "packed": PACKED,

@@ -35,6 +35,7 @@ CAPACITY: dict[str, dict[str, int]] = {"caches": {"t": 8, "r": 9}, "refused": {"
 GROUPS = {
     "plain": ["first", "second", "third"],
     "caches": ["keys", "values_rest", "grow", "ring"],
+    "entries": ["first", "second"],
     "refused": ["early_late", "calm"],
     "nested": ["deep", "wide"],
     "packed": ["small", "flags", "half"],
