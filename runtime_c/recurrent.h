@@ -1,4 +1,5 @@
-/* One step of a GRU or LSTM, in C (float; double for f64), rounded once.  Results overlap no operand. */
+/* One step of a GRU or LSTM, in C (float; double for f64), rounded once.  Results overlap no
+   operand but the state before the step: y may be h, and for an LSTM y and d may be h and c, in any order. */
 #ifndef OIC_RECURRENT_H
 #define OIC_RECURRENT_H
 
@@ -24,9 +25,9 @@
         return sum;                                                                                         \
     }                                                                                                       \
                                                                                                             \
-    static inline void oic_gru_cell_##T(const S *restrict x, const S *restrict h, const S *restrict w_ih,   \
+    static inline void oic_gru_cell_##T(const S *restrict x, const S *h, const S *restrict w_ih,            \
                                         const S *restrict w_hh, const S *restrict b_ih, const S *restrict b_hh, \
-                                        S *restrict y, C *restrict work, ptrdiff_t rows, ptrdiff_t I, ptrdiff_t U, \
+                                        S *y, C *restrict work, ptrdiff_t rows, ptrdiff_t I, ptrdiff_t U,   \
                                         ptrdiff_t r, ptrdiff_t z, ptrdiff_t n, ptrdiff_t reset_after)       \
     {                                                                                                       \
         C *const xs = work, *const hs = work + 3 * U, *const kept = work + 6 * U;                           \
@@ -55,9 +56,9 @@
         }                                                                                                   \
     }                                                                                                       \
                                                                                                             \
-    static inline void oic_lstm_cell_##T(const S *restrict x, const S *restrict h, const S *restrict c,     \
+    static inline void oic_lstm_cell_##T(const S *restrict x, const S *h, const S *c,                        \
                                          const S *restrict w_ih, const S *restrict w_hh, const S *restrict b_ih, \
-                                         const S *restrict b_hh, S *restrict y, S *restrict d, C *restrict work, \
+                                         const S *restrict b_hh, S *y, S *d, C *restrict work,              \
                                          ptrdiff_t rows, ptrdiff_t I, ptrdiff_t U, ptrdiff_t i, ptrdiff_t f, \
                                          ptrdiff_t g, ptrdiff_t o)                                          \
     {                                                                                                       \

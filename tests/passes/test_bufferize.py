@@ -94,6 +94,19 @@ CASES = {
         "op add(y, t) >> y; op sub(z, u) >> z;",
         copies=("an input",), exchanges=3,
     ),
+    "a GRU whose state is the state": Case(
+        "assign wi: f32[96, 32]; assign wh: f32[96, 32]; assign bi: f32[96]; op fill(wi, value=0.02) >> wi;"
+        "op fill(wh, value=0.03) >> wh; op fill(bi, value=0.1) >> bi;"
+        "cache.read h >> y; op gru_cell(x, y, wi, wh, bi, bi) >> y; cache.write y >> h; op neg(x) >> y;",
+        stores=("",),
+    ),
+    "an LSTM whose states are the state": Case(
+        "assign wi: f32[128, 32]; assign wh: f32[128, 32]; assign bi: f32[128]; op fill(wi, value=0.02) >> wi;"
+        "op fill(wh, value=0.03) >> wh; op fill(bi, value=0.1) >> bi; cache.read h >> y; cache.read K[0] >> z;"
+        "op lstm_cell(x, y, z, wi, wh, bi, bi) >> y, z; cache.write y >> h; cache.write z >> K[0];"
+        "op neg(x) >> y; op relu(x) >> z;",
+        stores=("", ""),
+    ),
     "overwritten while it is needed": Case(
         "op exp(x) >> y; cache.write y >> h; op tanh(x) >> z; cache.write z >> h; op add(y, z) >> y; op neg(x) >> z;",
         stores=(USED, ""),

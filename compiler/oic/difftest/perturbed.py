@@ -36,7 +36,8 @@ class PerturbedMachine(Machine):
 
     def _stirred(self, op: Operator, result: int, array: Array) -> Array:
         dtype = op.results[result].dtype
-        if not dtype.is_float or result > 0 or array.size == 0:
+        # A bound is that of the first result, and of others of its type: the cell of an LSTM.
+        if not dtype.is_float or op.results[result].type != op.results[0].type or array.size == 0:
             return array
         inputs = [self._wide(part) for part in operand_parts(op)]
         plain = resolved(op, self.read, self.sizes)

@@ -93,6 +93,7 @@ class GruCell(Cell, name="gru_cell"):
     reset_after: bool = True
 
     gates = "rzn"
+    inplace = ("h",)
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[12, 5]", "f32[12, 4]", "f32[12]", "f32[12]"),
         ("f16[5]", "f16[4]", "f16[12, 5]", "f16[12, 4]", "f16[12]", "f16[12]", 'order="zrn", reset_after=false'),
@@ -155,6 +156,7 @@ class LstmCell(Cell, name="lstm_cell"):
     order: str = "ifgo"
 
     gates = "ifgo"
+    inplace = ("h", "c_")
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[2, 4]", "f32[16, 5]", "f32[16, 4]", "f32[16]", "f32[16]"),
         ("f16[5]", "f16[4]", "f16[4]", "f16[16, 5]", "f16[16, 4]", "f16[16]", "f16[16]", 'order="iofg"'),
