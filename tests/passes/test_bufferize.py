@@ -107,6 +107,21 @@ CASES = {
         "op neg(x) >> y; op relu(x) >> z;",
         stores=("", ""),
     ),
+    "a state updated in one branch": Case(
+        "assign o: f32[4, 32]; cache.read h >> o; branch c upd keep; cache.write o >> h; op neg(x) >> y;",
+        stores=("",),
+        blocks="block upd { op mul(o, x) >> o; op add(o, x) >> o; return; } block keep { return; }",
+    ),
+    "a state updated by a product in one branch": Case(
+        "assign o: f32[4, 32]; cache.read h >> o; branch c upd keep; cache.write o >> h; op neg(x) >> y;",
+        stores=("",), copies=(LATE,),
+        blocks="block upd { op matmul(o, w) >> o; return; } block keep { return; }",
+    ),
+    "a state updated in a loop": Case(
+        "assign o: f32[4, 32]; cache.read K[n] >> o; loop l (i in 0..3) { op mul(o, x) >> o; op add(o, x) >> o; }"
+        "cache.write o >> K[n]; op neg(x) >> y;", stores=("",),
+    ),
+    "what is there is stored": Case("cache.read h >> y; cache.write y >> h; op neg(x) >> y;", stores=("",)),
     "overwritten while it is needed": Case(
         "op exp(x) >> y; cache.write y >> h; op tanh(x) >> z; cache.write z >> h; op add(y, z) >> y; op neg(x) >> z;",
         stores=(USED, ""),

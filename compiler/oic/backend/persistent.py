@@ -56,7 +56,9 @@ def load(frame: Frame, op: Any) -> None:
     base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, op.result.shape)
     hint, type_ = op.result.hint or field.member, op.result.tensor
     pointer = frame.pointer(hint, type_, base.pointer, True, str(type_))
-    frame.refs[op.result] = Ref(pointer, type_, base.strides, True, base.start, base.key)
+    place = op.result.place
+    key = ("entry", place.buffer, 0) if place is not None and place.space == "entry" else base.key
+    frame.refs[op.result] = Ref(pointer, type_, base.strides, True, base.start, key)
 
 
 def entry(frame: Frame, op: Any) -> None:

@@ -88,8 +88,10 @@ class Sharing:
 
     # ------------------------------------------------------------ entries of state
 
-    def why_no_entry(self, value: Value, store: StateStore) -> str:
+    def why_no_entry(self, value: Value, storage: Storage) -> str:
         """Why a value cannot be computed where it will be stored; "" if it can."""
+        store = storage.store
+        assert store is not None
         box = Box.of(store)
         why = _why_not_dense(store, box)
         if why:
@@ -110,7 +112,8 @@ class Sharing:
                 barred = isinstance(op, Barrier)
                 return "there is a barrier before the store" if barred else refused(op)
         for op in self.accesses[store.state]:
-            if op is not store and self._meets(op, value, box, (first, last, until)):
+            own = isinstance(op, StateLoad) and (op.result is value or op.result in storage.values)
+            if op is not store and not own and self._meets(op, value, box, (first, last, until)):
                 return used(op)
         return ""
 
@@ -134,11 +137,14 @@ class Sharing:
         if at > until or (at >= last and not op.touched("write")):
             return False
         if isinstance(op, StateLoad):
-            needed = self.live.needed(op.result)
+            needed = self.live.needed(op.result, home_of(value))
             if needed < first or apart(box, Box.of(op), self.bound):
                 return False
-            taken = needed == first and same(box, Box.of(op))
-            return not (taken and value.op is not None and takes_over(value.op, op.result, value))
+            if value.op is None or not same(box, Box.of(op)):
+                return True
+            if isinstance(value.op, If):  # what the branches compute is looked at by itself
+                return needed > self.live.end[value.op]
+            return needed > first or not takes_over(value.op, op.result, value)
         return at >= first and not is_apart(op, box, self.bound)
 
 

@@ -373,7 +373,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
             *other.touched("read"), *other.touched("write")
         ]:  # fmt: skip
             continue
-        if is_apart(other, box, bound):
+        if is_apart(other, box, bound) or any(r in inside for r in other.results):
             continue
         if first <= at < last or (last <= at < until and other.touched("write")):
             raise _fault(other, f"'{op.symbol}' is used while it is computed")
@@ -386,9 +386,10 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
             load = value.op
             if not isinstance(load, StateLoad) or load.state is not op.state:
                 continue
-            if not found.first[value] < at <= found.last[value] or is_apart(load, box, bound):
+            needed = _last(value, writer.block, found)
+            if not found.first[value] < at <= needed or is_apart(load, box, bound):
                 continue
-            over = found.last[value] == at and same(box, Box.of(load))
+            over = needed == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):
                 raise _fault(
                     writer, f"{written!r} is computed over {value!r}, which is still needed"

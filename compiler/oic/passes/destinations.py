@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from oic.ir.core import Block, Op, Value
 from oic.ir.types import TensorType
-from oic.memory.boxes import Box, apart
+from oic.memory.boxes import Box, apart, same
 from oic.memory.liveness import home_of
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.views import root, whole_root
 from oic.ops.control import For, Func, If, Parallel, Return, Yield
 from oic.ops.fused import Copy, Exchange, Fused
-from oic.ops.state import Constant, IndexTensor, Splat, StateStore
+from oic.ops.state import Constant, IndexTensor, Splat, StateLoad, StateStore
 
 ROUNDS = 200  # a copy in a region may make another necessary outside it
 SMALL = 64  # bytes up to which a copy costs less than addresses that change
@@ -110,7 +110,7 @@ class Assignment:
             return "an input" if outer else ELSEWHERE
         if isinstance(base.op, Constant):
             return "a constant"
-        if base.op.view:
+        if base.op.view and not _is_there(base, storage):
             return "a part of other memory"
         if base.op.block is not block and not _before_branch(op, base.op.block):
             return "from outside the region"
@@ -124,7 +124,7 @@ class Assignment:
         if storage.store is None:
             return ""
         why = self._other_entry(base, storage.store)
-        return why or self.sharing.why_no_entry(base, storage.store)
+        return why or self.sharing.why_no_entry(base, storage)
 
     def _other_entry(self, base: Value, store: StateStore) -> str:
         """Another value of the same state is in an entry, perhaps this one, while this value is."""
@@ -137,6 +137,12 @@ class Assignment:
             if together and not apart(box, Box.of(there), self.sharing.bound):
                 return used(there)
         return ""
+
+
+def _is_there(value: Value, storage: Storage) -> bool:
+    """What was loaded from the entry that is stored to lies there already."""
+    load, store = value.op, storage.store
+    return isinstance(load, StateLoad) and store is not None and same(Box.of(load), Box.of(store))
 
 
 def _also(held: Storage) -> str:

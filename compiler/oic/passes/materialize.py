@@ -20,7 +20,7 @@ from __future__ import annotations
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
-from oic.memory.boxes import Box, bound_sizes, is_apart
+from oic.memory.boxes import Box, bound_sizes, is_apart, same
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.ops.base import Operator
@@ -116,7 +116,16 @@ def _written_meanwhile(load: StateLoad, body: Block, live: Liveness) -> list[Op]
     first, last = live.start[load], live.needed(load.result)
     meanwhile = [w for w in _writes(body).get(load.state, ()) if first < live.start[w] <= last]
     bound = bound_sizes(body)
-    return [w for w in meanwhile if not is_apart(w, Box.of(load), bound)]
+    return [
+        w for w in meanwhile if not is_apart(w, Box.of(load), bound) and not _stays(w, load)
+    ]
+
+
+def _stays(write: Op, load: StateLoad) -> bool:
+    """What was loaded is stored where it was."""
+    if not isinstance(write, StateStore) or whole_root(write.value) is not load.result:
+        return False
+    return same(Box.of(write), Box.of(load))
 
 
 def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
