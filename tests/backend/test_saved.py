@@ -18,7 +18,7 @@ from backend import kinds
 from oic.backend.build import find_compiler
 from oic.backend.target import WARNINGS
 from oic.difftest.resident import resident_bytes
-from oic.difftest.sanitized import SANITIZERS
+from oic.difftest.sanitized import SANITIZED
 from oic.driver import Settings, compile_graph
 from oic.memory.saved import saved_form
 from oic.resources import runtime_dir
@@ -219,7 +219,7 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
     """`saved.c`: every bit and length of a state, forged states, and a journal of states of many sizes."""
     made = oic.Synthesizer(kinds.graph(), capacity=kinds.BOUNDED, target="portable")
     made.emit(tmp_path)
-    flags = ("-O1", "-g1", *SANITIZERS) if sanitized else ("-O2", "-march=native", *WARNINGS, "-Werror")
+    flags = SANITIZED if sanitized else ("-O2", "-march=native", *WARNINGS, "-Werror")
     driver, program = Path(__file__).with_name("saved.c"), tmp_path / "driver"
     call = [*find_compiler(), "-std=c99", *flags, "-I", str(tmp_path), "-I", str(runtime_dir())]
     built = subprocess.run(

@@ -98,15 +98,15 @@ RULES = {
     "a buffer is shared only when it is free": (sharing.Sharing, "clash", lambda *_: False, (0, 3)),
     "only what is read in order is written over": (sharing, "over", lambda *_: True, (3, 19)),
     "a view of state is no longer needed when it is written": (
-        materialize, "is_apart", lambda *_: True, (10, 16),
+        materialize, "is_apart", lambda *_: True, (19, 33),
     ),
     "what is live together has bytes apart": (planner, "place", _all_at_the_start, (0, 2)),
     "a loop needs what comes from outside it to its end": (
         Liveness, "use", lambda self, user, _: self.start[user], (0, 1),
     ),
     "a view needs what it sees": (Liveness, "needed", lambda self, v, _=None: self.last_use(v), (2, 5)),
-    "an entry is not seen before it is stored": (sharing.Sharing, "_meets", lambda *_: False, (24, 33)),
-    "boxes are apart only where that is known": (sharing, "apart", lambda *_: True, (24, 33)),
+    "an entry is not seen before it is stored": (sharing.Sharing, "_meets", lambda *_: False, (24, 69)),
+    "boxes are apart only where that is known": (sharing, "apart", lambda *_: True, (69, 81)),
     "what is exchanged is needed no more": (destinations, "_exchangeable", lambda *_, **__: True, (0, 3)),
 }  # fmt: skip
 
