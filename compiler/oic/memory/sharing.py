@@ -143,7 +143,7 @@ class Sharing:
             if value.op is None or not same(box, Box.of(op)):
                 return True
             if isinstance(value.op, If):  # what the branches compute is looked at by itself
-                return needed > self.live.end[value.op]
+                return at > first or needed > self.live.end[value.op]
             return needed > first or not takes_over(value.op, op.result, value)
         return at >= first and not is_apart(op, box, self.bound)
 
