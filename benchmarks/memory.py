@@ -28,7 +28,7 @@ from oic.driver import Program, Settings, compile_graph, lowered
 from oic.frontend.parse import parse, parse_file
 from oic.ir.module import Buffer, Module
 from oic.memory import placement, planner
-from oic.ops.fused import Copy
+from oic.memory.map import Placed, Stored, placed, stored
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -139,12 +139,13 @@ def report_examples() -> None:
         found = measured(program.planned)
         plan = found.planned
         ratios = f"{found.ratio:>8.3f}{found.greedy:>9.3f}" if plan.bound else f"{'-':>8}{'-':>9}"
-        copies = [op for op in program.planned.all_ops() if isinstance(op, Copy)]
+        copies: list[Placed | Stored] = [v for v in placed(program.planned) if v.kind == "copy"]
+        copies += [t for t in stored(program.planned) if t.kind == "copy"]
         print(f"{name:<34}{plan.nbytes:>14,}{plan.bound:>14,}{ratios}{without_reuse(program):>14,}"
               f"{len(copies):>8}")  # fmt: skip
-        for op in copies:
-            line = op.span.line if op.span else 0
-            print(f"    line {line}: {op.result.hint} {op.result.type}: {op.reason}")
+        for copy in copies:
+            what = copy.name if isinstance(copy, Placed) else f"{copy.value} to {copy.state}"
+            print(f"    line {copy.line}: {what} {copy.type}: {copy.reason}")
 
 
 # ---------------------------------------------------------------- random

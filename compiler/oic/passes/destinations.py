@@ -111,7 +111,7 @@ class Assignment:
         if isinstance(base.op, Constant):
             return "a constant"
         if base.op.view and not _is_there(base, storage):
-            return "a part of other memory"
+            return f"a part of {'the state' if isinstance(base.op, StateLoad) else 'other memory'}"
         if base.op.block is not block and not _before_branch(op, base.op.block):
             return "from outside the region"
         if held is not None:
