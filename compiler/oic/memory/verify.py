@@ -1,11 +1,9 @@
 """The rules of PLANNED: every tensor has a place, and what it holds survives until its last use.
 
-Liveness is computed here anew, without the planner: ops are numbered in program order, a region
-between the start and the end of its op; a value defined outside a loop and used in it is needed
-until the loop ends; a view needs its root; what one branch of an `if` writes, uses in the other do
-not see.  Then no op may write over bytes that are needed after it, and over those it reads itself
-only in place.  Regions of a `parallel` op run at once: what they take from outside is needed until
-all have ended, and no two share bytes or a state that one writes.
+Liveness is computed anew, without the planner (`memory.lives`).  Then no op may write over bytes
+that are needed after it, and over those it reads itself only in place.  Regions of a `parallel` op
+run at once: what they take from outside is needed until all have ended, and no two share bytes or a
+state that one writes.
 
 Buffers that exchange addresses stay apart, but each may be where any of them was.  An entry of the
 state that values are computed in is not seen by others from then on until it is stored, nor can the
@@ -14,17 +12,16 @@ step be refused in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import combinations
 
 from oic.ir import dims
 from oic.ir.core import Block, Op, Place, Value
 from oic.ir.module import Buffer, Module, Plan
-from oic.ir.text_print import place_text, print_op
-from oic.ir.types import StateType, TensorType
+from oic.ir.text_print import place_text
+from oic.ir.types import TensorType
 from oic.ir.verify import verify as verify_stage
 from oic.memory.boxes import Bound, Box, bound_sizes, is_apart, same
+from oic.memory.lives import Lives, fault, last_needed, lives, root, walk
 from oic.ops.fused import Exchange
 from oic.ops.ranges import may_refuse
 from oic.ops.state import StateEntry, StateLoad, StateStore
@@ -33,23 +30,6 @@ PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operan
 
 
 Groups = dict[str, dict[str, tuple[int, int]]]
-
-
-@dataclass
-class Lives:
-    """When the values of a function are defined and last needed, and what ops write.
-
-    first, last   positions of values and of the states that views look into
-    uses          every position at which a value is needed, and the block that needs it there
-    writes        (position, op, value written)
-    """
-
-    first: dict[Value, int] = field(default_factory=dict)
-    last: dict[Value, int] = field(default_factory=dict)
-    uses: dict[Value, list[tuple[int, Block | None]]] = field(default_factory=dict)
-    starts: dict[Op, int] = field(default_factory=dict)
-    writes: list[tuple[int, Op, Value]] = field(default_factory=list)
-    states: list[tuple[int, Op, Value]] = field(default_factory=list)
 
 
 def verify(module: Module) -> None:
@@ -72,20 +52,6 @@ def verify_memory(module: Module) -> None:
         _unharmed(func.body, plan, lives(func.body), func.symbol)
 
 
-def _fault(op: Op, what: str) -> AssertionError:
-    line = f"\n  {op.span}: {op.span.source.line(op.span.line).strip()}" if op.span else ""
-    return AssertionError(f"{what}\n{print_op(op)}{line}")
-
-
-def walk(block: Block) -> Iterator[Op]:
-    """Ops in order, without those of fused regions: their values are elements, not tensors."""
-    for op in block.ops:
-        yield op
-        if op.name != "fused":
-            for region in op.regions:
-                yield from walk(region)
-
-
 # ----------------------------------------------------------------- places
 
 
@@ -97,10 +63,10 @@ def _placed(op: Op, plan: Plan, symbol: str) -> None:
         if not isinstance(value.type, TensorType):
             continue
         if value.place is None:
-            raise _fault(op, f"{value!r} has no place")
+            raise fault(op, f"{value!r} has no place")
         if value.place.offset is None:
             if not op.view and value.place.space != "local":
-                raise _fault(op, f"{value!r} has no address and is no view")
+                raise fault(op, f"{value!r} has no address and is no view")
         elif value.place.space in ("arena", "output"):
             _inside(op, value, value.place, plan, symbol)
 
@@ -109,14 +75,14 @@ def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None
     """The value is in its buffer, the buffer in the arena."""
     buffer = _buffer(plan, place, symbol)
     if buffer is None:
-        raise _fault(op, f"there is no buffer for {place_text(place)}")
+        raise fault(op, f"there is no buffer for {place_text(place)}")
     first, end = reach(value)
     if first < buffer.offset or end > buffer.offset + buffer.nbytes:
-        raise _fault(op, f"bytes {first} to {end} are outside buffer '{buffer.name}'")
+        raise fault(op, f"bytes {first} to {end} are outside buffer '{buffer.name}'")
     if first % value.dtype.align:
-        raise _fault(op, f"offset {first} is not aligned for {value.dtype}")
+        raise fault(op, f"offset {first} is not aligned for {value.dtype}")
     if place.space == "arena" and buffer.offset + buffer.nbytes > plan.arena_bytes[symbol]:
-        raise _fault(op, f"buffer '{buffer.name}' is not inside the arena")
+        raise fault(op, f"buffer '{buffer.name}' is not inside the arena")
 
 
 def _buffer(plan: Plan, place: Place, symbol: str) -> Buffer | None:
@@ -159,7 +125,7 @@ def _coalesced(op: Op) -> None:
         if isinstance(group[-1].type, TensorType):
             where = {_address(v) for v in group}
             if len(where) > 1:
-                raise _fault(op, f"{group[-1]!r} is carried in several places: {sorted(where)}")
+                raise fault(op, f"{group[-1]!r} is carried in several places: {sorted(where)}")
 
 
 def _address(value: Value) -> str:
@@ -172,100 +138,6 @@ def _address(value: Value) -> str:
     assert place is not None
     strides = "" if place.strides is None else str(place.strides)
     return f"{place.space}+{place.offset} {place.buffer} {strides}"
-
-
-# --------------------------------------------------------------- liveness
-
-
-def lives(body: Block) -> Lives:
-    """Positions of everything in a function."""
-    found = Lives()
-    _number(body, 0, found)
-    return found
-
-
-def root(value: Value) -> Value:
-    """The value whose memory a view sees: one with an address, or a state."""
-    while value.op is not None and value.op.view:
-        if value.place is not None and value.place.offset is not None:
-            return value
-        value = value.op.operands[0]
-    return value
-
-
-def _number(block: Block, at: int, found: Lives) -> int:
-    """Give positions to the ops of a block; the next free one."""
-    for arg in block.args:
-        found.first[arg] = found.last[arg] = at
-    at += 1
-    for op in block.ops:
-        found.starts[op] = at
-        for value in op.operands:
-            _need(value, at, block, found)
-        if op.name == "fused":
-            for value in (v for inner in op.regions[0].ops for v in inner.operands):
-                _need(value, at, block, found)
-        at += 1
-        for region in op.regions if op.name != "fused" else []:
-            at = _number(region, at, found)
-        if op.name in ("for", "parallel"):
-            _lengthen(op, at, found)
-        _define(op, at, found)
-        at += 1
-    return at
-
-
-def _need(value: Value, at: int, block: Block | None, found: Lives) -> None:
-    while True:
-        found.uses.setdefault(value, []).append((at, block))
-        if value in found.first:
-            found.last[value] = max(found.last[value], at)
-        elif isinstance(value.type, StateType):
-            found.last[value] = max(found.last.get(value, 0), at)
-        if value.op is None or not value.op.view:
-            return
-        value = value.op.operands[0]
-
-
-def _lengthen(outer: Op, end: int, found: Lives) -> None:
-    """What a loop takes from outside is needed in every turn; what consumers take, until all end."""
-    start = found.starts[outer]
-    for op in (o for region in outer.regions for o in region.all_ops()):
-        for value in op.operands:
-            while True:
-                if value in found.first and found.first[value] < start:
-                    found.last[value] = max(found.last[value], end)
-                    found.uses[value].append((end, outer.block))
-                if value.op is None or not value.op.view:
-                    break
-                value = value.op.operands[0]
-
-
-def _define(op: Op, at: int, found: Lives) -> None:
-    """Results come to be at the end of the op; those with memory of their own are written."""
-    nested = bool(op.regions) and op.name != "fused"
-    here = at if nested else found.starts[op]
-    for value in op.results:
-        found.first[value] = found.last[value] = here
-        if nested or op.name == "exchange" or not isinstance(value.type, TensorType):
-            continue
-        if root(value) is value and value.place is not None and value.place.offset is not None:
-            if not _still(op, value):
-                found.writes.append((found.starts[op], op, value))
-    if not op.regions and not _completes(op):
-        found.states += [(found.starts[op], op, s) for s in op.touched("write")]
-
-
-def _still(op: Op, value: Value) -> bool:
-    """A view whose address the planner knows: nothing is written."""
-    if not op.view:
-        return False
-    source = op.operands[0].place
-    assert value.place is not None
-    return source is not None and (source.space, source.buffer) == (
-        value.place.space,
-        value.place.buffer,
-    )
 
 
 # -------------------------------------------------------------- conflicts
@@ -283,44 +155,26 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
             if not _overlap(value, written, groups):
                 continue
             if value in op.results:
-                raise _fault(op, f"results {written!r} and {value!r} share bytes")
-            last = _last(value, op.block, found)
+                raise fault(op, f"results {written!r} and {value!r} share bytes")
+            last = last_needed(value, op.block, found)
             if last > at:
-                raise _fault(
+                raise fault(
                     op, f"{written!r} is written over {value!r}, which is still needed ({symbol})"
                 )
             if last == at and not _in_place(op, value, written):
-                raise _fault(op, f"{written!r} is written over its operand {value!r}, not in place")
+                raise fault(op, f"{written!r} is written over its operand {value!r}, not in place")
     for at, op, state in found.states:
         for value in found.first:
             if isinstance(value.op, StateLoad) and value.op.state is state:
                 seen = found.first[value] < at <= found.last[value]
                 alike = _on_itself(op, value.op)
                 if seen and not alike and not is_apart(op, Box.of(value.op), bound):
-                    raise _fault(op, f"state is written while {value!r} looks into it ({symbol})")
+                    raise fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
         if isinstance(op, Exchange):
             _exchanged(op, held, found)
         elif isinstance(op, StateEntry):
             _computed_there(op, held, found, bound)
-
-
-def _last(value: Value, writer: Block | None, found: Lives) -> int:
-    """Last position at which a value is needed on a way that comes through a block."""
-    branches = dict(_branches(writer))
-    uses = found.uses.get(value, [])
-    return max(
-        (at for at, block in uses if all(branches.get(o, r) is r for o, r in _branches(block))),
-        default=found.first[value],
-    )
-
-
-def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
-    """The branches of `if`s around a block, its own included."""
-    while block is not None and block.owner is not None:
-        if block.owner.name == "if":
-            yield block.owner, block
-        block = block.owner.block
 
 
 def _on_itself(op: Op, load: StateLoad) -> bool:
@@ -330,24 +184,19 @@ def _on_itself(op: Op, load: StateLoad) -> bool:
     return same(Box.of(op), Box.of(load))
 
 
-def _completes(op: Op) -> bool:
-    """Names an entry that values are computed in, or stores what was computed there: writes nothing."""
-    return isinstance(op, StateEntry) or (isinstance(op, StateStore) and op.entry != "")
-
-
 def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
     """Nothing in the buffers is needed any more but what moves."""
     names = op.moves()
     at = found.starts[op]
     users = [o for o in op.block.ops if set(o.operands) & set(op.results)] if op.block else []
     if any(not user.terminator for user in users):
-        raise _fault(op, "what is exchanged is handed on, and nothing else")
+        raise fault(op, "what is exchanged is handed on, and nothing else")
     for value in held:
         assert value.place is not None
         if value.place.space != "arena" or value.place.buffer not in names or value in op.results:
             continue
-        if found.first[value] < at < _last(value, op.block, found):
-            raise _fault(op, f"{value!r} is still needed where it was")
+        if found.first[value] < at < last_needed(value, op.block, found):
+            raise fault(op, f"{value!r} is still needed where it was")
 
 
 def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Bound) -> None:
@@ -356,7 +205,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
     stores = [o for o in op.block.ops if isinstance(o, StateStore) and o.entry == op.symbol]
     box = Box.of(op)
     if len(stores) != 1 or found.starts[stores[0]] < found.starts[op]:
-        raise _fault(op, "an entry is stored once, afterwards")
+        raise fault(op, "an entry is stored once, afterwards")
     first, last = found.starts[op], found.starts[stores[0]]
     inside = [
         v
@@ -364,11 +213,11 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
         if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)
     ]
     if root(stores[0].value) not in inside or not same(box, Box.of(stores[0])):
-        raise _fault(stores[0], "what is stored was computed elsewhere")
+        raise fault(stores[0], "what is stored was computed elsewhere")
     until = max(found.last[v] for v in inside)
     for other, at in found.starts.items():
         if first <= at < last and may_refuse(other):
-            raise _fault(other, "a step may be refused while an entry is computed")
+            raise fault(other, "a step may be refused while an entry is computed")
         if other is op or other is stores[0] or other.regions or op.state not in [
             *other.touched("read"), *other.touched("write")
         ]:  # fmt: skip
@@ -376,22 +225,24 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
         if is_apart(other, box, bound) or any(r in inside for r in other.results):
             continue
         if first <= at < last or (last <= at < until and other.touched("write")):
-            raise _fault(other, f"'{op.symbol}' is used while it is computed")
+            raise fault(other, f"'{op.symbol}' is used while it is computed")
     for at, writer, written in found.writes:
         if written not in inside:
             continue
         if not first < at < last:
-            raise _fault(writer, f"{written!r} is computed before its entry is named, or after it was stored")
+            raise fault(
+                writer, f"{written!r} is computed before its entry is named, or after it was stored"
+            )
         for value in found.first:
             load = value.op
             if not isinstance(load, StateLoad) or load.state is not op.state:
                 continue
-            needed = _last(value, writer.block, found)
+            needed = last_needed(value, writer.block, found)
             if not found.first[value] < at <= needed or is_apart(load, box, bound):
                 continue
             over = needed == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):
-                raise _fault(
+                raise fault(
                     writer, f"{written!r} is computed over {value!r}, which is still needed"
                 )
 
@@ -417,12 +268,12 @@ def _apart(op: Op) -> None:
         for a in _computed(one):
             for b in _computed(other):
                 if _overlap(a, b):
-                    raise _fault(op, f"{a!r} and {b!r} of regions that run at once share bytes")
+                    raise fault(op, f"{a!r} and {b!r} of regions that run at once share bytes")
         for first, second in ((one, other), (other, one)):
             written = {s for o in first.ops for s in o.touched("write")}
             used = {s for o in second.ops for how in ("read", "write") for s in o.touched(how)}
             for state in written & used:
-                raise _fault(op, f"{state!r} is written by one region and used by another")
+                raise fault(op, f"{state!r} is written by one region and used by another")
 
 
 def _computed(region: Block) -> list[Value]:
