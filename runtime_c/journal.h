@@ -100,7 +100,8 @@ static inline size_t oic_journal_load(const oic_flash *flash, void *to, size_t c
 }
 
 /* Store a payload in the slot that does not hold the newest.  1 if it is whole there; 0 if not, and
-   then the newest is still what it was. */
+   then the newest is still what it was.  A slot that cannot be read counts as damaged: flash whose
+   words carry check bits refuses to read one that was cut while it was written. */
 static inline int oic_journal_store(const oic_flash *flash, const void *from, size_t bytes)
 {
     oic_journal_head head;

@@ -305,7 +305,7 @@ def diff(
 
 @main.command()
 @graph_command
-@click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons")
+@click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons (the default)")
 def explain(as_json: bool, color: bool, memory: bool, **options: Any) -> None:
     """Say why each value lies where it lies."""
     from oic.cli_memory import explain as print_decisions

@@ -119,7 +119,10 @@ def bounds(program: Program) -> list[Bound]:
 
 
 def _size_names(graph: syntax.Graph) -> Iterator[str]:
-    """Names that stand alone as a bound in `@max` or `@fixed`, most used first."""
+    """Names that stand alone as a bound in `@max` or `@fixed`.
+
+    Those of `sizes` first, which the graph is free to choose (others are of the model); then the most used.
+    """
     count: dict[str, int] = {}
     for declaration in graph.declarations:
         for attribute in declaration.attributes:
@@ -127,7 +130,7 @@ def _size_names(graph: syntax.Graph) -> Iterator[str]:
                 if isinstance(arg.value, syntax.Name):
                     count[arg.value.name] = count.get(arg.value.name, 0) + 1
     sections = {d.name: d.value for d in graph.sizes}
-    yield from sorted(count, key=lambda n: (-count[n], n in sections))
+    yield from sorted(count, key=lambda n: (n not in sections, -count[n]))
 
 
 def choose(program: Program, name: str | None) -> Bound | None:
@@ -295,6 +298,7 @@ class Answer:
     then, why      the footprint at that value, and what is wrong with the next larger; where none
                    fits, the least value and what is wrong with it
     unbounded      other indices that nothing bounds: memory for them has no end
+    endless        nothing bounds them or the bound, as the graph is
     """
 
     fits: bool
@@ -305,6 +309,7 @@ class Answer:
     then: Footprint | None = None
     why: str = ""
     unbounded: tuple[str, ...] = ()
+    endless: tuple[str, ...] = ()
 
 
 def fit(load: Load, room: Room, vary: str | None, target: str, as_json: bool) -> bool:
@@ -328,7 +333,8 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
         figures = figures_of(program, target)
     now = with_figures(footprint(program), figures)
     others = tuple(n for n in unbounded if bound is None or n != bound.name)
-    answer = Answer(room.holds(now), now, figures, bound, unbounded=others)
+    fits = room.holds(now) and not unbounded
+    answer = Answer(fits, now, figures, bound, unbounded=others, endless=tuple(unbounded))
     if bound is None or (room.ram is None and room.flash is None):
         return answer
     search = Search(load, target, room, bound)
@@ -347,7 +353,7 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
 def _as_json(a: Answer) -> dict[str, object]:
     return {
         "fits": a.fits,
-        "now": _bytes(a.now),
+        "now": None if a.endless else _bytes(a.now),
         "bound": str(a.bound) if a.bound else None,
         "value": a.bound.now if a.bound else None,
         "largest": a.largest,
@@ -368,6 +374,8 @@ def _bytes(f: Footprint) -> dict[str, int]:
 def _lines(a: Answer, room: Room) -> list[str]:
     """The answer for people."""
     lines = [_line("RAM", a.now.ram, room.ram, _ram(a.now)), _line("flash", a.now.flash, room.flash, _flash(a.now))]
+    if a.endless:
+        lines = [f"as it is, it needs memory without end: nothing bounds {', '.join(a.endless)} (--max)"]
     if a.bound is None:
         lines.append("nothing here grows: no table without @fixed, and no size in @fixed or @max")
     elif a.largest and a.then is not None:

@@ -54,7 +54,7 @@ def build_library(
         "folder": str(folder),
         "files": [str(p) for p in files.paths],
         "state": files.unit.state_bytes,
-        "arena": files.unit.arena_bytes,
+        "arena": files.unit.arena_size,
         "arena_lower_bound": max(plan.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
         "compiled": files.figures.to_json() if files.figures else None,
@@ -67,7 +67,7 @@ def built(made: dict[str, Any]) -> str:
     """What was built, for people: bytes, and what they should know."""
     lines = [f"{made['name']}: {made['folder']}"]
     lines.append(f"  state    {made['state']:>14,} bytes")
-    bound = f"   (lower bound {made['arena_lower_bound']:,})" if made["arena"] else ""
+    bound = f"   (lower bound {made['arena_lower_bound']:,})" if made["arena_lower_bound"] else ""
     lines.append(f"  arena    {made['arena']:>14,} bytes{bound}")
     lines.append(f"  weights  {made['weights']:>14,} bytes")
     if made["library"]:

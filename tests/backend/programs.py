@@ -146,6 +146,28 @@ block entry {
 }
 """
 
+# Sizes that a branch gives and nobody asks for, loops that exchange addresses, entries of the state.
+MOVED = """graph moved {
+    dynamic { g: bool; x: f32[4, 8]; }
+    volatile { y: f32[?]; z: f32[4, 8]; }
+    persistent { n: i32; G(r): f32[2] @auto_dim(r) @fixed(r=8); K(t): f32[4, 8] @table @fixed(t=4); }
+    block entry {
+        branch g big small;
+        cache.read G[] >> y;
+        assign k: f32[4, 8];
+        op relu(x) >> k;
+        loop turns (i in 0..3) { op flip(k, axes=[0]) >> k; cache.write x >> K[i]; }
+        op neg(k) >> z;
+        op abs(x) >> k;
+        op add(k, x) >> k;
+        cache.write k >> K[3];
+        return;
+    }
+    block big { cache.read G[n] >> y; cache.increment n; return; }
+    block small { return; }
+}
+"""
+
 PROGRAMS = {
     "elementwise": ELEMENTWISE,
     "counter": COUNTER,
@@ -155,6 +177,7 @@ PROGRAMS = {
     "branches": BRANCHES,
     "names": NAMES,
     "late": LATE,
+    "moved": MOVED,
 }
 
 

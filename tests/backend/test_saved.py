@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
@@ -105,7 +106,8 @@ with oic.Simulator(kinds.graph(), capacity=kinds.CAPACITY).make_executor() as ex
     found = [kinds.step(ex, rng, 30 + n) for n in range(16)]
     pathlib.Path(sys.argv[1]).write_bytes(repr(found).encode() + ex.save())
 """
-    subprocess.run([sys.executable, "-c", program, str(tmp_path / "state")], check=True)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "state")], check=True, env=environment)
     rng = np.random.default_rng(10)
     expected = [kinds.step(session, rng, 30 + n) for n in range(16)]
     assert (tmp_path / "state").read_bytes() == repr(expected).encode() + session.save()

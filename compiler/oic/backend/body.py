@@ -262,7 +262,7 @@ class _Writer(Integers):
         """Give a carried value its variable: a local integer, or the memory that it starts in."""
         if is_index(arg):
             name = self.frame.names.unique(arg.hint or result.hint or "n")
-            self.lines.add(f"int64_t {name} = {self.frame.index(first).text};")
+            self.lines.declare(name, f"int64_t {name} = {self.frame.index(first).text};")
             self.frame.indices[arg] = self.frame.indices[result] = Index(name)
         elif not self.frame.moves(arg):
             self.frame.place(arg)
@@ -283,16 +283,16 @@ class _Writer(Integers):
         if len(moved) > 1:
             for i, (name, text) in enumerate(moved):
                 following = self.frame.names.unique(f"next_{name}")
-                self.lines.add(f"const int64_t {following} = {text};")
+                self.lines.declare(following, f"const int64_t {following} = {text};")
                 moved[i] = (name, following)
         for name, text in moved:
-            self.lines.add(f"{name} = {text};")
+            self.lines.assign(name, text)
 
     def _if(self, op: Any) -> None:
         for result in op.results:
             if is_index(result):
                 name = self.frame.names.unique(result.hint or "n")
-                self.lines.add(f"int64_t {name};")
+                self.lines.declare(name, f"int64_t {name};")
                 self.frame.indices[result] = Index(name)
             elif not self.frame.moves(result):
                 self.frame.place(result)

@@ -11,12 +11,13 @@ WIDTH = 110  # columns before a call or a declaration is broken
 
 @dataclass
 class Line:
-    """One line; `declares` is the variable that it exists for."""
+    """One line; `declares` is the variable that it exists for, `assigns` the one that it sets."""
 
     depth: int
     text: str
     declares: str | None = None
     comment: bool = False
+    assigns: str | None = None
 
 
 class Lines:
@@ -33,6 +34,10 @@ class Lines:
     def declare(self, name: str, text: str) -> None:
         """A declaration without effect, dropped if nothing uses the name."""
         self.items.append(Line(self.depth, text, name))
+
+    def assign(self, name: str, text: str) -> None:
+        """A new value of a variable, dropped with it if nothing uses the name."""
+        self.items.append(Line(self.depth, f"{name} = {text};", assigns=name))
 
     def open(self, text: str) -> None:
         """The head of a nested block, with its brace."""
@@ -71,17 +76,23 @@ _COMMENT = re.compile(r"/\*.*?\*/|\"[^\"]*\"")
 
 
 def _without_unused(items: list[Line]) -> list[Line]:
-    """The lines without declarations of names that no other line mentions."""
+    """The lines without declarations of names that no other line mentions, but to set them."""
     words = [[] if i.comment else _WORD.findall(_COMMENT.sub("", i.text)) for i in items]
-    uses = Counter(w for line in words for w in set(line))
+    used = [set(line) - {item.assigns} for line, item in zip(words, items)]
+    uses = Counter(w for line in used for w in line)
     alive = [True] * len(items)
+    gone: set[str | None] = set()
     waiting = True
     while waiting:
         waiting = False
         for at, item in enumerate(items):
-            if alive[at] and item.declares and uses[item.declares] == 1:
+            if not alive[at]:
+                continue
+            if item.declares and uses[item.declares] == 1:
+                gone.add(item.declares)
+            if (item.declares or item.assigns) in gone:
                 alive[at], waiting = False, True
-                uses.subtract(set(words[at]))
+                uses.subtract(used[at])
     return [item for item, keep in zip(items, alive) if keep]
 
 

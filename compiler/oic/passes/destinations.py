@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from oic.diagnostics import Span
 from oic.ir.core import Block, Op, Value
 from oic.ir.types import TensorType
 from oic.memory.boxes import Box, apart, same
@@ -284,7 +285,7 @@ def _exchange_before(edge: Edge) -> None:
     last = block.ops[-2] if len(block.ops) > 1 else None
     old = last if isinstance(last, Exchange) else None
     values = [*old.values, value] if old is not None else [value]
-    made = Exchange(values, span=edge.op.span or (value.op.span if value.op is not None else None))
+    made = Exchange(values, span=_span_of(edge))
     for result, source in zip(made.results, values, strict=True):
         result.hint = source.hint
     if old is not None:
@@ -297,7 +298,6 @@ def _copy_before(edge: Edge, plain: set[Block]) -> None:
     """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
     block, value = edge.op.block, edge.value
     assert block is not None
-    span = edge.op.span or (value.op.span if value.op is not None else None)
     at = block.ops.index(edge.op)
     last = block.ops[at - 1] if at else None
     if isinstance(last, Exchange):  # nothing comes between it and what hands on
@@ -305,11 +305,20 @@ def _copy_before(edge: Edge, plain: set[Block]) -> None:
         if value.op is last:
             _copy_instead(last, plain)
             return
-    copy = Copy(value, edge.reason, span=span, hint=value.hint)
+    turns = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
+    small = f"; {SMALL} bytes or less are not worth exchanging addresses"
+    reason = edge.reason + (small if turns and value.tensor.nbytes <= SMALL else "")
+    copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
     edge.values[edge.position] = copy.result
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
         at = block.ops.index(value.op) + 1
     block.set_ops([*block.ops[:at], copy, *block.ops[at:]])
+
+
+def _span_of(edge: Edge) -> Span | None:
+    """The line that a copy or an exchange is for: where it is handed on, else made, else carried."""
+    makers = [edge.op, edge.value.op, edge.op.block.owner if edge.op.block is not None else None]
+    return next((op.span for op in makers if op is not None and op.span is not None), None)
 
 
 def _backward(block: Block, decided: Assignment) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from oic.diagnostics import did_you_mean, fail
+from oic.diagnostics import StepError, did_you_mean, fail
 from oic.dtypes import Array
 from oic.session.inputs import checked, gathered
 from oic.session.interface import Entry, Interface, Variable
@@ -123,7 +123,10 @@ class Executor(ABC):
         Raises StepError, with nothing changed, for anything else.
         """
         self._require_open()
-        self._load(saved)
+        if not isinstance(saved, (bytes, bytearray, memoryview)):
+            what = f"a saved state is bytes, not {type(saved).__name__}"
+            raise StepError("OIC_ERR_STATE", what)
+        self._load(bytes(saved))
         self._forget()
 
     def fork(self) -> Self:
