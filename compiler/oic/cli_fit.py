@@ -360,6 +360,7 @@ def _as_json(a: Answer) -> dict[str, object]:
         "then": _bytes(a.then) if a.then else None,
         "next": a.why or None,
         "unbounded": list(a.unbounded),
+        "endless": list(a.endless),
         "compiler": a.figures.compiler or None,
         "not_counted": a.figures.missing or None,
         "externals": _externals(a.figures),

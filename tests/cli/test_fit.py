@@ -133,6 +133,32 @@ def test_other_bounds_are_named(oic: Oic) -> None:
     assert wrong.status == 1 and "error[fit-bound]" in wrong.err and "did you mean 't'" in wrong.err
 
 
+def test_memory_without_end_does_not_fit(oic: Oic) -> None:
+    Path("g.oi").write_text(GROWING)
+    done = oic("fit", "g.oi", "--flash", "1M", "--ram", "16K")
+    assert done.status == 1 and "it needs memory without end: nothing bounds t (--max)" in done.out
+    assert "the largest --max t that fits is" in done.out
+    found = oic("fit", "g.oi", "--ram", "20G", "--json").json
+    assert found["fits"] is False and found["now"] is None and found["endless"] == ["t"]
+    assert oic("fit", "g.oi", "--flash", "1M", "--ram", "16K", "--max", "t=4").status == 0
+
+
+def test_bounds_of_the_graph_come_before_those_of_the_model(oic: Oic) -> None:
+    """`L` is how many tables there are, and known from a constant; `T` is for the graph to choose."""
+    Path("g.oi").write_text("""
+graph layers {
+  sizes { T = 8; }
+  dynamic { x: f32[4]; }
+  constant { w: f32[L, 4] @init(1.0); }
+  persistent { K(l, t): f32[4] @table @fixed(l=L, t=T); V(l, t): f32[4] @table @fixed(l=L, t=T); at: i32; }
+  volatile { y: f32[4]; }
+  block entry { loop every (l in 0..L) { cache.write x >> K[l, at]; cache.write x >> V[l, at]; }
+    op neg(x) >> y; cache.increment at; return; }
+}
+""")
+    assert oic("fit", "g.oi", "--ram", "64K", "--set", "L=2", "--json").json["bound"] == "--set T"
+
+
 def test_nothing_grows(oic: Oic) -> None:
     assert "nothing here grows" in oic("fit", "average.oi", "--ram", "1M").out
     assert oic("fit", "average.oi", "--ram", "1M", "--json").json["largest"] is None
