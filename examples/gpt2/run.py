@@ -198,7 +198,11 @@ def main() -> int:
     if not (options.folder / "config.json").is_file():
         print(f"no model at {options.folder}: name a folder, or set OIC_MODELS")
         return 1
-    return run_folder(options)
+    try:
+        return run_folder(options)
+    except (oic.OicError, oic.StepError) as error:  # a broken folder, an id that is no token
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":
