@@ -253,7 +253,8 @@ class StateLoad(Op, name="state.load", reads="state", view=True):
 class StateEntry(Op, name="state.entry", writes="state"):
     """A box of a state's storage as memory that values are computed in, before it is stored to.
 
-    What was there is gone.  `symbol` is the buffer that the values name as their place.
+    What was there is gone but for what is loaded from this very box and has it as its place.
+    `symbol` is the buffer that the values name as their place.
     """
 
     state: Value
