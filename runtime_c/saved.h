@@ -247,8 +247,9 @@ OIC_SELDOM int oic_saved_grown(int what, const oic_saved_view *v, const oic_save
             rest /= many;
         }
         if (size > 0) {
-            const size_t done = n * size;
-            if (!oic_saved_row(what, p, at + k * size, length * size, from + done, to + done)) {
+            unsigned char *const here = at + k * size;
+            unsigned char *const there = what == OIC_SAVED_CLEAR ? here : to + n * size;
+            if (!oic_saved_row(what, p, here, length * size, from + n * size, there)) {
                 return 0;
             }
             n += length;
