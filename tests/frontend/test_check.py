@@ -216,7 +216,12 @@ def test_declarations(text: str, expected: list[str]) -> None:
         ("block entry { branch a; assign t: f32; branch a; } block a { op f(t) >> x; }", ["unknown-variable"]),
         ("block entry { assign t: f32; branch a; } block a { branch b; } block b { op f(t) >> x; }", []),
         ("block entry { assign t: f32; branch a; } block a { assign t: i32; }", []),
-        ("block entry { loop l (i in 0..2) { branch a; } } block a { loop m (j in 0..i) { } }", ["unknown-name"]),
+        ("block entry { loop l (i in 0..2) { branch a; } } block a { loop m (j in 0..i) { } }", []),
+        ("block entry { loop l (i in 0..2) { branch a; } branch a; } block a { op f(x, k=i) >> x; }", ["unknown-name"]),
+        ("block entry { loop l (i in 0..2) { branch a; } } block a { assign i: f32; op f(i) >> x; }", []),
+        ("block entry { loop l (i in 0..2) { branch a; } } block a { loop i (i in 0..i) { } }", []),
+        ("block entry { branch a; loop l (i in 0..2) { } } block a { op f(i) >> x; }", ["unknown-variable"]),
+        ("block entry { } block a { op f(x, k=i) >> x; loop l (i in 0..2) { } }", ["unreachable-block"]),
         ("block entry { } block a { op f(t) >> t; } block b @entry { assign t: f32; }", ["unreachable-block"]),
         ("block entry { } block a { op f(nope) >> x; }", ["unreachable-block", "unknown-variable"]),
         # yield and await

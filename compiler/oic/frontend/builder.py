@@ -129,9 +129,9 @@ class Builder:
 
     @contextmanager
     def inside(self, returns: bool) -> Iterator[None]:
-        """Lower a block that is branched to: temporaries are seen, loop indices are not."""
+        """Lower a block that is branched to: temporaries and loop indices are seen."""
         saved = self.returns, self.loops
-        self.returns, self.loops = returns, {}
+        self.returns, self.loops = returns, dict(self.loops)
         self.scopes.append({})
         try:
             yield
@@ -142,12 +142,13 @@ class Builder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lower a consumer: nothing of the entry is seen but variables."""
-        scopes, self.scopes = self.scopes, []
+        saved = self.scopes, self.loops
+        self.scopes, self.loops = [], {}
         try:
             with self.inside(False):
                 yield
         finally:
-            self.scopes = scopes
+            self.scopes, self.loops = saved
 
     # -- variables -------------------------------------------------------------
 

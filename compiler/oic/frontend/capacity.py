@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from oic.diagnostics import Diagnostic
 from oic.frontend import syntax as s
 from oic.frontend.model_data import data_of
+from oic.frontend.reach import branch_targets
 from oic.frontend.variables import HIGH, LOW, RESERVE, Binding, Refused, Variable, evaluate
 from oic.ir import dims
 from oic.ir.types import StateIndex, StateType
@@ -87,7 +88,10 @@ def _bounded(
     for key in (f"{variable.name}.{index}", index):
         if key in capacity:
             return max(1, capacity[key]), False
-    return _static_reach(binding, variable, index), False
+    try:
+        return _static_reach(binding, variable, index), False
+    except Unbounded:
+        return None, False
 
 
 def _fixed(binding: Binding, arg: s.Argument) -> int:
@@ -129,7 +133,7 @@ def _static_reach(binding: Binding, variable: Variable, index: str) -> int | Non
     auto = _arg_names(variable.attribute("auto_dim"))
     first = len(variable.indices) - len(auto)
     reach = 1
-    for access, writes, loops in _accesses(binding, variable.name):
+    for access, writes, loops in _Accesses(binding, variable.name):
         given = access.indices or ()
         if index in auto and any(isinstance(i, s.Slice) for i in given[first:]):
             continue  # reads a part of the matrix as it is
@@ -154,27 +158,53 @@ def _reach(
     return found[1] + 1 if found else None
 
 
-Found = tuple[s.Access, bool, dict[str, Range | None]]  # an access, whether it writes, the loops
+Loops = dict[str, Range | None]  # the values of every visible loop index
+Found = tuple[s.Access, bool, Loops]  # an access, whether it writes, the loops
+MOST_CONTEXTS = 1000
 
 
-def _accesses(binding: Binding, name: str) -> Iterator[Found]:
-    for block in binding.graph.blocks:
-        yield from _accesses_in(binding, block.body, name, {})
+class Unbounded(Exception):
+    """A variable is accessed from too many places to look at."""
 
 
-def _accesses_in(
-    binding: Binding, body: tuple[s.Statement, ...], name: str, loops: dict[str, Range | None]
-) -> Iterator[Found]:
-    for statement in body:
-        match statement:
-            case s.Loop(index=index, start=start, end=end, body=inner):
-                low, high = _range(binding, start, loops), _range(binding, end, loops)
-                bounds = (low[0], max(low[0], high[1] - 1)) if low and high else None
-                yield from _accesses_in(binding, inner, name, loops | {index.name: bounds})
-            case s.CacheRead(source=access) if access.name == name:
-                yield access, False, loops
-            case s.CacheWrite(target=access) if access.name == name:
-                yield access, True, loops
+class _Accesses:
+    """The accesses of a variable, in every block for all loops from which it is branched to."""
+
+    def __init__(self, binding: Binding, name: str) -> None:
+        self.binding, self.name = binding, name
+        targets = {t.name for b in binding.graph.blocks for t in branch_targets(b.body)}
+        starts = [b for b in binding.graph.blocks if b.name not in targets]
+        self.waiting: list[tuple[s.Block, Loops]] = [(block, {}) for block in starts]
+
+    def __iter__(self) -> Iterator[Found]:
+        seen: set[tuple[str, frozenset[tuple[str, Range | None]]]] = set()
+        while self.waiting:
+            block, loops = self.waiting.pop()
+            key = (block.name, frozenset(loops.items()))
+            if key not in seen:
+                seen.add(key)
+                if len(seen) > MOST_CONTEXTS:
+                    raise Unbounded
+                yield from self._of(block.body, loops)
+
+    def _of(self, body: tuple[s.Statement, ...], loops: Loops) -> Iterator[Found]:
+        for statement in body:
+            match statement:
+                case s.Assign(declaration=made):
+                    loops = {n: r for n, r in loops.items() if n != made.name}
+                case s.Loop(index=index, start=start, end=end, body=inner):
+                    low, high = (_range(self.binding, bound, loops) for bound in (start, end))
+                    bounds = (low[0], max(low[0], high[1] - 1)) if low and high else None
+                    yield from self._of(inner, {**loops, index.name: bounds})
+                case s.CacheRead(source=access) if access.name == self.name:
+                    yield access, False, loops
+                case s.CacheWrite(target=access) if access.name == self.name:
+                    yield access, True, loops
+                case s.CacheStep(target=access) if access.name == self.name:
+                    yield access, True, loops
+                case s.Branch(targets=targets):
+                    found = (self.binding.graph.block(t.name) for t in targets)
+                    self.waiting += [(block, loops) for block in found if block is not None]
 
 
 def _range(

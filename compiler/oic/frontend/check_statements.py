@@ -1,12 +1,12 @@
 """Statements: which names they may use and what each may read and write (SPEC sections 6 to 8).
 
-A block is checked once for every set of temporaries that its callers show it, as far as it uses
-them.
+A block is checked once for every set of temporaries and loop indices that its callers show it, as
+far as it uses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from oic import dtypes
@@ -18,44 +18,53 @@ from oic.frontend.names import Names, Report, auto_indices, declared, names_in, 
 from oic.frontend.uses import uses
 
 MOST_CONTEXTS = 1000
+_PASSED = "a block sees loop indices and temporaries of the braces that branch to it"
 
 
 @dataclass(frozen=True)
 class Scope:
     """What is visible at a statement, beside the variables of the sections.
 
-    lenient   names of temporaries that may be missing, where no caller is known to show them
+    lenient   names of temporaries and loop indices that may be missing, where no caller is known
+    caller    the branch that the block is checked for; None where it runs by itself
     """
 
     block: s.Block
     temporaries: Mapping[str, s.Declaration]
     loops: Mapping[str, s.Name]
     lenient: frozenset[str] = frozenset()
+    caller: Span | None = None
 
 
 def check_statements(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None:
     """Every block, from each place that runs it."""
-    checker = _Checker(names, report)
+    passed = frozenset(_passed(graph))
+    checker = _Checker(names, report, passed)
     mentions = _mentions(graph, flow)
-    temporaries = frozenset(
-        statement.declaration.name
-        for block in graph.blocks
-        for statement in s.walk(block.body)
-        if isinstance(statement, s.Assign)
-    )
     waiting = [Scope(block, {}, {}) for block in flow.starts]
-    waiting += [Scope(block, {}, {}, temporaries) for block in flow.unreached]
+    waiting += [Scope(block, {}, {}, passed) for block in flow.unreached]
     done: set[tuple[object, ...]] = set()
     while waiting and len(done) < MOST_CONTEXTS:
         scope = waiting.pop(0)
         wanted = mentions[scope.block.name]
         shown = {n: d for n, d in scope.temporaries.items() if n in wanted}
-        key = (id(scope.block), *sorted((n, id(d)) for n, d in shown.items()))
+        loops = {n: i for n, i in scope.loops.items() if n in wanted}
+        key = (id(scope.block), *sorted((n, id(x)) for n, x in [*shown.items(), *loops.items()]))
         if key not in done:
             done.add(key)
             checker.branches.clear()
-            checker.body(scope.block.body, replace(scope, temporaries=shown))
+            checker.body(scope.block.body, replace(scope, temporaries=shown, loops=loops))
             waiting += checker.branches
+
+
+def _passed(graph: s.Graph) -> Iterator[str]:
+    """The names that blocks branched to may see: those of temporaries and loop indices."""
+    for block in graph.blocks:
+        for statement in s.walk(block.body):
+            if isinstance(statement, s.Assign):
+                yield statement.declaration.name
+            elif isinstance(statement, s.Loop):
+                yield statement.index.name
 
 
 def _mentions(graph: s.Graph, flow: Flow) -> dict[str, set[str]]:
@@ -70,9 +79,10 @@ def _mentions(graph: s.Graph, flow: Flow) -> dict[str, set[str]]:
 class _Checker:
     """Checks statement lists; `branches` collects the blocks they run, with what these see."""
 
-    def __init__(self, names: Names, report: Report) -> None:
+    def __init__(self, names: Names, report: Report, passed: frozenset[str]) -> None:
         self.names = names
         self.report = report
+        self.passed = passed
         self.branches: list[Scope] = []
 
     def body(self, statements: tuple[s.Statement, ...], scope: Scope) -> None:
@@ -80,9 +90,12 @@ class _Checker:
         for statement in statements:
             if isinstance(statement, s.Assign):
                 made = statement.declaration
-                if made.name in scope.loops:
-                    self._hides(made.name, scope.loops[made.name].span, made.name_span, "temporary")
-                scope = replace(scope, temporaries={**scope.temporaries, made.name: made})
+                if (index := scope.loops.get(made.name)) is not None and _is_own(index, scope):
+                    self._hides(made.name, index.span, made.name_span, "temporary")
+                loops = {n: i for n, i in scope.loops.items() if n != made.name}
+                scope = replace(
+                    scope, temporaries={**scope.temporaries, made.name: made}, loops=loops
+                )
             else:
                 self.statement(statement, scope)
 
@@ -140,7 +153,7 @@ class _Checker:
             self._condition(condition, scope)
         for target in branch.targets:
             if (block := self.names.blocks.get(target.name)) is not None:
-                self.branches.append(Scope(block, scope.temporaries, {}, scope.lenient))
+                self.branches.append(replace(scope, block=block, caller=target.span))
 
     def _condition(self, condition: s.Name, scope: Scope) -> None:
         found = self._variable(condition.name, condition.span, scope)
@@ -386,6 +399,8 @@ class _Checker:
         visible = [*scope.temporaries, *self.names.variables]
         notes, hint = [], did_you_mean(name, visible)
         message = f"unknown variable '{name}'"
+        if scope.caller is not None and name in self.passed:
+            notes, hint = [Note(scope.caller, "not visible at this branch")], _PASSED
         if name in scope.loops:
             message, hint = f"'{name}' is a loop index, not a variable", None
             notes = [Note(scope.loops[name].span, "the loop index")]
@@ -403,11 +418,15 @@ class _Checker:
         names = self.names
         visible = [*scope.loops, *scope.temporaries, *names.variables, *names.sizes]
         hint = did_you_mean(name, [*visible, *names.axes, *names.known, *also])
+        notes = []
+        if scope.caller is not None and name in self.passed:
+            notes, hint = [Note(scope.caller, "not visible at this branch")], _PASSED
         self.report.error(
             "unknown-name",
             f"unknown name '{name}'",
             span,
             "no loop index, scalar variable or size",
+            notes=notes,
             hint=hint or f"a size is given by a 'sizes' section, the model, or --set {name}=…",
         )
 
@@ -417,6 +436,11 @@ def _counts(found: s.Declaration, positions: tuple[s.Index, ...]) -> tuple[int, 
     first = len(table_indices(found))
     sliced = any(isinstance(position, s.Slice) for position in positions[first:])
     return first, frozenset(auto_indices(found)) if sliced else frozenset()
+
+
+def _is_own(index: s.Name, scope: Scope) -> bool:
+    """The loop stands in the block that is checked, not in a caller."""
+    return any(isinstance(x, s.Loop) and x.index is index for x in s.walk(scope.block.body))
 
 
 def _temporary(block: s.Block, name: str) -> s.Declaration | None:

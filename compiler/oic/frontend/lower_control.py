@@ -122,6 +122,7 @@ def _declare(f: Builder, declaration: s.Declaration, dtype: dtypes.DType | None)
     key = f.fresh(f"{declaration.name}#")
     local = Local(key, declaration, dtype, (None,) * len(declaration.dims))
     f.scopes[-1][declaration.name] = local
+    f.loops.pop(declaration.name, None)  # one of a caller, which is hidden
     return local
 
 

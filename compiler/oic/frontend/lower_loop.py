@@ -107,13 +107,11 @@ def lower_dead(f: Builder, loop: s.Loop, turn: Turn) -> None:
 
 def lower_turn(f: Builder, loop: s.Loop, position: Dim, turn: Turn) -> None:
     """One turn, here and now: a scope of its own, and the index at a position."""
-    outer = f.loops.get(loop.index.name)
+    outer = f.loops
     f.scopes.append({})
-    f.loops[loop.index.name] = position
+    f.loops = {**outer, loop.index.name: position}
     turn()
-    del f.loops[loop.index.name]
-    if outer is not None:
-        f.loops[loop.index.name] = outer
+    f.loops = outer
     f.scopes.pop()
 
 

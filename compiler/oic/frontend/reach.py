@@ -53,13 +53,7 @@ def followers(graph: s.Graph, statement: s.Statement) -> Iterator[s.Block]:
 
 def consumers(graph: s.Graph) -> list[s.Block]:
     """The blocks that start with `await` and nothing branches to, in source order."""
-    targets = {
-        t.name
-        for b in graph.blocks
-        for x in s.walk(b.body)
-        if isinstance(x, s.Branch)
-        for t in x.targets
-    }
+    targets = {name.name for block in graph.blocks for name in branch_targets(block.body)}
     return [
         b
         for b in graph.blocks
@@ -69,6 +63,13 @@ def consumers(graph: s.Graph) -> list[s.Block]:
         and b.name not in targets
         and not any(a.name == "entry" for a in b.attributes)
     ]
+
+
+def branch_targets(body: Body) -> Iterator[s.Name]:
+    """The names of the blocks that statements branch to."""
+    for statement in s.walk(body):
+        if isinstance(statement, s.Branch):
+            yield from statement.targets
 
 
 def awaited(consumer: s.Block) -> set[str]:
