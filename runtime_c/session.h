@@ -46,6 +46,28 @@ static inline oic_status oic_refuse(oic_refusal *why, oic_status status, int32_t
     return status;
 }
 
+/* Memory of the caller's: there, aligned, and of enough bytes. */
+OIC_SELDOM oic_status oic_check_memory(oic_refusal *why, const char *name, const void *memory, size_t bytes,
+                                       uint64_t needed, uintptr_t align)
+{
+    if (memory == NULL || !oic_is_aligned(memory, align)) {
+        return oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
+    }
+    if (bytes < needed) {
+        return oic_refuse(why, OIC_ERR_MEMORY, 0, name, (int64_t)bytes, (int64_t)needed);
+    }
+    return OIC_OK;
+}
+
+/* No byte of one memory is in another. */
+static inline oic_status oic_check_apart(oic_refusal *why, const char *name, const void *a, uint64_t a_bytes,
+                                         const void *b, uint64_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    const int apart = x < y ? y - x >= a_bytes : x - y >= b_bytes;
+    return apart ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
+}
+
 /* There is a state, and no step has spoiled it. */
 static inline oic_status oic_check_ready(oic_refusal *why, const void *state)
 {

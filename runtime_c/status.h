@@ -7,11 +7,11 @@ typedef enum {
     OIC_ERR_SHAPE,      /* sizes that must agree differ, or a size is beyond its maximum */
     OIC_ERR_INDEX,      /* an index, slice or id outside what it selects from */
     OIC_ERR_CACHE_FULL, /* a write beyond the capacity of a persistent variable */
-    OIC_ERR_INPUT,      /* an input is missing */
+    OIC_ERR_INPUT,      /* a pointer is NULL or not aligned, or memory overlaps that must not */
     OIC_ERR_STATE,      /* a step failed after its first effect: reset or load before going on */
     OIC_ERR_WEIGHTS,    /* the weights blob is not the one the code was built with */
     OIC_ERR_OVERFLOW,   /* index arithmetic left 64 bits */
-    OIC_ERR_MEMORY      /* hosted builds: memory could not be reserved or committed */
+    OIC_ERR_MEMORY      /* too little memory was given, or the system has none */
 } oic_status;
 
 /* Leave the function with the status of a failed check. */

@@ -16,6 +16,7 @@ from oic.cli_text import json_text
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.driver import Program
 from oic.frontend import syntax
+from oic.memory import layout
 
 LARGEST = 1 << 30  # of a bound that is looked for
 ROUNDS = 4  # of looking with other bytes of stack and code, until they are those of the answer
@@ -68,8 +69,7 @@ def footprint(program: Program) -> Footprint:
     """The bytes that are planned of a graph: no stack, no code."""
     plan = program.planned.plan
     assert plan is not None
-    # As the header has it: there always is an arena.
-    arena = max(64, *plan.arena_bytes.values())
+    arena = layout.arena_bytes(program.planned)
     return Footprint(plan.state_bytes, arena, plan.weights_bytes if program.planned.weights else 0)
 
 

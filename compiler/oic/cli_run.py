@@ -54,7 +54,7 @@ def build_library(
         "folder": str(folder),
         "files": [str(p) for p in files.paths],
         "state": files.unit.state_bytes,
-        "arena": files.unit.arena_size,
+        "arena": files.unit.arena_bytes,
         "arena_lower_bound": max(plan.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
         "compiled": files.figures.to_json() if files.figures else None,

@@ -31,7 +31,7 @@ static void *exactly(const void *from, size_t bytes)
 /* ---------------------------------------------------------------- steps */
 
 typedef struct {
-    kinds s;
+    kinds_session s;
     void *state, *arena;
 } session;
 
@@ -40,7 +40,8 @@ static void start(session *k)
     k->state = exactly(NULL, KINDS_STATE_BYTES);
     k->arena = exactly(NULL, KINDS_ARENA_BYTES);
     memset(k->state, 0xA5, KINDS_STATE_BYTES);
-    if (kinds_init(&k->s, k->state, k->arena, NULL, 0) != OIC_OK) {
+    const kinds_memory memory = {k->state, KINDS_STATE_BYTES, k->arena, KINDS_ARENA_BYTES, NULL, 0};
+    if (kinds_init(&k->s, &memory) != OIC_OK) {
         fail("init", 0);
     }
 }

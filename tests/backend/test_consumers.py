@@ -270,7 +270,7 @@ DRIVER = """
 
 int main(int argc, char **argv)
 {
-    NAME s;
+    NAME_session s;
     NAME_inputs in = {0};
     NAME_outputs out = {0};
     static float x[6 * 4];

@@ -37,7 +37,7 @@ def test_no_warnings(name: str, compiler: str, tmp_path: Path) -> None:
 def test_the_header_is_also_cpp(name: str, tmp_path: Path) -> None:
     files = programs.files(name, tmp_path)
     source = tmp_path / "user.cc"
-    source.write_text(f'#include "{files.name}.h"\nint main() {{ return sizeof({files.name}) == 0; }}\n')
+    source.write_text(f'#include "{files.name}.h"\nint main() {{ return sizeof({files.name}_session) == 0; }}\n')
     subprocess.run(["g++", "-std=c++11", "-Wall", "-Werror", "-I", str(tmp_path), "-c", str(source),
                     "-o", str(tmp_path / "x.o")], check=True)  # fmt: skip
 

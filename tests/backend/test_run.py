@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,26 +195,79 @@ def test_null_pointers_are_refused(make: Make) -> None:
     lib.elementwise_close(null)
 
 
+class Memory:
+    """A session of `elementwise` that is not started, and memory for it."""
+
+    def __init__(self, session: CompiledExecutor) -> None:
+        self.files, self.lib, self.ffi = session.library.files, session.library.lib, session.library.ffi
+        assert self.files.weights is not None
+        unit, blob = self.files.unit, self.files.weights.read_bytes()
+        self.session = self.ffi.new("elementwise_session *")
+        self.kept = {"state": self.room(unit.state_bytes), "arena": self.room(unit.arena_bytes),
+                     "weights": self.room(len(blob))}  # fmt: skip
+        self.ffi.memmove(self.kept["weights"], blob, len(blob))
+        self.sizes = {"state_bytes": unit.state_bytes, "arena_bytes": unit.arena_bytes, "weights_bytes": len(blob)}
+
+    def room(self, nbytes: int) -> Any:
+        return self.ffi.new("uint64_t[]", nbytes // 8 + 1)
+
+    def init(self, **changed: Any) -> int:
+        """The status of init with this instead of what is right."""
+        memory = self.ffi.new("elementwise_memory *", {**self.kept, **self.sizes, **changed})
+        return int(self.lib.elementwise_init(self.session, memory))
+
+    def refused(self, status: int, variable: str, value: int = 0, bound: int = 0, **changed: Any) -> None:
+        """Init refuses this and says why; the session has no state."""
+        assert self.init(**changed) == status
+        why = self.session.refusal
+        named = self.ffi.string(why.variable).decode()
+        assert (why.status, named, why.value, why.bound) == (status, variable, value, bound)
+        assert self.session.state == self.ffi.NULL
+
+
+def test_init_refuses_memory_that_is_missing_short_misaligned_or_shared(make: Make) -> None:
+    memory = Memory(make("elementwise"))
+    ffi, kept, sizes = memory.ffi, memory.kept, memory.sizes
+    assert memory.init() == 0
+    assert memory.lib.elementwise_init(ffi.NULL, ffi.NULL) == 4
+    assert memory.lib.elementwise_init(memory.session, ffi.NULL) == 4
+    assert ffi.string(memory.session.refusal.variable) == b"memory"
+    for name in ("state", "arena", "weights"):
+        memory.refused(4, name, **{name: ffi.NULL})
+        memory.refused(4, name, **{name: ffi.cast("char *", kept[name]) + 4})
+    for name in ("state", "arena"):
+        needed = sizes[f"{name}_bytes"]
+        for short in (0, needed - 1):
+            memory.refused(8, name, short, needed, **{f"{name}_bytes": short})
+        assert memory.init(**{f"{name}_bytes": needed + 1}) == 0
+    memory.refused(6, "weights", weights_bytes=sizes["weights_bytes"] - 1)
+    both = memory.room(sizes["state_bytes"] + sizes["arena_bytes"])
+    end = ffi.cast("char *", both) + sizes["state_bytes"]
+    assert memory.init(state=both, arena=end) == 0
+    memory.refused(4, "arena", state=both, arena=end - 8)
+    memory.refused(4, "arena", arena=both, state=ffi.cast("char *", both) + sizes["arena_bytes"] - 8)
+    blob = ffi.cast("char *", kept["weights"])
+    memory.refused(4, "state", state=blob + sizes["weights_bytes"] - 8)
+    memory.refused(4, "arena", arena=blob + sizes["weights_bytes"] - 8)
+    assert memory.init() == 0
+
+
 def test_a_forged_blob_is_refused(make: Make) -> None:
     """By init, which is given memory, and by open, which is given a path."""
-    session = make("elementwise")
-    files, lib, ffi = session.library.files, session.library.lib, session.library.ffi
+    memory = Memory(make("elementwise"))
+    files, lib, ffi, fresh = memory.files, memory.lib, memory.ffi, memory.session
     assert files.weights is not None
     good = files.weights.read_bytes()
     assert len(good) % 64 == 0 and good[:8] == b"OICWGHT\0"
     forged = [b"", good[:64], good[:-1], b"X" + good[1:]]
     for at in (8, 12, 16, 24, 64, len(good) - 1):
         forged.append(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
-    state = ffi.new("uint64_t[]", files.unit.state_bytes // 8)
-    arena = ffi.new("uint64_t[]", files.unit.arena_size // 8)
-    fresh = ffi.new("elementwise *")
     path = files.folder / "forged.weights"
 
     def init(blob: bytes) -> int:
-        room = ffi.new("uint64_t[]", len(blob) // 8 + 1)
+        room = memory.room(len(blob))
         ffi.memmove(room, blob, len(blob))
-        pointer = ffi.cast("elementwise_state *", state)
-        return int(lib.elementwise_init(fresh, pointer, arena, room, len(blob)))
+        return memory.init(weights=room, weights_bytes=len(blob))
 
     assert init(good) == 0
     for blob in forged:
@@ -223,6 +277,3 @@ def test_a_forged_blob_is_refused(make: Make) -> None:
         assert lib.elementwise_open(fresh, str(path).encode()) == 6
         assert fresh.state == ffi.NULL
     assert lib.elementwise_open(fresh, b"/does/not/exist") == 6
-    assert lib.elementwise_init(fresh, ffi.NULL, arena, arena, 8) == 4
-    odd = ffi.cast("elementwise_state *", ffi.cast("char *", state) + 1)
-    assert lib.elementwise_init(fresh, odd, arena, arena, 8) == 4

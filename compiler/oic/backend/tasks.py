@@ -189,7 +189,7 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     lines = _function_lines(frame, struct)
     used = {line.declares for line in lines.kept()}
     taken = {n: t for n, t in frame.taken.items() if n in used}
-    members = [f"{unit.name} *s;", *(t.declaration for t in taken.values())]
+    members = [f"{unit.name}_session *s;", *(t.declaration for t in taken.values())]
     members += [f"ptrdiff_t {member}; /* given back */" for member in out]
     return Task(
         f"Consumer `{name}` of {outer.face.function}.",
@@ -211,7 +211,7 @@ def _function_lines(frame: TaskFrame, struct: str) -> Lines:
     """The head of the function before its statements."""
     unit, whole = frame.unit, Lines()
     whole.declare("args", f"{struct} *const args = context;")
-    whole.declare("s", f"{unit.name} *const s = args->s;")
+    whole.declare("s", f"{unit.name}_session *const s = args->s;")
     whole.declare("state", f"{unit.name}_state *const state = s->state;")
     whole.items += frame.head.items
     if not any("why" in line.text for line in frame.lines.items):

@@ -59,9 +59,7 @@ class Unit:
         self.families = layout.family_ranks(module)
         self.state_bytes = layout.state_bytes(module)
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
-        plan = module.plan
-        self.arena_bytes = max(plan.arena_bytes.values(), default=0) if plan else 0
-        self.arena_size = max(64, self.arena_bytes)  # so that there always is one
+        self.arena_bytes = layout.arena_bytes(module)
         self.headers: set[str] = {"session.h", "image.h", "saved.h"}
         self.globals = Names(set(self.taken()))
         self.late_checks: list[tuple[Span | None, str]] = []

@@ -72,6 +72,7 @@ class Model:
     macros: tuple[Macro, ...]
     state_members: tuple[str, ...]
     session_members: tuple[str, ...]
+    memory_members: tuple[str, ...]
     entries: tuple[Entry, ...]
     prototypes: Prototypes
     functions: tuple[str, ...]
@@ -112,6 +113,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
         macros=_macros(unit, entries, threads if pooled else 0),
         state_members=_state_members(unit),
         session_members=_session_members(unit),
+        memory_members=MEMORY,
         entries=entries,
         prototypes=_prototypes(unit.name),
         functions=_functions(unit.name, entries, hosted=target.hosted),
@@ -148,7 +150,8 @@ def declarations(m: Model) -> str:
     """The types and functions of the header in the form cffi reads."""
     parts = [_CFFI_TYPES]
     parts.append(_struct(m.state_members, f"{m.name}_state"))
-    parts.append(_struct(m.session_members, m.name))
+    parts.append(_struct(m.session_members, f"{m.name}_session"))
+    parts.append(_struct(m.memory_members, f"{m.name}_memory"))
     for entry in m.entries:
         parts.append(_struct(entry.input_members, entry.inputs_type))
         parts.append(_struct(entry.output_members, entry.outputs_type))
@@ -173,16 +176,25 @@ def _struct(members: tuple[str, ...], name: str) -> str:
     return "typedef struct {\n" + "\n".join(m.partition("/*")[0] for m in members) + f"\n}} {name};"
 
 
+MEMORY = (
+    "void *state;",
+    "size_t state_bytes;",
+    "void *arena;",
+    "size_t arena_bytes;",
+    "const void *weights;",
+    "size_t weights_bytes;",
+)
+
+
 def _prototypes(n: str) -> Prototypes:
     return Prototypes(
-        attach=f"static oic_status {n}_attach({n} *s, {n}_state *state, void *arena, const void *weights,\n"
-        f"{' ' * (len(n) + 26)}size_t weights_bytes)",
-        init=f"oic_status {n}_init({n} *s, {n}_state *state, void *arena, const void *weights, size_t weights_bytes)",
-        reset=f"void {n}_reset({n} *s)",
-        save=f"size_t {n}_save(const {n} *s, void *to, size_t capacity)",
-        load=f"oic_status {n}_load({n} *s, const void *from, size_t bytes)",
-        open=f"oic_status {n}_open({n} *s, const char *path)",
-        close=f"void {n}_close({n} *s)",
+        attach=f"static oic_status {n}_attach({n}_session *s, const {n}_memory *m)",
+        init=f"oic_status {n}_init({n}_session *s, const {n}_memory *m)",
+        reset=f"void {n}_reset({n}_session *s)",
+        save=f"size_t {n}_save(const {n}_session *s, void *to, size_t capacity)",
+        load=f"oic_status {n}_load({n}_session *s, const void *from, size_t bytes)",
+        open=f"oic_status {n}_open({n}_session *s, const char *path)",
+        close=f"void {n}_close({n}_session *s)",
     )
 
 
@@ -204,9 +216,9 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
     weights = f"{unit.name}_weights: linked in, read only" if array else f"{unit.name}.weights, read only"
     rows = [
         ("state", unit.state_bytes, f"{unit.name}_state: all that is kept between steps"),
-        ("arena", unit.arena_size, "scratch of a step; holds nothing between steps"),
+        ("arena", unit.arena_bytes, "scratch of a step; holds nothing between steps"),
         ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
-        ("session", None, f"{unit.name}: four pointers and the last refusal"),
+        ("session", None, f"{unit.name}_session: four pointers and the last refusal"),
     ]
     return measured.table(rows, figures)
 
@@ -222,7 +234,7 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro
     found: list[Macro] = [
         macro("ALIGN", str(ALIGN), "of state, arena and weights; 64 is faster"),
         macro("STATE_BYTES", _size(unit.state_bytes)),
-        macro("ARENA_BYTES", _size(unit.arena_size)),
+        macro("ARENA_BYTES", _size(unit.arena_bytes)),
         macro("WEIGHTS_BYTES", _size(unit.weights_bytes)),
         macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
         macro("STATE_FINGERPRINT", f"UINT64_C(0x{form.fingerprint:016x})"),
@@ -296,7 +308,7 @@ def _entry(unit: Unit, func: Any) -> Entry:
     lines, tasks = function_body(unit, func)
     base = unit.name if func.symbol == "entry" else face.function
     inputs_type, outputs_type = f"{base}_inputs", f"{base}_outputs"
-    prototype = f"oic_status {face.function}({unit.name} *s, const {inputs_type} *in, {outputs_type} *out)"
+    prototype = f"oic_status {face.function}({unit.name}_session *s, const {inputs_type} *in, {outputs_type} *out)"
     return Entry(
         title=f"What {face.function} takes and gives.",
         purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",

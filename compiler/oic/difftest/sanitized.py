@@ -224,7 +224,7 @@ static void *state, *arena, *weights;
 static const zone state_zones[] = {{{_zones(_gaps(state_layout(module), unit.state_bytes))}}};
 static const zone weights_zones[] = {{{_zones(_weights_gaps(module, unit.weights_bytes))}}};
 {steps}
-static void saved({name} *s)
+static void saved({name}_session *s)
 {{
     const uint64_t bytes = {name}_save(s, NULL, 0);
     give(&bytes, sizeof bytes);
@@ -236,7 +236,7 @@ static void saved({name} *s)
     give(to, (size_t)bytes);
     drop(to);
 }}
-static void loaded({name} *s)
+static void loaded({name}_session *s)
 {{
     uint64_t bytes;
     take(&bytes, sizeof bytes);
@@ -248,13 +248,14 @@ static void loaded({name} *s)
 }}
 void run{number}(void)
 {{
-    {name} s;
+    {name}_session s;
     state = filled({unit.state_bytes});
     arena = filled({unit.arena_bytes});
     weights = filled({unit.weights_bytes});
 {f"    memset(state, 0, {unit.state_bytes});" if files.model.init_lines else ""}
     take(weights, {unit.weights_bytes if unit.weights else 0});
-    int32_t status = (int32_t){name}_init(&s, state, arena, weights, {unit.weights_bytes});
+    int32_t status = (int32_t){name}_init(&s, &(const {name}_memory){{
+        state, {unit.state_bytes}, arena, {unit.arena_bytes}, weights, {unit.weights_bytes}}});
     give(&status, sizeof status);
     fflush(stdout);
     for (;;) {{
@@ -332,7 +333,7 @@ def _step(number: int, module: Module, files: Files, entry: Any) -> str:
                   f"if (memcmp(in{i}, kept{i}, n{i}) != 0) {{", '    harmed("an input itself", 0);', "}",
                   f"drop(in{i});", f"drop(kept{i});"]  # fmt: skip
     used = "".join(f"    {line}\n" for line in [*lines, "(void)in;", "(void)out;", "(void)n;"])
-    return f"static void step{number}({name} *s)\n{{\n{used}}}\n"
+    return f"static void step{number}({name}_session *s)\n{{\n{used}}}\n"
 
 
 class SanitizedExecutor(Executor):

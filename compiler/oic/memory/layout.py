@@ -57,6 +57,11 @@ def state_bytes(module: Module) -> int:
     return max(8, _up(layout[-1][1] + layout[-1][2], 8)) if layout else 8
 
 
+def arena_bytes(module: Module) -> int:
+    """Bytes of the arena: the most that an entry needs; at least a cache line, so that C has an array of so many."""
+    return max(LINE, *module.plan.arena_bytes.values()) if module.plan else LINE
+
+
 def storage_strides(type: StateType) -> tuple[int, ...]:
     """Elements between neighbours along every dimension of `capacity_shape`.
 

@@ -78,7 +78,7 @@ class CompiledExecutor(Executor):
         self.library, self._owner = library, owner
         self._ffi, self._lib = library.ffi, library.lib
         name = library.files.name
-        self._session = self._ffi.new(f"{name} *")
+        self._session = self._ffi.new(f"{name}_session *")
         self._functions = {
             key: getattr(self._lib, f"{name}_{key}")
             for key in ("open", "close", "reset", "save", "load")
