@@ -123,9 +123,9 @@ def interface_of(program: Program) -> Interface:
 
 
 def _fetchables(binding: Binding, variable: frontend.Variable) -> list[Variable]:
-    """The variable as sessions see it; a family as its members, `W[1]`."""
+    """The variable as sessions see it; a pattern as its members, `W[1]`."""
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
-    if variable.family:
+    if variable.family and not variable.stacked:
         keys = sorted(variable.members)
         return [
             Variable(
@@ -135,7 +135,7 @@ def _fetchables(binding: Binding, variable: frontend.Variable) -> list[Variable]
             for key in keys
         ]  # fmt: skip
     start = (lambda: data_of(binding, variable)) if kind in ("constant", "volatile") else None
-    return [Variable(name, kind, variable.dtype, variable.dims, span, start)]
+    return [Variable(name, kind, variable.dtype, variable.counts + variable.dims, span, start)]
 
 
 def lowered(

@@ -187,7 +187,12 @@ def test_wrong_statements(statements: str, expected: list[str]) -> None:
         ('constant { W(l): f32 @pattern("w.{l}", "v.{m}"); }', ["pattern-placeholder"]),
         ('constant { W(l): f32 @pattern("w.{l}{"); }', ["pattern-placeholder"]),
         ('constant { W: f32 @pattern("w.{l}"); }', ["no-indices"]),
-        ("constant { W: f32 @ref(weight); }", ["attribute-arguments"]),
+        ("constant { W: f32 @ref(weight); V: f32 @ref(a, \"b\"); }", []),
+        ("constant { W: f32 @ref(7); }", ["attribute-arguments"]),
+        ("constant { W: f32 @ref(a=b); }", ["attribute-arguments"]),
+        ("constant { W(l): f32; }", []),
+        ("volatile { W(l): f32; }", ["unbound-indices"]),
+        ('constant { W(l): f32 @ref("w.{l}"); }', ["pattern-placeholder"]),
         ("constant { W: f32[?]; }", ["unknown-dimension"]),
         ("volatile { x: f32[7 / 2, 1 / 0]; }", ["size-division"] * 2),
         ("sizes { A = 1; A = 2; }", ["duplicate-name"]),
@@ -314,7 +319,8 @@ def test_one_missing_token_is_one_mistake(at: int) -> None:
     """Whatever single token is left out, there is one diagnostic and no cascade."""
     gone = pieces(SEVERAL_SECTIONS)[at]
     text = SEVERAL_SECTIONS[: gone.start] + SEVERAL_SECTIONS[gone.end :]
-    may_go = "@" in gone.text or gone.text in ("return", "-")
+    around = pieces(SEVERAL_SECTIONS)[at - 1].text + pieces(SEVERAL_SECTIONS)[at + 1].text
+    may_go = "@" in gone.text or gone.text in ("return", "-") or around in (",)", ",]")
     assert len(slugs(text)) == 1 or (may_go and not slugs(text)), slugs(text)
 
 

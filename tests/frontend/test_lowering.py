@@ -528,6 +528,37 @@ def test_a_family_without_members_is_its_initial_value() -> None:
     assert run(text, i=5)["y"] == [3, 3]
 
 
+def test_stacks_are_one_tensor() -> None:
+    text = """constant { W(l, m): f32[D, E] @ref(w); } volatile { y: f32[D, E]; }
+    block entry { op neg(W[%s]) >> y; return; }"""
+    model = Model({"w": np.arange(24, dtype=np.float16).reshape(1, 2, 3, 4)})
+    assert run(text % "0, 1", model)["y"][0] == [-12, -13, -14, -15]
+    for index, slug in (
+        ("0, 2", "missing-member"),
+        ("1, 0", "missing-member"),
+        ("0, -1", "index-negative"),
+        ("0", "table-rank"),
+        ("0,", "slice-place"),
+        ("", "table-rank"),
+        ("0, 0..1", "slice-place"),
+    ):
+        assert slugs(text % index, model) == [slug], index
+    assert slugs((text % "0, 0").replace("[0, 0]", ""), model) == ["table-rank"]
+    for wrong, slug in (
+        (array(1, 2), "model-shape"),
+        (np.zeros((1, 2, 3, 4, 5), F32), "model-shape"),
+        (np.zeros((1, 2, 3, 4), np.float64), "model-dtype"),
+    ):
+        assert slugs(text % "0, 0", Model({"w": wrong}), sizes={"D": 3, "E": 4}) == [slug]
+    assert slugs(text % "0, 0", Model(metadata={"w": 2.0}), sizes={"D": 1, "E": 1}) == ["missing-model-tensor"]
+
+
+def test_a_stack_without_a_tensor_is_zeros() -> None:
+    text = """constant { W(l): f32[2]; } volatile { y: f32[2]; } block entry { op neg(W[7]) >> y; return; }"""
+    assert warned(text) == ["constant-zero"]
+    assert run(text)["y"] == [0, 0]
+
+
 def test_constants_come_from_config_values() -> None:
     text = """constant { n: u32 @ref("text_config.layers", "layers"); f: f32 @ref("eps"); on: bool @ref("tie");
       big: i64 @ref("rope") @init(3); t: f32[1] @ref("eps"); } volatile { y: f32; m: i64; z: f32[1]; }

@@ -242,11 +242,10 @@ class Builder:
         if variable.name in self.constants:
             return self.constants[variable.name]
         array = data_of(self.binding, variable)
-        stored = variable.data is not None or bool(variable.members)
-        if not stored or (variable.data is not None and array.size == 1):
+        if not variable.stored or (not variable.family and array.size == 1):
             shape = tuple(d for d in self.dims(variable) if d is not None)
             value = array.reshape(-1)[0].item() if array.size else 0
-            type_ = TensorType(variable.dtype, array.shape if stored else shape)
+            type_ = TensorType(variable.dtype, array.shape if variable.stored else shape)
             splat = Splat(number(value, variable.dtype), type_, hint=variable.name)
             return self.prologue.append(splat).result
         type_ = TensorType(variable.dtype, tuple(array.shape))

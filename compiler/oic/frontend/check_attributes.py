@@ -98,7 +98,9 @@ def _fits(number: float, written: str, dtype: dtypes.DType) -> bool:
 
 
 def _check_ref(d: s.Declaration, found: s.Attribute, report: Report) -> None:
-    if _strings(found, '@ref("name")', report) and (pattern := attribute(d, "pattern")):
+    if not _strings(found, '@ref("name")', report):
+        return
+    if (pattern := attribute(d, "pattern")) is not None:
         report.error(
             "attribute-conflict",
             "'@ref' and '@pattern' both say which tensors to bind",
@@ -106,6 +108,17 @@ def _check_ref(d: s.Declaration, found: s.Attribute, report: Report) -> None:
             notes=[Note(pattern.span, "the other")],
             hint="'@pattern' takes several names too",
         )
+        return
+    known = [index.name for index in d.indices or ()]
+    for arg in found.args:
+        assert isinstance(arg.value, s.Str)
+        if any(name in known for name in _PLACEHOLDER.findall(arg.value.value)):
+            report.error(
+                "pattern-placeholder",
+                f"'@ref' names one tensor, and {arg.value.span.text} has the place of an index",
+                arg.value.span,
+                hint=f"write @pattern({arg.value.span.text})",
+            )
 
 
 def _check_pattern(d: s.Declaration, found: s.Attribute, report: Report) -> None:

@@ -174,8 +174,10 @@ def _check_indices(d: s.Declaration, right: dict[str, s.Attribute], report: Repo
         report.error("unbound-indices", f"{what} cannot have indices", d.head_span)
         return
     _check_distinct(d, report)
-    # An attribute that is misplaced or unknown is reported already.
-    if not indexed and not any(a.name in _INDEXED or a.name not in PLACES for a in d.attributes):
+    # A constant's indices are the leading axes of its tensor; an attribute that is misplaced or
+    # unknown is reported already.
+    said = any(a.name in _INDEXED or a.name not in PLACES for a in d.attributes)
+    if d.kind != "constant" and not indexed and not said:
         wanted = "'@table' or '@auto_dim'" if d.kind == "persistent" else "'@pattern'"
         report.error(
             "unbound-indices",

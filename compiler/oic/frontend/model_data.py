@@ -27,8 +27,8 @@ def find_data(binding: Binding, variable: Variable) -> None:
     if variable.kind not in ("constant", "volatile"):
         return
     tried = _names_tried(variable)
-    found = _find_members if variable.family else _find_one
-    if binding.model is not None and any(found(binding.model, variable, n) for n, _ in tried):
+    model = binding.model
+    if model is not None and any(_find(model, variable, name) for name, _ in tried):
         return
     explicit = variable.attribute("ref") or variable.attribute("pattern")
     if explicit is not None and variable.init is None:
@@ -64,6 +64,13 @@ def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
     return [(a.value.value, a.span) for a in attribute.args if isinstance(a.value, s.Str)]
 
 
+def _find(model: ModelLike, variable: Variable, name: str) -> bool:
+    """Bind the variable to what the model has under a name, or pattern; False: nothing."""
+    if not variable.family:
+        return _find_one(model, variable, name)
+    return (_find_stacked if variable.stacked else _find_members)(model, variable, name)
+
+
 def _find_one(model: ModelLike, variable: Variable, name: str) -> bool:
     """A tensor, a config value, or for an integer a sizevar."""
     if model.has(name):
@@ -77,8 +84,19 @@ def _find_one(model: ModelLike, variable: Variable, name: str) -> bool:
     return True
 
 
+def _find_stacked(model: ModelLike, variable: Variable, name: str) -> bool:
+    """One tensor whose leading axes are the indices."""
+    if not model.has(name):
+        return False
+    variable.data = name
+    variable.counts = tuple(model.info(name).shape[: len(variable.indices)])
+    return True
+
+
 def _find_members(model: ModelLike, variable: Variable, pattern: str) -> bool:
     variable.members = _members(model, pattern, variable.indices)
+    if variable.members:
+        variable.counts = tuple(max(along) + 1 for along in zip(*variable.members, strict=True))
     return bool(variable.members)
 
 
@@ -142,7 +160,7 @@ def _tensors(variable: Variable) -> list[str]:
 def axes(binding: Binding, variable: Variable, tensor: str) -> Iterator[tuple[s.Name, int]]:
     """The axes of a tensor that are declared as just one name, with their sizes."""
     assert binding.model is not None
-    shape = binding.model.info(tensor).shape
+    shape = _own_shape(variable, binding.model.info(tensor).shape)
     if len(shape) == len(variable.declaration.dims):
         for dim, size in zip(variable.declaration.dims, shape, strict=True):
             if isinstance(dim, s.Name):
@@ -159,7 +177,8 @@ def check_data(binding: Binding, variable: Variable) -> None:
             _refuse_data(binding, variable, "model-dtype", variable.declaration.dtype_span, message)
             return
         if not _fits(variable, tuple(info.shape)):
-            shown = ", ".join("?" if d is None else str(d) for d in variable.dims)
+            sizes = [*variable.indices] if variable.stacked else []
+            shown = ", ".join(sizes + ["?" if d is None else str(d) for d in variable.dims])
             message = f"'{tensor}' is {list(info.shape)} in {binding.model.name}, not [{shown}]"
             _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
             return
@@ -175,9 +194,17 @@ def _fits(variable: Variable, shape: tuple[int, ...]) -> bool:
     A volatile variable starts with the tensor, so an extent, which may differ, does not fit.
     """
     sizes = variable.dims
+    if variable.stacked and len(shape) < len(variable.indices):
+        return False
+    shape = _own_shape(variable, shape)
     if len(sizes) == len(shape) and all(d in (None, n) for d, n in zip(sizes, shape, strict=True)):
         return not variable.family or None not in sizes
     return math.prod(shape) == 1 and all(d == 1 for d in sizes)
+
+
+def _own_shape(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
+    """The axes of a tensor that the declared sizes are about: without those of the indices."""
+    return tuple(shape)[len(variable.indices) if variable.stacked else 0 :]
 
 
 def _refuse_data(
@@ -189,9 +216,9 @@ def _refuse_data(
 
 def _check_holes(binding: Binding, variable: Variable) -> None:
     """Members lie side by side; a few holes are filled with zeros, which nobody can read."""
-    counts = _counts(variable)
-    if math.prod(counts) - len(variable.members) > MOST_HOLES:
-        message = f"the members of '{variable.name}' reach {[n - 1 for n in counts]}, with most missing"
+    if math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
+        reach = [n - 1 for n in variable.counts]
+        message = f"the members of '{variable.name}' reach {reach}, with most missing"
         span = variable.declaration.head_span
         _refuse_data(binding, variable, "missing-member", span, message)
 
@@ -240,22 +267,17 @@ def widens(stored: DType, declared: DType) -> bool:
 # ---------------------------------------------------------------- values
 
 
-def _counts(variable: Variable) -> tuple[int, ...]:
-    return tuple(max(k[i] for k in variable.members) + 1 for i in range(len(variable.indices)))
-
-
 def data_of(binding: Binding, variable: Variable) -> Array:
     """The value of a constant, or the starting value of a volatile: model, else @init, else zeros.
 
-    Families: members stacked along leading axes, zeros where there is none.
+    Families: members along leading axes, of a pattern zeros where there is none.
     Shape: declared, with extents at their maximum, and `?` as in the model, else 0.
     """
     shape = tuple(dims.maximum(d) if d is not None else 0 for d in variable.dims)
     if variable.members:
         assert binding.model is not None
-        counts = _counts(variable)
-        stacked = np.zeros(counts + shape, variable.dtype.np)
-        for key in product(*map(range, counts)):
+        stacked = np.zeros(variable.counts + shape, variable.dtype.np)
+        for key in product(*map(range, variable.counts)):
             if key in variable.members:
                 member = binding.model.tensor(variable.members[key])
                 stacked[key] = member.astype(variable.dtype.np).reshape(shape)
@@ -263,7 +285,7 @@ def data_of(binding: Binding, variable: Variable) -> Array:
     if variable.data is not None:
         assert binding.model is not None
         array = binding.model.tensor(variable.data)
-        wanted = array.shape if None in variable.dims else shape
+        wanted = array.shape if None in variable.dims else variable.counts + shape
         return array.astype(variable.dtype.np, copy=False).reshape(wanted)
     value = variable.scalar if variable.scalar is not None else variable.init
     if value is None:

@@ -12,7 +12,6 @@ from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.held import number
 from oic.frontend.variables import Refused, Variable
-from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import StateType, TensorType
@@ -51,27 +50,27 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     indices = [f.integer(i) for i in given]
     for index, part in zip(indices, given, strict=True):
         refuse_negative(index, part.span)
-    if not variable.members:
+    if not variable.stored:
         shape = tuple(d for d in f.dims(variable) if d is not None)
         init = number(variable.init or 0, variable.dtype)
         return f.emit(Splat(init, TensorType(variable.dtype, shape))).result
     keys = tuple(i for i in indices if isinstance(i, int))
     static = len(keys) == len(indices)
-    if static and keys not in variable.members:
+    if static and variable.members and keys not in variable.members:
         what = f"the model has no member {list(keys)} of '{access.name}'"
         notes = (variable.note(),)
         raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
     family = f.constant(variable)
-    counts = [dims.maximum(n) for n in family.shape[: len(indices)]]
-    for index, count in zip(indices, counts, strict=True):
+    for index, count in zip(indices, variable.counts, strict=True):
         if not isinstance(index, int):
             value, status = f.value(index, access.span), "OIC_ERR_INDEX"
             f.emit(CheckRange(value, 0, count - 1, status, status, access.name, span=access.span))
         elif index >= count:
-            what = f"the model's members of '{access.name}' end at {count - 1}"
+            what = f"the members of '{access.name}' in the model end at {count - 1}"
             notes = (variable.note(),)
             raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
-    if len(variable.members) != math.prod(counts) and not static:
+    holes = variable.members and len(variable.members) != math.prod(variable.counts)
+    if holes and not static:
         _check_presence(f, variable, access, indices)
     at = [f.value(i) for i in indices]
     return f.emit(ConstantSelect(family, at, span=access.span, hint=access.name)).result
@@ -83,12 +82,11 @@ def _check_presence(
     """A family with holes: refuse, at run time, the members the model does not have."""
     symbol = f"{variable.name}.present"
     if symbol not in f.constants:
-        counts = tuple(max(k[i] for k in variable.members) + 1 for i in range(len(indices)))
-        present = np.zeros(counts, np.uint8)
+        present = np.zeros(variable.counts, np.uint8)
         for key in variable.members:
             present[key] = 1
         f.module.weights[symbol] = present
-        op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, counts)))
+        op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts)))
         f.constants[symbol] = op.result
     member = f.emit(ConstantSelect(f.constants[symbol], [f.value(i) for i in indices])).result
     flag = f.emit(IndexLoad(member, span=access.span)).result

@@ -152,6 +152,8 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         name = parts[0] if parts[0].type == "PATTERN" else parts[1]
         given = next((p for p in parts if isinstance(p, _Several)), None)
         args = given.items if given else ()
+        if name == "ref":
+            args = tuple(_quoted(arg) for arg in args)
         return s.Attribute(str(name), args, given is not None, self._whole(parts), self._span(name))
 
     def arguments(self, parts: list[Any]) -> _Several:
@@ -359,6 +361,13 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
 def _parts(parts: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(p for p in parts if not isinstance(p, Token))
+
+
+def _quoted(arg: s.Argument) -> s.Argument:
+    """`@ref(name)` is `@ref("name")`."""
+    if arg.key is None and isinstance(arg.value, s.Name):
+        return replace(arg, value=s.Str(arg.value.name, arg.value.span))
+    return arg
 
 
 def _literal(value: Any) -> Any:

@@ -43,7 +43,8 @@ class Variable:
     init      of every element, where `@init` gives one
     data      model tensor that backs it (constant, volatile), by name
     scalar    config value that backs it
-    members   of a family: model tensor by index tuple
+    members   of a family with a pattern: model tensor by index tuple
+    counts    of a family that the model backs: how far each index reaches
     """
 
     declaration: s.Declaration
@@ -53,6 +54,7 @@ class Variable:
     data: str | None = None
     scalar: Any = None
     members: dict[tuple[int, ...], str] = field(default_factory=dict)
+    counts: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -68,8 +70,18 @@ class Variable:
 
     @property
     def family(self) -> bool:
-        """`W(l) @pattern`: members are used as `W[i]`."""
+        """`W(l)`: members are used as `W[i]`, with a pattern or stacked in one tensor."""
         return bool(self.indices) and self.kind in ("constant", "volatile")
+
+    @property
+    def stacked(self) -> bool:
+        """A family in one tensor, whose leading axes are the indices (SPEC section 5)."""
+        return self.family and self.attribute("pattern") is None
+
+    @property
+    def stored(self) -> bool:
+        """A model tensor backs it, or several do."""
+        return self.data is not None or bool(self.members)
 
     def attribute(self, name: str) -> s.Attribute | None:
         """The attribute of this name."""
