@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import click
 from oic.backend.build import measure
 from oic.backend.emit import emit_code
 from oic.backend.figures import Figures
+from oic.backend.folder import scratch_folder
 from oic.backend.target import target as target_named
 from oic.cli_text import json_text
 from oic.diagnostics import OicError, did_you_mean, fail
@@ -274,7 +274,7 @@ class Search:
 def figures_of(program: Program, target: str) -> Figures:
     """Stack and code by the compiler that there is; without a compiler, why they are missing."""
     try:
-        with tempfile.TemporaryDirectory(prefix="oic-") as folder:
+        with scratch_folder() as folder:
             return measure(emit_code(program.planned, target_named(target), folder))
     except OicError as error:
         return Figures("", (), error.diagnostics[0].message.splitlines()[0])

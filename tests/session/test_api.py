@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -481,3 +483,51 @@ def test_parse_errors_carry_diagnostics(tmp_path: Path) -> None:
     for path in (tmp_path / "nope.oi", tmp_path):
         with pytest.raises(oic.OicError, match="source-open"):
             oic.parse_file(path)
+
+
+def test_what_is_refused_is_not_copied_first() -> None:
+    """A view that repeats its elements may be larger than all memory."""
+    graph = oic.parse("dynamic { x: f32[N, 64] @max(N=4); } volatile { y: f32[N, 64]; } block entry { op neg(x) >> y; return; }")
+    with oic.Simulator(graph).make_executor() as ex:
+        for shape in ((1 << 40, 64), (4, 1 << 40), (1 << 40,)):
+            with pytest.raises(oic.StepError, match="OIC_ERR_SHAPE"):
+                ex.insert(x=np.broadcast_to(np.float32(1), shape))
+
+
+def test_masked_elements_are_refused() -> None:
+    graph = oic.parse("dynamic { x: f32[2]; } volatile { y: f32[2]; } block entry { op neg(x) >> y; return; }")
+    with oic.Simulator(graph).make_executor() as ex:
+        with pytest.raises(oic.StepError, match="masked"):
+            ex.step(x=np.ma.array(np.ones(2, np.float32), mask=[False, True]))
+        assert ex.step(x=np.ma.array(np.ones(2, np.float32)))["y"].tolist() == [-1, -1]
+
+
+def test_weights_that_cannot_be_opened_are_a_refusal(tmp_path: Path) -> None:
+    graph = oic.parse("constant { w: f32[2]; } volatile { y: f32[2]; } block entry { op neg(w) >> y; return; }")
+    maker = oic.Synthesizer(graph, oic.Model(tensors={"w": np.ones(2, np.float32)})).build(tmp_path / "out")
+    weights = maker.library.files.weights
+    weights.write_bytes(weights.read_bytes()[:70])
+    with pytest.raises(oic.StepError, match="OIC_ERR_WEIGHTS"):
+        maker.make_executor()
+
+
+MEMORY = """
+import sys, resource, oic
+kind, graph = sys.argv[1], oic.parse(
+    "dynamic { x: f32[4]; } persistent { K(t): f32[4] @table; n: i32; } "
+    "block entry { cache.write x >> K[n]; cache.increment n; return; }")
+maker = oic.Synthesizer(graph).build() if kind == "c" else oic.Simulator(graph, stage="planned")
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+try:
+    maker.make_executor()
+except oic.StepError as error:
+    print(error.status, end="")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux only")
+@pytest.mark.parametrize("kind", ["c", "planned"])
+def test_memory_that_cannot_be_reserved_is_a_refusal(kind: str) -> None:
+    """64 GiB of address space are wanted for a table without a bound."""
+    done = subprocess.run([sys.executable, "-c", MEMORY, kind], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("OIC_ERR_MEMORY", "")

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from oic.backend import stack, view
 from oic.backend.elf import code_bytes
 from oic.backend.emit import Files, with_figures
 from oic.backend.figures import Figures
+from oic.backend.folder import scratch_folder
 from oic.backend.target import SHARED, STANDARD, WARNINGS, Target
 from oic.diagnostics import OicError, fail
 
@@ -89,8 +89,8 @@ def compile_library(files: Files) -> tuple[Path, Figures]:
     partial = path.with_name(path.name + ".partial")
     compiler = find_compiler()
     whole = command(files, compiler, partial)
-    with tempfile.TemporaryDirectory(prefix="oic-") as folder:
-        figures, made = _measured(files, compiler, Path(folder))
+    with scratch_folder() as folder:
+        figures, made = _measured(files, compiler, folder)
         rest = [str(p) for p in files.sources if p != _main(files)]
         flags = [*STANDARD, *files.target.flags, *SHARED]
         call = [*compiler, *flags, "-o", str(partial), str(made), *rest, *_libraries(files)] if made else whole
@@ -109,11 +109,11 @@ def measure(files: Files) -> Figures:
     Raises OicError: `no-compiler`, `compile-failed`.
     """
     compiler = find_compiler()
-    with tempfile.TemporaryDirectory(prefix="oic-") as folder:
-        figures, made = _measured(files, compiler, Path(folder))
+    with scratch_folder() as folder:
+        figures, made = _measured(files, compiler, folder)
         if made is None:  # is it C for this compiler at all?
             call = [*compiler, *_flags(files.target), "-I", str(files.folder), "-c", "-o"]
-            _run([*call, str(Path(folder) / f"{files.name}.o"), str(_main(files))])
+            _run([*call, str(folder / f"{files.name}.o"), str(_main(files))])
     return figures
 
 

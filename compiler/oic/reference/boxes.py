@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic import dtypes
+from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir.types import StateType
 from oic.memory.layout import loaded, storage_strides, stored
@@ -27,13 +28,20 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
 
 
 def zeros(nbytes: int) -> Array:
-    """Bytes that are 0; mapped without being committed where they are many."""
+    """Bytes that are 0; mapped without being committed where they are many.
+
+    Raises StepError OIC_ERR_MEMORY where the system does not give them.
+    """
     if nbytes < LARGE:
         return np.zeros(nbytes, np.uint8)
     # Python names the flag from 3.13 on.
     lazily = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | lazily
-    return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), np.uint8)
+    try:
+        return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), np.uint8)
+    except (OSError, MemoryError, OverflowError):
+        what = f"the system does not give {nbytes:,} bytes of memory"
+        raise StepError("OIC_ERR_MEMORY", what) from None
 
 
 class Storage:

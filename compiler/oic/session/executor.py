@@ -5,14 +5,20 @@ with simulator.make_executor() as ex:
     ex.step()                          # block entry
     y = ex.fetch("y")
     saved = ex.save(); ex.reset(); ex.load(saved); other = ex.fork()
+
+An executor may be used from several threads: each method holds its lock, so calls come one after
+another, and a step with its inputs and its outputs is one call.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from threading import RLock
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -38,6 +44,8 @@ class Executor(ABC):
         self._outputs: dict[str, Array] = {}
         self._last: Entry | None = None
         self._open = True
+        self._lock = RLock()  # may be taken again: by a signal's handler, in the middle of a call
+        _live[id(self)] = self
 
     # -- a step
 
@@ -47,30 +55,32 @@ class Executor(ABC):
         NumPy arrays must have the declared dtype; Python numbers and lists convert where nothing
         is lost.  Raises StepError, with nothing inserted.
         """
-        self._require_open()
-        given = {**(values or {}), **named}
-        self._given |= {name: checked(self.interface, name, v) for name, v in given.items()}
+        with self._lock:
+            self._require_open()
+            given = {**(values or {}), **named}
+            self._given |= {name: checked(self.interface, name, v) for name, v in given.items()}
 
     def step(self, entry: str = "entry", /, **inputs: Any) -> dict[str, Array]:
         """Run one entry on what was inserted; its outputs by name.
 
         Raises StepError; outputs are undefined then, and what was inserted is gone.
         """
-        self._require_open()
-        found = self.interface.entries.get(entry)
-        if found is None:
-            message = f"there is no entry '{entry}'"
-            hint = did_you_mean(entry, self.interface.entries)
-            raise fail("unknown-entry", message, hint=hint)
-        try:
-            self.insert(inputs)
-            taken = gathered(self.interface, found, self._given)
-            self._outputs, self._last = {}, None
-            self._outputs = self._run(found.symbol, taken)
-            self._last = found
-        finally:
-            self._given = {}
-        return dict(self._outputs)
+        with self._lock:
+            self._require_open()
+            found = self.interface.entries.get(entry)
+            if found is None:
+                message = f"there is no entry '{entry}'"
+                hint = did_you_mean(entry, self.interface.entries)
+                raise fail("unknown-entry", message, hint=hint)
+            try:
+                self.insert(inputs)
+                taken = gathered(self.interface, found, self._given)
+                self._outputs, self._last = {}, None
+                self._outputs = self._run(found.symbol, taken)
+                self._last = found
+            finally:
+                self._given = {}
+            return dict(self._outputs)
 
     def fetch(self, name: str) -> Array:
         """A variable's present value: of the last step, of the state, or its starting value.
@@ -78,17 +88,18 @@ class Executor(ABC):
         Tables give their table indices first, counts long.  Raises OicError for a name that
         cannot be fetched.
         """
-        self._require_open()
-        variable = self._fetchable(name)
-        if variable.kind == "persistent":
-            return self._fetch_state(name)
-        if name in self._outputs:
-            return self._outputs[name].copy()
-        if self._last is not None and name in self._last.dropped:
-            message = f"'{name}' is not among the outputs asked for"
-            raise fail("fetch-narrowed", message, hint="add it to fetch, or leave fetch out")
-        assert variable.start is not None, f"'{name}' has no starting value"
-        return np.array(variable.start())
+        with self._lock:
+            self._require_open()
+            variable = self._fetchable(name)
+            if variable.kind == "persistent":
+                return self._fetch_state(name)
+            if name in self._outputs:
+                return self._outputs[name].copy()
+            if self._last is not None and name in self._last.dropped:
+                message = f"'{name}' is not among the outputs asked for"
+                raise fail("fetch-narrowed", message, hint="add it to fetch, or leave fetch out")
+            assert variable.start is not None, f"'{name}' has no starting value"
+            return np.array(variable.start())
 
     def _fetchable(self, name: str) -> Variable:
         variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
@@ -105,34 +116,38 @@ class Executor(ABC):
 
     def reset(self) -> None:
         """All persistent state as at the start; outputs are forgotten."""
-        self._require_open()
-        self._forget()
-        self._reset()
+        with self._lock:
+            self._require_open()
+            self._forget()
+            self._reset()
 
     def save(self) -> bytes:
         """The whole persistent state (`memory.saved`): equal states are equal bytes, whatever executes.
 
         Raises StepError where a refused step left it changed.
         """
-        self._require_open()
-        return self._save()
+        with self._lock:
+            self._require_open()
+            return self._save()
 
     def load(self, saved: bytes) -> None:
         """The state that `save` gave, here or in another executor of the graph.
 
         Raises StepError, with nothing changed, for anything else.
         """
-        self._require_open()
-        if not isinstance(saved, (bytes, bytearray, memoryview)):
-            what = f"a saved state is bytes, not {type(saved).__name__}"
-            raise StepError("OIC_ERR_STATE", what)
-        self._load(bytes(saved))
-        self._forget()
+        with self._lock:
+            self._require_open()
+            if not isinstance(saved, (bytes, bytearray, memoryview)):
+                what = f"a saved state is bytes, not {type(saved).__name__}"
+                raise StepError("OIC_ERR_STATE", what)
+            self._load(bytes(saved))
+            self._forget()
 
     def fork(self) -> Self:
         """Another session of the same graph with a copy of the state."""
-        self._require_open()
-        return self._fork()
+        with self._lock:
+            self._require_open()
+            return self._fork()
 
     def _forget(self) -> None:
         self._given, self._outputs, self._last = {}, {}, None
@@ -141,15 +156,17 @@ class Executor(ABC):
 
     def trace(self) -> Iterator[Record]:
         """The statements of the last step, in the order in which they ran."""
-        self._require_open()
-        return self._trace()
+        with self._lock:
+            self._require_open()
+            return iter(list(self._trace()))
 
     def close(self) -> None:
-        """Give memory back; the executor is of no use afterwards."""
-        if self._open:
-            self._open = False
-            self._forget()
-            self._close()
+        """Give memory back, once a running call has ended; the executor is of no use afterwards."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self._forget()
+                self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -193,3 +210,41 @@ class Executor(ABC):
 
     def _close(self) -> None:  # noqa: B027  (a backend without resources has nothing to do)
         """Release what the executor holds."""
+
+    def _forked(self) -> None:  # noqa: B027
+        """This process is a copy made by `os.fork`: it has the memory, and one thread."""
+
+
+# A process is copied between the calls of its executors, not in the middle of one: the copy has
+# their memory whole and their locks free.
+_live: WeakValueDictionary[int, Executor] = WeakValueDictionary()
+_forking = RLock()
+_held: list[Executor] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    for executor in [found for ref in _live.valuerefs() if (found := ref()) is not None]:
+        executor._lock.acquire()
+        _held.append(executor)
+
+
+def _after_fork() -> None:
+    for executor in _held:
+        executor._lock.release()
+    _held.clear()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    for executor in _held:
+        executor._forked()
+    _after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork,
+        after_in_child=_after_fork_in_child,
+    )

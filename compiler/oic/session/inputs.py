@@ -14,6 +14,7 @@ import numpy as np
 from oic.diagnostics import StepError, nearest
 from oic.dtypes import Array, DType
 from oic.ir import dims
+from oic.ir.dims import Extent
 from oic.ir.types import TensorType
 from oic.session.interface import Entry, Interface, Variable
 
@@ -30,17 +31,22 @@ def checked(interface: Interface, name: str, value: Any) -> Array:
     if variable.kind != "dynamic":
         what = f"'{name}' is {variable.kind}, and only dynamic variables are inserted"
         raise StepError(INPUT, what, variable=name, span=variable.span)
-    array = _array(variable, value)
-    _check_shape(variable, array)
-    return array
+    return _array(variable, value)
 
 
 def _array(variable: Variable, value: Any) -> Array:
-    """The elements in the variable's dtype; Python numbers convert where nothing is lost."""
+    """The elements in the variable's dtype; Python numbers convert where nothing is lost.
+
+    What is refused is not copied first: a view may have far more elements than there is memory.
+    """
     dtype = variable.dtype
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype != dtype.np:
             raise _wrong_dtype(variable, str(value.dtype))
+        if np.ma.is_masked(value):
+            what = f"input '{variable.name}' has masked elements, which have no value"
+            raise StepError(INPUT, what, variable=variable.name, span=variable.span)
+        _check_shape(variable, value.shape)
         array: Array = np.array(value, order="C")
     else:
         try:
@@ -49,6 +55,7 @@ def _array(variable: Variable, value: Any) -> Array:
             raise _wrong_dtype(variable, "ragged or out of range") from None
         if not _converts(given, dtype):
             raise _wrong_dtype(variable, str(given.dtype))
+        _check_shape(variable, given.shape)
         array = given.astype(dtype.np)
     if dtype.low < dtype.high and dtype.bits < dtype.np.itemsize * 8 and array.size:
         wide = array.astype(np.int64)
@@ -84,18 +91,27 @@ def _require_range(variable: Variable, low: int, high: int) -> None:
         )
 
 
-def _check_shape(variable: Variable, array: Array) -> None:
-    """Rank and the sizes that every entry agrees on; extents are checked by the step."""
+def _check_shape(variable: Variable, given: tuple[int, ...]) -> None:
+    """Rank, the sizes that every entry agrees on, and maxima; whether extents agree, the step checks."""
     shape = variable.shape
-    if array.ndim != len(shape):
-        what = f"input '{variable.name}' has rank {len(shape)}, and was given {list(array.shape)}"
+    if len(given) != len(shape):
+        what = f"input '{variable.name}' has rank {len(shape)}, and was given {list(given)}"
         raise StepError(SHAPE, what, variable=variable.name, span=variable.span)
-    for axis, (size, dim) in enumerate(zip(array.shape, shape)):
+    for axis, (size, dim) in enumerate(zip(given, shape)):
         if isinstance(dim, int) and size != dim:
             what = f"axis {axis} of input '{variable.name}' is {dim}, and was given {size}"
             raise StepError(
                 SHAPE, what, variable=variable.name, index=size, bound=dim, span=variable.span
             )
+        extent = None if dim is None else dims.atom(dim)
+        if extent is not None:
+            _check_maximum(variable.name, extent, size)
+
+
+def _check_maximum(name: str, extent: Extent, size: int) -> None:
+    if size > extent.maximum:
+        what = f"size {extent} of input '{name}' is {size}, and its maximum {extent.maximum}"
+        raise StepError(SHAPE, what, variable=name, index=size, bound=extent.maximum)
 
 
 def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -119,9 +135,7 @@ def bind_sizes(name: str, type_: TensorType, shape: tuple[int, ...], sizes: dict
         extent = dims.atom(dim)
         if extent is None:
             continue
-        if size > extent.maximum:
-            what = f"size {extent} of input '{name}' is {size}, and its maximum {extent.maximum}"
-            raise StepError(SHAPE, what, variable=name, index=size, bound=extent.maximum)
+        _check_maximum(name, extent, size)
         known = sizes.setdefault(extent.name, size)
         if known != size:
             what = f"size {extent} of input '{name}' is {size}, and {known} in another input"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from oic import dtypes
 from oic.backend.build import Library, build
 from oic.backend.emit import Files, emit
+from oic.backend.folder import temporary_folder
 from oic.backend.target import target as target_named
 from oic.backend.unit import Input, Output
 from oic.backend.unit import Interface as Face
@@ -42,7 +43,7 @@ class Synthesizer:
         self.module, self.interface = module, interface
         self.target, self.weights, self.threads = target_named(target), weights, threads
         self.library: Library | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._lock = RLock()
 
     def emit(self, out_dir: str | Path) -> Files:
         """Write the C files.  Raises OicError."""
@@ -53,16 +54,15 @@ class Synthesizer:
 
         Raises OicError: see `backend.emit.emit` and `backend.build.build`.
         """
-        if out_dir is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="oic-")
-            out_dir = self._folder.name
-        self.library = build(self.emit(out_dir))
+        with self._lock:
+            self.library = build(self.emit(temporary_folder(self) if out_dir is None else out_dir))
         return self
 
     def make_executor(self) -> CompiledExecutor:
         """A session with a state of its own, at its start.  Builds first, if nobody has."""
-        if self.library is None:
-            self.build()
+        with self._lock:
+            if self.library is None:
+                self.build()
         assert self.library is not None
         return CompiledExecutor(self.interface, self.library, owner=self)
 
@@ -85,11 +85,10 @@ class CompiledExecutor(Executor):
         }
         weights = library.files.weights
         path = str(weights).encode() if weights else self._ffi.NULL
+        self._module, self._entry = library.files.unit.module, ""
         self._require(self._functions["open"](self._session, path))
-        self._module = library.files.unit.module
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages = _storages(self._module, self._memory())
-        self._entry = ""
 
     def _memory(self) -> Array:
         """The bytes of the state, where the library has them."""
@@ -137,6 +136,9 @@ class CompiledExecutor(Executor):
         self._storages = {}
         self._functions["close"](self._session)
 
+    def _forked(self) -> None:
+        self._session.pool = self._ffi.NULL  # its threads are not in this process
+
     def __del__(self) -> None:
         if getattr(self, "_open", False) and hasattr(self, "_storages"):
             self.close()
@@ -166,6 +168,8 @@ class CompiledExecutor(Executor):
             return StepError(name, "a refused step left state changed; reset or load")
         if name == "OIC_ERR_WEIGHTS":
             return StepError(name, "the weights are not those the library was built with")
+        if name == "OIC_ERR_MEMORY":
+            return StepError(name, "the system does not give the memory that the session needs")
         if variable is None and why.line == 0:
             return StepError(name, name)
         value, bound = int(why.value), int(why.bound)
