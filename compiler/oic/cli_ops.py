@@ -8,9 +8,10 @@ from typing import Any
 
 import oic.ops as _catalog
 from oic.cli_text import json_text
-from oic.diagnostics import did_you_mean, fail
+from oic.diagnostics import OicError
 from oic.difftest.forms import accepted, catalog
 from oic.dtypes import ALL
+from oic.frontend.operators import unknown_operator
 from oic.ir.core import REQUIRED, Op
 from oic.ops.base import Operator, by_name, in_source, positional, settings
 
@@ -54,8 +55,7 @@ def describe(name: str, as_json: bool) -> str:
     """One operator: signature, description, examples.  Raises OicError `unknown-op`."""
     found = operators()
     if name not in found:
-        hint = did_you_mean(name, found)
-        raise fail("unknown-op", f"unknown operator '{name}'", hint=hint)
+        raise OicError(unknown_operator(name))
     cls = found[name]
     if as_json:
         return json_text(_facts(cls))

@@ -217,13 +217,13 @@ def fail(
     return OicError(Diagnostic(slug, message, span, label, tuple(notes), hint))
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like a misspelt one, or None if none is close."""
-    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """The known name most like a misspelt one, or None if none is so much like it (0 to 1)."""
+    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=least)
     return found[0] if found else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """The hint `did you mean 'x'?`, or None."""
-    best = nearest(name, known)
+    best = nearest(name, known, least)
     return f"did you mean '{best}'?" if best else None

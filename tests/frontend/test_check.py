@@ -44,7 +44,7 @@ def in_entry(statements: str, blocks: str = "") -> list[str]:
     [
         "op add(v, c) >> w;",
         "op add(d, W[i, H + 1]) >> v;",
-        "op f(v, key=step, other=N, third=D * 2, dt=f16, b=W[0, n], e=[1, step]) >> v; op relu(tokens) >> i;",
+        "op relu(v, key=step, other=N, third=D * 2, dt=f16, b=W[0, n], e=[1, step]) >> v; op relu(tokens) >> i;",
         "op relu(tokens) >> i;",
         "transfer p >> v;",
         "transfer step >> i;",
@@ -89,12 +89,12 @@ def test_right_statements(statements: str) -> None:
         ("op add(v, W[0, ..]) >> v;", ["slice-place"]),
         ("op add(v, v[0]) >> v;", ["not-indexed"]),
         ("op add(v, D) >> v;", ["unknown-variable"]),
-        ("op f(v, key=p) >> v;", ["persistent-operand"]),
-        ("op f(v, key=nope) >> v;", ["unknown-name"]),
-        ("op f(v, key=nope + 1) >> v;", ["unknown-name"]),
-        ("op f(v) >> d;", ["write-kind"]),
-        ("op f(v) >> step;", ["write-kind"]),
-        ("op f(v) >> W[0, 0];", ["write-kind"]),
+        ("op relu(v, key=p) >> v;", ["persistent-operand"]),
+        ("op relu(v, key=nope) >> v;", ["unknown-name"]),
+        ("op relu(v, key=nope + 1) >> v;", ["unknown-name"]),
+        ("op relu(v) >> d;", ["write-kind"]),
+        ("op relu(v) >> step;", ["write-kind"]),
+        ("op relu(v) >> W[0, 0];", ["write-kind"]),
         ("transfer K >> v;", ["persistent-operand"]),
         ("transfer v >> p;", ["write-kind"]),
         ("cache.read v >> w;", ["cache-kind"]),
@@ -128,7 +128,7 @@ def test_right_statements(statements: str) -> None:
         ("loop a (H in 0..2) { }", ["loop-index-hides"]),
         ("loop a (D in 0..2) { }", ["loop-index-hides"]),
         ("loop a (x in 0..2) { assign x: f32; }", ["loop-index-hides"]),
-        ("loop a (x in 0..2) { op f(x) >> x; }", ["unknown-variable"] * 2),
+        ("loop a (x in 0..2) { op relu(x) >> x; }", ["unknown-variable"] * 2),
         ("cache.read K[step / 2, 0] >> v;", ["run-time-division"]),
         ("assign v: f32;", ["duplicate-name"]),
         ("assign t: f32; assign t: f32;", ["duplicate-name"]),
@@ -136,16 +136,16 @@ def test_right_statements(statements: str) -> None:
         ("assign t: f12;", ["unknown-dtype"]),
         ("assign t: f32 @init(1.0);", ["attribute-place"]),
         ("assign t(i): f32;", ["unbound-indices"]),
-        ("op f(v) >> t; assign t: f32;", ["unknown-variable"]),
-        ("loop a (x in 0..2) { assign t: f32; } op f(t) >> v;", ["unknown-variable"]),
+        ("op relu(v) >> t; assign t: f32;", ["unknown-variable"]),
+        ("loop a (x in 0..2) { assign t: f32; } op relu(t) >> v;", ["unknown-variable"]),
         ("branch i entry entry;", ["branch-condition"] + ["branch-to-entry"] * 2),
         ("branch nowhere;", ["unknown-block"]),
         ("branch gone a b;", ["unknown-variable"] + ["unknown-block"] * 2),
         ("dep after(cache.raed) before(x);", ["unknown-statement", "dep-no-match"]),
         ("return; return;", ["dead-code"]),
         ("loop a (x in 0..2) { return; barrier; }", ["dead-code"]),
-        ("op f(v, n=D, n=D) >> v;", ["duplicate-setting"]),
-        ("op f(v) >> v, v;", ["duplicate-result"]),
+        ("op relu(v, n=D, n=D) >> v;", ["duplicate-setting"]),
+        ("op relu(v) >> v, v;", ["duplicate-result"]),
     ],
 )
 def test_wrong_statements(statements: str, expected: list[str]) -> None:
@@ -217,25 +217,25 @@ def test_declarations(text: str, expected: list[str]) -> None:
         ("block a { }", ["no-entry"]),
         ("", ["no-entry"]),
         # A temporary is seen in the blocks branched to from where it is visible, each time anew.
-        ("block entry { assign t: f32; branch a; } block a { op f(t) >> t; }", []),
-        ("block entry { branch a; assign t: f32; branch a; } block a { op f(t) >> x; }", ["unknown-variable"]),
-        ("block entry { assign t: f32; branch a; } block a { branch b; } block b { op f(t) >> x; }", []),
+        ("block entry { assign t: f32; branch a; } block a { op relu(t) >> t; }", []),
+        ("block entry { branch a; assign t: f32; branch a; } block a { op relu(t) >> x; }", ["unknown-variable"]),
+        ("block entry { assign t: f32; branch a; } block a { branch b; } block b { op relu(t) >> x; }", []),
         ("block entry { assign t: f32; branch a; } block a { assign t: i32; }", []),
         ("block entry { loop l (i in 0..2) { branch a; } } block a { loop m (j in 0..i) { } }", []),
-        ("block entry { loop l (i in 0..2) { branch a; } branch a; } block a { op f(x, k=i) >> x; }", ["unknown-name"]),
-        ("block entry { loop l (i in 0..2) { branch a; } } block a { assign i: f32; op f(i) >> x; }", []),
+        ("block entry { loop l (i in 0..2) { branch a; } branch a; } block a { op relu(x, k=i) >> x; }", ["unknown-name"]),
+        ("block entry { loop l (i in 0..2) { branch a; } } block a { assign i: f32; op relu(i) >> x; }", []),
         ("block entry { loop l (i in 0..2) { branch a; } } block a { loop i (i in 0..i) { } }", []),
-        ("block entry { branch a; loop l (i in 0..2) { } } block a { op f(i) >> x; }", ["unknown-variable"]),
-        ("block entry { } block a { op f(x, k=i) >> x; loop l (i in 0..2) { } }", ["unreachable-block"]),
-        ("block entry { } block a { op f(t) >> t; } block b @entry { assign t: f32; }", ["unreachable-block"]),
-        ("block entry { } block a { op f(nope) >> x; }", ["unreachable-block", "unknown-variable"]),
+        ("block entry { branch a; loop l (i in 0..2) { } } block a { op relu(i) >> x; }", ["unknown-variable"]),
+        ("block entry { } block a { op relu(x, k=i) >> x; loop l (i in 0..2) { } }", ["unreachable-block"]),
+        ("block entry { } block a { op relu(t) >> t; } block b @entry { assign t: f32; }", ["unreachable-block"]),
+        ("block entry { } block a { op relu(nope) >> x; }", ["unreachable-block", "unknown-variable"]),
         # yield and await
-        ("block entry { yield x; await x; } block c { await x; op f(x) >> x; yield x; }", []),
+        ("block entry { yield x; await x; } block c { await x; op relu(x) >> x; yield x; }", []),
         ("block entry { yield x, y; await y; await x; } block c { await x, y; yield y, x; }", []),
         ("block entry { yield x; await x; yield x; await x; } block c { await x; yield x; }", []),
-        ("block entry { yield x; loop l (i in 0..2) { op f(x) >> y; } await x; }", ["yielded-use"]),
-        ("block entry { yield x; branch a; await x; } block a { op f(y) >> x; }", ["yielded-use"]),
-        ("block entry { yield x; op f(x) >> x; }", ["yield-without-await", "yielded-use"]),
+        ("block entry { yield x; loop l (i in 0..2) { op relu(x) >> y; } await x; }", ["yielded-use"]),
+        ("block entry { yield x; branch a; await x; } block a { op relu(y) >> x; }", ["yielded-use"]),
+        ("block entry { yield x; op relu(x) >> x; }", ["yield-without-await", "yielded-use"]),
         ("block entry { loop l (i in 0..2) { yield x; } await x; }", ["yield-without-await", "await-without-yield"]),
         ("block entry { } block c { await x; yield x; }", ["await-without-yield"]),
         ("block entry { yield x; await x; } block c { await x, y; yield x, y; }", ["await-without-yield"]),
@@ -258,9 +258,9 @@ def test_blocks(blocks: str, expected: list[str]) -> None:
 
 def test_an_entry_reads_the_extents_it_uses() -> None:
     declared = "dynamic { a: f32[N] @max(N=8); } volatile { v: f32[N]; } "
-    assert slugs(declared + "block entry { op f(a) >> v; }") == []
-    assert slugs(declared + "block entry { op f(v) >> v; }") == ["extent-without-input"]
-    assert slugs(declared + "block entry @entry(N=2) { op f(v) >> v; }") == []
+    assert slugs(declared + "block entry { op relu(a) >> v; }") == []
+    assert slugs(declared + "block entry { op relu(v) >> v; }") == ["extent-without-input"]
+    assert slugs(declared + "block entry @entry(N=2) { op relu(v) >> v; }") == []
     assert slugs(declared + "block entry { } block one @entry { loop l (i in 0..N) { } }") == [
         "extent-without-input"
     ]
@@ -283,15 +283,15 @@ def test_everything_checks() -> None:
 
 
 def test_check_never_raises_and_is_in_order() -> None:
-    found = check(parse(DECLARATIONS + "block entry { op f(q) >> r; op f(s) >> u; }"))
+    found = check(parse(DECLARATIONS + "block entry { op relu(q) >> r; op relu(s) >> u; }"))
     starts = [d.span.start for d in found if d.span]
     assert len(starts) == 4 and starts == sorted(starts)
 
 
 def test_errors_beside_syntax_errors() -> None:
     """What is known to be wrong is told; what may follow from the syntax error is not."""
-    text = "volatile { x: f32 y }; z: f32; } block entry { op f(x) >> q; op f(z) >> nope; }"
-    assert "unknown-variable" in slugs("volatile { z: f32 } block entry { op f(nope) >> z; }")
+    text = "volatile { x: f32 y }; z: f32; } block entry { op relu(x) >> q; op relu(z) >> nope; }"
+    assert "unknown-variable" in slugs("volatile { z: f32 } block entry { op relu(nope) >> z; }")
     assert slugs(text)[0] == "syntax"
 
 

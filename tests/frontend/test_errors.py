@@ -1,7 +1,8 @@
 """Every slug has the smallest program that provokes it, and its rendered diagnostics.
 
 `tests/golden/errors/SLUG.oi` is the program, `SLUG.err` what `oic check` says of it, and `SLUG.json`,
-where there is one, what is given with it: a model, sizes, capacities, outputs wanted.
+where there is one, what is given with it: a model, sizes, capacities, outputs wanted.  Further programs
+for a slug are `SLUG.WHAT.oi`.
 `pytest --update-golden` rewrites the second; the diff is reviewed like code.
 """
 

@@ -15,6 +15,7 @@ from oic.frontend import syntax as s
 from oic.frontend.check_cache import check_access
 from oic.frontend.check_flow import Flow
 from oic.frontend.names import Names, Report, auto_indices, declared, names_in, table_indices
+from oic.frontend.operators import catalog, unknown_operator
 from oic.frontend.uses import uses
 
 MOST_CONTEXTS = 1000
@@ -84,6 +85,7 @@ class _Checker:
         self.report = report
         self.passed = passed
         self.branches: list[Scope] = []
+        self.operators = catalog()
 
     def body(self, statements: tuple[s.Statement, ...], scope: Scope) -> None:
         """A list of statements in one pair of braces."""
@@ -170,6 +172,8 @@ class _Checker:
     # ------------------------------------------------------------ operators
 
     def _call(self, call: s.OpCall, scope: Scope) -> None:
+        if call.name not in self.operators:
+            self.report.add(unknown_operator(call.name, call.name_span))
         for operand in call.operands:
             self._operand(operand, scope)
         given: dict[str, s.Keyword] = {}

@@ -48,6 +48,8 @@ def diagnose_parsed(
 
 def _certain(diagnostic: Diagnostic, parsed: Parsed) -> bool:
     """It does not follow from a syntax error: no warning, and about no name that was left out."""
+    if diagnostic.slug == "unknown-op":
+        return True
     if diagnostic.slug in _NAMES and not parsed.whole:
         return False
     words = set(_WORD.findall(diagnostic.message))

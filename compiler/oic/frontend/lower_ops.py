@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
+from oic.diagnostics import Diagnostic, Note, Span
 from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.held import POISON, Local
 from oic.frontend.lower_settings import lower_keywords
 from oic.frontend.operands import operand
+from oic.frontend.operators import catalog
 from oic.frontend.variables import Refused, check_bytes
 from oic.ir import dims
-from oic.ir.core import REGISTRY, OpError, Unequal, Value
+from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ops.base import Operator, positional
 from oic.ops.index import CheckRange
-
-
-def catalog() -> dict[str, type[Operator]]:
-    """The operators usable in source, by name."""
-    return {n: c for n, c in REGISTRY.items() if c.catalog and issubclass(c, Operator)}
 
 
 def lower_op(f: Builder, call: s.OpCall) -> None:
@@ -61,8 +57,7 @@ def poison(f: Builder, name: str) -> None:
 def _compute(f: Builder, call: s.OpCall) -> list[Value]:
     cls = catalog().get(call.name)
     if cls is None:
-        what, hint = f"unknown operator '{call.name}'", did_you_mean(call.name, catalog())
-        raise Refused(Diagnostic("unknown-op", what, call.name_span, hint=hint))
+        raise Refused(None)  # reported by the checks of statements
     where: dict[str, Span] = {}
     fields = _operands(f, call, cls, where)
     fields |= lower_keywords(f, call, cls, where)

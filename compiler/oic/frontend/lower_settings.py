@@ -14,6 +14,7 @@ from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.model_data import data_of
 from oic.frontend.operands import operand
+from oic.frontend.operators import setting_hint
 from oic.frontend.variables import Refused
 from oic.ir.core import REQUIRED, Value
 from oic.ops.base import Operator, by_name, from_source, in_source, settings
@@ -63,9 +64,7 @@ def _keyword(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Any:
             return rows
         field = cls.fields[from_source(cls, keyword.key)]
         return _Setting(f, keyword).read(keyword.value, field.annotation)
-    hint = did_you_mean(keyword.key, [*by_name(cls), *known])
-    if hint is None:
-        hint = f"it has {', '.join([*by_name(cls), *known])}" if known or by_name(cls) else None
+    hint = setting_hint(keyword.key, [*by_name(cls), *known])
     what = f"{cls.name} has no setting '{keyword.key}'"
     raise Refused(Diagnostic("op-setting", what, keyword.key_span, hint=hint))
 

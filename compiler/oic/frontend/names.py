@@ -22,15 +22,15 @@ class Report:
         self, slug: str, message: str, span: Span, label: str = "", *,
         notes: Iterable[Note] = (), hint: str | None = None,
     ) -> None:  # fmt: skip
-        self._add(Diagnostic(slug, message, span, label, tuple(notes), hint))
+        self.add(Diagnostic(slug, message, span, label, tuple(notes), hint))
 
     def warn(
         self, slug: str, message: str, span: Span, label: str = "", *,
         notes: Iterable[Note] = (), hint: str | None = None,
     ) -> None:  # fmt: skip
-        self._add(Diagnostic(slug, message, span, label, tuple(notes), hint, "warning"))
+        self.add(Diagnostic(slug, message, span, label, tuple(notes), hint, "warning"))
 
-    def _add(self, diagnostic: Diagnostic) -> None:
+    def add(self, diagnostic: Diagnostic) -> None:
         if diagnostic not in self.found:
             self.found.append(diagnostic)
 

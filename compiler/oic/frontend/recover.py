@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oic.diagnostics import Diagnostic, Note, Source, Span, did_you_mean
+from oic.frontend import habits
 from oic.frontend.text import Piece, blank
 
 SECTIONS = ("sizes", "dynamic", "constant", "volatile", "persistent", "block")
@@ -62,6 +63,15 @@ class Stop:
         if at == 0:
             return True
         return "\n" in self.source.text[self.pieces[at - 1].end : self.pieces[at].start]
+
+    def statement(self) -> str:
+        """The statement or declaration around the stop, without its `;` and what is in its braces."""
+        first = last = self.at
+        while first and self.pieces[first - 1].text not in (";", "{", "}"):
+            first -= 1
+        while self.pieces[last].kind != "end" and self.pieces[last].text not in (";", "{", "}"):
+            last += 1
+        return self.text[self.pieces[first].start : self.pieces[last].start]
 
     def open_brackets(self) -> list[int]:
         """Positions among the pieces of the brackets not closed before the stop."""
@@ -198,14 +208,15 @@ def _unknown_keyword(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
     if found.kind != "word" or not stop.wanted & {"OP", "KIND"}:
         return None
     if "OP" in stop.wanted:
-        slug, what, known = "unknown-statement", "statement", STATEMENTS
-        hint = did_you_mean(found.text, known)
-        if hint is None and stop.pieces[stop.at + 1].text == "(":
-            hint = f"an operator is called as 'op {found.text}(…) >> result;'"
+        slug, what = "unknown-statement", "statement"
+        hint = did_you_mean(found.text, STATEMENTS, 0.75) or habits.unknown_statement(stop.statement())
+        hint = hint or did_you_mean(found.text, STATEMENTS)
     else:
-        slug, what, known = "unknown-section", "section", SECTIONS
-        hint = did_you_mean(found.text, (*known, "graph"))
-        if found.text in STATEMENTS:
+        slug, what = "unknown-section", "section"
+        hint = did_you_mean(found.text, (*SECTIONS, "graph"))
+        if found.text in habits.SECTIONS:
+            hint = f"did you mean '{habits.SECTIONS[found.text]}'?"
+        elif found.text in STATEMENTS:
             hint = "statements belong in a block"
     error = Diagnostic(
         slug, f"unknown {what} '{found.text}'", stop.span(found), f"no {what} starts so", (), hint
@@ -244,6 +255,10 @@ def _hint(stop: Stop) -> str | None:
         return f"the amount stands without brackets: '{before.text} 2 s;'"
     if found.text.startswith(".") and found.kind == "number":
         return f"write '0{found.text}'"
+    if found.text == "'":
+        return "strings are written in double quotes"
+    if (hint := _slice(stop) or _expression(stop) or habits.wrong_form(stop.statement())) is not None:
+        return hint
     if found.text == ">":
         return "results are written after '>>'"
     literal = found.kind in ("number", "string") or found.text == "-"
@@ -251,6 +266,44 @@ def _hint(stop: Stop) -> str | None:
         return "operands are variables; a literal stands in a setting or a constant's @init"
     if found.kind == "number" and "." in found.text and "INT" in stop.wanted:
         return "only integers may stand here"
+    return None
+
+
+def _slice(stop: Stop) -> str | None:
+    """`K[0:4]`"""
+    brackets = stop.open_brackets()
+    if stop.found.text != ":" or not brackets or stop.pieces[brackets[-1]].text != "[":
+        return None
+    ends = [p.text if p.kind in ("word", "number") else "" for p in stop.pieces[stop.at - 1 : stop.at + 2]]
+    return f"a slice is written with two points: '{ends[0]}..{ends[2]}'"
+
+
+def _expression(stop: Stop) -> str | None:
+    """`op relu(neg(x))` and `op add(x, x + x)`: an operand that is computed."""
+    brackets = stop.open_brackets()
+    if not brackets or not stop.at or stop.pieces[brackets[-1]].text != "(":
+        return None
+    first = brackets[-1] - 2
+    if first < 0 or stop.pieces[first].text != "op":
+        return None
+    before, found, after = stop.pieces[stop.at - 1 : stop.at + 2]
+    if found.text in habits.INFIX and after.kind in ("word", "number"):
+        made = f"{habits.INFIX[found.text]}({before.text}, {after.text})"
+    elif found.text == "(" and before.kind == "word":
+        end = _closing(stop, stop.at)
+        made = " ".join(stop.text[before.start : end].split()) if end is not None else f"{before.text}(…)"
+    else:
+        return None
+    return f"operands are variables: first 'op {made} >> t;', then give 't'"
+
+
+def _closing(stop: Stop, at: int) -> int | None:
+    """Where the text of the bracket that is opened at a piece ends, on its line."""
+    depth = 0
+    for piece in stop.pieces[at:]:
+        depth += {"(": 1, ")": -1}.get(piece.text, 0)
+        if depth == 0:
+            return None if "\n" in stop.text[stop.pieces[at].start : piece.end] else piece.end
     return None
 
 

@@ -1,0 +1,50 @@
+"""The operators that a source may name, and what is said of a name that is none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import oic.ops as _catalog  # registers the operators
+from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
+from oic.frontend.foreign import SETTINGS, STATEMENTS, plain
+from oic.ir.core import REGISTRY
+from oic.ops.base import Operator
+
+assert _catalog
+CLOSE = 0.75  # of names: a slip of the keyboard
+
+
+def catalog() -> dict[str, type[Operator]]:
+    """The operators usable in source, by name."""
+    return {n: c for n, c in REGISTRY.items() if c.catalog and issubclass(c, Operator)}
+
+
+def unknown_operator(name: str, span: Span | None = None) -> Diagnostic:
+    """The refusal of a name that is no operator."""
+    return Diagnostic("unknown-op", f"unknown operator '{name}'", span, hint=operator_hint(name))
+
+
+def operator_hint(name: str) -> str | None:
+    """What an unknown name may mean: another spelling, another framework's name, a near name."""
+    known = catalog()
+    same = {plain(n): n for n in known}
+    if plain(name) in same:
+        return f"did you mean '{same[plain(name)]}'?"
+    if plain(name) in STATEMENTS:
+        return f"here that is '{STATEMENTS[plain(name)]}'"
+    if f"{name}_axis" in known:
+        return f"did you mean '{name}_axis'?"
+    close = nearest(plain(name), [*STATEMENTS, *same], CLOSE)
+    if close in STATEMENTS:
+        return f"here '{close}' is '{STATEMENTS[close]}'"
+    return did_you_mean(name, known)
+
+
+def setting_hint(name: str, known: Collection[str]) -> str | None:
+    """What an unknown setting may mean, among those that an operator has."""
+    for other in SETTINGS.get(name, ()):
+        if other in known:
+            return f"did you mean '{other}'?"
+    if (hint := did_you_mean(name, known)) is not None:
+        return hint
+    return f"it has {', '.join(known)}" if known else None
