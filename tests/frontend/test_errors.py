@@ -22,7 +22,7 @@ import oic
 from oic import dtypes
 from oic.diagnostics import Diagnostic, OicError
 from oic.driver import Settings, compile_graph
-from oic.frontend.parse import parse_file
+from oic.frontend.parse import parse, parse_file
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "errors"
 SOURCES = Path(oic.__file__).parent
@@ -114,3 +114,17 @@ def test_form_of_messages(expected: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert not found.message.endswith(".")
         assert "\n" not in found.message
         assert not (found.hint or "").endswith(".")
+
+
+def test_what_copies_state_out_is_right() -> None:
+    """The statements of the hints for persistent operands compile."""
+    text = (GOLDEN / "persistent-operand.places.oi").read_text(encoding="utf-8")
+    head, _, _ = text.partition("block entry")
+    with pytest.raises(OicError) as refused:
+        compile_graph(parse(text), None, Settings())
+    hints = [d.hint or "" for d in refused.value.diagnostics if d.slug == "persistent-operand"]
+    assert len(hints) == 7
+    for hint in hints:
+        statements = re.fullmatch("copy it out first: '(.*)'", hint)
+        assert statements is not None
+        compile_graph(parse(f"{head} block entry {{ {statements[1]} return; }}"), None, Settings())

@@ -14,7 +14,15 @@ from oic.diagnostics import Note, Span, did_you_mean
 from oic.frontend import syntax as s
 from oic.frontend.check_cache import check_access
 from oic.frontend.check_flow import Flow
-from oic.frontend.names import Names, Report, auto_indices, declared, names_in, table_indices
+from oic.frontend.names import (
+    Names,
+    Report,
+    auto_indices,
+    copied_out,
+    declared,
+    names_in,
+    table_indices,
+)
 from oic.frontend.operators import catalog, unknown_operator
 from oic.frontend.uses import uses
 
@@ -228,13 +236,12 @@ class _Checker:
         """A variable that is read: not persistent, a pattern's member with all its indices."""
         found = self._variable(access.name, access.name_span, scope)
         if found is not None and found.kind == "persistent":
-            brackets = "[…]" if found.indices and access.indices is None else ""
             self.report.error(
                 "persistent-operand",
                 f"persistent variable '{found.name}' cannot be used here",
                 access.span,
                 notes=[declared(found)],
-                hint=f"copy it out first: 'cache.read {access.span.text}{brackets} >> x;'",
+                hint=copied_out(access, found, {*self.names.variables, *scope.temporaries}),
             )
         elif found is not None:
             check_access(access, found, "member", self.report)
@@ -256,7 +263,7 @@ class _Checker:
         if found.kind not in ("volatile", "temporary"):
             hint = None
             if found.kind == "persistent":
-                hint = f"write to it with 'cache.write x >> {access.span.text};'"
+                hint = f"compute into a temporary 't', then 'cache.write t >> {access.span.text};'"
             self.report.error(
                 "write-kind",
                 f"{found.kind} variable '{found.name}' cannot be written here",

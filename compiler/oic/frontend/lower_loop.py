@@ -94,7 +94,8 @@ def lower_loop(f: Builder, loop: s.Loop, turn: Turn) -> None:
     for key in _candidates(f, loop):
         f.env[key] = POISON
     what = "a size grows from turn to turn and nothing bounds it"
-    raise Refused(Diagnostic("size-unbounded", what, loop.head_span))
+    hint = "keep the turns in a table with @fixed: 'cache.write x >> K[i];', then 'cache.read K[0..n]'"
+    raise Refused(Diagnostic("size-unbounded", what, loop.head_span, hint=hint))
 
 
 def lower_dead(f: Builder, loop: s.Loop, turn: Turn) -> None:

@@ -23,6 +23,13 @@ WORDS = {
     "int": "an integer", "float": "a float", "bool": "true or false", "str": "a string",
     "DType": "an element type", "Dim": "a size",
 }  # fmt: skip
+BOUND = "a size has a value at build, and an extent declared with @max a maximum"
+# What bounds a size where an operator knows better, by operator and setting.
+BOUNDED = {
+    ("reshape", "shape"): "let one size be -1: it takes what is left",
+    ("relative_position_bias", "t"): "give the most there can be, t=T, and take the part with 'slice'",
+    ("relative_position_bias", "n"): "give the most there can be, n=N, and take the part with 'slice'",
+}  # fmt: skip
 EXPRESSION = (s.Int, s.Name, s.Unary, s.Binary)
 
 
@@ -63,7 +70,7 @@ def _keyword(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Any:
         if keyword.key in cls.tensors and (rows := _tensor(f, keyword.value)) is not None:
             return rows
         field = cls.fields[from_source(cls, keyword.key)]
-        return _Setting(f, keyword).read(keyword.value, field.annotation)
+        return _Setting(f, cls.name, keyword).read(keyword.value, field.annotation)
     hint = setting_hint(keyword.key, [*by_name(cls), *known])
     what = f"{cls.name} has no setting '{keyword.key}'"
     raise Refused(Diagnostic("op-setting", what, keyword.key_span, hint=hint))
@@ -96,10 +103,10 @@ def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
 
 
 class _Setting:
-    """One setting being read."""
+    """One setting of an operator being read."""
 
-    def __init__(self, f: Builder, keyword: s.Keyword) -> None:
-        self.f, self.keyword = f, keyword
+    def __init__(self, f: Builder, operator: str, keyword: s.Keyword) -> None:
+        self.f, self.operator, self.keyword = f, operator, keyword
 
     def read(self, value: s.Setting | s.Access, annotation: str) -> Any:
         """The value in the form of an annotation.  Raises Refused."""
@@ -176,7 +183,7 @@ class _Setting:
                 "size-unbounded",
                 f"'{value.span.text}' decides a size, and nothing bounds it",
                 value.span,
-                hint="an extent declared with @max has a maximum",
+                hint=BOUNDED.get((self.operator, self.keyword.key), BOUND),
             )
         )
 

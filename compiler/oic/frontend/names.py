@@ -136,6 +136,19 @@ def declared(declaration: s.Declaration) -> Note:
     return Note(declaration.head_span, "declared here")
 
 
+def copied_out(access: s.Access, found: s.Declaration, taken: Collection[str]) -> str:
+    """The hint that copies what an access of persistent memory selects into a new temporary."""
+    given, table = access.indices or (), table_indices(found)
+    slices = sum(i >= len(given) or isinstance(given[i], s.Slice) for i in range(len(table)))
+    grows = auto_indices(found)
+    dims = ["?"] * slices + ["?" if grows else dim.span.text for dim in found.dims]
+    made = f"{found.dtype}[{', '.join(dims)}]" if dims else found.dtype
+    place = access.span.text + ("[]" if found.indices and access.indices is None else "")
+    names = (f"{found.name.lower()}{end}" for end in ("", "_now", *range(2, 1 << 20)))
+    name = next(n for n in names if n not in taken)
+    return f"copy it out first: 'assign {name}: {made}; cache.read {place} >> {name};'"
+
+
 def auto_indices(declaration: s.Declaration) -> tuple[str, ...]:
     """Names of the indices that grow a dimension each."""
     found = attribute(declaration, "auto_dim")

@@ -204,12 +204,34 @@ class Binding:
         what = f"size '{root}' has no value"
         if root != name.name:
             what = f"size '{root}', of which '{name.name}' is made, has no value"
-        near = did_you_mean(root, [n for n in (*self.sizes, *self.extents) if n != root])
-        hint = near or f"give it with --set {root}=…, in 'sizes', or in the model"
-        return Diagnostic("size-missing", what, name.span, hint=hint)
+        return Diagnostic("size-missing", what, name.span, hint=self._where_from(root))
+
+    def _where_from(self, size: str) -> str:
+        """What gives a size its value."""
+        near = did_you_mean(size, [n for n in (*self.sizes, *self.extents) if n != size])
+        if near is not None:
+            return near
+        hint = f"give it with --set {size}=…, in 'sizes', or in the model"
+        for d in self.graph.declarations:
+            if d.kind == "dynamic" and any(isinstance(n, s.Name) and n.name == size for n in d.dims):
+                return f"{hint}; if it varies: '{d.name}: {d.type_span.text} @max({size}=…);'"
+        return hint
+
+    def _require_values(self, declaration: s.Declaration) -> None:
+        """Report every size of a declaration that has no value.  Raises `Refused`."""
+        missing = False
+        for name in (name for dim in declaration.dims for name in names_in(dim)):
+            try:
+                self.size(name)
+            except Refused as refused:
+                self.report(refused)
+                missing = True
+        if missing:
+            raise Refused(None)
 
     def dims_of(self, declaration: s.Declaration) -> tuple[Dim | None, ...]:
         """The sizes of a declaration.  Raises `Refused`."""
+        self._require_values(declaration)
         found: list[Dim | None] = []
         for dim in declaration.dims:
             size = None if isinstance(dim, s.Unknown) else evaluate(dim, self.size)
