@@ -16,6 +16,7 @@ from oic import dtypes
 from oic.backend.build import named_figures
 from oic.cli_text import json_text
 from oic.diagnostics import StepError, did_you_mean, fail
+from oic.difftest.between import drawn
 from oic.difftest.bisect import Culprit, bisect
 from oic.difftest.harness import Run, Verdict, compare
 from oic.difftest.inputs import random_inputs
@@ -261,17 +262,17 @@ def diff_steps(
     if entry is not None:
         _require_entry(face, entry)
     given = given_inputs(face, inputs)
-    rng = np.random.default_rng(seed)
+    rng, actions = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     order = [entry] if entry else list(face.entries)
     runs = []
     for number in range(steps):
         chosen = face.entries[order[number % len(order)]]
         own = {n: a for n, a in given.items() if n in chosen.inputs}
         random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
-        runs.append(Run(chosen.symbol, random | own))
+        runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
     maker = Synthesizer(program.planned, face, threads=program.settings.threads)
     with maker.build().make_executor() as executor:
-        verdict = compare(program.module, executor, runs, lambda _: advance())
+        verdict = compare(program.module, executor, runs, lambda _: advance(), maker.make_executor)
     culprit = None
     if bisected:
         after = ((s.name, m) for s, m in lowered(program.module, program.settings))
@@ -292,6 +293,7 @@ def compared(
                 "compared": verdict.compared,
                 "refusals": verdict.refusals,
                 "worst": verdict.worst,
+                "states": dict(sorted(verdict.acts.items())),
                 "bisect": None if culprit is None else str(culprit),
             }
         )

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oic.diagnostics import StepError
-from oic.difftest.harness import Kept, Run
+from oic.difftest.between import Kept
+from oic.difftest.harness import Run
 from oic.difftest.watch import Watch
 from oic.dtypes import Array
 from oic.ir.module import Module
@@ -97,7 +98,7 @@ def answers(
         found.append(
             outputs
             | {name: machine.fetch_state(name) for name in states}
-            | {"status": np.asarray(status)}
+            | {"status": np.asarray(status), "saved state": np.frombuffer(machine.save(), np.uint8)}
         )
     return found
 

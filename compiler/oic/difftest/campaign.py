@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oic.difftest.between import told
 from oic.difftest.checks import Fault, check_memory, check_passes, compiled, program_of, steps
 from oic.difftest.features import FEATURES, features
 from oic.difftest.generate import Options
@@ -55,6 +56,7 @@ class Tally:
     steps      taken in C; refused ones, those refused after an effect, those for another reason
     faults     the seeds of each kind of failure
     covered    in how many graphs each feature occurs
+    acts       how often states were saved, loaded, forked and reset between steps in C
     """
 
     graphs: int = 0
@@ -66,12 +68,14 @@ class Tally:
     otherwise: int = 0
     faults: dict[str, list[int]] = field(default_factory=dict)
     covered: Counter[str] = field(default_factory=Counter)
+    acts: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         return (
             f"{self.graphs} graphs checked ({self.refused} texts refused),"
             f" {self.built} compiled, {self.steps} steps in C ({self.refusals} refused,"
-            f" {self.late} late, {self.otherwise} with another status), {sum(map(len, self.faults.values()))} failures"
+            f" {self.late} late, {self.otherwise} with another status), states {told(self.acts) or 'left alone'},"
+            f" {sum(map(len, self.faults.values()))} failures"
         )
 
 
@@ -199,7 +203,7 @@ def in_c(
 
 def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tally) -> Fault | None:
     try:
-        verdict = compare(program.module, session, steps(program, seed))
+        verdict = compare(program.module, session, steps(program, seed), another=session.another)
     except Crash as crash:
         first = next((s for s in str(crash).splitlines() if "ERROR" in s or "error:" in s), "")
         kind = first.partition("rror:")[2] or first.partition("ERROR: ")[2]
@@ -208,6 +212,7 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
     tally.refusals += verdict.refusals
     tally.late += verdict.spoiled
     tally.otherwise += verdict.otherwise
+    tally.acts.update(verdict.acts)
     return None if verdict.equal else Fault("C differs", str(verdict))
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from oic.diagnostics import OicError, StepError
+from oic.difftest.between import Kept, drawn
 from oic.difftest.bisect import bisect
 from oic.difftest.generate import Options, generate
-from oic.difftest.harness import Kept, Run
+from oic.difftest.harness import Run
 from oic.difftest.inputs import random_inputs, random_values
 from oic.difftest.plans import LAYOUTS, bufferized, planned_as
 from oic.driver import Program, Settings, compile_graph, interface_of
@@ -32,7 +33,6 @@ from oic.reference.interpret import Machine
 CAPACITY = 5
 STEPS = 7
 REPAIRS = 8  # statements taken out of a graph that refuses too much
-ACTIONS = ("", "", "", "save", "save", "load", "load", "reset")  # before a step, all as likely
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _model(text: str) -> Model:
 def steps(program: Program, seed: int, count: int = STEPS) -> list[Run]:
     """Random steps: sizes from 0 to their maximum, indices that are mostly small.
 
-    Between some of them the state is saved, loaded or reset.
+    Between some of them the state is saved, loaded, forked or reset.
     """
     rng = np.random.default_rng(seed)
     face = interface_of(program)
@@ -93,7 +93,7 @@ def steps(program: Program, seed: int, count: int = STEPS) -> list[Run]:
                 low = -1 if type_.dtype.low < 0 and rng.random() < 0.05 else 0
                 high = 9 if rng.random() < 0.15 else 4
                 inputs[name] = np.asarray(rng.integers(low, high)).astype(type_.dtype.np)
-        runs.append(Run(entry.symbol, inputs, str(rng.choice(ACTIONS)) if number else ""))
+        runs.append(Run(entry.symbol, inputs, drawn(rng) if number else ""))
     return runs
 
 

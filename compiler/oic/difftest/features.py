@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from oic.diagnostics import StepError
-from oic.difftest.harness import Kept, Run
+from oic.difftest.between import Kept
+from oic.difftest.harness import Run
 from oic.difftest.plans import LAYOUTS, bufferized, planned_as
 from oic.driver import Program
 from oic.ir import dims

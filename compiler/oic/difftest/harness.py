@@ -7,6 +7,7 @@ bounds to allow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -14,10 +15,9 @@ import numpy as np
 
 from oic import dtypes
 from oic.diagnostics import StepError
-from oic.difftest.perturbed import PerturbedMachine
+from oic.difftest.between import Sessions, told
 from oic.dtypes import Array
 from oic.ir.module import Module
-from oic.reference.interpret import Machine
 from oic.session.executor import Executor
 
 RUNS = 3  # perturbed runs
@@ -57,6 +57,7 @@ class Verdict:
     spoiled   those of them after which the library had to be reset
     otherwise those with another status: the step broke several rules, and C checks in another order
     worst     largest difference of a float as a part of what was allowed
+    acts      how often each action was done between steps
     """
 
     steps: int = 0
@@ -67,6 +68,7 @@ class Verdict:
     worst: float = 0.0
     difference: Difference | None = None
     variables: list[str] = field(default_factory=list)
+    acts: Counter[str] = field(default_factory=Counter)
 
     @property
     def equal(self) -> bool:
@@ -76,9 +78,10 @@ class Verdict:
         if self.difference is not None:
             return f"DIFFERENT: {self.difference}"
         refused = f", {self.refusals} refused alike" if self.refusals else ""
+        acts = f"; {told(self.acts)}" if self.acts else ""
         return (
             f"equal: {self.steps} steps{refused}, {self.compared:,} values of"
-            f" {len(self.variables)} variables, worst {self.worst:.3f} of the bound"
+            f" {len(self.variables)} variables, worst {self.worst:.3f} of the bound{acts}"
         )
 
 
@@ -86,8 +89,7 @@ class Verdict:
 class Run:
     """One step to take: an entry and its inputs.
 
-    before   what is done to the state first: "reset"; "save" keeps a copy of it, "load" returns to
-             the last copy kept, if there is one; "" is nothing
+    before   what is done with the state first, one of `between.ACTIONS`; "" is nothing
     """
 
     entry: str
@@ -95,66 +97,66 @@ class Run:
     before: str = ""
 
 
-class Kept:
-    """The copy of its state that a session keeps."""
-
-    def __init__(self) -> None:
-        self.saved: bytes | None = None
-
-    def act(self, session: Machine | Executor, what: str) -> None:
-        """Do to a session what a `Run` wants done before its step."""
-        match what:
-            case "reset":
-                session.reset()
-            case "save":
-                self.saved = session.save()
-            case "load" if self.saved is not None:
-                session.load(self.saved)
-
-
 def compare(
-    module: Module, executor: Executor, runs: Iterable[Run], advance: Callable[[int], None] | None = None
-) -> Verdict:
+    module: Module, executor: Executor, runs: Iterable[Run], advance: Callable[[int], None] | None = None,
+    another: Callable[[], Executor] | None = None,
+) -> Verdict:  # fmt: skip
     """Take every step on both sides; stops at the first difference.
 
     module    GRAPH, for the reference
     advance   called after each step with its number
+    another   makes a new session of the same library
     """
-    sides = _Sides(module, executor)
+    sessions = Sessions(module, executor, RUNS, another)
+    sides = _Sides(module, sessions)
     verdict = Verdict()
-    for number, run in enumerate(runs):
-        sides.step(number, run, verdict)
-        verdict.steps += 1
-        if advance is not None:
-            advance(number)
-        if not verdict.equal:
-            break
+    try:
+        for number, run in enumerate(runs):
+            sides.act(number, run.before, verdict)
+            if verdict.equal:
+                sides.step(number, run, verdict)
+                verdict.steps += 1
+            if advance is not None:
+                advance(number)
+            if not verdict.equal:
+                break
+    finally:
+        sessions.close()
     return verdict
 
 
 class _Sides:
     """The reference, its perturbed companions and the library."""
 
-    def __init__(self, module: Module, executor: Executor) -> None:
-        self.reference = Machine(module)
-        self.others = [PerturbedMachine(module, seed) for seed in range(RUNS)]
-        self.executor = executor
+    def __init__(self, module: Module, sessions: Sessions) -> None:
+        self.sessions = sessions
         self.states = [op.symbol for op in module.states()]
-        sessions: list[Machine | Executor] = [self.reference, *self.others, executor]
-        self.kept = [(session, Kept()) for session in sessions]
+
+    def act(self, number: int, what: str, verdict: Verdict) -> None:
+        """What a run wants done before its step; both sides save the same and load what either saved."""
+        if not what:
+            return
+        wrong = ""
+        try:
+            self.sessions.act(what)
+            wrong = "" if self.sessions.alike() else "other bytes"
+        except StepError as error:
+            wrong = error.status
+        verdict.acts[what] += 1
+        if wrong:
+            verdict.difference = Difference(number, "saved state", (), what, wrong, 0.0, 0.0)
 
     def step(self, number: int, run: Run, verdict: Verdict) -> None:
-        for session, kept in self.kept:
-            kept.act(session, run.before)
-        expected, status = _outcome(lambda: self.reference.step(run.entry, run.inputs))
-        actual, refused = _outcome(lambda: self.executor.step(run.entry, **run.inputs))
+        reference, executor = self.sessions.reference, self.sessions.executor
+        expected, status = _outcome(lambda: reference.step(run.entry, run.inputs))
+        actual, refused = _outcome(lambda: executor.step(run.entry, **run.inputs))
         if (status is None) != (refused is None):
             verdict.difference = Difference(
                 number, "status", (), status or "OIC_OK", refused or "OIC_OK", 0.0, 0.0
             )
             return
         stirred = []
-        for machine in self.others:
+        for machine in self.sessions.others:
             found, _ = _outcome(lambda m=machine: m.step(run.entry, run.inputs))  # type: ignore[misc]
             stirred.append(found)
         if status is not None:
@@ -162,23 +164,20 @@ class _Sides:
             verdict.otherwise += status != refused
             if self._spoiled():
                 verdict.spoiled += 1
-                machines: list[Machine] = [self.reference, *self.others]
-                for spoiled in machines:
-                    spoiled.reset()
-                self.executor.reset()
+                self.sessions.reset()
                 return
         for name in expected:
             versions = [s[name] for s in stirred if name in s]
             self.check(number, name, expected[name], actual[name], versions, verdict)
         for name in self.states:
-            versions = [m.fetch_state(name) for m in self.others]
-            one, two = self.reference.fetch_state(name), self.executor.fetch(name)
+            versions = [m.fetch_state(name) for m in self.sessions.others]
+            one, two = reference.fetch_state(name), executor.fetch(name)
             self.check(number, name, one, two, versions, verdict)
 
     def _spoiled(self) -> bool:
         """The refusal came after an effect (SPEC, 8.6): the library wants to be reset."""
         try:
-            self.executor.save()
+            self.sessions.executor.save()
         except StepError:
             return True
         return False

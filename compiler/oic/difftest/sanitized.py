@@ -342,7 +342,7 @@ class SanitizedExecutor(Executor):
     def __init__(self, program: Program, path: Path, number: int, made_for: str = "portable") -> None:
         super().__init__(interface_of(program))
         self.program, self.spoiled = program, False
-        self.path, self.number = path, number
+        self.path, self.number, self.made_for = path, number, made_for
         self.files = emit(program.planned, target(made_for), path.parent / f"p{number}")
         self.process = subprocess.Popen(
             [str(path), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -412,8 +412,14 @@ class SanitizedExecutor(Executor):
             raise StepError(status_names()[status], "the saved state was refused")
         self.spoiled = False
 
+    def another(self) -> Self:
+        """A new session of the same graph."""
+        return type(self)(self.program, self.path, self.number, self.made_for)
+
     def _fork(self) -> Self:
-        raise NotImplementedError
+        other = self.another()
+        other._load(self._save())
+        return other
 
     def _trace(self) -> Iterator[Record]:
         return iter(())
