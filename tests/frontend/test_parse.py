@@ -13,6 +13,7 @@ from oic.diagnostics import OicError, Source, Span
 from oic.frontend import syntax as s
 from oic.frontend import tables
 from oic.frontend.parse import parse, parse_all
+from oic.frontend.unparse import unparse
 from paths import conformance_dir, needs_conformance
 
 EVERYTHING = """
@@ -32,7 +33,7 @@ graph everything { // a comment
   }
   block entry {
     assign h: f32[B, D];
-    op matmul(h, W[l + 1], alpha=-0.5, axes=[-1, 0], mode="x", on=true, acc=i32, bias=W[0]) >> h, y;
+    op matmul(h, W[l + 1], 2, -0.5, true, alpha=-0.5, axes=[-1, 0], mode="x", on=true, acc=i32, bias=W[0]) >> h, y;
     transfer x >> h;
     loop layers (l in 0..num_layers * 2) { op relu(h) >> h; return; }
     branch flag yes no;
@@ -278,6 +279,28 @@ def test_lists() -> None:
     assert setting("[]").items == ()
 
 
+def test_lists_may_end_in_a_comma() -> None:
+    """All lists but those of an access, where `[2,]` is a full slice behind the 2."""
+    text = """dynamic { x: f32[N%s] @max(N=4%s); } constant { W(l%s): f32 @ref(a, "b"%s); }
+    block a @entry(N=1%s) { op f(x, 2%s) >> y, z%s; op g(x, k=[1, [2%s]%s]%s) >> y; yield x%s; await x, y%s; }"""
+    holes = text.count("%s")
+    plain, ended = text % (("",) * holes), text % ((",",) * holes)
+    assert unparse(parse(ended)) == unparse(parse(plain))
+    for empty in ("op f(,) >> y;", "op f(x,,) >> y;", "op f(x) >> ,;", "yield ,;"):
+        with pytest.raises(OicError):
+            parse(f"block a {{ {empty} }}")
+
+
+def test_literals_are_operands() -> None:
+    call = parse("block a { op f(x, 2, -3, 0x10, -0.5, inf, -nan, true, W[1], k=2) >> y; }").blocks[0].body[0]
+    assert isinstance(call, s.OpCall)
+    assert [type(o).__name__ for o in call.operands] == [
+        "Access", "Int", "Int", "Int", "Float", "Float", "Float", "Bool", "Access"
+    ]  # fmt: skip
+    assert [o.value for o in call.operands[1:5]] == [2, -3, 16, -0.5]  # type: ignore[union-attr]
+    assert call.operands[2].span.text == "-3"
+
+
 def test_keywords_are_names_elsewhere() -> None:
     """A keyword is reserved only where it starts a statement or a section."""
     words = ["op", "block", "graph", "loop", "in", "return", "volatile", "sizes", "pattern"]
@@ -299,7 +322,7 @@ def test_attribute_forms() -> None:
 @pytest.mark.parametrize(
     ("text", "slugs"),
     [
-        ("block entry { op f(a, 1.0) >> b; cache.incremnt s; }", ["syntax", "unknown-statement"]),
+        ("block entry { op f(a, a + b) >> b; cache.incremnt s; }", ["syntax", "unknown-statement"]),
         ("volatile { a f32; b: f32; c: f32 }", ["syntax", "missing-semicolon"]),
         ("block entry { return }\nblock other { return }", ["missing-semicolon"] * 2),
         ("block entry { branch a\n op f(x) >> y; }", ["missing-semicolon"]),

@@ -80,6 +80,92 @@ PROGRAMS = {
         [({"i": 0}, {"y": -3, "z": [-1.5, -1.5]}), ({"i": 1}, "OIC_ERR_INDEX")],
         {"W": np.array([3], F)},
     ),
+    "literals": Program(
+        """dynamic { x: f32[2, 2]; n: i8[2]; h: f16[2]; c: bool[2]; k: i4[3]; b: bitset[2]; u: u64[1]; }
+        constant { t: f32[3, 2] @init(1.5); }
+        volatile { y: f32[2, 2]; m: i8[2]; g: f16[2]; z: f16[2]; w: bool[2, 2]; j: i4[3]; p: i16[2]; q: i8[2, 2];
+          r: f32[2]; bb: bitset[2]; s: f32[2, 2]; v: u64[1]; a: bool[2]; e: f32[2, 2]; o: f8[2]; e8: f8[2]; i: i32; }
+        block entry {
+          op mul(x, -0.5) >> y;
+          op add(-3, n) >> m;
+          op add(h, 0.1) >> g;
+          op where(c, -inf, h) >> z;
+          op lt(x, nan) >> w;
+          op add(k, -0x8) >> j;
+          op add(n, 100, acc=i16) >> p;
+          op quantize(x, 0.5, zero_point=-1, to=i8) >> q;
+          op gather(t, 2) >> r;
+          op mul(b, 0b101) >> bb;
+          op fma(x, 2.0, 1.0) >> s;
+          op add(u, 18446744073709551615) >> v;
+          op xor(c, true) >> a;
+          op pow(x, 2.0) >> e;
+          op max(e, 2.0) >> e;
+          op cast(n, to=f8) >> e8;
+          op mul(e8, 1.1) >> o;
+          assign l: f32[4]; op reshape(x, shape=[4]) >> l; op sample(l, 0.25) >> i;
+          return;
+        }""",
+        [
+            (
+                {
+                    "x": [[1, 2], [-3, 4]], "n": [127, -128], "h": [0.5, 1], "c": [True, False],
+                    "k": [0, -1, 7], "b": [3, 255], "u": [1],
+                },
+                {
+                    "y": [[-0.5, -1], [1.5, -2]], "m": [124, 125], "z": [-np.inf, 1],
+                    "g": (np.array([0.5, 1], np.float16) + np.float16(0.1)),
+                    "w": [[False, False], [False, False]], "j": [-8, 7, -1], "p": [227, -28],
+                    "q": [[1, 3], [-7, 7]], "r": [1.5, 1.5], "bb": [15, 251], "s": [[3, 5], [-5, 9]],
+                    "v": [0], "a": [False, True], "e": [[2, 4], [9, 16]],
+                    "o": [128, -128], "i": 3,
+                },
+            ),
+        ],
+    ),
+    "persistent_operands": Program(
+        """dynamic { x: f32[2]; n: i32; go: bool; }
+        persistent { gain: f32 @init(2.0); one: i32[1] @init(1); on: bool; count: i32; }
+        volatile { y: f32[2]; z: f32[2]; total: i32; each: i32[1]; w: f32[2]; c: f32[2]; picked: f32[2]; }
+        block entry {
+          op mul(x, gain) >> y;
+          cache.increment gain;
+          op mul(x, gain) >> z;
+          loop l (i in 0..n) { op add(total, count) >> total; cache.increment count; }
+          op add(one, n) >> each;
+          transfer x >> w;
+          branch go grow keep;
+          op where(on, x, 0.0) >> picked;
+          cache.write go >> on;
+          yield c;
+          cache.increment gain;
+          await c;
+          return;
+        }
+        block grow { cache.increment 10 gain; op sub(w, gain) >> w; return; }
+        block keep { op sub(gain, w) >> w; return; }
+        block other @entry { op mul(gain, x) >> y; return; }
+        block worker { await c; op fma(gain, x, 1.0) >> c; yield c; }""",
+        [
+            (
+                {"x": [1, 2], "n": 3, "go": False},
+                {
+                    "y": [2, 4], "z": [3, 6], "total": 3, "each": [4], "w": [2, 1], "picked": [0, 0],
+                    "c": [4, 7],
+                },
+            ),
+            (
+                {"x": [1, 2], "n": 2, "go": True},
+                {
+                    "y": [4, 8], "z": [5, 10], "total": 7, "each": [3], "w": [-14, -13], "picked": [0, 0],
+                    "c": [16, 31],
+                },
+            ),
+            ({"x": [1, 2], "n": 0, "go": False}, {"picked": [1, 2], "y": [16, 32]}),
+        ],
+        {},
+        {"gain": 18},
+    ),
     "empty_positions": Program(
         """persistent { B(i, j): i32 @table @fixed(i=3, j=2); }
         volatile { row: i32[?]; all: i32[?, ?]; col: i32[?]; }

@@ -17,7 +17,8 @@ from oic.diagnostics import Diagnostic, Note, Span
 from oic.dtypes import INT, t1
 from oic.frontend import syntax as s
 from oic.frontend.capacity import constant_integer
-from oic.frontend.held import POISON, Held, Local, Mark, Mixed, Poison, number
+from oic.frontend.held import POISON, Held, Local, Mark, Mixed, Poison
+from oic.frontend.literals import number
 from oic.frontend.model_data import data_of
 from oic.frontend.variables import Binding, Refused, Variable, evaluate
 from oic.ir import dims

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import numpy as np
-
 from oic import dtypes
 from oic.diagnostics import Note, OicError, did_you_mean
 from oic.frontend import syntax as s
+from oic.frontend.literals import literal_problem
 from oic.frontend.names import (
     Names,
     Report,
@@ -54,47 +53,10 @@ def _check_init(d: s.Declaration, found: s.Attribute, report: Report) -> None:
     if not isinstance(value, s.Int | s.Float | s.Bool | s.Str):
         report.error("attribute-arguments", "'@init' takes a literal", value.span)
     elif dtype is not None and (problem := literal_problem(value, dtype)) is not None:
-        slug, message, hint = problem
+        what, message, hint = problem
+        slug = "init-range" if what == "range" else "init-kind"
         note = Note(d.type_span, f"of type {d.dtype}")
         report.error(slug, message, value.span, notes=[note], hint=hint)
-
-
-def literal_problem(value: s.Literal, dtype: dtypes.DType) -> tuple[str, str, str | None] | None:
-    """Slug, message and hint where a literal cannot be a value of an element type."""
-    written = value.span.text
-    match value, dtype.kind:
-        case s.Float(number), "float":
-            return None if _fits(number, written, dtype) else _out_of_range(written, dtype)
-        case s.Int(), "float":
-            message = f"{dtype} takes a float literal, not the integer {written}"
-            return "init-kind", message, f"write {value.value}.0"
-        case s.Bool(), "bool":
-            return None
-        case s.Int(number), "bool" | "int" | "uint" | "bitset" | "ternary":
-            return None if dtype.low <= number <= dtype.high else _out_of_range(written, dtype)
-        case s.Float(number), "int" | "uint" | "bitset" | "ternary":
-            fix = f"write {int(number)}" if _whole(number) else None
-            message = f"{dtype} takes an integer literal, not the float {written}"
-            return "init-kind", message, fix
-    wanted = {"float": "a float", "bool": "true or false"}.get(dtype.kind, "an integer")
-    return "init-kind", f"{dtype} takes {wanted}, not {written}", None
-
-
-def _out_of_range(written: str, dtype: dtypes.DType) -> tuple[str, str, None]:
-    limits = "" if dtype.is_float else f" ({dtype.low} to {dtype.high})"
-    return "init-range", f"{written} is out of the range of {dtype}{limits}", None
-
-
-def _whole(number: float) -> bool:
-    return abs(number) < 1e18 and number == int(number)
-
-
-def _fits(number: float, written: str, dtype: dtypes.DType) -> bool:
-    """A finite literal stays finite in the element type."""
-    if written.lstrip("- ") in ("inf", "nan"):
-        return True
-    with np.errstate(over="ignore"):
-        return bool(np.isfinite(dtypes.store(np.array(number, np.float64), dtype).astype(float)))
 
 
 def _check_ref(d: s.Declaration, found: s.Attribute, report: Report) -> None:

@@ -183,7 +183,7 @@ class _Checker:
         if call.name not in self.operators:
             self.report.add(unknown_operator(call.name, call.name_span))
         for operand in call.operands:
-            self._operand(operand, scope)
+            self._call_operand(operand, scope)
         given: dict[str, s.Keyword] = {}
         for keyword in call.keywords:
             if keyword.key in given:
@@ -207,6 +207,27 @@ class _Checker:
                 )
             results.setdefault(result.name, result)
 
+    def _call_operand(self, operand: s.Operand, scope: Scope) -> None:
+        """A literal, a variable that is read, or a persistent scalar: its value at this point."""
+        if not isinstance(operand, s.Access):
+            self._literal(operand, scope)
+            return
+        found = self._lookup(operand.name, scope)
+        if found is None or operand.indices is not None or not _persistent_scalar(found):
+            self._operand(operand, scope)
+
+    def _literal(self, literal: s.Literal, scope: Scope) -> None:
+        """`inf`, `nan`, `true` and `false` are literals, whatever variable is so named."""
+        word = literal.span.text.lstrip("- ")
+        if (found := self._lookup(word, scope)) is not None:
+            self.report.error(
+                "literal-name",
+                f"'{word}' is a literal here, and a variable is so named",
+                literal.span,
+                notes=[declared(found)],
+                hint="give the variable another name",
+            )
+
     def _setting(self, value: s.Setting | s.Access, scope: Scope) -> None:
         """The value of `key=`: literal, list, expression, element type, or optional operand."""
         match value:
@@ -228,8 +249,7 @@ class _Checker:
             if not (self.names.is_size(name) or name in dtypes.ALL or name in scope.lenient):
                 self._unknown_name(name, span, scope, also=dtypes.ALL)
             return
-        scalar = all(isinstance(dim, s.Int) and dim.value == 1 for dim in found.dims)
-        if found.kind != "persistent" or not scalar or found.indices is not None:
+        if not _persistent_scalar(found):
             self._operand(s.Access(name, None, span, span), scope)
 
     def _operand(self, access: s.Access, scope: Scope) -> None:
@@ -440,6 +460,12 @@ class _Checker:
             notes=notes,
             hint=hint or f"a size is given by a 'sizes' section, the model, or --set {name}=…",
         )
+
+
+def _persistent_scalar(found: s.Declaration) -> bool:
+    """A persistent variable of one element that is no table: it means its value at that point."""
+    one = all(isinstance(dim, s.Int) and dim.value == 1 for dim in found.dims)
+    return found.kind == "persistent" and one and found.indices is None
 
 
 def _counts(found: s.Declaration, positions: tuple[s.Index, ...]) -> tuple[int, frozenset[str]]:

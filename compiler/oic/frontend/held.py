@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from oic.diagnostics import Diagnostic
 from oic.dtypes import DType
@@ -50,10 +49,3 @@ class Mark:
     ops: int
     prologue: int
     diagnostics: list[Diagnostic]
-
-
-def number(value: Any, dtype: DType) -> Any:
-    """A literal as the Python value of an element type."""
-    if dtype.kind == "bool":
-        return bool(value)
-    return float(value) if dtype.is_float else int(value)

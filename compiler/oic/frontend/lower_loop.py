@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from oic.diagnostics import Diagnostic
 from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
-from oic.frontend.held import POISON, Held, Mixed, Poison, number
+from oic.frontend.held import POISON, Held, Mixed, Poison
 from oic.frontend.join import bind_sizes, joined_types, met, shown
+from oic.frontend.literals import number
 from oic.frontend.reach import assigned, changed, returns
 from oic.frontend.variables import Refused
 from oic.ir import dims

@@ -9,7 +9,7 @@ from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.held import POISON, Local
 from oic.frontend.lower_settings import lower_keywords
-from oic.frontend.operands import operand
+from oic.frontend.operands import literal_operand, operand
 from oic.frontend.operators import catalog
 from oic.frontend.variables import Refused, check_bytes
 from oic.ir import dims
@@ -76,21 +76,39 @@ def _operands(
     given = len(call.operands)
     if given < required + (1 if rest else 0) or (not rest and given > required):
         raise Refused(_wrong_count(f, call, cls, names, more=rest is not None))
-    values, failed = [], False
-    for access in call.operands:
+    fields_of = names[:required] + names[-1:] * (given - required)
+    values = _values(f, call, cls, fields_of)
+    fields: dict[str, Any] = dict(zip(names[:required], values, strict=False))
+    for name, node in zip(names, call.operands, strict=False):
+        where[name] = node.span
+    if rest:
+        fields[rest] = values[required:]
+    return fields
+
+
+def _values(
+    f: Builder, call: s.OpCall, cls: type[Operator], names: list[str]
+) -> list[Value]:
+    """The operands by position, variables first: a literal has the dtype that they have."""
+    found: dict[int, Value] = {}
+    failed = False
+    dtype = None
+    order = sorted(range(len(names)), key=lambda at: not isinstance(call.operands[at], s.Access))
+    for at in order:
+        node = call.operands[at]
         try:
-            values.append(operand(f, access))
+            if isinstance(node, s.Access):
+                found[at] = operand(f, node, persistent=True)
+                if names[at] not in cls.own and dtype is None:
+                    dtype = found[at].dtype
+            elif not failed:
+                found[at] = literal_operand(f, node, cls, names[at], dtype)
         except Refused as refused:
             failed = True
             f.report(refused)
     if failed:
         raise Refused(None)
-    fields: dict[str, Any] = dict(zip(names[:required], values, strict=False))
-    for name, access in zip(names, call.operands, strict=False):
-        where[name] = access.span
-    if rest:
-        fields[rest] = values[required:]
-    return fields
+    return [found[at] for at in range(len(names))]
 
 
 def _wrong_count(
@@ -162,8 +180,8 @@ def _build(
 
 def _op_diagnostic(f: Builder, call: s.OpCall, error: OpError, span: Span) -> Diagnostic:
     assert error.slug != "ir", f"{call.name}: {error.message}"
-    given = next((access for access in call.operands if access.span == span), None)
-    notes = f.declared(given.name) if given is not None else ()
+    given = next((node for node in call.operands if node.span == span), None)
+    notes = f.declared(given.name) if isinstance(given, s.Access) else ()
     return Diagnostic(error.slug, error.message, span, "", notes, error.hint)
 
 
@@ -203,7 +221,7 @@ def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
 
 def _inputs(f: Builder, call: s.OpCall) -> list[tuple[s.Access, Value]]:
     """The variables among the operands, optional ones included, with what they hold."""
-    given = list(call.operands)
+    given = [node for node in call.operands if isinstance(node, s.Access)]
     for keyword in call.keywords:
         if isinstance(keyword.value, s.Name):
             given.append(s.Access(keyword.value.name, None, keyword.span, keyword.span))

@@ -13,7 +13,7 @@ from oic.diagnostics import Diagnostic, Span, did_you_mean
 from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.model_data import data_of
-from oic.frontend.operands import operand
+from oic.frontend.operands import integer_operand, operand
 from oic.frontend.operators import setting_hint
 from oic.frontend.variables import Refused
 from oic.ir.core import REQUIRED, Value
@@ -87,6 +87,8 @@ def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value
             return operand(f, access, persistent=True)
     if isinstance(value, EXPRESSION) and keyword.key in cls.scalars:
         return f.value(f.integer(value), value.span)
+    if isinstance(value, EXPRESSION) and keyword.key in cls.own:
+        return integer_operand(f, value, keyword.key, cls.own[keyword.key])
     what = f"'{keyword.key}' of {cls.name} is a tensor"
     raise Refused(Diagnostic("op-setting", what, value.span))
 

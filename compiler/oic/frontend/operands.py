@@ -8,15 +8,17 @@ import numpy as np
 
 from oic import dtypes
 from oic.diagnostics import Diagnostic, Span
+from oic.dtypes import DType
 from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
-from oic.frontend.held import number
+from oic.frontend.literals import literal_problem, number
 from oic.frontend.variables import Refused, Variable
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import StateType, TensorType
+from oic.ops.base import Operator
 from oic.ops.index import CheckRange, IndexLoad
-from oic.ops.state import Constant, ConstantSelect, Splat
+from oic.ops.state import Constant, ConstantSelect, IndexTensor, Splat
 
 INDEX = "OIC_ERR_INDEX"
 
@@ -40,6 +42,39 @@ def operand(f: Builder, access: s.Access, *, persistent: bool = False) -> Value:
             raise Refused(None)
         return f.read_scalar(variable, access.span)
     return f.inputs[variable.name] if variable.kind == "dynamic" else f.constant(variable)
+
+
+def literal_operand(
+    f: Builder, value: s.Literal, cls: type[Operator], name: str, others: DType | None
+) -> Value:
+    """A literal as a scalar: of the dtype that its operand has, else of that of the others.
+
+    Raises Refused.
+    """
+    dtype = cls.own.get(name, others)
+    if dtype is None:
+        message = f"no other operand of {cls.name} gives the literal {value.span.text} a type"
+        fix = "a variable has one: a constant with @init, or a temporary that 'op fill' sets"
+        raise Refused(Diagnostic("literal-dtype", message, value.span, hint=fix))
+    if (problem := literal_problem(value, dtype)) is not None:
+        what, message, hint = problem
+        slug = "literal-range" if what == "range" else "literal-kind"
+        raise Refused(Diagnostic(slug, message, value.span, hint=hint))
+    type_ = TensorType(dtype, ())
+    made = Splat(number(value.value, dtype), type_, span=value.span, hint=name)
+    return f.emit(made).result
+
+
+def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value:
+    """An integer expression as a scalar of an integer type, checked to be one of its values."""
+    index = f.integer(value)
+    if isinstance(index, int) and not dtype.low <= index <= dtype.high:
+        what = f"{index} is out of the range of {dtype} ({dtype.low} to {dtype.high})"
+        raise Refused(Diagnostic("literal-range", what, value.span))
+    at = f.value(index, value.span)
+    if not isinstance(index, int):
+        f.emit(CheckRange(at, dtype.low, dtype.high, INDEX, INDEX, name, span=value.span))
+    return f.emit(IndexTensor(at, TensorType(dtype, ()), span=value.span, hint=name)).result
 
 
 def _member(f: Builder, variable: Variable, access: s.Access) -> Value:

@@ -261,9 +261,6 @@ def _hint(stop: Stop) -> str | None:
         return hint
     if found.text == ">":
         return "results are written after '>>'"
-    literal = found.kind in ("number", "string") or found.text == "-"
-    if literal and "NAME" in stop.wanted and "INT" not in stop.wanted and before.text in ("(", ","):
-        return "operands are variables; a literal stands in a setting or a constant's @init"
     if found.kind == "number" and "." in found.text and "INT" in stop.wanted:
         return "only integers may stand here"
     return None

@@ -173,6 +173,9 @@ class Access:
     name_span: Span
 
 
+Operand = Access | Int | Float | Bool
+
+
 @dataclass(frozen=True)
 class Keyword:
     """`key=value` of an `op`: a setting or an optional operand; the signature says which."""
@@ -191,10 +194,10 @@ class Assign:
 
 @dataclass(frozen=True)
 class OpCall:
-    """`op name(a, b, key=value) >> r, s;`"""
+    """`op name(a, b, key=value) >> r, s;`  A literal among the operands carries its sign."""
 
     name: str
-    operands: tuple[Access, ...]
+    operands: tuple[Operand, ...]
     keywords: tuple[Keyword, ...]
     results: tuple[Access, ...]
     span: Span

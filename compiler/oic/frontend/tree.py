@@ -178,7 +178,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         operands, results = parts[2].items, parts[4].items
         keywords = tuple(p for p in operands if isinstance(p, s.Keyword))
         for i, operand in enumerate(operands):
-            if isinstance(operand, s.Access) and any(k in keywords for k in operands[:i]):
+            if not isinstance(operand, s.Keyword) and any(k in keywords for k in operands[:i]):
                 self._error(
                     "operand-after-setting",
                     f"operand '{operand.span.text}' comes after a setting",
@@ -186,13 +186,23 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                     notes=[Note(keywords[0].span, "the first setting")],
                     hint="operands come first, then settings",
                 )
-        plain = tuple(p for p in operands if isinstance(p, s.Access))
+        plain = tuple(p for p in operands if not isinstance(p, s.Keyword))
         return s.OpCall(
             str(parts[1]), plain, keywords, results, self._whole(parts), self._span(parts[1])
         )
 
     def operands(self, parts: list[Any]) -> _Several:
         return self._several(parts)
+
+    def literal(self, parts: list[Any]) -> s.Literal:
+        """`2`, `-0.5`, `inf` or `true` as an operand."""
+        *minus, token = parts
+        if token.type == "BOOL":
+            return self.truth(parts)
+        if token.type != "INT":
+            return self.real(parts)
+        whole = self.integer([token])
+        return s.Int(-whole.value, self._whole(parts)) if minus else whole
 
     def keyword(self, parts: list[Any]) -> s.Keyword:
         value = _literal(parts[2])

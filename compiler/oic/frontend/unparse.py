@@ -135,7 +135,7 @@ def _statement(statement: s.Statement) -> str:
         case s.Assign(declaration=d):
             return f"assign {declaration(d)}"
         case s.OpCall(name=name, operands=operands, keywords=keywords, results=results):
-            args = [access(o) for o in operands] + [f"{k.key}={setting(k.value)}" for k in keywords]
+            args = [setting(o) for o in operands] + [f"{k.key}={setting(k.value)}" for k in keywords]
             return f"op {name}({', '.join(args)}) >> {', '.join(access(r) for r in results)}"
         case s.Transfer(source=source, target=target):
             return f"transfer {access(source)} >> {access(target)}"

@@ -19,6 +19,7 @@ from oic.ops.base import Call, Cast, Ints, Operator, Out, Pointers, normal_axis
 from oic.ops.index import CheckIds
 from oic.ops.settings import as_computed, require_integer, require_number
 from oic.ops.shape import require_size
+from oic.ops.state import Splat
 
 HEADER = "move.h"
 
@@ -243,6 +244,7 @@ class Gather(Operator, name="gather"):
     axis: int = 0
     to: DType | None = None
 
+    own: ClassVar[dict[str, DType]] = {"ids": dtypes.i32}
     examples = (
         ("f32[5, 3]", "i32[2, 2]"),
         ("f16[5, 3]", "i64[4]", "to=f32"),
@@ -254,6 +256,10 @@ class Gather(Operator, name="gather"):
         self.require("ids", (dtypes.i32, dtypes.i64))
         axis = normal_axis(self, self.axis, self.table.tensor.rank)
         shape = self.table.shape
+        known, size = self.ids.op, shape[axis]
+        if isinstance(known, Splat) and not 0 <= known.value < dims.maximum(size):
+            what = f"id {known.value} is not in 0..{size}"
+            raise OpError("index-bound", what, "ids")
         return self.tensor(self._to(), [*shape[:axis], *self.ids.shape, *shape[axis + 1 :]])
 
     def _to(self) -> dtypes.DType:

@@ -146,6 +146,8 @@ class Operator(Op):
     """For operands that need not be without gaps: how many innermost dimensions must be."""
     derived: ClassVar[tuple[str, ...]] = ()
     """Settings that are the compiler's own: no source may give them."""
+    own: ClassVar[dict[str, DType]] = {}
+    """Operands whose dtype does not go with that of the others: what a literal there is."""
     scalars: ClassVar[tuple[str, ...]] = ()
     """Optional operands that may be an integer expression as well."""
     tensors: ClassVar[tuple[str, ...]] = ()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from oic import dtypes
-from oic.dtypes import FLT, NUM, Array
+from oic.dtypes import FLT, NUM, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
 from oic.ops.base import Call, Comparison, Operator, Out, Scalar, Unary
@@ -128,6 +130,7 @@ class Filter(Operator, name="filter"):
 
     elementwise = True
     inplace = ("a", "b")
+    own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
     examples = (
         ("f32[2, 3]", "f32[3]", "f32[2, 1]"),
         *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
@@ -170,6 +173,7 @@ class Where(Operator, name="where"):
 
     elementwise = True
     inplace = ("a", "b")
+    own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
     c = Scalar("oic_where", by=1)
     examples = (
         ("bool[2, 1]", "f32[2, 3]", "f32[3]"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Affine(Operator):
     zero_point: Value | None = None
     to: DType
     axis: int | None = None
+
+    own: ClassVar[dict[str, DType]] = {"scale": dtypes.f32, "zero_point": dtypes.i32}
 
     def _require_parameters(self, whole: DType) -> None:
         self.require("scale", (dtypes.f32,))
@@ -154,6 +156,7 @@ class Requantize(Operator, name="requantize"):
     zero_point: int | Value = 0
     rounding: str = "tflite"
 
+    own: ClassVar[dict[str, DType]] = {"shift": dtypes.i8}
     examples = (
         ("i32[2, 3]", "i32", "i8", "to=i8"),
         ("i32[2, 3]", "i32[3]", "i8[3]", 'to=u8, zero_point=128, rounding="nearest"'),

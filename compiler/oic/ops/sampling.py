@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oic import dtypes
-from oic.dtypes import Array
+from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -91,6 +91,7 @@ class Sample(Operator, name="sample"):
     top_k: int | Value = 0
     top_p: float | int | Value = 1.0
 
+    own: ClassVar[dict[str, DType]] = {"u": dtypes.f32}
     examples = (
         ("f32[9]", "f32"),
         ("f16[20]", "f32", "temperature=0.5, top_k=5, top_p=0.9"),
