@@ -9,7 +9,7 @@
    Entries are numbered row by row within the counts.  Only those that differ from the initial value are
    stored, and those between two of them if that takes no more than a run's head does.  Of a ring, position n
    is entry n mod W.  An entry is its elements, row by row without gaps, packed types filling up bytes.  All
-   numbers are little-endian and unaligned.  A form, which the generated code holds as data, says where in
+   numbers are little-endian and unaligned.  Only what saving gives is loaded: a state has one form.  A form, which the generated code holds as data, says where in
    the state all of this is; `oic.memory.saved` makes it, and is the other description of this form. */
 #ifndef OIC_SAVED_H
 #define OIC_SAVED_H
@@ -57,7 +57,9 @@ typedef struct {
     size_t entry;               /* bytes of an entry that does not grow */
     size_t again;               /* bytes from an entry of a ring to where it lies a second time; 0: no ring */
     uint64_t start;             /* the initial value of an element, of the bytes of packed ones */
-    uint8_t last;               /* of the last byte of an entry of packed ones */
+    uint8_t spare;              /* bits that the last byte of an entry of packed ones does not use */
+    int32_t guarded;            /* 1: the next part allows its entries; see oic_saved_are_allowed */
+    int32_t counted;            /* 1: the last entry within the counts is not at its start */
     int64_t most;               /* the most an integer may be, from 0 on; -1: any value is one */
 } oic_saved_part;
 
@@ -126,19 +128,30 @@ OIC_SELDOM int64_t oic_saved_entries(const oic_saved_view *v, const oic_saved_pa
     return total;
 }
 
-OIC_SELDOM size_t oic_saved_entry_bytes(const oic_saved_view *v, const oic_saved_part *p)
+/* Bits of the elements of an entry that grows. */
+OIC_SELDOM size_t oic_saved_grown_bits(const oic_saved_view *v, const oic_saved_part *p)
 {
     int64_t elements = 1;
-    if (p->rank == p->table) {
-        return p->entry;
-    }
     for (int32_t i = p->table; i < p->rank; ++i) {
         elements *= oic_saved_length(v, &p->axes[i]);
     }
-    if (p->bits >= 8) {
-        return (size_t)elements * (size_t)(p->bits / 8);
+    return (size_t)elements * (size_t)p->bits;
+}
+
+static inline size_t oic_saved_entry_bytes(const oic_saved_view *v, const oic_saved_part *p)
+{
+    return p->rank == p->table ? p->entry : (oic_saved_grown_bits(v, p) + 7) / 8;
+}
+
+/* Bits that the last byte of an entry does not use. */
+OIC_SELDOM unsigned oic_saved_spare(const oic_saved_view *v, const oic_saved_part *p)
+{
+    size_t used;
+    if (p->rank == p->table) {
+        return p->spare;
     }
-    return ((size_t)elements * (size_t)p->bits + 7) / 8;
+    used = oic_saved_grown_bits(v, p) % 8;
+    return used == 0 ? 0u : 0xffu << used & 0xffu;
 }
 
 /* Where entry `number` of a table is, and how many there are from it to the end of its row. */
@@ -173,6 +186,12 @@ static inline size_t oic_saved_unit(const oic_saved_part *p, unsigned char unit[
     }
 }
 
+/* 1 if these bytes are one unit again and again. */
+static inline int oic_saved_repeats(const unsigned char *at, size_t bytes, const unsigned char *unit, size_t size)
+{
+    return bytes == 0 || (memcmp(at, unit, size) == 0 && memcmp(at, at + size, bytes - size) == 0);
+}
+
 /* Elements in a row, whole bytes. */
 OIC_SELDOM int oic_saved_row(int what, const oic_saved_part *p, unsigned char *at, size_t bytes,
                              const unsigned char *from, unsigned char *to)
@@ -181,7 +200,7 @@ OIC_SELDOM int oic_saved_row(int what, const oic_saved_part *p, unsigned char *a
     const size_t size = oic_saved_unit(p, unit);
     switch (what) {
     case OIC_SAVED_IS_START:
-        return bytes == 0 || (memcmp(at, unit, size) == 0 && memcmp(at, at + size, bytes - size) == 0);
+        return oic_saved_repeats(at, bytes, unit, size);
     case OIC_SAVED_TAKE:
         memcpy(to, at, bytes);
         return 1;
@@ -264,6 +283,12 @@ OIC_SELDOM int oic_saved_grown(int what, const oic_saved_view *v, const oic_save
     return 1;
 }
 
+/* The last byte of an entry of packed elements that does not grow, at its start. */
+static inline uint8_t oic_saved_last(const oic_saved_part *p)
+{
+    return (uint8_t)(p->start & ~(unsigned)p->spare);
+}
+
 /* One entry: 1 if it is at its start, or when it is done.  `from` is where it is put from and `to` where it
    is taken to; otherwise they are `at`. */
 OIC_SELDOM int oic_saved_entry(int what, const oic_saved_view *v, const oic_saved_part *p, unsigned char *at,
@@ -278,11 +303,11 @@ OIC_SELDOM int oic_saved_entry(int what, const oic_saved_view *v, const oic_save
     }
     if (what == OIC_SAVED_IS_START) {
         return oic_saved_row(what, p, at, p->entry - partly, from, to) &&
-               (partly == 0 || at[p->entry - 1] == p->last);
+               (partly == 0 || at[p->entry - 1] == oic_saved_last(p));
     }
     (void)oic_saved_row(what, p, at, p->entry - partly, from, to);
     if (partly != 0) {
-        at[p->entry - 1] = p->last;
+        to[p->entry - 1] = oic_saved_last(p);
     }
     return 1;
 }
@@ -428,8 +453,10 @@ OIC_SELDOM size_t oic_saved_save(const oic_saved_form *form, void *state, void *
 
 /* ---------------------------------------------------------------- load */
 
-/* 1 if every integer of these elements is one that a part may hold. */
-OIC_SELDOM int oic_saved_are_within(const oic_saved_part *p, const unsigned char *from, size_t bytes)
+/* 1 if a saved entry is one that can be: its integers are some that the part may hold, and bits that no
+   element has are 0. */
+OIC_SELDOM int oic_saved_is_possible(const oic_saved_part *p, const unsigned char *from, size_t bytes,
+                                     unsigned spare)
 {
     for (size_t i = 0; p->most >= 0 && i < bytes; i += (size_t)p->bits / 8) {
         const int64_t value = p->bits == 8 ? (int64_t)from[i] : oic_saved_i64(from + i);
@@ -437,41 +464,170 @@ OIC_SELDOM int oic_saved_are_within(const oic_saved_part *p, const unsigned char
             return 0;
         }
     }
-    return 1;
+    return bytes == 0 || (from[bytes - 1] & spare) == 0;
 }
 
-/* The bytes of a part's elements or runs, if all of it is as it should be; 0 if not. */
+/* 1 if a saved entry is at its start. */
+OIC_SELDOM int oic_saved_is_start(const oic_saved_part *p, const unsigned char *from, size_t bytes, unsigned spare)
+{
+    unsigned char unit[8] = {0};
+    const size_t size = oic_saved_unit(p, unit), whole = spare != 0 ? bytes - 1 : bytes;
+    return oic_saved_repeats(from, whole, unit, size) &&
+           (spare == 0 || from[bytes - 1] == (unsigned char)(unit[0] & ~spare));
+}
+
+/* 1 if the entries of a run are as saving leaves them: neither the first nor the last is at its start, and
+   what lies between is not so long that it would have been left out. */
+OIC_SELDOM int oic_saved_check_run(const oic_saved_part *p, const unsigned char *from, int64_t many, size_t entry,
+                                   unsigned spare)
+{
+    const int64_t gap = (int64_t)(OIC_SAVED_RUN / entry);
+    int64_t idle = gap;
+    for (int64_t n = 0; n < many; ++n, from += entry) {
+        if (!oic_saved_is_possible(p, from, entry, spare)) {
+            return 0;
+        }
+        idle = oic_saved_is_start(p, from, entry, spare) ? idle + 1 : 0;
+        if (idle > gap) {
+            return 0;
+        }
+    }
+    return idle == 0;
+}
+
+/* The bytes of a part's elements or runs, if all of it is as saving leaves it; 0 if not. */
 OIC_SELDOM int oic_saved_check_part(const oic_saved_view *v, const oic_saved_part *p,
                                     const unsigned char *from, size_t bytes, size_t *taken)
 {
     const size_t entry = oic_saved_entry_bytes(v, p);
+    const unsigned spare = oic_saved_spare(v, p);
     const int64_t total = oic_saved_entries(v, p);
     int64_t runs, end = 0;
     size_t at = 8;
     if (p->table == 0) {
         *taken = entry;
-        return bytes >= entry && oic_saved_are_within(p, from, entry);
+        return bytes >= entry && oic_saved_is_possible(p, from, entry, spare);
     }
     if (bytes < at) {
         return 0;
     }
-    for (runs = oic_saved_i64(from); runs != 0; --runs) {
+    runs = oic_saved_i64(from);
+    if (runs < 0 || (uint64_t)runs > bytes / OIC_SAVED_RUN || (runs > 0 && entry == 0)) {
+        return 0;
+    }
+    for (; runs > 0; --runs) {
         int64_t first, many;
-        if (bytes - at < OIC_SAVED_RUN || entry == 0) {
+        if (bytes - at < OIC_SAVED_RUN) {
             return 0;
         }
         first = oic_saved_i64(from + at);
         many = oic_saved_i64(from + at + 8);
         at += OIC_SAVED_RUN;
-        if (many < 1 || many > total || first < end || first > total - many ||
+        if (many < 1 || many > total || first < 0 || first > total - many ||
+            (end > 0 && (first < end || first - end <= (int64_t)(OIC_SAVED_RUN / entry))) ||
             (uint64_t)many > (bytes - at) / entry ||
-            !oic_saved_are_within(p, from + at, (size_t)many * entry)) {
+            !oic_saved_check_run(p, from + at, many, entry, spare)) {
             return 0;
         }
         end = first + many;
         at += (size_t)many * entry;
     }
     *taken = at;
+    return !p->counted || end == total;
+}
+
+/* A part of a saved state that was checked, from whose runs entries are taken in order. */
+typedef struct {
+    const unsigned char *at; /* the entries of a run, */
+    int64_t first, end;      /* from this one up to this one */
+    int64_t runs;            /* that follow */
+    size_t entry;
+} oic_saved_reader;
+
+OIC_SELDOM oic_saved_reader oic_saved_read(const oic_saved_view *v, const oic_saved_part *p,
+                                           const unsigned char *from)
+{
+    oic_saved_reader r = {from, 0, 0, 0, 0};
+    r.entry = oic_saved_entry_bytes(v, p);
+    if (p->table == 0) {
+        r.end = 1;
+    } else {
+        r.at += 8;
+        r.runs = oic_saved_i64(from);
+    }
+    return r;
+}
+
+/* Go on to the next run; 0 if there is none. */
+OIC_SELDOM int oic_saved_read_run(oic_saved_reader *r)
+{
+    r->at += (size_t)(r->end - r->first) * r->entry;
+    if (r->runs == 0) {
+        r->first = r->end;
+        return 0;
+    }
+    --r->runs;
+    r->first = oic_saved_i64(r->at);
+    r->end = r->first + oic_saved_i64(r->at + 8);
+    r->at += OIC_SAVED_RUN;
+    return 1;
+}
+
+/* Where a checked part ends. */
+OIC_SELDOM const unsigned char *oic_saved_after(const oic_saved_view *v, const oic_saved_part *p,
+                                                const unsigned char *from)
+{
+    oic_saved_reader r = oic_saved_read(v, p, from);
+    while (oic_saved_read_run(&r)) {
+    }
+    return r.at;
+}
+
+/* The integer at a number, which is no less than that of the call before; 0 where none is stored. */
+OIC_SELDOM int64_t oic_saved_integer(const oic_saved_part *p, oic_saved_reader *r, int64_t number)
+{
+    const unsigned char *at;
+    while (number >= r->end) {
+        if (!oic_saved_read_run(r)) {
+            return 0;
+        }
+    }
+    if (number < r->first) {
+        return 0;
+    }
+    at = r->at + (size_t)(number - r->first) * r->entry;
+    return p->bits == 8 ? (int64_t)at[0] : oic_saved_i64(at);
+}
+
+/* 1 if the part after this one allows its entries.  Of a ring that is `next`: a slot from `next` on was never
+   written.  Of other entries, and of `next` itself, it is the flags of those that were touched. */
+OIC_SELDOM int oic_saved_are_allowed(const oic_saved_view *v, const oic_saved_part *p, const unsigned char *from)
+{
+    oic_saved_reader r = oic_saved_read(v, p, from);
+    oic_saved_reader guard = oic_saved_read(v, p + 1, oic_saved_after(v, p, from));
+    const int64_t slots = p->again != 0 ? p->axes[p->table - 1].size : 1;
+    const unsigned spare = oic_saved_spare(v, p);
+    do {
+        for (int64_t n = r.first; n < r.end; ++n) {
+            const unsigned char *const entry = r.at + (size_t)(n - r.first) * r.entry;
+            if (!oic_saved_is_start(p, entry, r.entry, spare) &&
+                n % slots >= oic_saved_integer(p + 1, &guard, n / slots)) {
+                return 0;
+            }
+        }
+    } while (oic_saved_read_run(&r));
+    return 1;
+}
+
+OIC_SELDOM int oic_saved_are_parts_allowed(const oic_saved_view *v, const unsigned char *from)
+{
+    for (int32_t i = 0; i < v->form->part_number; ++i) {
+        const oic_saved_part *const p = &v->form->parts[i];
+        if (p->guarded && !oic_saved_are_allowed(v, p, from)) {
+            return 0;
+        }
+        from = oic_saved_after(v, p, from);
+    }
     return 1;
 }
 
@@ -510,7 +666,7 @@ OIC_SELDOM int oic_saved_is_valid(const oic_saved_form *form, const void *from, 
         }
         at += taken;
     }
-    return at == bytes;
+    return at == bytes && oic_saved_are_parts_allowed(&view, image + OIC_SAVED_HEAD + 8 * form->count_number);
 }
 
 /* Bring back to its start what the state holds within its counts. */

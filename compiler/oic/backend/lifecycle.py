@@ -154,7 +154,9 @@ def _part(unit: Unit, part: Part, first: int, rank: int) -> list[str]:
     start = int.from_bytes(part.start((per,)).tobytes(), "little")
     members["start"] = f"UINT64_C({start})" if start else 0
     if dtype.packed and not part.grows:
-        members["last"] = int(part.start((math.prod(part.shape({})) % per or per,))[0])
+        used = math.prod(part.shape({})) % per * dtype.bits
+        members["spare"] = 0xFF << used & 0xFF if used else 0
+    members |= {"guarded": int(part.guarded), "counted": int(part.counted)}
     members["most"] = -1 if part.most is None else expr.integer(part.most)
     texts = [f".{name} = {value}" for name, value in members.items() if value != 0]
     lines = [", ".join(texts[i : i + 4]) for i in range(0, len(texts), 4)]

@@ -10,6 +10,8 @@ which are kept if a reset asks for them.  Entries of a table are numbered row by
 those of a ring by slot (position mod W), and stored where they differ from the initial value.  What
 lowering keeps for itself (marks of what was filled, how far fixed indices were touched) is not part
 of it: whoever loads a state knows it from what is stored.
+
+A state that can be loaded is one that saving gives, to the byte, so that whatever loads it goes on alike.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,10 @@ class Part:
     table    table indices; none: it is one entry
     entry    dimensions of an entry
     most     the most an integer element can be, from 0 on; None: any value is one
+    guarded  the next part says which of its entries there can be: of a ring `next`, whose slots from
+             there on were never written; of other entries, and of `next`, the flags of those touched
+    counted  the last entry within the counts is not as at the start: flags of a table of one index,
+             whose count every access that raises it also touches
     """
 
     symbol: str
@@ -72,6 +78,8 @@ class Part:
     table: tuple[Axis, ...]
     entry: tuple[Axis, ...]
     most: int | None = None
+    guarded: bool = False
+    counted: bool = False
 
     @property
     def dtype(self) -> DType:
@@ -146,7 +154,7 @@ def saved_form(module: Module) -> Form:
             if axis.count:
                 counts[axis.count] = axis.most
         most = 1 if op.type.dtype is dtypes.bool_ else None
-        parts.append(Part(op.symbol, op.symbol, op.type, op.init, table, entry, most))
+        own = [Part(op.symbol, op.symbol, op.type, op.init, table, entry, most)]
         following = f"{op.symbol}.{op.type.table[-1].name}" if op.type.ring else ""
         outer = len(op.type.table) - int(op.type.ring)
         for symbol, dtype, limit in (
@@ -155,7 +163,9 @@ def saved_form(module: Module) -> Form:
         ):
             if symbol in kept or (graph and symbol and (symbol == following or op.symbol in touched)):
                 type_ = StateType(dtype, (), op.type.table[:outer])
-                parts.append(Part(symbol, op.symbol, type_, 0, table[:outer], (), limit))
+                counted = limit == 1 and len(table) == 1 and bool(table[0].count) and not own[0].grows
+                own.append(Part(symbol, op.symbol, type_, 0, table[:outer], (), limit, counted=counted))
+        parts += [replace(part, guarded=True) for part in own[:-1]] + own[-1:]
     return Form(_fingerprint(module.name, counts, parts), counts, tuple(parts))
 
 

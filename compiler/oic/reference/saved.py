@@ -1,6 +1,7 @@
 """The bytes of a saved state, written and read; `memory.saved` says what is in it, `runtime_c/saved.h` too.
 
-Reading believes nothing: whatever is wrong is a StepError before anybody has changed anything.
+Reading believes nothing: whatever is wrong is a StepError before anybody has changed anything.  What was
+read is written again: a state that differs from that in a byte is none that saving gives, and refused.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.diagnostics import StepError
+from oic.memory.layout import loaded
 from oic.memory.saved import HEAD, RUN, VERSION, Form, Part
 from oic.reference.crc32c import crc32c
 
@@ -49,7 +51,7 @@ def write(form: Form, counts: dict[str, int], entries: Callable[[Part], Iterable
     for part in form.parts:
         found = list(entries(part))
         if part.table:
-            pieces += _runs(found, part.start(part.shape(counts)))
+            pieces += _runs(found, part, counts)
         else:
             pieces += [rows.tobytes() for _, rows in found]
     body = b"".join(pieces)
@@ -58,12 +60,13 @@ def write(form: Form, counts: dict[str, int], entries: Callable[[Part], Iterable
     return START.pack(MAGIC, VERSION, checksum, *head) + body
 
 
-def _runs(found: list[Entries], start: Bytes) -> list[bytes]:
-    """The runs of a table whose entries start as `start`."""
+def _runs(found: list[Entries], part: Part, counts: dict[str, int]) -> list[bytes]:
+    """The runs of a table."""
     pieces: list[bytes] = []
     numbers = np.concatenate([n for n, _ in found]) if found else np.zeros(0, np.int64)
     if not len(numbers):
         return [struct.pack("<q", 0)]
+    start = part.start(part.shape(counts))
     rows = np.concatenate([r for _, r in found])
     ends = np.flatnonzero((np.diff(numbers) - 1) * len(start) > RUN) + 1
     bounds = [0, *ends.tolist(), len(numbers)]
@@ -78,7 +81,7 @@ def _runs(found: list[Entries], start: Bytes) -> list[bytes]:
 
 
 def read(form: Form, data: bytes) -> Saved:
-    """What a saved state says.  Raises StepError `OIC_ERR_STATE` unless it is whole and undamaged."""
+    """What a saved state says.  Raises StepError `OIC_ERR_STATE` unless it is one that `write` gives."""
     if len(data) < HEAD or data[:8] != MAGIC:
         raise _refusal("this is not a saved state")
     magic, version, checksum, fingerprint, nbytes = START.unpack_from(data)
@@ -98,7 +101,44 @@ def read(form: Form, data: bytes) -> Saved:
     runs = {part.symbol: _read_part(part, counts, reader) for part in form.parts}
     if reader.at != len(data):
         raise _refusal("the saved state is longer than what it says")
+    again = zip(form.parts, form.parts[1:] + form.parts[:1])
+    said = {part.symbol: [_possible(part, counts, runs, guard)] for part, guard in again}
+    if write(form, counts, lambda part: said[part.symbol]) != data:
+        raise _refusal("the saved state is none that saving gives")
     return Saved(counts, runs)
+
+
+def _possible(
+    part: Part, counts: dict[str, int], runs: dict[str, list[tuple[int, Bytes]]], guard: Part
+) -> Entries:
+    """The entries of a part that differ from their start, without any that there cannot be.
+
+    guard   the part after it
+    """
+    numbers, rows = _entries(part, counts, runs[part.symbol])
+    if part.guarded:
+        slots = part.type.window if part.type.ring else 1
+        known, values = _entries(guard, counts, runs[guard.symbol])
+        limits = dict(zip(known.tolist(), values.reshape(-1).view(guard.dtype.np).tolist()))
+        most = np.array([limits.get(n, 0) for n in (numbers // slots).tolist()], np.int64)
+        numbers, rows = numbers[numbers % slots < most], rows[numbers % slots < most]
+    total = math.prod(part.entries(counts))
+    if part.counted and (int(numbers[-1]) if len(numbers) else -1) != total - 1:
+        raise _refusal(f"the count of '{part.owner}' is none of its entries' in the saved state")
+    return numbers, rows
+
+
+def _entries(part: Part, counts: dict[str, int], runs: list[tuple[int, Bytes]]) -> Entries:
+    """What runs have that differs from its start; of a part that is no table its one entry."""
+    if not runs:
+        return np.zeros(0, np.int64), np.zeros((0, part.entry_bytes(counts)), np.uint8)
+    numbers = np.concatenate([first + np.arange(len(rows)) for first, rows in runs])
+    rows, shape = np.concatenate([rows for _, rows in runs]), part.shape(counts)
+    rows = part.encoded(loaded(rows.reshape(-1), part.dtype, (len(rows), *shape), 1))
+    if not part.table:
+        return numbers, rows
+    there = (rows != part.start(shape)).any(axis=1)
+    return numbers[there], rows[there]
 
 
 class _Reader:
@@ -124,7 +164,10 @@ def _read_part(part: Part, counts: dict[str, int], reader: _Reader) -> list[tupl
         return [(0, _checked(part, reader.take(nbytes)).reshape(1, nbytes))]
     total, end = math.prod(part.entries(counts)), 0
     found = []
-    for _ in range(reader.integer() % (1 << 64)):
+    number = reader.integer()
+    if number < 0:
+        raise _refusal(f"'{part.symbol}' has {number} runs in the saved state")
+    for _ in range(number):
         first, count = reader.integer(), reader.integer()
         if count < 1 or first < end or first + count > total or nbytes == 0:
             raise _refusal(f"entries of '{part.symbol}' are out of order in the saved state")

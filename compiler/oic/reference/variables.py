@@ -20,6 +20,7 @@ from oic.ir.types import StateType
 from oic.memory.layout import loaded
 from oic.memory.saved import Part
 from oic.ops.evaluate import stepped
+from oic.ops.state import FARTHEST
 from oic.reference.journal import Journal
 from oic.reference.saved import Entries, Saved
 
@@ -182,9 +183,8 @@ class Variable:
             self.counts[axis] = saved.counts.get(f"{self.symbol}.{spec.name}", self.counts[axis])
         for part in reversed(parts):  # `next` of rings before their entries
             shape, lengths = part.shape(saved.counts), part.entries(saved.counts)
-            start = part.start(shape)
             for first, rows in saved.runs[part.symbol]:
-                for number in np.flatnonzero((rows != start).any(axis=1)):
+                for number in np.flatnonzero((rows != part.start(shape)).any(axis=1)):
                     key = tuple(map(int, np.unravel_index(first + number, lengths))) if lengths else ()
                     entry = loaded(rows[number], part.dtype, shape, 0)
                     if part.symbol == self.symbol:
@@ -199,13 +199,10 @@ class Variable:
         return (*key[:-1], key[-1] % self.type.window) if self.type.ring else key
 
     def _put(self, place: Key, entry: Array) -> None:
-        """Set an entry that was saved; one that a ring cannot have is none."""
+        """Set an entry that was saved, of a ring the newest position of its slot."""
         if self.type.ring:
-            newest = self.following.get(place[:-1], 0) - 1
-            position = newest - (newest - place[-1]) % self.type.window
-            if position < 0:
-                return
-            place = (*place[:-1], position)
+            newest = self.following[place[:-1]] - 1
+            place = (*place[:-1], newest - (newest - place[-1]) % self.type.window)
         self.entries[place] = entry
 
     # -- positions
@@ -248,9 +245,11 @@ class Variable:
         following = self.following.get(others, 0)
         oldest = following - spec.capacity
         first = position[0]
-        self._require(spec.name, first, max(oldest, 0) if writing else oldest, first)
-        if len(position) == 2:
-            self._require(spec.name, position[1], first, position[1])
+        lone = len(position) == 1
+        low = max(oldest, 0) if writing else oldest
+        self._require(spec.name, first, low, FARTHEST if writing and lone else first)
+        if not lone:
+            self._require(spec.name, position[1], first, FARTHEST if writing else position[1])
         last = position[1] if len(position) == 2 else first + 1
         if not writing:
             self._require(spec.name, last - 1, last - 1, following - 1)
