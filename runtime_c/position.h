@@ -20,7 +20,7 @@
     {                                                                                                       \
         const ptrdiff_t batches = oic_product(rank, shape), half = dims / 2;                                \
         const ptrdiff_t pair = interleaved ? 1 : half, step = interleaved ? 2 : 1;                          \
-        const double ratio = dims > 0 ? pow(base, -2.0 / (double)dims) : 1.0;                               \
+        const double ratio = dims > 0 ? oic_pow_f64(base, -2.0 / (double)dims) : 1.0;                               \
         for (ptrdiff_t b = 0; b < batches; ++b) {                                                           \
             for (ptrdiff_t i = 0; i < N; ++i) {                                                             \
                 const S *const in = x + oic_offset(b, rank, shape, xs) + i * xs[rank];                      \

@@ -66,7 +66,7 @@ static inline int64_t oic_scale_nearest(int32_t x, int32_t multiplier, int8_t sh
         for (ptrdiff_t i = 0; i < outer * n * inner; ++i) {                                                 \
             const ptrdiff_t p = i / inner % n;                                                              \
             const double zero = zero_point ? (double)oic_quant_whole(zero_point, tz, p) : 0.0;              \
-            const double v = rint((double)(oic_load_##T(x, i) / (C)scale[p])) + zero;                       \
+            const double v = oic_round_half_even_f64((double)(oic_load_##T(x, i) / (C)scale[p])) + zero;                       \
             oic_store_##Y(y, i, (VY)(v != v ? 0.0 : v < LOW ? LOW : v > HIGH ? HIGH : v));                  \
         }                                                                                                   \
     }

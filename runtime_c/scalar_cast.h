@@ -9,6 +9,7 @@
 #ifndef OIC_SCALAR_CAST_H
 #define OIC_SCALAR_CAST_H
 
+#include "rounding.h"
 #include "scalar_int.h"
 
 /* ------------------------------------------------------------ to floats */
@@ -19,7 +20,7 @@ static inline float oic_cast_f64_narrow(double x)
     const float near = (float)x;
     const double back = (double)near;
     const uint32_t bits = oic_bits_f32(near);
-    const uint32_t toward_zero = fabs(back) > fabs(x) ? bits - 1u : bits + 1u;
+    const uint32_t toward_zero = oic_abs_f64(back) > oic_abs_f64(x) ? bits - 1u : bits + 1u;
     return back != x && x == x && (bits & 1u) == 0u ? oic_from_bits_f32(toward_zero) : near;
 }
 
@@ -80,7 +81,7 @@ OIC_CAST_FROM(bool, uint8_t, OIC_BY_F64)
 /* x with its fraction dropped; LOW <= x < UPPER convert as they are.  The value that is converted
    is always in range, so that a loop may convert before it chooses; BELOW is the largest float
    below UPPER. */
-#define OIC_CAST_FLOAT(F, FV, T, V, LOW, HIGH, UPPER, ALMOST, M)                              \
+#define OIC_CAST_FLOAT(F, FV, T, V, LOW, HIGH, UPPER, ALMOST)                                 \
     static inline V oic_cast_##F##_##T##_trunc(FV x)                                          \
     {                                                                                         \
         const FV number = x == x ? x : 0;                                                     \
@@ -91,23 +92,20 @@ OIC_CAST_FROM(bool, uint8_t, OIC_BY_F64)
     }                                                                                         \
     static inline V oic_cast_##F##_##T##_floor(FV x)                                          \
     {                                                                                         \
-        return oic_cast_##F##_##T##_trunc(M(floor)(x));                                       \
+        return oic_cast_##F##_##T##_trunc(oic_floor_##F(x));                                  \
     }                                                                                         \
     static inline V oic_cast_##F##_##T##_ceil(FV x)                                           \
     {                                                                                         \
-        return oic_cast_##F##_##T##_trunc(M(ceil)(x));                                        \
+        return oic_cast_##F##_##T##_trunc(oic_ceil_##F(x));                                   \
     }                                                                                         \
     static inline V oic_cast_##F##_##T##_nearest(FV x)                                        \
     {                                                                                         \
-        return oic_cast_##F##_##T##_trunc(M(round)(x));                                       \
+        return oic_cast_##F##_##T##_trunc(oic_round_half_away_##F(x));                        \
     }
 
-#define OIC_F(name) name##f
-#define OIC_D(name) name
-
 #define OIC_CAST_FLOATS(T, V, LOW, HIGH, UPPER)                                               \
-    OIC_CAST_FLOAT(f32, float, T, V, LOW, HIGH, UPPER, 0.99999994f, OIC_F)                    \
-    OIC_CAST_FLOAT(f64, double, T, V, LOW, HIGH, UPPER, 0.99999999999999989, OIC_D)
+    OIC_CAST_FLOAT(f32, float, T, V, LOW, HIGH, UPPER, 0.99999994f)                           \
+    OIC_CAST_FLOAT(f64, double, T, V, LOW, HIGH, UPPER, 0.99999999999999989)
 
 /* From the two widest integers. */
 #define OIC_CAST_INTS(T, V, W, LOW, HIGH)                                                     \
@@ -158,7 +156,5 @@ static inline int64_t oic_cast_u64_i64_sat(uint64_t x)
 #undef OIC_CAST_FLOATS
 #undef OIC_CAST_INTS
 #undef OIC_CAST_TO
-#undef OIC_F
-#undef OIC_D
 
 #endif

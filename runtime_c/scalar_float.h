@@ -1,12 +1,11 @@
 /* Elementwise operators on floats that are exact or rounded once: arithmetic, comparison, choice.
-
-   M(f) is the name of a function of <math.h> for the type: f##f for float, f for double. */
+   Absolute value and rounding to whole numbers are in rounding.h. */
 #ifndef OIC_SCALAR_FLOAT_H
 #define OIC_SCALAR_FLOAT_H
 
-#include "num.h"
+#include "rounding.h"
 
-#define OIC_FLOAT(T, V, BITS_T, SIGN_SHIFT, M)                                                \
+#define OIC_FLOAT(T, V, BITS_T, SIGN_SHIFT)                                                   \
     static inline V oic_add_##T(V a, V b) { return a + b; }                                   \
     static inline V oic_sub_##T(V a, V b) { return a - b; }                                   \
     static inline V oic_mul_##T(V a, V b) { return a * b; }                                   \
@@ -18,7 +17,6 @@
         return product + c;                                                                   \
     }                                                                                         \
     static inline V oic_neg_##T(V x) { return -x; }                                           \
-    static inline V oic_abs_##T(V x) { return M(fabs)(x); }                                   \
     static inline int8_t oic_sign_##T(V x) { return (int8_t)((x > 0) - (x < 0)); }            \
     static inline V oic_relu_##T(V x, V alpha, V clamp_max)                                   \
     {                                                                                         \
@@ -44,22 +42,14 @@
     static inline V oic_filter_##T(V a, V b, V c) { return c != 0 ? a : b; }                  \
     static inline V oic_fill_##T(V value) { return value; }                                   \
     static inline uint8_t oic_is_nan_##T(V x) { return (uint8_t)(x != x); }                   \
-    static inline uint8_t oic_is_inf_##T(V x) { return (uint8_t)(M(fabs)(x) == INFINITY); }   \
+    static inline uint8_t oic_is_inf_##T(V x) { return (uint8_t)(oic_abs_##T(x) == INFINITY); }\
     static inline uint8_t oic_is_neg_##T(V x)                                                 \
     {                                                                                         \
         return (uint8_t)(BITS_T(x) >> SIGN_SHIFT);                                            \
-    }                                                                                         \
-    static inline V oic_floor_##T(V x) { return M(floor)(x); }                                \
-    static inline V oic_ceil_##T(V x) { return M(ceil)(x); }                                  \
-    static inline V oic_round_half_away_##T(V x) { return M(round)(x); }                      \
-    static inline V oic_trunc_##T(V x) { return M(trunc)(x); }
+    }
 
-#define OIC_F(name) name##f
-#define OIC_D(name) name
-OIC_FLOAT(f32, float, oic_bits_f32, 31, OIC_F)
-OIC_FLOAT(f64, double, oic_bits_f64, 63, OIC_D)
-#undef OIC_F
-#undef OIC_D
+OIC_FLOAT(f32, float, oic_bits_f32, 31)
+OIC_FLOAT(f64, double, oic_bits_f64, 63)
 #undef OIC_FLOAT
 
 #endif
