@@ -164,17 +164,32 @@ static inline int64_t oic_index_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* a modulo b, b > 0: the result has the sign of b. */
+/* a / b rounded toward minus infinity; 0 where b < 1, which the step refuses. */
+static inline int64_t oic_index_div(int64_t a, int64_t b)
+{
+    if (b < 1) {
+        return 0;
+    }
+    return a >= 0 ? a / b : -1 - (-1 - a) / b;
+}
+
+/* a modulo b, at least 0; 0 where b < 1, which the step refuses. */
 static inline int64_t oic_index_mod(int64_t a, int64_t b)
 {
+    if (b < 1) {
+        return 0;
+    }
     const int64_t r = a % b;
     return r < 0 ? r + b : r;
 }
 
-/* a / b rounded toward minus infinity, b > 0. */
+/* As oic_index_div, of sizes. */
 static inline ptrdiff_t oic_floor_div(ptrdiff_t a, ptrdiff_t b)
 {
-    return a >= 0 ? a / b : -((-a + b - 1) / b);
+    if (b < 1) {
+        return 0;
+    }
+    return a >= 0 ? a / b : -1 - (-1 - a) / b;
 }
 
 #endif

@@ -624,7 +624,10 @@ def test_what_cannot_stand_in_an_expression() -> None:
     assert slugs(text % "v") == ["not-scalar"]
     assert slugs(text % "t") == ["not-scalar"]
     assert slugs(text % "K") == ["not-scalar"]
-    assert slugs(text % "s / 2") == ["run-time-division"]
+    compiled(text % "s / 2")
+    compiled(text % "7 % 2 + s % s")
+    assert slugs(text % "s / 0") == slugs(text % "s % (2 - 3)") == ["index-division"]
+    assert slugs(text % "7 % 0") == ["size-division"]
     assert slugs(text % "9223372036854775807 + 1") == ["size-range"]
     assert slugs(text % "7 / 2") == ["size-division"]
     assert slugs(text % "3 - 4") == ["index-negative"]

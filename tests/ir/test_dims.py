@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oic.dtypes import f32
 from oic.ir import dims
 from oic.ir.dims import Dim, Expr, Extent
+from oic.ir.text_parse import parse_type
+from oic.ir.text_print import dim_text
+from oic.ir.types import TensorType
 
 N, M, P = Extent("N", 9), Extent("M", 5), Extent("P", 7)
 n, m, p = dims.of(N), dims.of(M), dims.of(P)
@@ -19,6 +23,7 @@ def _combined(inner: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
         st.builds(lambda a, b: a + b, inner, inner),
         st.builds(lambda a, b: a - b, inner, inner),
         st.builds(lambda a, b: a * b, inner, inner),
+        st.builds(dims.floor_div, inner, inner),
     )
 
 
@@ -59,7 +64,8 @@ def test_other_division_is_an_atom() -> None:
 
 @given(polynomials, VALUES)
 def test_no_value_exceeds_the_maximum(size: Dim, values: dict[str, int]) -> None:
-    assert dims.evaluate(size, values) <= dims.maximum(size)
+    low, high = dims.bounds(size)
+    assert low <= dims.evaluate(size, values) <= high == dims.maximum(size)
 
 
 @given(polynomials, polynomials, VALUES)
@@ -68,12 +74,19 @@ def test_arithmetic_is_that_of_the_values(a: Dim, b: Dim, values: dict[str, int]
     assert dims.evaluate(a + b, values) == x + y
     assert dims.evaluate(a - b, values) == x - y
     assert dims.evaluate(a * b, values) == x * y
-    assert dims.evaluate(a // 3, values) == x // 3
+    assert dims.evaluate(dims.floor_div(a, 3), values) == x // 3
+    assert dims.evaluate(dims.floor_div(a, b), values) == (x // y if y > 0 else 0)
 
 
 @given(polynomials, VALUES)
 def test_substitution_of_values_evaluates(size: Dim, values: dict[str, int]) -> None:
     assert dims.substitute(size, lambda e: values[e.name]) == dims.evaluate(size, values)
+
+
+@given(polynomials)
+def test_the_text_of_a_size_is_read_back(size: Dim) -> None:
+    found = parse_type(f"f32[{dim_text(size)}]", {e.name: e for e in (N, M, P)})
+    assert found == TensorType(f32, (size,))
 
 
 @given(polynomials)

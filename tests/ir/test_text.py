@@ -251,7 +251,7 @@ WRONG = [
     (GRAPH.replace("[%0, %0, %c]", "[%0, %j, %c]"), "ir-name", "not defined here"),
     (GRAPH.replace('symbol="W"', "symbol='W'"), "ir-syntax", "no meaning"),
     (GRAPH.replace("loc(12:5+27)", "loc(12:5-27)"), "ir-syntax", "expected '+'"),
-    (GRAPH.replace("2*N", "2//N", 1), "ir-syntax", "a number"),
+    (GRAPH.replace("2*N", "N//0", 1), "ir-syntax", "never positive"),
     (GRAPH.replace("value=0", "value=" + "9" * 5000), "ir-syntax", "too long"),
     (GRAPH.replace("value=0", "value=" + "[" * 500), "ir-syntax", "nested"),
     (GRAPH.replace("value=0", "value=" + "(" * 500), "ir-syntax", "nested"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from oic import Model
 
 
@@ -83,5 +85,116 @@ PROGRAMS: dict[str, Program] = {
         block use { op fill(s, value=k + 1) >> s; return; }
         """,
         (({"n": 3}, {"r": 3, "s": 7}), ({"n": 0}, {"r": 0, "s": 1})),
+    ),
+    # ---------------------------------------------------------------- division
+    "division": Program(
+        """
+        dynamic { n: i32; m: i64; }
+        volatile { a: i64; b: i64; c: i64; d: i64; e: i64; }
+        constant { k: i32 @init(2); }
+        block entry {
+            op fill(a, value=n / m) >> a;
+            op fill(b, value=n % m) >> b;
+            op fill(c, value=(n + 4) / 3 % 5 - -7/1 + 7 % 4 + 8/k) >> c;
+            loop q (i in 0..7) { op fill(d, value=d + i / 2 - (i - 9) % 4) >> d; }
+            op fill(e, value=2 * n / 2 - n) >> e;
+            return;
+        }
+        """,
+        (
+            ({"n": 7, "m": 2}, {"a": 3, "b": 1, "c": 17, "d": 9 - (3 + 0 + 1 + 2 + 3 + 0 + 1), "e": 0}),
+            ({"n": -7, "m": 2}, {"a": -4, "b": 1, "c": -1 % 5 + 14}),
+            ({"n": -7, "m": 0}, Refused("OIC_ERR_INDEX", "m", 0, 1, "n / m")),
+            ({"n": 7, "m": -1}, Refused("OIC_ERR_INDEX", "m", -1, 1, "n / m")),
+            ({"n": -8, "m": (1 << 63) - 1}, {"a": -1, "b": (1 << 63) - 9}),
+        ),
+    ),
+    "paging": Program(
+        """
+        dynamic { x: f32[N, 2] @max(N=9); }
+        volatile { y: f32[?, ?, ?]; z: f32[?]; s: f32[?]; }
+        persistent { pos: i32; K(page, slot): f32[2] @table @fixed(page=4, slot=3); }
+        block entry {
+            loop each (i in 0..N) {
+                assign row: f32[1, 2];
+                op slice(x, axis=0, start=i, end=i + 1) >> row;
+                assign one: f32[2];
+                op reshape(row, shape=[2]) >> one;
+                cache.write one >> K[(pos + i) / 3, (pos + i) % 3];
+            }
+            cache.increment N pos;
+            cache.read K[0..(pos + 2) / 3] >> y;
+            op fill(s, value=1.0) >> s;
+            assign t: f32[?];
+            op iota(shape=[N % 4 + N / 4]) >> count;
+            op cast(count, to=f32) >> z;
+            return;
+        }
+        volatile { count: i32[?]; }
+        """,
+        (
+            ({"x": [[1, 1], [2, 2]]}, {"y": [[[1, 1], [2, 2], [0, 0]]], "z": [0, 1]}),
+            (
+                {"x": [[3, 3], [4, 4], [5, 5], [6, 6], [7, 7]]},
+                {
+                    "y": [
+                        [[1, 1], [2, 2], [3, 3]],
+                        [[4, 4], [5, 5], [6, 6]],
+                        [[7, 7], [0, 0], [0, 0]],
+                    ],
+                    "z": [0, 1],
+                },
+            ),
+            ({"x": [[8, 8]] * 6}, Refused("OIC_ERR_CACHE_FULL")),
+        ),
+    ),
+    "halves": Program(
+        """
+        dynamic { x: f32[N] @max(N=9); z: f32[N/2, 2]; }
+        volatile { y: f32[2, N/2]; w: f32[?, ?]; q: f32[N]; k: f32[N/2]; }
+        block entry {
+            op reshape(x, shape=[2, -1]) >> y;
+            op reshape(z, shape=[N / 2, 2]) >> w;
+            op reshape(z, shape=[N]) >> q;
+            assign t: f32[N/2];
+            op sum_axis(z, axes=[1]) >> t;
+            transfer t >> k;
+            return;
+        }
+        block odd @entry { op reshape(x, shape=[3, -1]) >> w; return; }
+        """,
+        (
+            (
+                {"x": [0, 1, 2, 3], "z": [[1, 2], [3, 4]]},
+                {"y": [[0, 1], [2, 3]], "w": [[1, 2], [3, 4]], "q": [1, 2, 3, 4], "k": [3, 7]},
+            ),
+            (
+                {"x": [0, 1, 2, 3, 4], "z": [[1, 2], [3, 4]]},
+                Refused("OIC_ERR_SHAPE", "N/2", text="f32[N/2, 2]"),
+            ),
+            ({"x": [0] * 8, "z": [[1, 1]] * 3}, Refused("OIC_ERR_SHAPE", "z", 3, 4)),
+            ({"x": [], "z": np.zeros((0, 2), np.float32)}, {"y": np.zeros((2, 0)), "q": [], "k": []}),
+        ),
+    ),
+    "quotient_of_extents": Program(
+        """
+        dynamic { x: f32[N] @max(N=9); z: f32[M] @max(M=4); w: f32[N/M]; }
+        volatile { y: f32[?, ?]; u: f32[N/M]; v: f32[M]; }
+        block entry {
+            op reshape(x, shape=[M, -1]) >> y;
+            op relu(w) >> u;
+            op add(z, z) >> v;
+            return;
+        }
+        """,
+        (
+            (
+                {"x": [0, 1, 2, 3, 4, 5], "z": [1, 2], "w": [1, -1, 3]},
+                {"y": [[0, 1, 2], [3, 4, 5]], "u": [1, 0, 3], "v": [2, 4]},
+            ),
+            ({"x": [0] * 6, "z": [1] * 4, "w": [0]}, Refused("OIC_ERR_SHAPE", "N/M")),
+            ({"x": [], "z": [], "w": []}, Refused("OIC_ERR_SHAPE", "N/M", 0, 1)),
+            ({"x": [], "z": [1, 1], "w": []}, {"y": np.zeros((2, 0)), "u": []}),
+        ),
     ),
 }

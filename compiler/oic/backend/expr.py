@@ -11,7 +11,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import DType
-from oic.ir.dims import Atom, Dim, Expr, Extent, maximum
+from oic.ir.dims import Atom, Dim, Extent, bounds
 
 ATOM, PRODUCT, SUM = 0, 1, 2  # how loosely an expression binds
 I64 = (-(1 << 63), (1 << 63) - 1)
@@ -104,8 +104,8 @@ def size(dim: Dim, name: Callable[[Extent], str]) -> Index:
         else:
             text += f" {'+' if c > 0 else '-'} {term}"
     level = SUM if len(terms) > 1 or terms[0][1] < 0 else (PRODUCT if "*" in text else ATOM)
-    low = 0 if all(c > 0 for _, c in terms) else _minimum(dim)
-    return Index(text, level, low, maximum(dim), wide=False)
+    low, high = bounds(dim)
+    return Index(text, level, low, high, wide=False)
 
 
 def _term(atoms: tuple[Atom, ...], c: int, name: Callable[[Extent], str]) -> str:
@@ -118,15 +118,7 @@ def _term(atoms: tuple[Atom, ...], c: int, name: Callable[[Extent], str]) -> str
 def _atom(atom: Atom, name: Callable[[Extent], str]) -> str:
     if isinstance(atom, Extent):
         return name(atom)
-    return f"oic_floor_div({size(atom.numerator, name).text}, {atom.divisor})"
-
-
-def _minimum(dim: Expr) -> int:
-    """A lower bound, every extent at 0 or at its maximum, whichever is worse."""
-    return sum(
-        c * (math.prod(a.maximum for a in atoms) if c < 0 or not atoms else 0)
-        for atoms, c in dim.terms
-    )
+    return f"oic_floor_div({size(atom.numerator, name).text}, {size(atom.divisor, name).text})"
 
 
 # ---------------------------------------------------------------- literals

@@ -8,6 +8,7 @@ from oic.backend import elements, expr, loops
 from oic.backend.expr import Index
 from oic.backend.frame import Frame
 from oic.ir.core import Value
+from oic.ops.ranges import quotient_range, remainder_range
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
 _LONGEST = 40  # characters of index arithmetic that is still written inside another expression
@@ -57,12 +58,20 @@ class Integers:
         function = "oic_index_min" if op.name == "index.min" else "oic_index_max"
         self._local(op.result, Index(f"{function}({left.text}, {right.text})", expr.ATOM, low, high))
 
-    def _modulo(self, op: Any) -> None:
+    def _division(self, op: Any) -> None:
+        """Quotient or remainder, toward minus infinity."""
         left, right = self.frame.index(op.left), self.frame.index(op.right)
-        text = f"oic_index_mod({left.text}, {right.text})"
-        if left.low >= 0:
-            text = f"{left.at(expr.PRODUCT)} % {right.at(expr.ATOM)}"
-        self._local(op.result, Index(text, expr.PRODUCT, 0, max(0, right.high - 1)))
+        if op.name == "index.div":
+            symbol, function, ranges = "/", "oic_index_div", quotient_range
+        else:
+            symbol, function, ranges = "%", "oic_index_mod", remainder_range
+        low, high = ranges((left.low, left.high), (right.low, right.high))
+        index = Index(f"{function}({left.text}, {right.text})", expr.ATOM, low, high)
+        if left.low >= 0 and right.low > 0:
+            wide = left.wide or right.wide
+            text = f"{left.at(expr.PRODUCT)} {symbol} {right.at(expr.ATOM)}"
+            index = Index(text, expr.PRODUCT, low, high, wide)
+        self._local(op.result, index)
 
     def _index_load(self, op: Any) -> None:
         value = op.x

@@ -8,7 +8,7 @@ values of the program, so that `(pos + N) - pos` is the size `N` without asking 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +20,11 @@ from oic.frontend.capacity import constant_integer
 from oic.frontend.held import POISON, Held, Local, Mark, Mixed, Poison
 from oic.frontend.literals import number
 from oic.frontend.model_data import data_of
-from oic.frontend.variables import Binding, Refused, Variable, evaluate
+from oic.frontend.names import names_in
+from oic.frontend.variables import HIGH, Binding, Refused, Variable, evaluate, exactly
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value
-from oic.ir.dims import INDEX_BOUND, Dim, Expr, Extent
+from oic.ir.dims import INDEX_BOUND, Atom, Dim, Expr, Extent
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType, Type
 from oic.ops.index import (
@@ -32,12 +33,15 @@ from oic.ops.index import (
     ExtentBind,
     IndexAdd,
     IndexConst,
+    IndexDiv,
     IndexLoad,
+    IndexMod,
     IndexMul,
     IndexSize,
     IndexSub,
+    divides,
 )
-from oic.ops.ranges import size_range
+from oic.ops.ranges import value_range
 from oic.ops.state import CacheRead, Constant, Splat, StateGet
 
 
@@ -52,6 +56,7 @@ class Builder:
     calls    blocks being lowered, outermost first
     given    what consumers wrote to yielded variables, until the `await`
     returns  the block being lowered may return from inside a loop
+    whole    divisions in declared sizes that are checked to have no remainder
     zeros    variables that start with nothing, and what they hold then: reading it is a warning
     silent   something was left out because of what was refused before
     """
@@ -75,6 +80,7 @@ class Builder:
     calls: list[str] = field(default_factory=list)
     given: dict[str, Held] = field(default_factory=dict)
     returns: bool = False
+    whole: set[dims.FloorDiv] = field(default_factory=set)
     zeros: set[tuple[str, Value]] = field(default_factory=set)
     silent: bool = False
 
@@ -181,7 +187,14 @@ class Builder:
 
     def dims(self, variable: Variable) -> tuple[Dim | None, ...]:
         """Declared sizes, with pinned extents at their value."""
-        return self.binding.dims_of(variable.declaration)
+        sizes = self.binding.dims_of(variable.declaration)
+        for quotient in dims.quotients(d for d in sizes if d is not None):
+            if quotient not in self.whole:
+                self.whole.add(quotient)
+                for op in divides(quotient):
+                    op.span = variable.declaration.type_span
+                    self.prologue.append(op)
+        return sizes
 
     def held(self, local: Local, span: Span | None) -> Value:
         """The value a local holds; its starting value if nothing was written.  Raises Refused."""
@@ -230,7 +243,7 @@ class Builder:
         op = Splat(number(init, dtype), TensorType(dtype, shape), hint=name)
         block = self.block if local.variable is None else self.prologue
         for size in shape:
-            if size_range(size)[0] < 0:
+            if dims.bounds(size)[0] < 0:
                 value = block.append(IndexSize(size)).result
                 block.append(_not_negative(value, size, name, at))
         made = block.append(op).result
@@ -258,9 +271,57 @@ class Builder:
 
     # -- integers --------------------------------------------------------------
 
-    def integer(self, expr: s.Expr) -> Dim:
-        """An integer expression, now.  Raises Refused."""
-        return evaluate(expr, self.integer_name)
+    def integer(self, expr: s.Expr, counts: Mapping[str, Callable[[], Dim]] | None = None) -> Dim:
+        """An integer expression, now.  Raises Refused.
+
+        counts   names that mean the counts of a matrix here, whatever else they are
+        """
+        own = counts or {}
+
+        def lookup(name: s.Name) -> Dim:
+            return own[name.name]() if name.name in own else self.integer_name(name)
+
+        def divide(node: s.Binary, a: Dim, b: Dim) -> Dim:
+            if any(n.name in own or self._is_late(n.name) for n in names_in(node)):
+                return self._floored(node, a, b)
+            return exactly(node, a, b)
+
+        return evaluate(expr, lookup, divide)
+
+    def _is_late(self, name: str) -> bool:
+        """The name has a value at run time only, even where lowering knows it."""
+        if name in self.loops or self.local(name) is not None:
+            return True
+        variable = self.binding.variables.get(name)
+        return name in self.binding.extents if variable is None else variable.kind != "constant"
+
+    def _floored(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
+        """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
+        if isinstance(b, int) and b < 1:
+            what = f"'{node.span.text}' divides by {b}"
+            raise Refused(Diagnostic("index-division", what, node.right.span))
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b if node.op == "/" else a % b
+        key = (node.op, a, b)
+        if key not in self.memo:
+            self.memo[key] = self._divided(node, a, b)
+        found: Dim = self.memo[key]
+        return found
+
+    def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
+        divisor = self.value(b, node.span)
+        if value_range(divisor)[0] < 1:
+            status, name = "OIC_ERR_INDEX", node.right.span.text
+            self.emit(CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
+        if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
+            return dims.floor_div(a, b)
+        make = IndexDiv if node.op == "/" else IndexMod
+        op = self.emit(make(self.value(a, node.span), divisor, span=node.span))
+        most = value_range(op.result)[1] if dims.maximum(a) < INDEX_BOUND or node.op == "%" else INDEX_BOUND
+        found = self.atom(op.result, max(0, min(most, INDEX_BOUND)))
+        if value_range(op.result)[0] >= 0 or self.nonnegative(a):
+            self.nonneg.add(found)
+        return found
 
     def integer_name(self, name: s.Name) -> Dim:
         """What a name means in an integer expression: loop index, scalar variable, size."""
@@ -335,8 +396,8 @@ class Builder:
         for atoms, c in sorted(dim.terms, key=lambda t: t[1] < 0):
             product: Value | None = None
             for atom in atoms:
-                assert isinstance(atom, Extent)
-                part = self.atoms[atom.name] if atom.name in self.atoms else self.value(dims.of(atom))
+                own = self.atoms.get(atom.name) if isinstance(atom, Extent) else None
+                part = own if own is not None else self.value(Expr((((atom,), 1),)))
                 product = part if product is None else self.emit(IndexMul(product, part)).result
             if product is None:
                 product = self.value(abs(c))
@@ -362,10 +423,12 @@ class Builder:
             return dim >= 0
         if dim in self.nonneg:
             return True
-        return all(
-            c >= 0 and all(e.name not in self.atoms or dims.of(e) in self.nonneg for e in _extents(atoms))
-            for atoms, c in dim.terms
-        )
+        return all(c >= 0 and all(map(self._nonnegative, atoms)) for atoms, c in dim.terms)
+
+    def _nonnegative(self, atom: Atom) -> bool:
+        if isinstance(atom, Extent):
+            return atom.name not in self.atoms or dims.of(atom) in self.nonneg
+        return self.nonnegative(atom.numerator)
 
     def length(
         self, dim: Dim, maximum: int, variable: str, span: Span | None, *, above: str, trusted: bool = False
@@ -397,7 +460,7 @@ class Builder:
         """A size, checked at run time not to be negative where build cannot tell.  Raises Refused."""
         if dims.maximum(size) < 0:
             raise Refused(Diagnostic("size-negative", f"this size, {size}, is negative", span))
-        if size_range(size)[0] < 0 and ("size", size) not in self.memo:
+        if dims.bounds(size)[0] < 0 and ("size", size) not in self.memo:
             self.memo["size", size] = True
             self.emit(_not_negative(self.value(size, span), size, name, span))
         return size
@@ -436,14 +499,6 @@ class Builder:
         assert isinstance(state.type, StateType)
         op = CacheRead(state, [], "", state.type.entry, span=span, hint=variable.name)
         return self.emit(op).result
-
-
-def _extents(atoms: tuple[Any, ...]) -> Iterator[Extent]:
-    for atom in atoms:
-        if isinstance(atom, Extent):
-            yield atom
-        else:
-            yield from atom.numerator.extents
 
 
 def _not_negative(value: Value, size: Dim, name: str, span: Span | None) -> CheckRange:

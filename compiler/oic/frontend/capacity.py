@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from oic.diagnostics import Diagnostic
 from oic.frontend import syntax as s
 from oic.frontend.model_data import data_of
+from oic.frontend.names import names_in
 from oic.frontend.reach import branch_targets
 from oic.frontend.variables import HIGH, LOW, RESERVE, Binding, Refused, Variable, evaluate
 from oic.ir import dims
 from oic.ir.types import StateIndex, StateType
+from oic.ops.ranges import quotient_range, remainder_range
 
 Range = tuple[int, int]  # smallest and largest value
 
@@ -232,9 +234,8 @@ def _values(
             a, b = _range(binding, left, loops), _range(binding, right, loops)
             if not a or not b:
                 return None
-            if op == "/":
-                exact = a[0] == a[1] and b[0] == b[1] != 0 and a[0] % b[0] == 0
-                return (a[0] // b[0], a[0] // b[0]) if exact else None
+            if op in "/%":
+                return _quotients(expr, a, b, loops)
             if op == "+":
                 return a[0] + b[0], a[1] + b[1]
             if op == "-":
@@ -242,6 +243,16 @@ def _values(
             corners = [x * y for x in a for y in b]
             return min(corners), max(corners)
     return None
+
+
+def _quotients(expr: s.Binary, a: Range, b: Range, loops: Mapping[str, Range | None]) -> Range | None:
+    """Of loop indices `/` floors; of values known at build it is exact."""
+    if b[0] < 1:
+        return None
+    if expr.op == "%":
+        return remainder_range(a, b)
+    late = any(name.name in loops for name in names_in(expr))
+    return quotient_range(a, b) if late or a[0] % b[0] == 0 else None
 
 
 def _constant(binding: Binding, name: s.Name) -> Range | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.frontend import syntax as s
 from oic.frontend.check_consumers import check_consumers
-from oic.frontend.check_declarations import check_block_attributes, check_declaration
+from oic.frontend.check_declarations import check_block_attributes, check_declaration, check_modulo
 from oic.frontend.check_extents import check_extents
 from oic.frontend.check_flow import check_flow, flow_of
 from oic.frontend.check_statements import check_statements
@@ -28,6 +28,8 @@ def check(graph: s.Graph, known_sizes: Collection[str] = ()) -> list[Diagnostic]
     _check_unique(graph, names, report)
     for declaration in graph.declarations:
         check_declaration(declaration, names, report)
+    for size in graph.sizes:
+        check_modulo(size.value, report)
     for block in graph.blocks:
         check_block_attributes(block, names, report)
         _check_temporaries(block, names, report)

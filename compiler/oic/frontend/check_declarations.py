@@ -135,7 +135,20 @@ def _check_dims(d: s.Declaration, names: Names, report: Report) -> None:
                         "known at run time only",
                         notes=[Note(extent.span, "introduced here")],
                     )
+        check_modulo(dim, report)
         _check_literal_dim(dim, report)
+
+
+def check_modulo(size: s.Expr, report: Report) -> None:
+    """Sizes are sums, products and exact quotients (SPEC section 3)."""
+    match size:
+        case s.Binary(op, left, right):
+            if op == "%":
+                report.error("size-modulo", "a size is not made with '%'", size.span)
+            check_modulo(left, report)
+            check_modulo(right, report)
+        case s.Unary(operand):
+            check_modulo(operand, report)
 
 
 def _check_literal_dim(dim: s.Expr, report: Report) -> None:

@@ -366,34 +366,10 @@ class _Checker:
                     self._expression(part, scope, known)
 
     def _expression(self, expr: s.Expr, scope: Scope, counts: Collection[str] = ()) -> None:
-        """An integer expression: its names, and that only build-time values are divided."""
+        """An integer expression: its names; those in `counts` mean what they say."""
         for name in names_in(expr):
             if name.name not in counts:
                 self._integer(name, scope)
-        self._division(expr, scope)
-
-    def _division(self, expr: s.Expr, scope: Scope) -> None:
-        match expr:
-            case s.Binary("/", left, right):
-                for name in [*names_in(left), *names_in(right)]:
-                    if self._late(name.name, scope):
-                        self.report.error(
-                            "run-time-division",
-                            f"'{name.name}' is not known at build, and only such values divide",
-                            name.span,
-                        )
-            case s.Binary(_, left, right):
-                self._division(left, scope)
-                self._division(right, scope)
-            case s.Unary(operand):
-                self._division(operand, scope)
-
-    def _late(self, name: str, scope: Scope) -> bool:
-        """A name in an expression has no value at build."""
-        if name in scope.loops:
-            return True
-        found = self._lookup(name, scope)
-        return found.kind != "constant" if found is not None else name in self.names.extents
 
     def _integer(self, name: s.Name, scope: Scope) -> None:
         """A name in an expression: loop index, else integer scalar, else size."""

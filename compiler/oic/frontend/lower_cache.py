@@ -13,7 +13,7 @@ from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.lower_ops import differ, poison, store
 from oic.frontend.operands import operand, refuse_negative
-from oic.frontend.variables import Refused, Variable, check_bytes, evaluate
+from oic.frontend.variables import Refused, Variable, check_bytes
 from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
@@ -318,8 +318,8 @@ def _auto_slice(
     count = _Lazy(f, state, axis)
 
     def bound(expr: s.Expr) -> Dim:
-        counts = {a.name: _Lazy(f, state, len(type_.table) + i) for i, a in enumerate(type_.auto)}
-        return _with_counts(f, expr, counts)
+        counts = {a.name: _Lazy(f, state, len(type_.table) + i).get for i, a in enumerate(type_.auto)}
+        return f.integer(expr, counts)
 
     if not isinstance(index, s.Slice):
         at.form += "i"
@@ -339,13 +339,5 @@ def _auto_slice(
     at.indices += [f.value(start, index.span), f.value(end, index.span)]
     maximum = base + spec.capacity
     at.shape += (f.length(end - start, maximum, access.name, index.span, above="OIC_ERR_INDEX"),)
-
-
-def _with_counts(f: Builder, expr: s.Expr, counts: dict[str, _Lazy]) -> Dim:
-    """An expression in which a count's name means its count, whatever else has that name."""
-    def lookup(name: s.Name) -> Dim:
-        return counts[name.name].get() if name.name in counts else f.integer_name(name)
-
-    return evaluate(expr, lookup)
 
 

@@ -19,8 +19,10 @@ from oic.frontend.lower_yield import lower_await, lower_yield
 from oic.frontend.operands import operand
 from oic.frontend.reach import Body, assigned, returns, returns_early
 from oic.frontend.variables import Refused, check_bytes
+from oic.ir import dims
 from oic.ir.core import Block, Value
 from oic.ops.control import Barrier, Cond
+from oic.ops.index import divides
 from oic.ops.state import Splat
 
 MOST_STATEMENTS = 100_000
@@ -113,6 +115,10 @@ def _assign(f: Builder, declaration: s.Declaration) -> None:
     dtype = dtypes.ALL[declaration.dtype]
     local = _declare(f, declaration, None)
     local.dims = f.binding.dims_of(declaration)
+    for quotient in dims.quotients(d for d in local.dims if d is not None):
+        for op in divides(quotient):
+            op.span = declaration.type_span
+            f.emit(op)
     check_bytes(declaration.name, dtype, local.dims, declaration.type_span)
     local.dtype = dtype
 

@@ -16,7 +16,9 @@ from oic.frontend.model_data import data_of
 from oic.frontend.operands import integer_operand, operand
 from oic.frontend.operators import setting_hint
 from oic.frontend.variables import Refused
+from oic.ir import dims
 from oic.ir.core import REQUIRED, Value
+from oic.ir.dims import INDEX_BOUND
 from oic.ops.base import Operator, by_name, from_source, in_source, settings
 
 WORDS = {
@@ -178,6 +180,9 @@ class _Setting:
             return f.checked_size(size, self.keyword.key, value.span)
         if "Value" in choices:
             return f.value(found, value.span)
+        if "Dim" in choices and dims.maximum(found) < INDEX_BOUND:  # a remainder, or made of some
+            most = max(0, dims.maximum(found))
+            return f.length(found, most, self.keyword.key, value.span, above="OIC_ERR_SHAPE")
         if "Dim" not in choices:
             raise self._not_known(value)
         raise Refused(

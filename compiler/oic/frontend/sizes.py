@@ -25,7 +25,7 @@ def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
     """The value of an expression over sizes.
 
     Raises Unresolved for a name that is not in `env`, OicError for a division with a remainder
-    or by zero and for a value outside 64 bits.
+    or by what is below 1 and for a value outside 64 bits.
     """
     match expr:
         case s.Int(value):
@@ -41,16 +41,24 @@ def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
 
 
 def _binary(op: str, left: int, right: int, span: Span) -> int:
-    if op == "/":
-        if right == 0:
-            raise fail("size-division", f"{left} is divided by zero", span)
-        if left % right:
-            raise fail("size-division", f"{left} is not divisible by {right}", span)
-    value = {"+": left + right, "-": left - right, "*": left * right}.get(op)
-    value = left // right if value is None else value
+    if op in "/%":
+        value, wrong = divided(op, left, right)
+        if wrong:
+            raise fail("size-division", wrong, span)
+    else:
+        value = {"+": left + right, "-": left - right, "*": left * right}[op]
     if not -(1 << 63) <= value < 1 << 63:
         raise fail("size-range", f"{left} {op} {right} does not fit 64 bits", span)
     return value
+
+
+def divided(op: str, left: int, right: int) -> tuple[int, str]:
+    """`left / right`, exact, or `left % right`, which floors, of values known at build; what is wrong."""
+    if right < 1:
+        return 0, f"{left} is divided by {'zero' if right == 0 else right}"
+    if op == "/" and left % right:
+        return 0, f"{left} is not divisible by {right}"
+    return (left // right if op == "/" else left % right), ""
 
 
 def resolve_sizes(

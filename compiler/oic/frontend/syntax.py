@@ -61,7 +61,7 @@ class Unary:
 
 @dataclass(frozen=True)
 class Binary:
-    """`a op b` with op one of + - * /."""
+    """`a op b` with op one of + - * / %."""
 
     op: str
     left: Expr

@@ -176,7 +176,7 @@ def _lower_entry(
     f = Builder(own, module, states, constants, {}, found, Block(), body, counter)
     for variable in inputs:
         try:
-            shape = own.dims_of(variable.declaration)
+            shape = f.dims(variable)
         except Refused as refused:
             f.report(refused)
             shape = tuple(dims.maximum(d) for d in variable.dims if d is not None)

@@ -9,7 +9,7 @@ from typing import Any
 from oic.frontend import syntax as s
 
 KINDS = ("dynamic", "constant", "volatile", "persistent")
-PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
 def unparse(graph: s.Graph) -> str:

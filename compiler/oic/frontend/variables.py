@@ -15,6 +15,7 @@ from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
 from oic.dtypes import Array, DType
 from oic.frontend import syntax as s
 from oic.frontend.names import names_in
+from oic.frontend.sizes import divided
 from oic.ir import dims
 from oic.ir.dims import Dim, Expr, Extent
 
@@ -109,9 +110,15 @@ def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span
         raise Refused(Diagnostic("size-limit", what, span))
 
 
-def evaluate(expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim]) -> Dim:
-    """An expression over names; division is exact, build-time values fit 64 bits.
+Divide = Callable[[s.Binary, Dim, Dim], Dim]
 
+
+def evaluate(
+    expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim], divide: Divide | None = None
+) -> Dim:
+    """An expression over names; build-time values fit 64 bits.
+
+    divide   what `/` and `%` give; default: `exactly`
     Raises `Refused`.
     """
     match expr:
@@ -120,23 +127,25 @@ def evaluate(expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim]) -> Dim:
         case s.Name():
             return lookup(expr)
         case s.Unary(operand, span):
-            return _within(-evaluate(operand, lookup), span)
+            return _within(-evaluate(operand, lookup, divide), span)
         case s.Binary(op, left, right, span):
-            return _binary(op, evaluate(left, lookup), evaluate(right, lookup), span)
+            a, b = (evaluate(side, lookup, divide) for side in (left, right))
+            if op in "/%":
+                return (divide or exactly)(expr, a, b)
+            return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
     raise AssertionError(expr)
 
 
-def _binary(op: str, a: Dim, b: Dim, span: Span) -> Dim:
-    if op != "/":
-        return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
-    if not isinstance(a, int) or not isinstance(b, int):
-        raise Refused(
-            Diagnostic("run-time-division", "only values known at build are divided", span)
-        )
-    if b == 0 or a % b:
-        what = f"{a} is divided by zero" if b == 0 else f"{a} is not divisible by {b}"
-        raise Refused(Diagnostic("size-division", what, span))
-    return a // b
+def exactly(node: s.Binary, a: Dim, b: Dim) -> Dim:
+    """`a / b` where a remainder is an error: of sizes known at build here, of others at run time."""
+    if isinstance(a, int) and isinstance(b, int):
+        value, wrong = divided(node.op, a, b)
+        if wrong:
+            raise Refused(Diagnostic("size-division", wrong, node.span))
+        return value
+    if dims.maximum(b) < 1:
+        raise Refused(Diagnostic("size-division", f"{a} is divided by {b}", node.span))
+    return dims.floor_div(a, b)
 
 
 def _within(value: Dim, span: Span) -> Dim:

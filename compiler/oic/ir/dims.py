@@ -27,17 +27,26 @@ class Extent:
 
 @dataclass(frozen=True)
 class FloorDiv:
-    """`numerator // divisor`, rounded toward minus infinity, of a size and a positive integer."""
+    """`numerator // divisor`, rounded toward minus infinity; 0 where the divisor is below 1."""
 
-    numerator: Expr
-    divisor: int
+    numerator: Dim
+    divisor: Dim
 
     @property
-    def maximum(self) -> int:
-        return self.numerator.maximum // self.divisor
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest value."""
+        low, high = bounds(self.divisor)
+        least, most = bounds(self.numerator)
+        corners = [n // max(1, d) for n in (least, most) for d in (low, high)]
+        return (min(corners), max(corners)) if low > 0 else (min(0, *corners), max(0, *corners))
+
+    @property
+    def extents(self) -> frozenset[Extent]:
+        """Every extent the value depends on."""
+        return extents([self.numerator, self.divisor])
 
     def __str__(self) -> str:
-        return f"({self.numerator}) // {self.divisor}"
+        return f"{_in_parentheses(self.numerator)}/{_in_parentheses(self.divisor)}"
 
 
 Atom = Extent | FloorDiv
@@ -82,10 +91,8 @@ class Expr:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, divisor: int) -> Dim:
-        if all(c % divisor == 0 for _, c in self.terms):
-            return _collect((atoms, c // divisor) for atoms, c in self.terms)
-        return Expr((((FloorDiv(self, divisor),), 1),))
+    def __floordiv__(self, divisor: Dim) -> Dim:
+        return floor_div(self, divisor)
 
     def __mod__(self, divisor: int) -> int:
         """0 where the division is exact for every value; refused elsewhere."""
@@ -96,9 +103,7 @@ class Expr:
     @property
     def maximum(self) -> int:
         """An upper bound over all values of the extents; exact for coefficients of one sign."""
-        return sum(c * math.prod(a.maximum for a in atoms) for atoms, c in self.terms if c > 0) + (
-            sum(c for atoms, c in self.terms if c < 0 and not atoms)
-        )
+        return bounds(self)[1]
 
     @property
     def extents(self) -> frozenset[Extent]:
@@ -106,7 +111,7 @@ class Expr:
         found: set[Extent] = set()
         for atoms, _ in self.terms:
             for atom in atoms:
-                found |= {atom} if isinstance(atom, Extent) else atom.numerator.extents
+                found |= {atom} if isinstance(atom, Extent) else atom.extents
         return frozenset(found)
 
     def evaluate(self, value: Mapping[str, int]) -> int:
@@ -122,7 +127,9 @@ class Expr:
                 if isinstance(atom, Extent):
                     product = product * to(atom)
                 else:
-                    product = product * (atom.numerator.substitute(to) // atom.divisor)
+                    product = product * floor_div(
+                        substitute(atom.numerator, to), substitute(atom.divisor, to)
+                    )
             total = total + product
         return total
 
@@ -158,6 +165,44 @@ def atom(dim: Dim) -> Extent | None:
 def maximum(dim: Dim) -> int:
     """The largest value of a size."""
     return dim if isinstance(dim, int) else dim.maximum
+
+
+def bounds(dim: Dim) -> tuple[int, int]:
+    """The smallest and the largest value of a size, every term taken by itself."""
+    if isinstance(dim, int):
+        return dim, dim
+    low = high = 0
+    for atoms, c in dim.terms:
+        least = most = c
+        for atom in atoms:
+            a, b = (0, atom.maximum) if isinstance(atom, Extent) else atom.bounds
+            corners = (least * a, least * b, most * a, most * b)
+            least, most = min(corners), max(corners)
+        low, high = low + least, high + most
+    return low, high
+
+
+def floor_div(a: Dim, b: Dim) -> Dim:
+    """a // b; 0 where b is below 1, which is refused elsewhere."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b > 0 else 0
+    if maximum(b) < 1:
+        return 0
+    if isinstance(b, int) and all(c % b == 0 for _, c in _terms(a)):
+        return _collect((atoms, c // b) for atoms, c in _terms(a))
+    return Expr((((FloorDiv(a, b),), 1),))
+
+
+def quotients(sizes: Iterable[Dim]) -> list[FloorDiv]:
+    """Every division in these sizes, those inside others first."""
+    found: dict[FloorDiv, None] = {}
+    for size in sizes:
+        for atoms, _ in _terms(size):
+            for atom in atoms:
+                if isinstance(atom, FloorDiv):
+                    inner = quotients([atom.numerator, atom.divisor])
+                    found.update(dict.fromkeys([*inner, atom]))
+    return list(found)
 
 
 def evaluate(dim: Dim, value: Mapping[str, int]) -> int:
@@ -209,7 +254,15 @@ def quotient(total: Dim, part: Dim) -> Dim | None:
 
 
 def _atom(a: Atom, value: Mapping[str, int]) -> int:
-    return value[a.name] if isinstance(a, Extent) else a.numerator.evaluate(value) // a.divisor
+    if isinstance(a, Extent):
+        return value[a.name]
+    divisor = evaluate(a.divisor, value)
+    return evaluate(a.numerator, value) // divisor if divisor > 0 else 0
+
+
+def _in_parentheses(dim: Dim) -> str:
+    """The size as an operand of `/`."""
+    return str(dim) if isinstance(dim, int) or atom(dim) is not None else f"({dim})"
 
 
 def _terms(dim: Dim) -> tuple[Term, ...]:

@@ -178,7 +178,8 @@ def dim_text(dim: Dim) -> str:
 def _atom_text(atom: Extent | FloorDiv) -> str:
     if isinstance(atom, Extent):
         return extent_text(atom)
-    return f"(({dim_text(atom.numerator)}) // {atom.divisor})"
+    divisor = atom.divisor if isinstance(atom.divisor, int) else f"({dim_text(atom.divisor)})"
+    return f"(({dim_text(atom.numerator)}) // {divisor})"
 
 
 def type_text(type_: Type) -> str:

@@ -147,10 +147,10 @@ class Values:
                 total = total * self._factor()
                 continue
             token = self.c.now
-            divisor = self.c.integer()
-            if divisor < 1:
-                raise self.c.wrong("a size is divided by a positive integer", token)
-            total = total // divisor
+            divisor = self._factor()
+            if dims.maximum(divisor) < 1:
+                raise self.c.wrong("a size is divided by what is never positive", token)
+            total = dims.floor_div(total, divisor)
         return total
 
     def _factor(self) -> Dim:

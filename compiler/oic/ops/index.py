@@ -54,8 +54,15 @@ class IndexMax(IndexOp, name="index.max"):
     right: Value
 
 
+class IndexDiv(IndexOp, name="index.div"):
+    """left / right rounded toward minus infinity; 0 where right is below 1, which is refused before."""
+
+    left: Value
+    right: Value
+
+
 class IndexMod(IndexOp, name="index.mod"):
-    """left modulo right, of the sign of right, which is positive."""
+    """left modulo right, at least 0; 0 where right is below 1, which is refused before."""
 
     left: Value
     right: Value
@@ -128,6 +135,24 @@ def at_least(least: int, size: Dim) -> list[Op]:
     value, status = IndexSize(size), "OIC_ERR_SHAPE"
     most = max(least, dims.maximum(size))
     return [value, CheckRange(value.result, least, most, status, status, str(size))]
+
+
+def divides(quotient: dims.FloorDiv) -> list[Op]:
+    """Ops that refuse the step with OIC_ERR_SHAPE where a division of sizes has a remainder."""
+    numerator, divisor = IndexSize(quotient.numerator), IndexSize(quotient.divisor)
+    status, name = "OIC_ERR_SHAPE", str(quotient)
+    ops: list[Op] = [numerator, divisor]
+    least, most = dims.bounds(quotient.divisor)
+    if least < 1:
+        ops.append(CheckRange(divisor.result, 1, max(1, most), status, status, name))
+    rest = IndexMod(numerator.result, divisor.result)
+    return [*ops, rest, CheckRange(rest.result, 0, 0, status, status, name)]
+
+
+def equal(a: Dim, b: Dim, name: str) -> list[Op]:
+    """Ops that refuse the step with OIC_ERR_SHAPE where two sizes differ."""
+    left, right, status = IndexSize(a), IndexSize(b), "OIC_ERR_SHAPE"
+    return [left, right, CheckRange(left.result, right.result, right.result, status, status, name)]
 
 
 class AssertShape(Op, name="assert.shape"):

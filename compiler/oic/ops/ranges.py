@@ -14,6 +14,7 @@ from oic.ops.index import (
     ExtentBind,
     IndexAdd,
     IndexConst,
+    IndexDiv,
     IndexLoad,
     IndexMax,
     IndexMin,
@@ -37,7 +38,7 @@ def value_range(value: Value) -> Range:
         case IndexConst(value=known):
             return known, known
         case IndexSize(size=size):
-            return size_range(size)
+            return dims.bounds(size)
         case IndexAdd(left=left, right=right):
             a, b = value_range(left), value_range(right)
             return a[0] + b[0], a[1] + b[1]
@@ -57,8 +58,10 @@ def value_range(value: Value) -> Range:
         case IndexWrap(value=inner, dtype=dtype):
             a = value_range(inner)
             return a if dtype.low <= a[0] and a[1] <= dtype.high else (dtype.low, dtype.high)
-        case IndexMod(right=right):
-            return 0, value_range(right)[1] - 1
+        case IndexDiv(left=left, right=right):
+            return quotient_range(value_range(left), value_range(right))
+        case IndexMod(left=left, right=right):
+            return remainder_range(value_range(left), value_range(right))
         case IndexWhen(test=test, value=chosen):
             never, always = value_range(test)[1] <= 0, value_range(test)[0] > 0
             least, most = value_range(chosen)
@@ -79,6 +82,22 @@ def value_range(value: Value) -> Range:
     return WIDE
 
 
+def quotient_range(a: Range, b: Range) -> Range:
+    """left // right; 0 where right is below 1."""
+    corners = [x // max(1, y) for x in a for y in b]
+    return (min(corners), max(corners)) if b[0] > 0 else (min(0, *corners), max(0, *corners))
+
+
+def remainder_range(a: Range, b: Range) -> Range:
+    """left % right; 0 where right is below 1."""
+    if a[0] >= 0 and a[1] < b[0]:
+        return a
+    if 0 < b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+        return a[0] % b[0], a[1] % b[0]
+    most = max(0, b[1] - 1)
+    return 0, min(most, a[1]) if a[0] >= 0 else most
+
+
 def _joined_range(op: If | For, position: int) -> Range:
     """What either branch, or the start and the last turn of a loop, can give."""
     ends = [region.terminator.operands[position] for region in op.regions]
@@ -86,21 +105,6 @@ def _joined_range(op: If | For, position: int) -> Range:
         ends.append(op.init[position])
     ranges = [value_range(end) for end in ends]
     return min(r[0] for r in ranges), max(r[1] for r in ranges)
-
-
-def size_range(size: Dim) -> Range:
-    """The smallest and the largest value of a size."""
-    if isinstance(size, int):
-        return size, size
-    low = sum(c if not atoms else min(0, c) * _most(atoms) for atoms, c in size.terms)
-    return low, size.maximum
-
-
-def _most(atoms: tuple[dims.Atom, ...]) -> int:
-    product = 1
-    for atom in atoms:
-        product *= atom.maximum
-    return product
 
 
 def _state_range(state: Value, op: object) -> Range:
@@ -201,7 +205,7 @@ def _atom_range(atom: object) -> Range:
     if isinstance(atom, dims.Extent):
         return 0, atom.maximum
     if isinstance(atom, dims.Expr):
-        return size_range(atom)
+        return dims.bounds(atom)
     assert isinstance(atom, Value)
     return value_range(atom)
 

@@ -13,10 +13,11 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array
 from oic.ir import dims
-from oic.ir.core import OpError, Unequal, Value
+from oic.ir.core import Op, OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.ops.base import Operator, normal_axis
+from oic.ops.index import at_least, equal
 
 ANY = frozenset(dtypes.ALL.values())
 
@@ -44,9 +45,12 @@ class Reshape(Operator, name="reshape", view=True):
             self._require_equal_size()
             return self.tensor(self.x.dtype, self.shape)
         rest = dims.product(d for d in self.shape if d != -1)
-        left = dims.quotient(self.x.tensor.size, rest)
-        if left is None:
+        total = self.x.tensor.size
+        left = dims.quotient(total, rest)
+        if left is None and ((isinstance(total, int) and isinstance(rest, int)) or dims.maximum(rest) < 1):
             raise OpError("shape-mismatch", f"{self.x.type} has no whole number of {rest} elements", "shape")
+        if left is None:
+            left = dims.floor_div(total, rest)  # `checks` refuses a remainder
         return self.tensor(self.x.dtype, [left if d == -1 else d for d in self.shape])
 
     def _require_equal_size(self) -> None:
@@ -65,8 +69,20 @@ class Reshape(Operator, name="reshape", view=True):
             raise Unequal(self.x, mine[0], dims.product(new), "x")
         if len(undecided) == 1 and (left := dims.quotient(dims.product(new), known)) is not None:
             raise Unequal(self.x, undecided[0], left, "x")
+        (least, most), (low, high) = dims.bounds(self.x.tensor.size), dims.bounds(dims.product(self.shape))
+        if least <= high and low <= most:
+            return  # `checks` compares them
         shape = "[" + ", ".join(map(str, self.shape)) + "]"
         raise OpError("shape-mismatch", f"{self.x.type} and {shape} differ in their number of elements", "shape")
+
+    def checks(self) -> list[Op]:
+        found: list[Op] = []
+        total, given = self.x.tensor.size, self.result.tensor.size
+        if total != given:
+            for size in self.result.shape:
+                found += at_least(0, size) if dims.bounds(size)[0] < 0 else []
+            found += equal(total, given, self.x.hint or "x")
+        return found
 
     def reference(self, x: Array) -> Array:
         shape: Any = tuple(self.shape)

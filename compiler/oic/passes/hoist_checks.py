@@ -28,6 +28,7 @@ from oic.ops.index import (
     ExtentBind,
     IndexAdd,
     IndexConst,
+    IndexDiv,
     IndexLoad,
     IndexMul,
     IndexOp,
@@ -411,6 +412,8 @@ def _monotone(value: Value, index: Value) -> bool:
     if isinstance(op, (IndexAdd, IndexSub)):
         sides = [v for v in op.operands if _depends(v, index)]
         return len(sides) == 1 and _monotone(sides[0], index)
+    if isinstance(op, IndexDiv):
+        return not _depends(op.right, index) and _monotone(op.left, index)
     if isinstance(op, IndexMul):
         sides = [v for v in op.operands if _depends(v, index)]
         others = [v for v in op.operands if not _depends(v, index)]
