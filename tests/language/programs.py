@@ -197,4 +197,74 @@ PROGRAMS: dict[str, Program] = {
             ({"x": [], "z": [1, 1], "w": []}, {"y": np.zeros((2, 0)), "u": []}),
         ),
     ),
+    # ---------------------------------------------------------------- counters
+    "entries_stepped": Program(
+        """
+        dynamic { a: i32; b: i32; n: i64; }
+        volatile { y: u8[?, ?]; z: f16[?]; }
+        persistent { C(a, b): u8 @table; F(t): f16[1] @table @init(0.5); p: i16[1]; }
+        block entry {
+            cache.increment C[a, b];
+            cache.increment n C[a, 0];
+            cache.decrement 2 F[a];
+            cache.increment p;
+            cache.read C[] >> y;
+            assign q: f16[?, 1];
+            cache.read F[] >> q;
+            op reshape(q, shape=[-1]) >> z;
+            return;
+        }
+        """,
+        (
+            ({"a": 0, "b": 0, "n": 300}, {"y": [[45]], "z": [-1.5]}),
+            ({"a": 2, "b": 1, "n": -1}, {"y": [[45, 0], [0, 0], [255, 1]], "z": [-1.5, 0.5, -1.5]}),
+            ({"a": 0, "b": -1, "n": 1}, Refused("OIC_ERR_INDEX", "C.b", -1, 0)),
+            ({"a": -3, "b": 0, "n": 1}, Refused("OIC_ERR_INDEX", "C.a", -3, 0)),
+            ({"a": 1 << 30, "b": 0, "n": 1}, Refused("OIC_ERR_CACHE_FULL", "C.a")),
+        ),
+    ),
+    "entries_of_rings_stepped": Program(
+        """
+        dynamic { l: i32; t: i32; s: i32; n: i64; }
+        volatile { r: i16[?]; c: i16; }
+        persistent { R(l, t): i16 @table @init(7) @fixed(t=3) @ring(t); }
+        block entry {
+            op fill(c, value=t) >> c;
+            cache.write c >> R[l, t];
+            cache.increment n R[l, s];
+            cache.read R[l, -3..] >> r;
+            return;
+        }
+        block only @entry { cache.decrement n R[l, s]; return; }
+        """,
+        (
+            ({"l": 0, "t": 0, "s": 0, "n": 5}, {"r": [7, 7, 5]}),
+            ({"l": 0, "t": 2, "s": 1, "n": 1}, {"r": [5, 8, 2]}),
+            ({"l": 0, "t": 3, "s": 1, "n": -8}, {"r": [0, 2, 3]}),
+            ({"l": 0, "t": 4, "s": 1, "n": 1}, Refused("OIC_ERR_INDEX", "R.t", 1, 2)),
+            ({"l": 0, "t": 4, "s": 5, "n": 1}, Refused("OIC_ERR_INDEX", "R.t", 5, 4)),
+            ({"l": 1, "t": 0, "s": -1, "n": 1}, Refused("OIC_ERR_INDEX", "R.t", -1, 0)),
+            ({"l": 3, "t": 9, "s": 8, "n": 1 << 16}, {"r": [7, 7, 9]}),
+        ),
+    ),
+    "entries_stepped_then_forgotten": Program(
+        """
+        dynamic { a: i32; n: i32; }
+        volatile { y: i64[?]; w: i64[?]; }
+        persistent { C(l, t): i64 @table @fixed(l=2); k: i32; }
+        block entry {
+            loop each (i in 0..n) { cache.increment (i + 1) C[a, i]; }
+            cache.read C[a] >> y;
+            cache.reset C[1, 2];
+            cache.decrement C[0, 1];
+            cache.read C[0] >> w;
+            return;
+        }
+        """,
+        (
+            ({"a": 1, "n": 3}, {"y": [1, 2, 3], "w": [0, -1]}),
+            ({"a": 1, "n": 2}, {"y": [2, 4], "w": [0, -2]}),
+            ({"a": 0, "n": 4}, {"y": [1, 0, 3, 4], "w": [1, -1, 3, 4]}),
+        ),
+    ),
 }

@@ -36,8 +36,8 @@ COUNTER = """
 func {symbol="entry", inputs=[], outputs=["r"], pinned={}} body() {
   %3 = index.const {value=3} : index
   %1 = index.const {value=1} : index
-  cache.step(%s, %3)
-  cache.step(%f, %1)
+  cache.step(%s, %3, [])
+  cache.step(%f, %1, [])
   %r = cache.read(%s, []) {form="", type=u8} : u8
   return([%r])
 }
@@ -263,7 +263,7 @@ func {symbol="entry", inputs=["x", "i"], outputs=[], pinned={}} body(%x: f32, %i
   %at = cache.read(%n, []) {form="", type=i32} : i32
   %t = index.load(%at) : index
   cache.write(%K, %x, [%t]) {form="i"}
-  cache.step(%n, %1)
+  cache.step(%n, %1, [])
   %j = index.load(%i) : index
   cache.write(%K, %x, [%j]) {form="i"}
   return([])
@@ -318,7 +318,7 @@ func {symbol="wipe", inputs=[], outputs=[], pinned={}} body() {
   %at = state.get(%K_t) : index
   state.fill(%K, [%1]) {value=-1, lengths=[1, %at, 3]}
   state.set(%K_t, %0)
-  state.add(%K_t, %1)
+  state.add(%K_t, %1, [])
   return([])
 }
 """

@@ -261,21 +261,22 @@ def add(frame: Frame, op: Any) -> None:
     """`state.add`: add an integer, wrapping, or rounding in the type of the variable."""
     field = frame.unit.by_state[op.state]
     dtype = field.type.dtype
-    here = Ref(f"&{single(field)}", TensorType(dtype), (), False)
+    there = single(field, [frame.index(i) for i in op.indices])
+    here = Ref(f"&{there}", TensorType(dtype), (), False)
     amount = frame.index(op.amount)
     if dtype.is_float:
         total = f"{load_element(here, '0')} + {_as_float(amount, dtype)}"
         frame.lines.add(store_element(here, "0", total))
         return
     word = "uint64_t" if dtype.bits == 64 else "uint32_t"  # unsigned arithmetic wraps
-    old = f"({word}){single(field)}"
+    old = f"({word}){there}"
     if amount.number is None:
         added = f"{old} + ({word}){amount.at(expr.ATOM)}"
     else:
         sign = "-" if amount.number < 0 else "+"
         size = abs(amount.number) % (1 << (64 if word == "uint64_t" else 32))
         added = f"{old} {sign} {f'UINT64_C({size})' if word == 'uint64_t' else f'{size}u'}"
-    frame.lines.add(f"{single(field)} = ({dtype.c})({added});")
+    frame.lines.add(f"{there} = ({dtype.c})({added});")
 
 
 def _as_float(amount: Index, dtype: Any) -> str:

@@ -325,7 +325,8 @@ class _Checker:
         )
 
     def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
-        """The target of `cache.increment` and `cache.decrement`: a numeric persistent scalar."""
+        """The target of `cache.increment` and `cache.decrement`: a numeric persistent scalar, or one
+        of a table of them."""
         found = self._variable(access.name, access.name_span, scope)
         self._indices(access, found, scope)
         if found is None:
@@ -334,20 +335,22 @@ class _Checker:
         what = "cache.increment" if step.sign > 0 else "cache.decrement"
         if found.kind != "persistent":
             self._not_persistent(access, found, what, None)
-        elif found.indices is not None or access.indices is not None:
+        elif _is_part(access, found):
             self.report.error(
                 "not-scalar",
                 f"'{what}' needs a scalar, and '{access.span.text}' is none",
                 access.span,
                 notes=[declared(found)],
             )
-        elif dtype is not None and not (dtype.is_int or dtype.is_float):
+        elif dtype is not None and (dtype.packed or not (dtype.is_int or dtype.is_float)):
             self.report.error(
                 "counter-dtype",
                 f"'{what}' needs a number, but '{found.name}' is {found.dtype}",
                 access.span,
                 notes=[declared(found)],
             )
+        else:
+            check_access(access, found, "write", self.report)
 
     # ------------------------------------------------------------ expressions
 
@@ -449,6 +452,12 @@ def _counts(found: s.Declaration, positions: tuple[s.Index, ...]) -> tuple[int, 
     first = len(table_indices(found))
     sliced = any(isinstance(position, s.Slice) for position in positions[first:])
     return first, frozenset(auto_indices(found)) if sliced else frozenset()
+
+
+def _is_part(access: s.Access, found: s.Declaration) -> bool:
+    """What is named is a matrix that grows, or several entries of a table."""
+    sliced = any(isinstance(i, s.Slice) for i in access.indices or ())
+    return bool(auto_indices(found)) or sliced or access.indices == ()
 
 
 def _is_own(index: s.Name, scope: Scope) -> bool:

@@ -77,13 +77,14 @@ def lower_step(f: Builder, statement: s.CacheStep) -> None:
     """`cache.increment [n] s;` and `cache.decrement [n] s;`"""
     variable, state = persistent(f, statement.target)
     type_ = _type(state)
-    if any(d != 1 for d in type_.shape) or not type_.plain:
-        what = f"only a scalar is stepped, and '{variable.name}' is {type_.entry}"
+    if any(d != 1 for d in type_.shape):
+        what = f"only a scalar is stepped, and '{statement.target.span.text}' is {type_.entry}"
         span, notes = statement.target.span, (variable.note(),)
         raise Refused(Diagnostic("not-scalar", what, span, notes=notes))
     amount = f.integer(statement.amount) if statement.amount is not None else 1
     value = f.value(amount * statement.sign, statement.span)
-    f.emit(CacheStep(state, value, span=statement.span))
+    at = positions(f, variable, state, statement.target, writing=True)
+    f.emit(CacheStep(state, value, at.indices, span=statement.span))
     f.known.pop(variable.name, None)
 
 

@@ -128,10 +128,14 @@ class CacheWrite(CacheOp, name="cache.write", writes="table"):
 
 
 class CacheStep(CacheOp, name="cache.step", reads="table", writes="table"):
-    """Add an index integer to a persistent numeric scalar, wrapping or rounding in its type."""
+    """Add an index integer to a persistent numeric scalar, or to one of a table of them.
+
+    It wraps, or rounds, in the scalar's type; one of a table is read and written as by scalar access.
+    """
 
     table: Value
     amount: Value
+    indices: list[Value]
 
 
 class CacheReset(CacheOp, name="cache.reset", writes="table"):
@@ -328,7 +332,11 @@ def _box(state: Value, offsets: list[Value], lengths: list[Dim | None]) -> Tenso
 
 
 class StateAdd(Op, name="state.add", reads="state", writes="state"):
-    """Add an index integer to a persistent scalar, wrapping, or rounding in its type."""
+    """Add an index integer to a persistent scalar, wrapping, or rounding in its type.
+
+    indices  of the element, where the state has several
+    """
 
     state: Value
     amount: Value
+    indices: list[Value]

@@ -77,8 +77,10 @@ def _lower(e: Emitter, kept: Kept, op: CacheOp) -> Value | None:
                 lower_ring.lower_write(e, kept, op, at)
             else:
                 lower_table.lower_write(e, kept, op, at)
-        case CacheStep(amount=amount):
-            e.add(StateAdd(kept.state, amount))
+        case CacheStep(amount=amount, indices=[]):
+            e.add(StateAdd(kept.state, amount, []))
+        case CacheStep():
+            (lower_ring if kept.type.ring else lower_table).lower_step(e, kept, op)
         case CacheReset(indices=indices):
             lower_reset(e, kept, indices)
         case CacheCount(axis=axis, indices=indices):

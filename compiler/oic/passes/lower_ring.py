@@ -24,7 +24,16 @@ from oic.ir import dims
 from oic.ir.core import Value
 from oic.ops.index import ExtentBind
 from oic.ops.shape import Slice
-from oic.ops.state import FARTHEST, CacheRead, CacheWrite, StateCopy, StateFill, StateStore
+from oic.ops.state import (
+    FARTHEST,
+    CacheRead,
+    CacheStep,
+    CacheWrite,
+    StateAdd,
+    StateCopy,
+    StateFill,
+    StateStore,
+)
 from oic.passes import lower_auto
 from oic.passes.lower_state import INDEX, Emitter, Kept, Position
 from oic.passes.lower_table import box, check_positions, grow, load, reached, starts
@@ -78,6 +87,21 @@ def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> N
     if kept.touched is not None:
         old = e.get(kept.touched, selected)
         e.set(kept.touched, e.least(e.plus(old, e.size(count)), 1), selected)
+
+
+def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
+    """One scalar of the window stepped, where it lies twice."""
+    others, start = op.indices[:-1], op.indices[-1]
+    window = kept.type.window
+    following = next_of(e, kept, others)
+    oldest = e.most(e.minus(following, window), 0)
+    e.check(start, oldest, e.minus(following, 1), INDEX, kept.name(kept.outer))
+    slot = e.modulo(start, window)
+    for place in (slot, e.plus(slot, window)):
+        e.add(StateAdd(kept.state, op.amount, [*others, place]))
+    grow(e, kept, [Position(i) for i in others], slices=False)
+    if kept.touched is not None:
+        e.set(kept.touched, 1, others)
 
 
 def _split(

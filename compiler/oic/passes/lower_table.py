@@ -24,7 +24,15 @@ from typing import Any
 from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ops.state import CacheRead, CacheWrite, StateFill, StateLoad, StateStore
+from oic.ops.state import (
+    CacheRead,
+    CacheStep,
+    CacheWrite,
+    StateAdd,
+    StateFill,
+    StateLoad,
+    StateStore,
+)
 from oic.passes import lower_auto
 from oic.passes.lower_state import FULL, INDEX, Emitter, Kept, Position
 
@@ -62,6 +70,17 @@ def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> N
     else:
         sizes = [1 if n is None else n for n in lengths[:table]]
         e.add(StateFill(kept.touched, 1, starts(entries), sizes))
+
+
+def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
+    """One scalar of a table stepped where it lies."""
+    at = [Position(index) for index in op.indices]
+    check_positions(e, kept, at)
+    e.fill(kept, reached(e, kept, at))
+    e.add(StateAdd(kept.state, op.amount, op.indices))
+    grow(e, kept, at, slices=True)
+    if kept.touched is not None:
+        e.set(kept.touched, 1, op.indices)
 
 
 # ---------------------------------------------------------------- parts of an access

@@ -142,7 +142,7 @@ def _cache_write(m: Machine, op: Any) -> None:
 
 
 def _cache_step(m: Machine, op: Any) -> None:
-    m.variable(op).step(m.integer(op.amount))
+    m.variable(op).step([m.integer(i) for i in op.indices], m.integer(op.amount))
 
 
 def _cache_reset(m: Machine, op: Any) -> None:
@@ -200,8 +200,8 @@ def _state_copy(m: Machine, op: Any) -> None:
 def _state_add(m: Machine, op: Any) -> None:
     storage = m.storage(op.state)
     m.effects = True
-    new = stepped(storage.whole(), m.integer(op.amount), storage.type.dtype)
-    storage.write(storage.all, new)
+    box = _element(m, op)
+    storage.write(box, stepped(storage.read(box), m.integer(op.amount), storage.type.dtype))
 
 
 def box_of(m: Machine, op: Any) -> Box:

@@ -99,10 +99,22 @@ class Variable:
             place = tuple(i - r.start for i, r in zip(key, at.ranges))
             self._store(key, np.array(whole[place]))
 
-    def step(self, amount: int) -> None:
-        """Add to a scalar, wrapping or rounding in its type."""
-        new = stepped(self._entry(()), amount, self.type.dtype)
-        self.journal.put(self.entries, (), new)
+    def step(self, indices: Sequence[int], amount: int) -> None:
+        """Add to a scalar, or to one of a table, wrapping or rounding in its type."""
+        key = tuple(indices)
+        if self.type.ring:  # it is read, so that it lies in the window
+            for axis, index in enumerate(key[:-1]):
+                self._check_scalar(axis, index)
+            following = self.following.get(key[:-1], 0)
+            oldest = max(following - self.type.window, 0)
+            self._require(self.type.table[-1].name, key[-1], oldest, following - 1)
+        at = self._access("i" * len(key), indices, writing=True)
+        new = stepped(self._entry(key), amount, self.type.dtype)
+        self._grow(at, slices=True)
+        if key:
+            self._store(key, new)
+        else:
+            self.journal.put(self.entries, key, new)
 
     def reset(self, prefix: Sequence[int]) -> None:
         """Forget everything, or the entries with these leading indices."""
