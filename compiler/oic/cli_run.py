@@ -23,6 +23,7 @@ from oic.difftest.inputs import random_inputs
 from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir import dims
+from oic.model.npy import read_npy
 from oic.session.executor import Record
 from oic.session.inputs import checked
 from oic.session.interface import Interface
@@ -87,7 +88,7 @@ def given_inputs(face: Interface, inputs: dict[str, str]) -> dict[str, Array]:
     for name, text in inputs.items():
         variable = face.variables.get(name)
         if text.endswith(".npy"):
-            value = _restored(_file(text), variable.dtype if variable else None)
+            value = _restored(read_npy(text), variable.dtype if variable else None)
         else:
             value = _numbers(text)
         found[name] = checked(face, name, value)
@@ -101,21 +102,6 @@ def _restored(array: Array, dtype: dtypes.DType | None) -> Array:
     found = array.astype(dtype.np)
     same = np.array_equal(found.astype(np.float64), array.astype(np.float64), equal_nan=True)
     return found if same else array
-
-
-def _file(path: str) -> Array:
-    try:
-        with open(path, "rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        why = error.strerror or str(error)
-    except ValueError as error:
-        why = (
-            "it holds Python objects"
-            if "allow_pickle" in str(error)
-            else f"not a .npy file: {error}"
-        )
-    raise fail("input-file", f"{path} cannot be read: {why}")
 
 
 def _numbers(text: str) -> Any:

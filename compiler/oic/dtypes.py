@@ -8,6 +8,7 @@ Source: SPEC, section 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -196,10 +197,15 @@ def unpack(data: Array, dtype: DType, count: int) -> Array:
     raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     if not dtype.packed:
         return raw[: dtype.nbytes(count)].view(dtype.np)
-    per = 8 // dtype.bits
-    shifts = (np.arange(per) * dtype.bits).astype(np.uint8)
-    codes = ((raw[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
-    return _values(codes.astype(np.int64), dtype).astype(dtype.np)
+    return _unpacked(dtype)[raw].reshape(-1)[:count].view(dtype.np)
+
+
+@cache
+def _unpacked(dtype: DType) -> NDArray[np.uint8]:
+    """The elements that each byte holds, u8[256, elements a byte], as bytes of `dtype.np`."""
+    shifts = np.arange(8 // dtype.bits) * dtype.bits
+    codes = (np.arange(256)[:, None] >> shifts) & ((1 << dtype.bits) - 1)
+    return _values(codes, dtype).astype(dtype.np).view(np.uint8)
 
 
 def _codes(flat: Array, dtype: DType) -> NDArray[np.uint8]:

@@ -49,9 +49,9 @@ def test_steps_before_a_refusal_are_printed(oic: Oic, backend: str) -> None:
     ("given", "slug", "text"),
     [
         ((), "OIC_ERR_INPUT", "'x' was not given"),
-        (("x=nope.npy",), "input-file", "No such file"),
+        (("x=nope.npy",), "input-file", "no such file"),
         (("x=folder.npy",), "input-file", "directory"),
-        (("x=text.npy",), "input-file", "not a .npy file"),
+        (("x=text.npy",), "input-file", "header at byte 0: not a .npy array"),
         (("x=object.npy",), "input-file", "objects"),
         (("x=wide.npy",), "OIC_ERR_INPUT", "float64"),
         (("x=long.npy",), "OIC_ERR_SHAPE", "given 3"),

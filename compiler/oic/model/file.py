@@ -6,8 +6,10 @@ the file, the field and the byte.  Nothing is allocated from a size before the s
 
 from __future__ import annotations
 
+import dataclasses
 import mmap
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,31 +18,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, fail
+from oic.model.budget import Budget
 
 MAX_RANK = 32
 MAX_BYTES = (1 << 63) - 1
 MAX_NAME = 4096  # characters in the name of a tensor, a sizevar or a metadata key
+MAX_FACT = 400  # characters of a message about a field
+_UNUSABLE = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """The bytes of one file.  `name` is the path as the user wrote it."""
+    """The bytes of one file.
+
+    name    the path as the user wrote it
+    budget  what decoding may take; the files of a folder share one
+    """
 
     name: str
     content: mmap.mmap | bytes
+    budget: Budget = dataclasses.field(default_factory=Budget)
 
     @staticmethod
-    def open(path: str | Path) -> ModelFile:
+    def open(path: str | Path, budget: Budget | None = None) -> ModelFile:
         """The file mapped read-only; an `OicError` `model-open` if it cannot be read."""
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                raise ValueError("not a file")
+            mode = os.stat(path).st_mode
+            if not stat.S_ISREG(mode):
+                raise ValueError("is a directory" if stat.S_ISDIR(mode) else "not a file")
             with open(path, "rb") as stream:
                 empty = os.fstat(stream.fileno()).st_size == 0
                 content = b"" if empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise cannot_open(path, error) from None
-        return ModelFile(str(path), content)
+        budget = Budget() if budget is None else budget
+        budget.size += len(content)
+        return ModelFile(str(path), content, budget)
 
     @property
     def size(self) -> int:
@@ -52,7 +65,15 @@ class ModelFile:
     ) -> OicError:
         """The refusal of one field; `offset` in bytes, or None for what has no single place."""
         place = "" if offset is None else f" at byte {offset}"
-        return fail(slug, f"{self.name}: {field}{place}: {fact}", hint=hint)
+        return fail(slug, f"{self.name}: {short(field)}{place}: {short(fact)}", hint=hint)
+
+    def charge(self, amount: int, field: str, offset: int | None) -> None:
+        """Refuse what takes more memory than is left of the budget; `amount` in bytes."""
+        if not self.budget.charge(amount):
+            fact = (
+                f"decoding takes more than the {self.budget.limit} bytes of memory allowed for it"
+            )
+            raise self.bad("model-budget", field, offset, fact)
 
     def need(self, offset: int, count: int, field: str) -> None:
         """Refuse if `count` bytes from `offset` are not all in the file."""
@@ -75,6 +96,9 @@ class ModelFile:
         self.need(offset, count, field)
         if count == 0:
             return np.zeros(0, np.uint8)
+        if isinstance(self.content, mmap.mmap) and self.content.size() < self.size:
+            fact = f"the file had {self.size} bytes when it was opened, and now has fewer"
+            raise self.bad("model-truncated", field, offset, fact)
         return np.frombuffer(self.content, np.uint8, count, offset)
 
     def check_name(self, name: str, field: str, offset: int | None) -> str:
@@ -85,15 +109,19 @@ class ModelFile:
         if len(name) > MAX_NAME:
             fact = f"{shown} has {len(name)} characters, but at most {MAX_NAME} are allowed"
             raise self.bad("model-name", field, offset, fact)
-        if any(ord(ch) < 32 or 127 <= ord(ch) < 160 or 0xD800 <= ord(ch) < 0xE000 for ch in name):
+        if _UNUSABLE.search(name):
             fact = f"{shown} holds a control character or half a surrogate pair"
             raise self.bad("model-name", field, offset, fact)
         return name
 
-    def text(self, raw: bytes, field: str, offset: int) -> str:
-        """The bytes as UTF-8."""
+    def text(self, offset: int, count: int, field: str) -> str:
+        """`count` bytes as UTF-8."""
+        if count < 1 << 16:
+            raw: bytes | memoryview = self.read(offset, count, field)
+        else:
+            raw = self.view(offset, count, field).data
         try:
-            return raw.decode("utf-8")
+            return str(raw, "utf-8")
         except UnicodeDecodeError as error:
             fact = f"byte 0x{raw[error.start]:02x} is not UTF-8"
             raise self.bad("model-field", field, offset + error.start, fact) from None
@@ -113,6 +141,12 @@ class ModelFile:
                 fact = "the dimensions multiply to more than 2^63 bytes"
                 raise self.bad("model-field", field, offset, fact)
         return total
+
+
+def short(text: str) -> str:
+    """The text, with its middle left out where it is long."""
+    half = MAX_FACT // 2
+    return text if len(text) <= MAX_FACT else f"{text[:half]} … {text[-half:]}"
 
 
 def cannot_open(path: str | Path, error: Exception) -> OicError:

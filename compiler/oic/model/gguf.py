@@ -20,6 +20,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import DType
+from oic.model.budget import LIST, TENSOR, TEXT, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.jsontext import sizes_among
 from oic.model.tensors import Contents, Entry, Mapped, Metadata, Origin, Refused, TensorInfo, opaque
@@ -150,9 +151,10 @@ class _Reader:
 
     def text(self, what: str) -> str:
         length = self.unsigned(8, f"length of {what}")
-        raw = self.file.read(self.at, length, what)
+        text = self.file.text(self.at, length, what)
+        self.file.charge(TEXT + text_bytes(text), what, self.at)
         self.at += length
-        return self.file.text(raw, what, self.at - length)
+        return text
 
     def name(self, what: str) -> str:
         place = self.at
@@ -173,6 +175,7 @@ class _Reader:
         if tag not in (_TEXT, _ARRAY):
             return self._numbers(tag, count, what)
         self.file.need(self.at, 8 * count, what)  # each element has at least its length
+        self.file.charge(LIST * (1 + count if tag == _ARRAY else 1), what, place)
         return [self.value(tag, what, depth + 1) for _ in range(count)]
 
     def _numbers(self, tag: int, count: int, what: str) -> list[Any]:
@@ -183,6 +186,7 @@ class _Reader:
         if tag == _BOOL and (raw > 1).any():
             place = self.at + int((raw > 1).argmax())
             raise self.file.bad("model-field", what, place, "a bool is neither 0 nor 1")
+        self.file.charge(VALUE * count, what, self.at)
         self.at += count * form.itemsize
         numbers = raw.view(form)
         found: list[Any] = (numbers.astype(bool) if tag == _BOOL else numbers).tolist()
@@ -190,6 +194,7 @@ class _Reader:
 
     def tensor(self, name: str) -> _Tensor:
         what, place = f"tensor {name!r}", self.at
+        self.file.charge(TENSOR, "tensors", place)
         rank = self.unsigned(4, f"rank of {what}")
         if rank > 4:
             raise self.file.bad("model-field", f"rank of {what}", place, f"{rank} is over 4")

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from oic.diagnostics import OicError, fail
 from oic.model import jsontext, safetensors
+from oic.model.budget import Budget
 from oic.model.file import ModelFile, cannot_open
 from oic.model.tensors import Contents, Entry, Metadata
 
@@ -29,11 +30,12 @@ def read(folder: Path) -> Contents:
         raise cannot_open(folder, error) from None
     if CONFIG not in present:
         raise _incomplete(folder, present, f"there is no {CONFIG}")
-    config = _config(folder / CONFIG)
+    budget = Budget()
+    config = _config(ModelFile.open(folder / CONFIG, budget))
     if SINGLE in present:
-        weights = safetensors.read(ModelFile.open(folder / SINGLE))
+        weights = safetensors.read(ModelFile.open(folder / SINGLE, budget))
     elif INDEX in present:
-        weights = _shards(folder)
+        weights = _shards(folder, budget)
     else:
         raise _incomplete(folder, present, f"there is neither {SINGLE} nor {INDEX}")
     metadata = weights.metadata | config
@@ -48,12 +50,8 @@ def _incomplete(folder: Path, present: set[str], fact: str) -> OicError:
     return fail("model-format", f"{folder}: not a Hugging Face model: {fact}", hint=hint)
 
 
-def _config(path: Path) -> dict[str, Metadata]:
-    file = ModelFile.open(path)
-    config = jsontext.flatten(_json(file, path.name))
-    for key in config:
-        file.check_name(key, "key", None)
-    return config
+def _config(file: ModelFile) -> dict[str, Metadata]:
+    return jsontext.flatten(file, _json(file, CONFIG))
 
 
 def _json(file: ModelFile, field: str) -> dict[str, object]:
@@ -63,13 +61,13 @@ def _json(file: ModelFile, field: str) -> dict[str, object]:
     return jsontext.parse(file, 0, file.size, field)
 
 
-def _shards(folder: Path) -> Contents:
-    index = ModelFile.open(folder / INDEX)
+def _shards(folder: Path, budget: Budget) -> Contents:
+    index = ModelFile.open(folder / INDEX, budget)
     homes = _weight_map(index, _json(index, INDEX))
     entries: dict[str, Entry] = {}
     metadata: dict[str, Metadata] = {}
     for name in sorted(set(homes.values())):
-        shard = safetensors.read(ModelFile.open(folder / name))
+        shard = safetensors.read(ModelFile.open(folder / name, budget))
         for tensor in shard.entries:
             if tensor in entries:
                 fact = f"{tensor!r} is in {Path(entries[tensor].info.file).name} and in {name}"
@@ -91,6 +89,8 @@ def _weight_map(index: ModelFile, given: dict[str, object]) -> dict[str, str]:
     for tensor, home in homes.items():
         plain = isinstance(home, str) and home and "\\" not in home and "\0" not in home
         if not plain or home in (".", "..") or PurePosixPath(home).name != home:
-            fact = f"{home!r}, for {tensor!r}, is not the name of a file in this folder"
+            fact = (
+                f"{str(home)[:60]!r}, for {tensor[:60]!r}, is not the name of a file in this folder"
+            )
             raise index.bad("model-field", "'weight_map'", None, fact)
     return homes

@@ -83,10 +83,14 @@ def _statistics(model: Model, info: TensorInfo) -> tuple[float, ...]:
     """(min, max, mean) of the elements, or () where there are none to read."""
     if not info.has_data or info.dtype.kind == "opaque" or info.count == 0:
         return ()
-    array = model.tensor(info.name).astype(info.dtype.wide)
+    low, high, total = [], [], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(array.mean(dtype=np.float64))
-    return float(array.min()), float(array.max()), mean
+        for part in model.parts(info.name):
+            wide = part.astype(info.dtype.wide)
+            low.append(wide.min())
+            high.append(wide.max())
+            total += float(wide.sum(dtype=np.float64))
+        return float(np.min(low)), float(np.max(high)), total / info.count
 
 
 def _short(value: Any) -> str:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import numpy as np
+
+from oic.model.budget import JSON, text_bytes
 from oic.model.file import ModelFile
 from oic.model.tensors import Metadata
+
+_MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,:\[{]', re.DOTALL)
+
+
+_KEY = 256  # bytes of memory for a key's places in three dictionaries
 
 
 class _Duplicate(Exception):
@@ -24,12 +33,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any]:
     """The JSON object in `count` bytes of a file; anything else is an `OicError`."""
-    text = file.text(file.read(offset, count, field), field, offset)
+    text = file.text(offset, count, field)
+    _charge(file, offset, count, text, field)
     try:
         value = json.loads(text, object_pairs_hook=_unique)
     except _Duplicate as error:
-        fact = f"the key {str(error)!r} is given twice"
-        place = offset + max(0, text.encode().rfind(json.dumps(str(error)).encode()))
+        key = str(error)
+        fact = f"the key {key[:60]!r} is given twice"
+        place = offset + max(0, text.encode().rfind(json.dumps(key).encode()))
         raise file.bad("model-duplicate", field, place, fact) from None
     except json.JSONDecodeError as error:
         place = offset + len(text[: error.pos].encode())
@@ -44,24 +55,49 @@ def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any
     return value
 
 
-def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Metadata]:
+def _charge(file: ModelFile, offset: int, count: int, text: str, field: str) -> None:
+    """Charge the text, its copies in the values, and the values.
+
+    Every value but the first comes after one of four marks.  Those in the whole text are at least as
+    many; only if they are too many is it worth telling which stand inside strings.
+    """
+    file.charge(2 * text_bytes(text), field, offset)
+    left = file.budget.limit - file.budget.spent
+    marks = file.view(offset, count, field)
+    cost = sum(each * int(np.count_nonzero(marks == mark[0])) for mark, each in JSON.items())
+    if cost > left:
+        cost = 0
+        for match in _MARKS.finditer(marks.data):
+            cost += JSON.get(match[0], 0)
+            if cost > left:
+                break
+    file.charge(cost, field, offset)
+
+
+def flatten(file: ModelFile, tree: dict[str, Any]) -> dict[str, Metadata]:
     """Every scalar under its dotted key; lists of scalars whole, other lists by position.
 
     null is left out.  Of two values that come to the same key, the one less deep is kept.
     """
     found: dict[str, Metadata] = {}
-    deeper: dict[str, Metadata] = {}
-    for key, value in tree.items():
-        name = prefix + key
-        if isinstance(value, list) and not any(isinstance(v, (dict, list)) for v in value):
-            found[name] = value
-        elif isinstance(value, list):
-            deeper |= flatten({str(i): v for i, v in enumerate(value)}, name + ".")
-        elif isinstance(value, dict):
-            deeper |= flatten(value, name + ".")
-        elif value is not None:
-            found[name] = value
-    return deeper | found
+    depths: dict[str, int] = {}
+    waiting = [("", tree, 0)]
+    while waiting:
+        prefix, node, depth = waiting.pop()
+        inner = []
+        for key, value in node.items():
+            name = prefix + key
+            file.charge(_KEY + 2 * text_bytes(name), f"key {name[:60]!r}", None)
+            file.check_name(name, "key", None)
+            if isinstance(value, list) and any(isinstance(v, (dict, list)) for v in value):
+                file.charge(_KEY * len(value), f"list {name!r}", None)
+                inner.append((name + ".", {str(i): v for i, v in enumerate(value)}, depth + 1))
+            elif isinstance(value, dict):
+                inner.append((name + ".", value, depth + 1))
+            elif value is not None and depth <= depths.get(name, depth):
+                found[name], depths[name] = value, depth
+        waiting += reversed(inner)
+    return found
 
 
 def sizes_among(metadata: dict[str, Metadata]) -> dict[str, int]:

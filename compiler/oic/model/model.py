@@ -106,6 +106,10 @@ class Model:
         """
         return self._entry(name).bytes()
 
+    def parts(self, name: str) -> Iterator[Array]:
+        """The elements of a tensor in order, flat, a part at a time; raises as `tensor` does."""
+        return self._entry(name).parts()
+
     def _entry(self, name: str) -> Entry:
         if name not in self._entries:
             hint = did_you_mean(name, self._entries)

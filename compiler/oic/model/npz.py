@@ -12,17 +12,21 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import IO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from oic import dtypes
 from oic.diagnostics import OicError
 from oic.dtypes import Array, DType
+from oic.model.budget import MEMBER, most_inflated, most_inflated_in_all
 from oic.model.file import ModelFile, check_no_overlap
+from oic.model.npy import Header, element_type, read_header
 from oic.model.tensors import (
+    PART,
     Computed,
     Contents,
     Entry,
@@ -31,18 +35,11 @@ from oic.model.tensors import (
     Origin,
     Refused,
     TensorInfo,
-    opaque,
     wrong_code,
 )
 
 _STORED, _DEFLATED = 0, 8
-_MAX_HEADER = 1 << 16  # bytes of an array's header
 _MAX_RATIO = 1032  # no deflate stream grows by more
-_VALUE = r"'[^']*'|True|False|\([0-9, ]*\)|\[[^{}]*\]"
-_HEADER = re.compile(rf"\{{(?: ?'\w+' ?: ?(?:{_VALUE}) ?,?)*+ ?\}}")  # blanks already single
-_ITEM = re.compile(rf"'(\w+)' ?: ?({_VALUE})")
-_SHAPE = re.compile(r"\((?:[0-9]{1,19}, ?)*(?:[0-9]{1,19})?\)")
-_OWN = {"V2": dtypes.bf16, "f1": dtypes.f8, "b1": dtypes.bool_}
 _ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error)
 
 
@@ -62,12 +59,15 @@ class _Member:
         """The first `count` inflated bytes, or all if there are fewer."""
         if not self.deflated:
             return self.file.read(self.offset, min(count, self.size), self.field)
-        return self._inflate(min(count, self.size), whole=False)
+        return self._inflate(min(count, self.size), whole=False).tobytes()
 
-    def content(self) -> bytes:
+    def content(self) -> NDArray[np.uint8]:
         """All inflated bytes, their CRC checked."""
-        raw = self._inflate(self.size, whole=True) if self.deflated else self.start(self.size)
-        if zlib.crc32(raw) != self.crc:
+        if not self.deflated:
+            self.check()
+            return self.file.view(self.offset, self.size, self.field).copy()
+        raw = self._inflate(self.size, whole=True)
+        if zlib.crc32(raw.data) != self.crc:
             raise self.bad("its CRC does not agree with its bytes")
         return raw
 
@@ -76,55 +76,86 @@ class _Member:
         if zlib.crc32(self.file.view(self.offset, self.size, self.field).data) != self.crc:
             raise self.bad("its CRC does not agree with its bytes")
 
-    def _inflate(self, count: int, whole: bool) -> bytes:
-        stream = zlib.decompressobj(-15)
+    def _inflate(self, count: int, whole: bool) -> NDArray[np.uint8]:
+        """The first `count` inflated bytes; with `whole`, there have to be no more."""
+        raw, at = np.empty(count, np.uint8), 0
         try:
-            stored = self.file.view(self.offset, self.stored, self.field).data
-            raw = stream.decompress(stored, count)
+            for some in self._inflated(min(PART, max(1, count))):
+                if at + len(some) > count and whole:
+                    at = -1
+                    break
+                some = some[: count - at]
+                raw[at : at + len(some)] = np.frombuffer(some, np.uint8)
+                at += len(some)
+                if at == count and not whole:
+                    break
         except zlib.error as error:
             raise self.bad(f"not deflated data: {error}") from None
-        if len(raw) != count or (whole and stream.decompress(stream.unconsumed_tail, 1)):
+        if at != count:
             raise self.bad(f"does not inflate to the {self.size} bytes of the zip directory")
         return raw
+
+    def _inflated(self, most: int) -> Iterator[bytes]:
+        """The inflated bytes, at most so many at a time."""
+        stream, stored = (
+            zlib.decompressobj(-15),
+            self.file.view(self.offset, self.stored, self.field),
+        )
+        for start in range(0, len(stored), most):
+            rest = stored[start : start + most].tobytes()
+            some = b""
+            while rest or len(some) == most:  # there may be more without more of the input
+                some = stream.decompress(rest, most)
+                yield some
+                rest = b"" if stream.eof else stream.unconsumed_tail
+
+    def charge(self, amount: int) -> None:
+        self.file.charge(amount, self.field, self.offset)
 
     def bad(self, fact: str, slug: str = "model-field") -> OicError:
         return self.file.bad(slug, self.field, self.offset, fact)
 
 
-@dataclass(frozen=True)
-class _Header:
-    """What the header of an .npy says; `data` is the byte of the member where elements begin."""
-
-    descr: str
-    fortran: bool
-    shape: tuple[int, ...]
-    data: int
-
-
 def read(file: ModelFile) -> Contents:
     """The contents of an .npz file; arrays the language has no element type for are listed only."""
+    members = {info.filename: _member(file, info) for info in _directory(file)}
+    check_no_overlap(file, [(m.offset, m.stored, m.field) for m in members.values()])
+    _check_inflated(file, members.values())
     entries: dict[str, Entry] = {}
     metadata: dict[str, Metadata] = {}
-    ranges = []
-    for info in _directory(file):
-        member = _member(file, info)
-        name = info.filename.removesuffix(".npy")
-        file.check_name(name, member.field, info.header_offset)
+    for filename, member in members.items():
+        name = filename.removesuffix(".npy")
         if name in entries or name in metadata:
             raise member.bad("is there twice", "model-duplicate")
-        ranges.append((member.offset, member.stored, member.field))
-        header = _header(member) if info.filename.endswith(".npy") else None
+        header = read_header(member) if filename.endswith(".npy") else None
         if header is not None and re.fullmatch("<U[0-9]{1,9}", header.descr) and not header.shape:
             metadata[name] = _text(member, header)
         else:
             entries[name] = _entry(name, member, header)
-    check_no_overlap(file, ranges)
     return Contents(entries, {}, metadata)
+
+
+def _check_inflated(file: ModelFile, members: Iterable[_Member]) -> None:
+    """Refuse members that inflate to more than a model of this file's size has."""
+    one, several = most_inflated(file.size), most_inflated_in_all(file.size)
+    total = 0
+    for member in members:
+        if not member.deflated:
+            continue
+        total += member.size
+        if member.size > one or total > several:
+            what, most = (member.size, one) if member.size > one else (total, several)
+            fact = (
+                f"inflates to {what} bytes, but at most {most} are allowed in a file of this size"
+            )
+            hint = "store it uncompressed, as numpy.savez does"
+            raise file.bad("model-budget", member.field, member.offset, fact, hint)
 
 
 def _directory(file: ModelFile) -> list[zipfile.ZipInfo]:
     file.need(0, 22, "zip directory")
     assert not isinstance(file.content, bytes)
+    file.charge(MEMBER * (_directory_bytes(file) // 46), "zip directory", None)
     try:
         with zipfile.ZipFile(cast(IO[bytes], file.content)) as archive:
             members = [member for member in archive.infolist() if not member.filename.endswith("/")]
@@ -132,7 +163,30 @@ def _directory(file: ModelFile) -> list[zipfile.ZipInfo]:
         raise file.bad("model-format", "zip directory", None, str(error).lower()) from None
     if members and not any(m.filename.endswith(".npy") for m in members):
         raise file.bad("model-format", "zip directory", None, "the archive holds no .npy arrays")
+    seen: set[str] = set()
+    for member in members:
+        field = f"member {member.filename!r}"
+        if member.filename in seen:
+            raise file.bad("model-duplicate", field, member.header_offset, "is there twice")
+        seen.add(member.filename)
+        name = member.filename.removesuffix(".npy")
+        file.check_name(name, field, member.header_offset)
     return members
+
+
+def _directory_bytes(file: ModelFile) -> int:
+    """Bytes of the zip directory, as the record at the end of the file has them.
+
+    The 64-bit record before it counts where there is one.
+    """
+    content = file.content
+    end = content.rfind(b"PK\5\6", max(0, file.size - (1 << 16) - 22), file.size - 18)
+    if end < 0:
+        return 0  # `zipfile` finds no directory either
+    found = file.unsigned(end + 12, 4, "zip directory")
+    if end >= 76 and content[end - 20 : end - 16] == b"PK\6\7":
+        found = max(found, file.unsigned(end - 76 + 40, 8, "zip directory"))
+    return min(found, file.size)
 
 
 def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
@@ -164,39 +218,20 @@ def _encodings(name: str) -> list[bytes]:
     return [name.encode(code, "replace") for code in ("utf-8", "cp437")]
 
 
-def _header(member: _Member) -> _Header:
-    """The header of an .npy member; its shape is not yet compared with the bytes."""
-    start = member.start(12)
-    if start[:6] != b"\x93NUMPY" or len(start) < 10 or start[6] not in (1, 2, 3):
-        raise member.bad("not an .npy array of version 1, 2 or 3")
-    width = 2 if start[6] == 1 else 4
-    length, data = int.from_bytes(start[8 : 8 + width], "little"), 8 + width
-    if length > _MAX_HEADER or data + length > member.size:
-        raise member.bad(f"a header of {length} bytes", "model-truncated")
-    text = " ".join(member.start(data + length)[data:].decode("latin-1").split())
-    items = dict(_ITEM.findall(text)) if _HEADER.fullmatch(text) else {}
-    shape, order = items.get("shape", ""), items.get("fortran_order")
-    if set(items) != {"descr", "fortran_order", "shape"} or order not in ("True", "False"):
-        raise member.bad("its header is not {'descr', 'fortran_order', 'shape'}")
-    if not _SHAPE.fullmatch(shape):
-        raise member.bad(f"its shape is {shape:.60}")
-    dims = tuple(int(size) for size in re.findall("[0-9]+", shape))
-    return _Header(items["descr"].strip("'"), order == "True", dims, data + length)
-
-
-def _text(member: _Member, header: _Header) -> str:
+def _text(member: _Member, header: Header) -> str:
     size = 4 * int(header.descr[2:])
     if member.size != header.data + size:
         raise member.bad(f"{member.size - header.data} bytes, but its text has {size}")
+    member.file.charge(3 * size, member.field, member.offset)
     try:
-        return member.content()[header.data :].decode("utf-32-le").rstrip("\0")
+        return str(member.content()[header.data :].data, "utf-32-le").rstrip("\0")
     except UnicodeDecodeError:
         raise member.bad("its text is not Unicode") from None
 
 
-def _entry(name: str, member: _Member, header: _Header | None) -> Entry:
-    header = header or _Header("bytes", False, (member.size,), 0)
-    dtype, shape = _dtype(header.descr), header.shape
+def _entry(name: str, member: _Member, header: Header | None) -> Entry:
+    header = header or Header("bytes", False, (member.size,), 0)
+    dtype, shape = element_type(header.descr), header.shape
     count = member.file.count(shape, dtype.bits, f"shape of {member.field}", member.offset)
     nbytes, offset = member.size - header.data, member.offset
     if "O" in header.descr:
@@ -212,18 +247,7 @@ def _entry(name: str, member: _Member, header: _Header | None) -> Entry:
     return Entry(TensorInfo(name, dtype, shape, True, nbytes, member.file.name, offset), origin)
 
 
-def _dtype(descr: str) -> DType:
-    """The element type of a NumPy type string such as '<f4'; opaque if there is none."""
-    if descr[1:] in _OWN and descr[:1] in "<|":
-        return _OWN[descr[1:]]
-    if re.fullmatch(r"[<>|=][fiu][1248]", descr):
-        known = dtypes.from_array(np.dtype(descr).newbyteorder("="))
-        if known is not None:
-            return known
-    return opaque(descr if len(descr) <= 20 else "structured")
-
-
-def _origin(member: _Member, header: _Header, dtype: DType) -> Origin:
+def _origin(member: _Member, header: Header, dtype: DType) -> Origin:
     order = header.fortran and len(header.shape) > 1
     swapped = header.descr[0] == ">" and dtype.bits > 8
     if not (member.deflated or order or swapped):
@@ -231,10 +255,12 @@ def _origin(member: _Member, header: _Header, dtype: DType) -> Origin:
         return Mapped(member.file, offset, nbytes, cache(member.check))
 
     def load() -> Array:
-        raw = np.frombuffer(member.content(), np.uint8, offset=header.data)
+        raw = member.content()[header.data :]
         if wrong_code(raw, dtype, 0) is not None:
             raise member.bad(f"holds bytes that are no {dtype} values")
-        flat = raw.view(dtype.np).byteswap() if swapped else raw.view(dtype.np)
+        flat = raw.view(dtype.np)
+        if swapped:
+            flat.byteswap(inplace=True)
         shape = header.shape
         return np.ascontiguousarray(flat.reshape(shape[::-1]).T) if order else flat.reshape(shape)
 

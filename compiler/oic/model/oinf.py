@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from oic.dtypes import DType
+from oic.model.budget import LIST, TENSOR, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.oinf_values import TENSOR_TAGS, read_quant, read_value
 from oic.model.oinf_write import write_oinf
@@ -86,8 +87,12 @@ class _Reader:
         sizevars = self._table("sizevars", "metadata", self._sizevar)
         metadata = self._table("metadata", "tensors", self._metadata)
         entries = self._table("tensors", "data", self._tensor)
-        check_no_overlap(self.file, self.payloads)
-        return Contents(entries, sizevars, metadata)
+        check_no_overlap(self.file, self.payloads)  # before a payload is decoded
+        return Contents(
+            {name: decoded() for name, decoded in entries.items()},
+            sizevars,
+            {name: decoded() for name, decoded in metadata.items()},
+        )
 
     def _table(self, section: str, following: str, entry: Callable[[str], _T]) -> dict[str, _T]:
         self.at, self.end = self.sections[section], self.sections[following]
@@ -117,8 +122,8 @@ class _Reader:
     def _name(self, what: str) -> str:
         start, length = self.at, self._unsigned(4, what)
         self._within(length, what)
-        raw = self.file.read(self.at, length, what)
-        name = self.file.check_name(self.file.text(raw, what, self.at), what, self.at)
+        name = self.file.check_name(self.file.text(self.at, length, what), what, self.at)
+        self.file.charge(LIST + text_bytes(name), what, self.at)
         if not NAME.fullmatch(name):
             fact = f"{name!r} has characters other than A-Z a-z 0-9 . _ -"
             raise self.file.bad("model-name", what, self.at, fact)
@@ -134,13 +139,13 @@ class _Reader:
             raise self.file.bad("model-field", what, place, f"{value} is over 2^63-1")
         return value
 
-    def _metadata(self, name: str) -> Metadata:
+    def _metadata(self, name: str) -> Callable[[], Metadata]:
         what = f"metadata '{name}'"
         place, tag, flags = self.at, self._unsigned(4, what), self._unsigned(4, what)
         if flags:
             raise self.file.bad("model-field", f"flags of {what}", place + 4, f"{flags}, not 0")
         nbytes, offset = self._payload(what)
-        return read_value(self.file, what, tag, place, offset, nbytes)
+        return lambda: read_value(self.file, what, tag, place, offset, nbytes)
 
     def _payload(self, what: str) -> tuple[int, int]:
         """The (bytes, offset) of a payload, which has to lie in the data section."""
@@ -162,11 +167,12 @@ class _Reader:
             fact = "bytes or offset are not 0, but the flags say there is none"
             raise self.file.bad("model-field", what, place, fact)
 
-    def _tensor(self, name: str) -> Entry:
+    def _tensor(self, name: str) -> Callable[[], Entry]:
         what, place = f"tensor '{name}'", self.at
+        self.file.charge(TENSOR, "tensors", place)
         dtype, flags, shape = self._declared(what)
         count = self.file.count(shape, dtype.bits, f"dimensions of {what}", place + 12)
-        nbytes, offset, quant = 0, None, None
+        nbytes, offset = 0, None
         if flags & 1:
             nbytes, offset = self._payload(what)
             if nbytes != dtype.nbytes(count):
@@ -174,12 +180,16 @@ class _Reader:
                 raise self.file.bad("model-field", f"bytes of {what}", self.at - 16, fact)
         else:
             self._absent(f"data of {what}")
-        if self.version == 2:
-            quant = self._quant(what, bool(flags & 2), shape)
-        info = TensorInfo(
-            name, dtype, shape, bool(flags & 1), nbytes, self.file.name, offset, quant
-        )
-        return Entry(info, None if offset is None else Mapped(self.file, offset, nbytes))
+        quant = self._quant(what, bool(flags & 2), shape) if self.version == 2 else None
+        origin = None if offset is None else Mapped(self.file, offset, nbytes)
+
+        def decoded() -> Entry:
+            known = quant() if quant is not None else None
+            has_data = bool(flags & 1)
+            info = TensorInfo(name, dtype, shape, has_data, nbytes, self.file.name, offset, known)
+            return Entry(info, origin)
+
+        return decoded
 
     def _declared(self, what: str) -> tuple[DType, int, tuple[int, ...]]:
         """The (dtype, flags, shape) of a tensor."""
@@ -195,10 +205,12 @@ class _Reader:
         shape = tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))
         return TENSOR_TAGS[tag], flags, shape
 
-    def _quant(self, what: str, present: bool, shape: tuple[int, ...]) -> Quant | None:
+    def _quant(
+        self, what: str, present: bool, shape: tuple[int, ...]
+    ) -> Callable[[], Quant] | None:
         what = f"quantisation of {what}"
         if not present:
             self._absent(what)
             return None
         nbytes, offset = self._payload(what)
-        return read_quant(self.file, what, offset, nbytes, shape)
+        return lambda: read_quant(self.file, what, offset, nbytes, shape)

@@ -19,6 +19,7 @@ import numpy as np
 
 from oic.diagnostics import fail
 from oic.dtypes import ALL, DType, bool_, f32, f64, pack, unpack
+from oic.model.budget import LIST, VALUE, text_bytes
 from oic.model.file import ModelFile
 from oic.model.tensors import Metadata, Quant, wrong_code
 
@@ -28,7 +29,6 @@ TENSOR_TAGS: dict[int, DType] = {
     tag: ALL[name] for tag, name in enumerate(_NAMES.split(), 1) if name != "-"
 }
 TAGS = {dtype.name: tag for tag, dtype in TENSOR_TAGS.items()}
-MAX_ELEMENTS = 1 << 24  # of a metadata array
 _QUANT = struct.Struct("<IIIIQQQQ")
 
 
@@ -65,7 +65,9 @@ def _read_text(file: ModelFile, what: str, offset: int, nbytes: int) -> str:
     _at_least(file, what, offset, nbytes, 4)
     length = file.unsigned(offset, 4, what)
     _expect(file, what, offset, nbytes, padded(4 + length))
-    return file.text(file.read(offset + 4, length, what), what, offset + 4)
+    text = file.text(offset + 4, length, what)
+    file.charge(LIST + text_bytes(text), what, offset)
+    return text
 
 
 def _read_bits(file: ModelFile, what: str, offset: int, nbytes: int) -> list[Any]:
@@ -74,8 +76,7 @@ def _read_bits(file: ModelFile, what: str, offset: int, nbytes: int) -> list[Any
     if count != (bits + 7) // 8:
         raise file.bad("model-field", what, offset + 4, f"{count} bytes for {bits} bits")
     _expect(file, what, offset, nbytes, padded(8 + count))
-    if bits > MAX_ELEMENTS:
-        raise file.bad("model-field", what, offset, f"{bits} bits, but {MAX_ELEMENTS} are the most")
+    file.charge(LIST + VALUE * bits, what, offset)
     flags = np.unpackbits(file.view(offset + 8, count, what), bitorder="little")[:bits]
     found: list[Any] = flags.astype(bool).tolist()
     return found
@@ -92,12 +93,16 @@ def _read_array(file: ModelFile, what: str, offset: int, nbytes: int) -> Metadat
     _at_least(file, what, offset, nbytes, 8 + 8 * rank)
     shape = tuple(file.unsigned(offset + 8 + 8 * i, 8, what) for i in range(rank))
     count = file.count(shape, dtype.bits, f"dimensions of {what}", offset + 8)
-    if file.count(tuple(max(1, d) for d in shape), 8, what, offset + 8) > MAX_ELEMENTS:
-        fact = f"{list(shape)} is more than {MAX_ELEMENTS} elements"
-        raise file.bad("model-field", f"dimensions of {what}", offset + 8, fact)
+    file.charge(_list_bytes(shape), f"dimensions of {what}", offset + 8)
     _expect(file, what, offset, nbytes, padded(start - offset + dtype.nbytes(count)))
     value: Metadata = _elements(file, what, dtype, shape, start)
     return value
+
+
+def _list_bytes(shape: tuple[int, ...]) -> int:
+    """Bytes of memory for nested lists of a shape, and for making them of an array."""
+    lists = sum(math.prod(shape[:axis]) for axis in range(len(shape)))
+    return LIST * lists + (VALUE + 16) * math.prod(shape)
 
 
 def _at_least(file: ModelFile, what: str, offset: int, nbytes: int, least: int) -> None:
@@ -139,6 +144,7 @@ def read_quant(
     require(zeros == (length if zero_mode else 0), 40, f"{zeros} zero points")
     _expect(file, what, offset, nbytes, padded(_QUANT.size + 4 * (scales + zeros)))
     at = offset + _QUANT.size
+    file.charge(VALUE * (scales + zeros), what, offset)
     values = unpack(file.view(at, 4 * scales, what), f32, scales)
     require(bool(np.isfinite(values).all()), _QUANT.size, "a scale is not finite")
     points = unpack(file.view(at + 4 * scales, 4 * zeros, what), ALL["i32"], zeros)

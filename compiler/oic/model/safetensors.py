@@ -15,6 +15,7 @@ from typing import Any
 from oic import dtypes
 from oic.dtypes import DType
 from oic.model import jsontext
+from oic.model.budget import TENSOR
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.tensors import Contents, Entry, Mapped, Metadata, Origin, Refused, TensorInfo, opaque
 
@@ -66,7 +67,7 @@ def _metadata(file: ModelFile, given: Any) -> dict[str, Metadata]:
         place = _place(file, "__metadata__")
         raise file.bad("model-field", "'__metadata__'", place, "not a map from text to text")
     for key in given:
-        file.check_name(key, "key of '__metadata__'", _place(file, key))
+        file.check_name(key, f"{key[:60]!r}, key of '__metadata__'", None)
     return {key: _value(text) for key, text in given.items()}
 
 
@@ -80,7 +81,7 @@ def _value(text: str) -> Metadata:
 def _place(file: ModelFile, name: str) -> int:
     """The byte of the header where a key stands (for messages)."""
     length = file.unsigned(0, 8, "header length")
-    header = file.read(8, length, HEADER)
+    header = file.read(8, length, HEADER)  # a copy: only for a file that is refused
     for key in (json.dumps(name, ensure_ascii=False), json.dumps(name)):
         at = header.find(key.encode("utf-8", "surrogatepass"))
         if at >= 0:
@@ -104,13 +105,14 @@ class _Wrong(Exception):
 
 
 def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> Entry:
+    file.charge(TENSOR, "tensors", None)
     file.check_name(name, "tensor name", None)
     if not isinstance(spec, dict) or set(spec) != {"dtype", "shape", "data_offsets"}:
         raise _Wrong("", "an entry has exactly 'dtype', 'shape' and 'data_offsets'")
     stored, shape = spec["dtype"], _integers(spec, "shape")
     offsets = _integers(spec, "data_offsets")
     if not isinstance(stored, str) or stored not in _DTYPES | _OTHER:
-        raise _Wrong("dtype", f"unknown element type {stored!r}", "model-dtype")
+        raise _Wrong("dtype", f"unknown element type {str(stored)[:60]!r}", "model-dtype")
     dtype = _DTYPES.get(stored) or opaque(stored)
     bits = _OTHER.get(stored, dtype.bits)
     count = file.count(shape, bits, f"tensor {name!r}, 'shape'", None)

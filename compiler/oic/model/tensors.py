@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +107,8 @@ class Refused:
     reason: str
 
 
+PART = 1 << 20  # bytes that are looked at together, so that what is computed of them is small
+
 Origin = Mapped | Computed | Refused | None  # None: declared without data
 
 
@@ -148,6 +150,20 @@ class Entry:
         view.flags.writeable = False
         return view
 
+    def parts(self) -> Iterator[Array]:
+        """The elements in order, flat, at most `PART` bytes of the stored form at a time."""
+        if not isinstance(self.origin, Mapped):
+            flat = self.array().reshape(-1)
+            yield from (flat[at : at + PART] for at in range(0, flat.size, PART))
+            return
+        raw, dtype = self.bytes(), self.info.dtype
+        each = 8 * PART // dtype.bits
+        for at in range(0, self.info.count, each):
+            count = min(each, self.info.count - at)
+            start = at * dtype.bits // 8
+            part = raw[start : start + dtype.nbytes(count)]
+            yield unpack(part.copy(), dtype, count)
+
     def _refusal(self, slug: str, fact: str) -> OicError:
         place = f"{self.info.file}: " if self.info.file else ""
         return fail(slug, f"{place}tensor '{self.info.name}': {fact}")
@@ -164,16 +180,20 @@ def wrong_code(raw: NDArray[np.uint8], dtype: DType, count: int) -> int | None:
 
     `count` is the number of elements; bits after the last are not looked at.
     """
-    if dtype.kind == "bool":
-        wrong = raw > 1
-    elif dtype.name == "t2":
-        wrong = (raw & ~(raw << 1) & 0xAA) != 0  # some pair of bits is 10
-        if used := 2 * count % 8:
-            last = raw[-1:] & ((1 << used) - 1)
-            wrong[-1:] = (last & ~(last << 1) & 0xAA) != 0
-    else:
+    if dtype.kind != "bool" and dtype.name != "t2":
         return None
-    return int(wrong.argmax()) if wrong.any() else None
+    for start in range(0, len(raw), PART):
+        part = raw[start : start + PART]
+        if dtype.kind == "bool":
+            wrong = part > 1
+        else:
+            wrong = (part & ~(part << 1) & 0xAA) != 0  # some pair of bits is 10
+            if start + PART >= len(raw) and (used := 2 * count % 8):
+                last = part[-1:] & ((1 << used) - 1)
+                wrong[-1:] = (last & ~(last << 1) & 0xAA) != 0
+        if wrong.any():
+            return start + int(wrong.argmax())
+    return None
 
 
 @dataclass(frozen=True)

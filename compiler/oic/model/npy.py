@@ -1,0 +1,150 @@
+"""The .npy format: the header of one array, and a whole file, without pickle.
+
+    "\\x93NUMPY", u8 major, u8 minor, u16 (from version 2: u32) N | N bytes of a Python dictionary:
+    {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } | elements
+
+The dictionary is matched, not evaluated.  Source: NumPy, "numpy.lib.format".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from oic import dtypes
+from oic.diagnostics import OicError, fail
+from oic.dtypes import Array, DType
+from oic.model.file import ModelFile
+from oic.model.tensors import opaque, wrong_code
+
+MAX_HEADER = 1 << 16  # bytes
+_VALUE = r"'[^']*'|True|False|\([0-9, ]*\)|\[[^{}]*\]"
+_HEADER = re.compile(rf"\{{(?: ?'\w+' ?: ?(?:{_VALUE}) ?,?)*+ ?\}}")  # blanks already single
+_ITEM = re.compile(rf"'(\w+)' ?: ?({_VALUE})")
+_SHAPE = re.compile(r"\((?:[0-9]{1,19}, ?)*(?:[0-9]{1,19})?\)")
+_OWN = {"V2": dtypes.bf16, "f1": dtypes.f8, "b1": dtypes.bool_}
+
+
+class Bytes(Protocol):
+    """Something that begins with the header of an array."""
+
+    @property
+    def size(self) -> int: ...
+
+    def start(self, count: int) -> bytes:
+        """The first `count` bytes, or all if there are fewer."""
+
+    def charge(self, amount: int) -> None:
+        """Refuse what takes more memory than is left."""
+
+    def bad(self, fact: str, slug: str = "model-field") -> OicError: ...
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the header of an array says; `data` is the byte where its elements begin."""
+
+    descr: str
+    fortran: bool
+    shape: tuple[int, ...]
+    data: int
+
+
+def read_header(source: Bytes) -> Header:
+    """The header of an array; its shape is not yet compared with the bytes.  Raises OicError."""
+    start = source.start(12)
+    if start[:6] != b"\x93NUMPY" or len(start) < 10 or start[6] not in (1, 2, 3):
+        raise source.bad("not a .npy array of version 1, 2 or 3")
+    width = 2 if start[6] == 1 else 4
+    length, data = int.from_bytes(start[8 : 8 + width], "little"), 8 + width
+    if length > MAX_HEADER or data + length > source.size:
+        raise source.bad(f"a header of {length} bytes", "model-truncated")
+    source.charge(2 * length)
+    text = " ".join(source.start(data + length)[data:].decode("latin-1").split())
+    items = dict(_ITEM.findall(text)) if _HEADER.fullmatch(text) else {}
+    shape, order = items.get("shape", ""), items.get("fortran_order")
+    if set(items) != {"descr", "fortran_order", "shape"} or order not in ("True", "False"):
+        raise source.bad("its header is not {'descr', 'fortran_order', 'shape'}")
+    if not _SHAPE.fullmatch(shape):
+        raise source.bad(f"its shape is {shape:.60}")
+    dims = tuple(int(size) for size in re.findall("[0-9]+", shape))
+    return Header(items["descr"].strip("'"), order == "True", dims, data + length)
+
+
+def element_type(descr: str) -> DType:
+    """The element type of a NumPy type string such as '<f4'; opaque if there is none."""
+    if descr[1:] in _OWN and descr[:1] in "<|":
+        return _OWN[descr[1:]]
+    if re.fullmatch(r"[<>|=][fiu][1248]", descr):
+        known = dtypes.from_array(np.dtype(descr).newbyteorder("="))
+        if known is not None:
+            return known
+    return opaque(descr if len(descr) <= 20 else "structured")
+
+
+# ---------------------------------------------------------------- a file of one array
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A file that is one array."""
+
+    file: ModelFile
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    def start(self, count: int) -> bytes:
+        return self.file.read(0, min(count, self.size), "header")
+
+    def charge(self, amount: int) -> None:
+        self.file.charge(amount, "header", 0)
+
+    def bad(self, fact: str, slug: str = "model-field") -> OicError:
+        return self.file.bad(slug, "header", 0, fact)
+
+
+def read_npy(path: str | Path) -> Array:
+    """The array in a .npy file, row-major, in NumPy's form of its element type.
+
+    Raises OicError `input-file`, also for pickles and element types the language does not have.
+    """
+    try:
+        return _array(ModelFile.open(path))
+    except OicError as error:
+        what = error.diagnostics[0].message.replace("cannot read the model", "cannot read", 1)
+        raise fail("input-file", what) from None
+
+
+def _array(file: ModelFile) -> Array:
+    source = _Whole(file)
+    header = read_header(source)
+    dtype = element_type(header.descr)
+    if "O" in header.descr:
+        raise source.bad("it holds Python objects, which are not read")
+    if dtype.kind == "opaque":
+        raise source.bad(f"the language has no element type for NumPy's {header.descr!r:.60}")
+    count = file.count(header.shape, dtype.bits, "shape", 0)
+    nbytes = file.size - header.data
+    if nbytes != dtype.nbytes(count):
+        fact = (
+            f"{nbytes} bytes, but {dtype} of shape {list(header.shape)} has {dtype.nbytes(count)}"
+        )
+        raise file.bad("model-truncated", "elements", header.data, fact)
+    raw = file.view(header.data, nbytes, "elements")
+    at = wrong_code(raw, dtype, count)
+    if at is not None:
+        raise file.bad(
+            "model-field", "elements", header.data + at, f"0x{raw[at]:02x} is no {dtype}"
+        )
+    flat = raw.copy().view(dtype.np)
+    if header.descr[0] == ">" and dtype.bits > 8:
+        flat.byteswap(inplace=True)
+    if header.fortran:
+        flat = np.ascontiguousarray(flat.reshape(header.shape[::-1]).T)
+    return flat.reshape(header.shape)
