@@ -86,10 +86,9 @@ OIC_NORM_ADD(double)
     }
 
 /* layer_norm: y[outer, n] = (x - mean) / sqrt(variance + eps) * gamma[n] + beta[n], the variance about the mean in
-   a second pass; beta may be NULL.  rms_norm: y = x / sqrt(mean of squares + eps) * gamma.  gamma and beta have
-   type G. */
-#define OIC_NORM(N, T, S, C, ROOT, G, SG)                                                                   \
-    static inline void oic_layer_norm_##N(const S *x, const SG *restrict gamma, const SG *restrict beta, S *y, \
+   a second pass; beta may be NULL.  rms_norm: y = x / sqrt(mean of squares + eps) * gamma. */
+#define OIC_NORM(T, S, C, ROOT)                                                                             \
+    static inline void oic_layer_norm_##T(const S *x, const S *restrict gamma, const S *restrict beta, S *y, \
                                           ptrdiff_t outer, ptrdiff_t n, C eps)                              \
     {                                                                                                       \
         for (ptrdiff_t o = 0; o < outer; ++o) {                                                             \
@@ -100,10 +99,10 @@ OIC_NORM_ADD(double)
                 const ptrdiff_t m = n - i < OIC_NORM_PART ? n - i : OIC_NORM_PART;                          \
                 C part[OIC_NORM_PART];                                                                      \
                 for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
-                    part[e] = (oic_load_##T(row, i + e) - mean) * r * (C)oic_load_##G(gamma, i + e);        \
+                    part[e] = (oic_load_##T(row, i + e) - mean) * r * oic_load_##T(gamma, i + e);           \
                 }                                                                                           \
                 for (ptrdiff_t e = 0; beta && e < m; ++e) {                                                 \
-                    part[e] += (C)oic_load_##G(beta, i + e);                                                \
+                    part[e] += oic_load_##T(beta, i + e);                                                   \
                 }                                                                                           \
                 for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
                     oic_store_##T(y, o * n + i + e, part[e]);                                               \
@@ -112,7 +111,7 @@ OIC_NORM_ADD(double)
         }                                                                                                   \
     }                                                                                                       \
                                                                                                             \
-    static inline void oic_rms_norm_##N(const S *x, const SG *restrict gamma, S *y, ptrdiff_t outer, ptrdiff_t n, \
+    static inline void oic_rms_norm_##T(const S *x, const S *restrict gamma, S *y, ptrdiff_t outer, ptrdiff_t n, \
                                         C eps)                                                              \
     {                                                                                                       \
         for (ptrdiff_t o = 0; o < outer; ++o) {                                                             \
@@ -122,8 +121,91 @@ OIC_NORM_ADD(double)
                 const ptrdiff_t m = n - i < OIC_NORM_PART ? n - i : OIC_NORM_PART;                          \
                 C part[OIC_NORM_PART];                                                                      \
                 for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
-                    part[e] = oic_load_##T(row, i + e) * r * (C)oic_load_##G(gamma, i + e);                 \
+                    part[e] = oic_load_##T(row, i + e) * r * oic_load_##T(gamma, i + e);                    \
                 }                                                                                           \
+                for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
+                    oic_store_##T(y, o * n + i + e, part[e]);                                               \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+
+/* part[n] *= by[at..at + n], or += with `plus`; `by` has the float type `kind`, which C holds every value of. */
+#define OIC_NORM_BY(C, KIND, T, S)                                                                          \
+    case KIND:                                                                                              \
+        for (ptrdiff_t e = 0; e < n; ++e) {                                                                 \
+            const C v = (C)oic_load_##T((const S *)by, at + e);                                             \
+            part[e] = plus ? part[e] + v : part[e] * v;                                                     \
+        }                                                                                                   \
+        break;
+
+#define OIC_NORM_NARROW_BY(C)                                                                               \
+    OIC_NORM_BY(C, OIC_F8, f8, oic_f8)                                                                      \
+    OIC_NORM_BY(C, OIC_F16, f16, oic_f16)                                                                   \
+    OIC_NORM_BY(C, OIC_BF16, bf16, oic_bf16)                                                                \
+    OIC_NORM_BY(C, OIC_F32, f32, float)
+
+static inline void oic_norm_by_float(float *restrict part, const void *restrict by, int kind, ptrdiff_t at,
+                                     ptrdiff_t n, int plus)
+{
+    switch (kind) {
+    OIC_NORM_NARROW_BY(float)
+    default:
+        break;
+    }
+}
+
+static inline void oic_norm_by_double(double *restrict part, const void *restrict by, int kind, ptrdiff_t at,
+                                      ptrdiff_t n, int plus)
+{
+    switch (kind) {
+    OIC_NORM_NARROW_BY(double)
+    OIC_NORM_BY(double, OIC_F64, f64, double)
+    default:
+        break;
+    }
+}
+
+/* The same with gamma of the type `gammas` and beta of the type `betas`. */
+#define OIC_NORM_MIXED(T, S, C, ROOT)                                                                       \
+    static inline void oic_layer_norm_mixed_##T(const S *x, const void *restrict gamma, int gammas,         \
+                                                const void *restrict beta, int betas, S *y, ptrdiff_t outer, \
+                                                ptrdiff_t n, C eps)                                         \
+    {                                                                                                       \
+        for (ptrdiff_t o = 0; o < outer; ++o) {                                                             \
+            const S *const row = x + o * n;                                                                 \
+            const C mean = oic_row_sum_##T(row, n, (C)0, 0) / (C)n;                                         \
+            const C r = (C)1 / ROOT(oic_row_sum_##T(row, n, mean, 1) / (C)n + eps);                         \
+            for (ptrdiff_t i = 0; i < n; i += OIC_NORM_PART) {                                              \
+                const ptrdiff_t m = n - i < OIC_NORM_PART ? n - i : OIC_NORM_PART;                          \
+                C part[OIC_NORM_PART];                                                                      \
+                for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
+                    part[e] = (oic_load_##T(row, i + e) - mean) * r;                                        \
+                }                                                                                           \
+                oic_norm_by_##C(part, gamma, gammas, i, m, 0);                                              \
+                if (beta) {                                                                                 \
+                    oic_norm_by_##C(part, beta, betas, i, m, 1);                                            \
+                }                                                                                           \
+                for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
+                    oic_store_##T(y, o * n + i + e, part[e]);                                               \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+                                                                                                            \
+    static inline void oic_rms_norm_mixed_##T(const S *x, const void *restrict gamma, int gammas, S *y,     \
+                                              ptrdiff_t outer, ptrdiff_t n, C eps)                          \
+    {                                                                                                       \
+        for (ptrdiff_t o = 0; o < outer; ++o) {                                                             \
+            const S *const row = x + o * n;                                                                 \
+            const C r = (C)1 / ROOT(oic_row_sum_##T(row, n, (C)0, 1) / (C)n + eps);                         \
+            for (ptrdiff_t i = 0; i < n; i += OIC_NORM_PART) {                                              \
+                const ptrdiff_t m = n - i < OIC_NORM_PART ? n - i : OIC_NORM_PART;                          \
+                C part[OIC_NORM_PART];                                                                      \
+                for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
+                    part[e] = oic_load_##T(row, i + e) * r;                                                 \
+                }                                                                                           \
+                oic_norm_by_##C(part, gamma, gammas, i, m, 0);                                              \
                 for (ptrdiff_t e = 0; e < m; ++e) {                                                         \
                     oic_store_##T(y, o * n + i + e, part[e]);                                               \
                 }                                                                                           \
@@ -228,20 +310,16 @@ OIC_NORM_ADD(double)
         }                                                                                                   \
     }
 
-#define OIC_NORM_NARROW(T, S)                    \
-    OIC_NORM_ROWS(T, S, float)                   \
-    OIC_NORM(T, T, S, float, sqrtf, T, S)        \
-    OIC_NORM(T##_f32, T, S, float, sqrtf, f32, float) \
-    OIC_SOFTMAX(T, S, float, f32, sqrtf)
+#define OIC_NORMS(T, S, C, F, ROOT)  \
+    OIC_NORM_ROWS(T, S, C)           \
+    OIC_NORM(T, S, C, ROOT)          \
+    OIC_NORM_MIXED(T, S, C, ROOT)    \
+    OIC_SOFTMAX(T, S, C, F, ROOT)
 
-OIC_NORM_ROWS(f32, float, float)
-OIC_NORM(f32, f32, float, float, sqrtf, f32, float)
-OIC_SOFTMAX(f32, float, float, f32, sqrtf)
-OIC_NORM_ROWS(f64, double, double)
-OIC_NORM(f64, f64, double, double, sqrt, f64, double)
-OIC_SOFTMAX(f64, double, double, f64, sqrt)
-OIC_NORM_NARROW(f8, oic_f8)
-OIC_NORM_NARROW(f16, oic_f16)
-OIC_NORM_NARROW(bf16, oic_bf16)
+OIC_NORMS(f32, float, float, f32, sqrtf)
+OIC_NORMS(f64, double, double, f64, sqrt)
+OIC_NORMS(f8, oic_f8, float, f32, sqrtf)
+OIC_NORMS(f16, oic_f16, float, f32, sqrtf)
+OIC_NORMS(bf16, oic_bf16, float, f32, sqrtf)
 
 #endif

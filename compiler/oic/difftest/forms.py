@@ -395,6 +395,7 @@ POSITIONS = (
 EXTREMES = (*REDUCTIONS, form("specials", "T[7, 19]", "axes=[0]", data="special"))
 INTEGERS = frozenset(d for d in ALL.values() if d.is_int)
 FLOATS = dtypes.FLT
+WIDENED = ("f8", "bf16", "f16", "f32", "f64")  # types of parameters beside x
 NARROW = (dtypes.f8, dtypes.f16, dtypes.bf16)
 
 
@@ -413,7 +414,6 @@ NORMALISED = (
     form("long", f"T[2, {LONG}]; T[{LONG}]", "eps=0.0009765625"),
     form("one", "T[3, 1]; T[1]", "eps=0.5"),
     form("empty", "T[0, 4]; T[4]", "eps=0.5"),
-    form("f32 parameters", "T[3, 19]; f32[19]", "eps=0.0009765625", NARROW),
     form("extent", "T[N, 19]; T[19]", "eps=0.0009765625"),
 )
 SOFTMAX = (
@@ -597,9 +597,15 @@ FORMS: dict[str, tuple[Form, ...]] = {
         *NORMALISED,
         form("beta", "T[3, 19]; T[19]; beta=T[19]", "eps=0.0009765625"),
         form("axes", "T[2, 3, 4]; T[3, 4]; beta=T[3, 4]", "eps=0.0009765625, axes=[1, -1]"),
-        form("f32 beta", "T[3, 19]; f32[19]; beta=f32[19]", "eps=0.0009765625", NARROW),
+        *(
+            form(f"{g} and {b}", f"T[2, 300]; {g}[300]; beta={b}[300]", "eps=0.0009765625", FLOATS)
+            for g, b in zip(WIDENED, (*WIDENED[1:], WIDENED[0]))
+        ),
     ),
-    "rms_norm": NORMALISED,
+    "rms_norm": (
+        *NORMALISED,
+        *(form(f"{g} gamma", f"T[2, 300]; {g}[300]", "eps=0.0009765625", FLOATS) for g in WIDENED),
+    ),
     "batch_norm": (
         form("plain", "T[2, 3, 5]; T[3]; T[3]; T[3]; T[3]|positive"),
         form("eps", "T[2, 3, 5]; T[3]; T[3]; T[3]; T[3]|positive", "eps=0.25"),

@@ -27,7 +27,7 @@ class LayerNorm(Operator, name="layer_norm"):
     """(x - mean) / √(variance + eps) · gamma + beta over the last axes.
 
     x            float
-    gamma, beta  the shape of the normalised axes, x's dtype or f32
+    gamma, beta  the shape of the normalised axes; x's dtype, or any float, widened exactly
     eps          added to the population variance
     axes         the last ones, in order
     result       the type of x
@@ -49,6 +49,8 @@ class LayerNorm(Operator, name="layer_norm"):
         ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"),
         ("f16[2, 8]", "f16[8]", "eps=1e-5"),
         ("f64[2, 8]", "f64[8]", "eps=1e-5"),
+        ("f32[2, 300]", "f16[300]", "eps=1e-5, beta=bf16[300]"),
+        ("f16[2, 8]", "f32[8]", "eps=1e-5, beta=f8[8]"),
     )
 
     def infer(self) -> list[Type]:
@@ -85,19 +87,20 @@ class LayerNorm(Operator, name="layer_norm"):
     def kernel(self) -> Call:
         first = self.x.tensor.rank - len(self.axes)
         outer, n = dims.product(self.x.shape[:first]), dims.product(self.x.shape[first:])
-        name = f"oic_layer_norm_{self.x.dtype}" + wide_parameters(self.gamma, self.x)
-        args = (self.x, self.gamma, self.beta, Out(), outer, n, self._eps())
-        return Call(name, HEADER, args)
-
-    def _eps(self) -> Cast:
-        return Cast(self.eps, self.x.dtype.value)
+        eps = Cast(self.eps, self.x.dtype.value)
+        beta = self.gamma if self.beta is None else self.beta
+        if self.x.dtype is self.gamma.dtype is beta.dtype:
+            args = (self.x, self.gamma, self.beta, Out(), outer, n, eps)
+            return Call(f"oic_layer_norm_{self.x.dtype}", HEADER, args)
+        mixed = (self.x, self.gamma, kind(self.gamma), self.beta, kind(beta), Out(), outer, n, eps)
+        return Call(f"oic_layer_norm_mixed_{self.x.dtype}", HEADER, mixed)
 
 
 class RmsNorm(Operator, name="rms_norm"):
     """x / √(mean(x²) + eps) · gamma over the last axis.
 
     x        float, rank 1 or more
-    gamma    [n], x's dtype or f32
+    gamma    [n]; x's dtype, or any float, widened exactly
     eps      added to the mean square
     result   the type of x
 
@@ -114,6 +117,8 @@ class RmsNorm(Operator, name="rms_norm"):
         ("f32[3, 17]", "f32[17]", "eps=1e-5"),
         ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
         ("f64[8]", "f64[8]", "eps=1e-6"),
+        ("f32[2, 300]", "bf16[300]", "eps=1e-6"),
+        ("bf16[2, 8]", "f32[8]", "eps=1e-6"),
     )
 
     def infer(self) -> list[Type]:
@@ -134,8 +139,12 @@ class RmsNorm(Operator, name="rms_norm"):
 
     def kernel(self) -> Call:
         outer, n = dims.product(self.x.shape[:-1]), self.x.shape[-1]
-        name = f"oic_rms_norm_{self.x.dtype}" + wide_parameters(self.gamma, self.x)
-        return Call(name, HEADER, (self.x, self.gamma, Out(), outer, n, Cast(self.eps, self.x.dtype.value)))
+        eps = Cast(self.eps, self.x.dtype.value)
+        if self.x.dtype is self.gamma.dtype:
+            args = (self.x, self.gamma, Out(), outer, n, eps)
+            return Call(f"oic_rms_norm_{self.x.dtype}", HEADER, args)
+        mixed = (self.x, self.gamma, kind(self.gamma), Out(), outer, n, eps)
+        return Call(f"oic_rms_norm_mixed_{self.x.dtype}", HEADER, mixed)
 
 
 class BatchNorm(Operator, name="batch_norm"):
@@ -293,20 +302,17 @@ def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:
         raise OpError("op-setting", f"eps {op.eps} is negative", "eps")
 
 
-def require_parameter(op: Operator, where: str, shape: tuple[Dim, ...]) -> None:
-    """Refuse a gamma or beta of another shape, or neither of x's dtype nor f32."""
+def require_parameter(op: LayerNorm | RmsNorm, where: str, shape: tuple[Dim, ...]) -> None:
+    """Refuse a gamma or beta of another shape, or that the type x is computed in does not hold."""
     value = getattr(op, where)
     if value is None:
         return
-    x, gamma = getattr(op, "x"), getattr(op, "gamma")  # noqa: B009
-    op.require(where, {x.dtype} | ({dtypes.f32} if x.dtype.narrow else set()))
-    if value.dtype is not gamma.dtype:
-        raise OpError("op-dtype", f"gamma is {gamma.dtype} and beta {value.dtype}", where)
+    op.require(where, dtypes.FLT if op.x.dtype is dtypes.f64 else dtypes.FLT - {dtypes.f64})
     op.require_rank(where, len(shape), len(shape))
     for axis, size in enumerate(shape):
         op.require_dim(where, axis, size)
 
 
-def wide_parameters(gamma: Value, x: Value) -> str:
-    """Ending of the kernel's name where a narrow x comes with f32 parameters."""
-    return "" if gamma.dtype is x.dtype else "_f32"
+def kind(value: Value) -> str:
+    """The name that the runtime has for the dtype of a parameter."""
+    return f"OIC_{value.dtype.name.upper()}"
