@@ -3,6 +3,7 @@
 #define OIC_QUANT_H
 
 #include "num.h"
+#include "rounding.h"
 
 /* Element i of a zero_point of type t, of 32 bits or fewer. */
 static inline int64_t oic_quant_whole(const void *p, oic_dtype t, ptrdiff_t i)

@@ -166,6 +166,58 @@ PROGRAMS = {
         {},
         {"gain": 18},
     ),
+    "widest_settings": Program(
+        """dynamic { b: u64; w: u64[3]; v: i8[2]; s: u64; } constant { big: u64 @init(18446744073709551615); }
+        persistent { p: u64 @init(9223372036854775808); }
+        volatile { z: u64[3]; c: u64[3]; d: u64[3]; e: u64[3]; y: i8[2]; }
+        block entry {
+          op fill(w, value=b) >> z;
+          op clamp(w, min=b, max=big) >> c;
+          op div(w, 0, div_by_zero_mask=p) >> d;
+          op fill(w, value=big) >> e;
+          op fill(v, value=s) >> y;
+          return;
+        }""",
+        [
+            (
+                {"b": 2**64 - 2, "w": np.array([1, 2**63, 2**64 - 1], np.uint64), "v": [0, 0], "s": 127},
+                {
+                    "z": [2**64 - 2] * 3, "c": np.array([2**64 - 2, 2**64 - 2, 2**64 - 1], np.uint64), "d": [2**63] * 3,
+                    "e": [2**64 - 1] * 3, "y": [127, 127],
+                },
+            ),
+            ({"b": 0, "w": [0, 0, 0], "v": [0, 0], "s": 128}, "OIC_ERR_INDEX"),
+        ],
+    ),
+    "one_element": Program(
+        """dynamic { x: f32[4]; i: i32[1]; j: u8[1, 1]; go: bool[1]; a: f32[1]; d: f64; k: f32; }
+        persistent { on: bool[1]; n: i32[1]; K(t): f32 @table @fixed(t=5); }
+        volatile { y: f32[4]; q: f32; ran: i32[1]; }
+        block entry {
+          loop l (c in i..j + 2) { cache.increment n; }
+          cache.increment i + j n;
+          cache.write k >> K[n - 4];
+          cache.read K[i] >> q;
+          branch on up down;
+          cache.write go >> on;
+          op relu(x, alpha=a, clamp_max=d) >> y;
+          return;
+        }
+        block up { op add(ran, n) >> ran; return; }
+        block down { return; }""",
+        [
+            (
+                {"x": [-2, 0, 1, 4], "i": [1], "j": [[2]], "go": [True], "a": [0.5], "d": 3, "k": 7},
+                {"y": [-1, 0, 1, 3], "q": 0, "ran": [0]},
+            ),
+            (
+                {"x": [-2, 0, 1, 4], "i": [0], "j": [[0]], "go": [False], "a": [0.5], "d": 3, "k": 9},
+                {"q": 0, "ran": [8]},
+            ),
+        ],
+        {},
+        {"n": [8], "K": [0, 0, 7, 0, 9]},
+    ),
     "empty_positions": Program(
         """persistent { B(i, j): i32 @table @fixed(i=3, j=2); }
         volatile { row: i32[?]; all: i32[?, ?]; col: i32[?]; }

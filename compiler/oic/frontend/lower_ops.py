@@ -60,7 +60,7 @@ def _compute(f: Builder, call: s.OpCall) -> list[Value]:
         raise Refused(None)  # reported by the checks of statements
     where: dict[str, Span] = {}
     fields = _operands(f, call, cls, where)
-    fields |= lower_keywords(f, call, cls, where)
+    fields |= lower_keywords(f, call, cls, where, fields)
     if call.name == "slice":
         _check_slice(f, call, fields)
     return _build(f, call, cls, fields, where)

@@ -36,16 +36,22 @@ EXPRESSION = (s.Int, s.Name, s.Unary, s.Binary)
 
 
 def lower_keywords(
-    f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]
+    f: Builder,
+    call: s.OpCall,
+    cls: type[Operator],
+    where: dict[str, Span],
+    operands: dict[str, Any],
 ) -> dict[str, Any]:
     """Optional operands and settings by name; `where` learns their spans.  Raises Refused."""
     fields: dict[str, Any] = {}
+    first = next(iter(operands.values()), None)
+    dtype = first.dtype if isinstance(first, Value) else None
     failed = False
     for keyword in call.keywords:
         key = from_source(cls, keyword.key)
         where[key] = keyword.span
         try:
-            fields[key] = _keyword(f, keyword, cls)
+            fields[key] = _keyword(f, keyword, cls, dtype)
         except Refused as refused:
             failed = True
             f.report(refused)
@@ -64,7 +70,9 @@ def known_settings(cls: type[Operator]) -> list[str]:
     return [in_source(cls, name) for name in settings(cls) if name not in cls.derived]
 
 
-def _keyword(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Any:
+def _keyword(
+    f: Builder, keyword: s.Keyword, cls: type[Operator], dtype: dtypes.DType | None
+) -> Any:
     if keyword.key in by_name(cls):
         return _named_operand(f, keyword, cls)
     known = known_settings(cls)
@@ -72,7 +80,7 @@ def _keyword(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Any:
         if keyword.key in cls.tensors and (rows := _tensor(f, keyword.value)) is not None:
             return rows
         field = cls.fields[from_source(cls, keyword.key)]
-        return _Setting(f, cls.name, keyword).read(keyword.value, field.annotation)
+        return _Setting(f, cls.name, keyword, dtype).read(keyword.value, field.annotation)
     hint = setting_hint(keyword.key, [*by_name(cls), *known])
     what = f"{cls.name} has no setting '{keyword.key}'"
     raise Refused(Diagnostic("op-setting", what, keyword.key_span, hint=hint))
@@ -107,10 +115,15 @@ def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
 
 
 class _Setting:
-    """One setting of an operator being read."""
+    """One setting of an operator being read.
 
-    def __init__(self, f: Builder, operator: str, keyword: s.Keyword) -> None:
-        self.f, self.operator, self.keyword = f, operator, keyword
+    dtype   of the operator's first operand
+    """
+
+    def __init__(
+        self, f: Builder, operator: str, keyword: s.Keyword, dtype: dtypes.DType | None
+    ) -> None:
+        self.f, self.operator, self.keyword, self.dtype = f, operator, keyword, dtype
 
     def read(self, value: s.Setting | s.Access, annotation: str) -> Any:
         """The value in the form of an annotation.  Raises Refused."""
@@ -146,18 +159,22 @@ class _Setting:
         raise Refused(Diagnostic("unknown-dtype", what, name.span, hint=hint))
 
     def _scalar(self, name: s.Name, choices: list[str]) -> Any:
-        """The value of a float or bool scalar; None for other names."""
+        """The value of a float or bool scalar, or of one of u64, which no index holds; else None."""
         f = self.f
         local, variable = f.local(name.name), f.binding.variables.get(name.name)
         dtype = local.dtype if local else variable.dtype if variable else None
-        if name.name in f.loops or dtype is None or (dtype.is_int and not dtype.packed):
+        if name.name in f.loops or dtype is None:
+            return None
+        widest = dtype is dtypes.u64 is self.dtype and "Value" in choices
+        if dtype.is_int and not dtype.packed and not widest:
             return None
         if ("bool" if dtype.kind == "bool" else "float") not in choices:
             return None
         if variable is not None and variable.kind == "constant":
             data = data_of(f.binding, variable)
             self._require_one(name, data.size == 1, f"{dtype}{list(data.shape)}")
-            return bool(data.item()) if dtype.kind == "bool" else float(data.item())
+            value = data.reshape(-1)[0].item()
+            return bool(value) if dtype.kind == "bool" else int(value) if widest else float(value)
         if "Value" not in choices:
             raise self._not_known(name)
         access = s.Access(name.name, None, name.span, name.span)
