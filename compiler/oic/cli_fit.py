@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import click
 
 from oic.backend.build import measure
-from oic.backend.emit import emit_code
+from oic.backend.emit import write_code
 from oic.backend.figures import Figures
 from oic.backend.folder import scratch_folder
 from oic.backend.target import target as target_named
@@ -275,7 +275,7 @@ def figures_of(program: Program, target: str) -> Figures:
     """Stack and code by the compiler that there is; without a compiler, why they are missing."""
     try:
         with scratch_folder() as folder:
-            return measure(emit_code(program.planned, target_named(target), folder))
+            return measure(write_code(program.planned, target_named(target), folder), folder)
     except OicError as error:
         return Figures("", (), error.diagnostics[0].message.splitlines()[0])
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import oic.ops as _catalog  # registers the operators
 from oic.api import Simulator, Synthesizer
-from oic.backend.build import find_compiler
+from oic.backend.toolchain import find_compiler
 from oic.difftest.cases import Case
 from oic.difftest.forms import catalog
 from oic.difftest.operators import Batch, Fault, batches, compare, every_case, part, table

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.backend.build import named_figures
 from oic.cli_text import json_text
 from oic.diagnostics import StepError, did_you_mean, fail
 from oic.difftest.between import drawn
@@ -47,8 +46,7 @@ def build_library(
         assert maker.library is not None
         files, library = maker.library.files, str(maker.library.path)
     else:
-        files, library = maker.emit(folder), ""
-        files = named_figures(files) if compiled else files
+        files, library = maker.emit_measured(folder) if compiled else maker.emit(folder), ""
     plan = program.planned.plan
     assert plan is not None
     return {

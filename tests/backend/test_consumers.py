@@ -15,9 +15,9 @@ import pytest
 import oic
 from backend import consumers
 from batch import build_together
-from oic.backend.build import find_compiler
 from oic.backend.emit import Files
 from oic.backend.target import STANDARD, WARNINGS
+from oic.backend.toolchain import find_compiler
 from oic.driver import Settings, compile_graph, lowered
 from oic.dtypes import Array
 from oic.ir.core import clone_op

@@ -135,11 +135,12 @@ def test_an_undefined_name_is_an_error() -> None:
 
 
 def test_freestanding_code_has_no_system(tmp_path: Path) -> None:
-    files = emit(programs.planned("table"), target("freestanding"), tmp_path)
+    module = programs.planned("table")
+    files = emit(module, target("freestanding"), tmp_path)
     text = "".join(p.read_text() for p in files.paths if p.suffix in (".c", ".h"))
     assert "table_open" not in text and "mman.h" not in text
     with pytest.raises(OicError, match="target-not-here"):
-        builder.build(files)
+        builder.build(module, target("freestanding"), tmp_path)
 
 
 def test_unknown_target_names_the_nearest() -> None:
@@ -150,22 +151,22 @@ def test_unknown_target_names_the_nearest() -> None:
 
 
 def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = programs.files("counter", tmp_path)
+    module, machine = programs.planned("counter"), target("portable")
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(OicError, match="no-such-compiler") as refused:
-        builder.build(files)
+        builder.build(module, machine, tmp_path)
     assert refused.value.diagnostics[0].slug == "no-compiler"
     monkeypatch.setenv("CC", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OicError, match="cc, gcc, clang"):
-        builder.build(files)
+        builder.build(module, machine, tmp_path)
 
 
 def test_a_failed_compilation_shows_the_first_error(tmp_path: Path) -> None:
     files = programs.files("counter", tmp_path)
     files.sources[0].write_text("int x = ;\n")
-    with pytest.raises(OicError, match=r"counter\.c:1") as refused:
-        builder.build(files)
+    with pytest.raises(OicError, match=r"elsewhere/counter\.c:1") as refused:
+        builder.compile_library(files, Path("elsewhere"))
     assert refused.value.diagnostics[0].slug == "compile-failed"
 
 

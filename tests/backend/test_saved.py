@@ -16,8 +16,8 @@ import pytest
 
 import oic
 from backend import kinds
-from oic.backend.build import find_compiler
 from oic.backend.target import WARNINGS
+from oic.backend.toolchain import find_compiler
 from oic.difftest.resident import resident_bytes
 from oic.difftest.sanitized import SANITIZED
 from oic.driver import Settings, compile_graph

@@ -14,10 +14,10 @@ import pytest
 
 from backend import consumers, programs
 from oic.backend import build as builder
-from oic.backend import stack
+from oic.backend import stack, toolchain
 from oic.backend.elf import code_bytes
 from oic.backend.stack import THREAD, Stack, Unknown
-from oic.backend.target import STANDARD
+from oic.backend.target import STANDARD, target
 from oic.difftest.inputs import random_inputs
 from oic.driver import Settings, compile_graph, interface_of
 from oic.frontend.parse import parse
@@ -104,7 +104,7 @@ def test_tasks_are_called_by_whoever_takes_their_address(
 def test_frames_of_x86_are_what_the_compiler_reports(name: str, compiler: str, tmp_path: Path) -> None:
     """Following the stack pointer gives the reported bytes, wherever the compiler reports all of them."""
     files = programs.files(name, tmp_path)
-    if "x86_64" not in builder.described((compiler,)):
+    if "x86_64" not in toolchain.described((compiler,)):
         pytest.skip("frames are followed on x86 only")
     call = [compiler, *STANDARD, "-fPIC", "-I", str(tmp_path), "-fstack-usage", "-S"]
     subprocess.run([*call, "-o", str(tmp_path / "a.s"), str(files.sources[0])], check=True)
@@ -182,7 +182,7 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The function above."""
     folder = tmp_path_factory.mktemp("watch")
     (folder / "watch.c").write_text(WATCH)
-    call = [*builder.find_compiler(), "-O1", "-fPIC", "-shared", "-pthread", "-fno-stack-protector"]
+    call = [*toolchain.find_compiler(), "-O1", "-fPIC", "-shared", "-pthread", "-fno-stack-protector"]
     subprocess.run([*call, "-o", str(folder / "watch.so"), str(folder / "watch.c")], check=True)
     library = ctypes.CDLL(str(folder / "watch.so"))
     library.watch.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
@@ -293,7 +293,7 @@ def test_consumers_are_counted(threads: int, tmp_path: Path) -> None:
 
 def test_a_compiler_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library is made, and the header says why the stack is missing."""
-    (real,) = builder.find_compiler()
+    (real,) = toolchain.find_compiler()
     other = tmp_path / "cc"
     other.write_text(f'#!/bin/sh\ncase " $* " in *" -fstack-usage "*) exit 1;; esac\nexec {real} "$@"\n')
     other.chmod(0o755)
@@ -306,11 +306,11 @@ def test_a_compiler_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_compiler_named_measures_for_a_bare_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = programs.files("table", tmp_path, "freestanding")
+    module, machine = programs.planned("table"), target("freestanding")
     monkeypatch.delenv("CC", raising=False)
-    assert builder.named_figures(files).figures is None
-    monkeypatch.setenv("CC", builder.find_compiler()[0])
-    figures = builder.named_figures(files).figures
+    assert builder.emit_measured(module, machine, tmp_path).figures is None
+    monkeypatch.setenv("CC", toolchain.find_compiler()[0])
+    figures = builder.emit_measured(module, machine, tmp_path).figures
     assert figures is not None and [s.function for s in figures.stacks][-1] == "table_load"
     assert "TABLE_STEP_STACK_BYTES" in (tmp_path / "table.h").read_text()
 
@@ -336,7 +336,7 @@ def test_assembly_of_other_machines(machine: str, library: str, tmp_path: Path) 
 def test_code_bytes_are_those_of_the_sections(tmp_path: Path) -> None:
     files = programs.files("table", tmp_path)
     made = tmp_path / "t.o"
-    call = [*builder.find_compiler(), *STANDARD, "-I", str(tmp_path), "-c", "-o", str(made), str(files.sources[0])]
+    call = [*toolchain.find_compiler(), *STANDARD, "-I", str(tmp_path), "-c", "-o", str(made), str(files.sources[0])]
     subprocess.run(call, check=True)
     if made.read_bytes()[:4] != b"\x7fELF" or not shutil.which("size"):
         pytest.skip("no ELF, or no program to read it")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from oic.backend.build import find_compiler
 from oic.backend.target import WARNINGS
+from oic.backend.toolchain import find_compiler
 from oic.resources import runtime_dir
 
 PROGRAM = r"""

@@ -13,10 +13,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from oic.backend import view, weights
 from oic.backend.figures import Figures
 from oic.backend.map_json import memory_json
+from oic.backend.publish import Stage, staged
 from oic.backend.report import report
 from oic.backend.target import Target
 from oic.backend.unit import Unit, where
-from oic.diagnostics import OicError, Span, fail
+from oic.diagnostics import Span, fail
 from oic.ir.module import Module
 from oic.resources import runtime_dir, templates_dir
 
@@ -25,7 +26,8 @@ from oic.resources import runtime_dir, templates_dir
 class Files:
     """What was written.
 
-    paths         every file, in the order of writing
+    folder        where the files are
+    names         every file, by path in the folder
     late_checks   (place, variable) of checks that come after an effect: after one of them fails,
                   steps are OIC_ERR_STATE until reset or load
     figures       what the compiler made of it; None as long as nothing is compiled
@@ -33,12 +35,17 @@ class Files:
 
     name: str
     folder: Path
-    paths: tuple[Path, ...]
+    names: tuple[str, ...]
     unit: Unit
     model: view.Model
     target: Target
     late_checks: tuple[tuple[Span | None, str], ...]
     figures: Figures | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file."""
+        return [self.folder / name for name in self.names]
 
     @property
     def sources(self) -> list[Path]:
@@ -58,52 +65,53 @@ def emit(
 
     weights_mode   'blob': a file to map or flash; 'array': a C array linked into the program
     threads        that `<name>_open` lets consumers run on, where the module has any that may
+    What was there is replaced at once, when all is written.
     Raises OicError: `weights-mode`, or `output-folder` if it cannot be written.
     """
+    with staged(out_dir) as stage:
+        return published(write(module, target, stage.new, weights_mode, threads), stage)
+
+
+def published(files: Files, stage: Stage) -> Files:
+    """The files of a stage in the folder they were made for."""
+    stage.publish(files.name, files.names)
+    return replace(files, folder=stage.shown)
+
+
+def write(module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1) -> Files:
+    """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError `weights-mode`."""
     if weights_mode not in ("blob", "array"):
         raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
-    files = _emit(module, target, Path(out_dir), array=weights_mode == "array", threads=threads)
-    if not files.model.maps_weights:
-        return files
-    path = files.folder / f"{files.name}.weights"
-    try:
-        weights.write_file(module, path)
-    except OSError as failure:
-        raise _not_written(files.folder, failure) from failure
-    return replace(files, paths=(*files.paths, path))
+    files = _write_code(module, target, folder, array=weights_mode == "array", threads=threads)
+    if files.model.maps_weights:
+        with (folder / f"{files.name}.weights").open("wb") as file:
+            weights.write(module, file)
+    return files
 
 
-def emit_code(module: Module, target: Target, out_dir: str | Path) -> Files:
-    """Write the library of a PLANNED module without its weights, to be measured.  Raises OicError."""
-    return _emit(module, target, Path(out_dir), array=False, threads=1)
+def write_code(module: Module, target: Target, folder: Path) -> Files:
+    """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
+    return _write_code(module, target, folder, array=False, threads=1)
 
 
-def _emit(module: Module, target: Target, folder: Path, *, array: bool, threads: int) -> Files:
+def _write_code(module: Module, target: Target, folder: Path, *, array: bool, threads: int) -> Files:
     assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
     unit = Unit(module)
     m = view.model(unit, target, array, threads)
-    try:
-        paths = _write(_texts(unit, m), folder)
-    except OSError as failure:
-        raise _not_written(folder, failure) from failure
-    return Files(unit.name, folder, tuple(paths), unit, m, target, tuple(unit.late_checks))
-
-
-def _not_written(folder: Path, failure: OSError) -> OicError:
-    return fail("output-folder", f"{folder} cannot be written: {failure.strerror}")
+    texts = _texts(unit, m)
+    names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
+    names += [f"{m.name}.weights"] if m.maps_weights else []
+    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(unit.late_checks))
+    _write(texts | _described(files), folder)
+    return files
 
 
 def with_figures(files: Files, figures: Figures) -> Files:
-    """Write the files that say what was built once more, now that the code is compiled.
-
-    Raises OicError `output-folder` if they cannot be written.
-    """
+    """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
     m = view.with_figures(files.model, files.unit, figures)
-    try:
-        _write({f"{m.name}.h": _header(m), **_described(files.unit, m, figures)}, files.folder)
-    except OSError as failure:
-        raise _not_written(files.folder, failure) from failure
-    return replace(files, model=m, figures=figures)
+    found = replace(files, model=m, figures=figures)
+    _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
+    return found
 
 
 def render(m: view.Model) -> dict[str, str]:
@@ -135,16 +143,18 @@ def runtime_headers(roots: list[str]) -> list[str]:
     return sorted(found)
 
 
-def _described(unit: Unit, m: view.Model, figures: Figures | None = None) -> dict[str, str]:
+def _described(files: Files) -> dict[str, str]:
     """The memory map, for tools and for people."""
-    late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in unit.late_checks)
-    page = _environment().get_template("report.html.j2").render(r=report(unit.module, late, figures))
-    return {f"{m.name}.memory.json": memory_json(unit, figures), f"{m.name}.report.html": page}
+    late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
+    made = report(files.unit.module, late, files.figures)
+    page = _environment().get_template("report.html.j2").render(r=made)
+    table = memory_json(files.unit, files.figures, files.names)
+    return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
 
 def _texts(unit: Unit, m: view.Model) -> dict[str, str]:
-    """Every text file of the library by its path in the folder."""
-    texts = render(m) | _described(unit, m)
+    """Every text file of the library that is compiled, by its path in the folder."""
+    texts = render(m)
     for name in runtime_headers(["oic.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
         texts[f"oic/{name}"] = (runtime_dir() / name).read_text(encoding="utf-8")
     if m.weights_array:
@@ -152,12 +162,11 @@ def _texts(unit: Unit, m: view.Model) -> dict[str, str]:
     return texts
 
 
-def _write(texts: dict[str, str], folder: Path) -> list[Path]:
+def _write(texts: dict[str, str], folder: Path) -> None:
     for name, text in texts.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    return [folder / name for name in texts]
 
 
 def _weights_source(module: Module, m: view.Model) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,14 +17,18 @@ VERSION = 2  # of the format
 SPACES = ("state", "entry", "arena", "weights", "input", "output")
 
 
-def memory_json(unit: Unit, figures: Figures | None) -> str:
-    """The memory map of a planned module; the compiler's figures where there are some."""
+def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str]) -> str:
+    """The memory map of a planned module; the compiler's figures where there are some.
+
+    files   of the build, by path in its folder
+    """
     plan = unit.module.plan
     assert plan is not None
     values = placed(unit.module)
     content = {
         "graph": unit.module.name,
         "version": VERSION,
+        "files": list(files),
         "state_bytes": plan.state_bytes,
         "weights_bytes": unit.weights_bytes,
         "arena_bytes": plan.arena_bytes,

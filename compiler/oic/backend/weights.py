@@ -13,7 +13,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 from oic.ir.module import Module
@@ -55,11 +54,3 @@ def write(module: Module, to: BinaryIO) -> None:
         checksum = zlib.crc32(chunk, checksum)
     to.seek(0)
     to.write(header(module, checksum))
-
-
-def write_file(module: Module, path: Path) -> None:
-    """Write the blob to a file; a file that was there is replaced at once, not overwritten."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        write(module, file)
-    partial.replace(path)

@@ -20,9 +20,9 @@ from typing import Any, Self
 import numpy as np
 
 from oic import dtypes
-from oic.backend.build import find_compiler
 from oic.backend.emit import Files, emit
 from oic.backend.target import target
+from oic.backend.toolchain import find_compiler
 from oic.backend.unit import Input, Interface
 from oic.diagnostics import StepError
 from oic.driver import Program, interface_of

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from oic.backend.build import find_compiler, load
+from oic.backend.build import load
 from oic.backend.target import SHARED, WARNINGS
+from oic.backend.toolchain import find_compiler
 from oic.session.synthesizer import Synthesizer
 
 STANDARD = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from oic import dtypes
-from oic.backend.build import Library, build
+from oic.backend.build import Library, build, emit_measured
 from oic.backend.emit import Files, emit
 from oic.backend.folder import temporary_folder
 from oic.backend.target import target as target_named
@@ -49,13 +49,18 @@ class Synthesizer:
         """Write the C files.  Raises OicError."""
         return emit(self.module, self.target, out_dir, self.weights, self.threads)
 
+    def emit_measured(self, out_dir: str | Path) -> Files:
+        """Write the C files, with the figures of the compiler that CC names.  Raises OicError."""
+        return emit_measured(self.module, self.target, out_dir, self.weights, self.threads)
+
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
 
-        Raises OicError: see `backend.emit.emit` and `backend.build.build`.
+        Raises OicError: see `backend.build.build`.
         """
         with self._lock:
-            self.library = build(self.emit(temporary_folder(self) if out_dir is None else out_dir))
+            folder = temporary_folder(self) if out_dir is None else out_dir
+            self.library = build(self.module, self.target, folder, self.weights, self.threads)
         return self
 
     def make_executor(self) -> CompiledExecutor:
@@ -83,8 +88,7 @@ class CompiledExecutor(Executor):
             key: getattr(self._lib, f"{name}_{key}")
             for key in ("open", "close", "reset", "save", "load")
         }
-        weights = library.files.weights
-        path = str(weights).encode() if weights else self._ffi.NULL
+        path = library.weights_path or self._ffi.NULL
         self._module, self._entry = library.files.unit.module, ""
         self._require(self._functions["open"](self._session, path))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}

@@ -1,0 +1,153 @@
+"""Calling a C compiler: which one, what it is, and what it says, whatever it does."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import IO
+
+from oic.diagnostics import fail
+
+CANDIDATES = ("cc", "gcc", "clang")
+TIME_LIMIT = 600  # seconds of one compilation
+ANSWER_LIMIT = 60  # seconds to say what it is
+MOST_OUTPUT = 1 << 24  # bytes that a compiler may print
+HINT = "install gcc or clang, or name a compiler in the environment variable CC"
+
+
+def find_compiler() -> list[str]:
+    """The command that CC names, or the first C compiler found; OicError `no-compiler` if none is."""
+    try:
+        named = shlex.split(os.environ.get("CC", ""))
+    except ValueError as failure:
+        raise fail("no-compiler", f"CC={os.environ['CC']} is not a command: {failure}", hint=HINT) from None
+    if named:
+        if shutil.which(named[0]):
+            return named
+        tried = f"CC={named[0]}"
+    else:
+        for name in CANDIDATES:
+            if shutil.which(name):
+                return [name]
+        tried = ", ".join(CANDIDATES)
+    raise fail("no-compiler", f"no C compiler was found (tried {tried})", hint=HINT)
+
+
+def compile_c(
+    call: list[str], shown: Sequence[str] | None = None, renamed: Mapping[str, str] | None = None
+) -> None:
+    """Call the compiler.  Raises OicError: `no-compiler`, `compile-failed`.
+
+    shown    the command to print if it fails
+    renamed  paths in that command and in what the compiler says, and what to print for them
+    """
+    status, said, errors = _called(call, TIME_LIMIT)
+    if status == 0:
+        return
+    text, command = errors or said, shlex.join(shown or call)
+    for path, name in (renamed or {}).items():
+        text, command = text.replace(path, name), command.replace(path, name)
+    lines = text.splitlines()
+    first = next((n for n, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)
+    what = "\n".join(line[:500] for line in lines[first : first + 4]) or "it said nothing"
+    raise fail(
+        "compile-failed",
+        f"{call[0]} does not compile the generated code:\n{what}",
+        hint=f"`oic build --no-compile` writes the C; the whole command was: {command}",
+    )
+
+
+@cache
+def described(compiler: tuple[str, ...]) -> str:
+    """Kind, version and machine of a compiler, without where it lies: `gcc 12.2.0 for x86_64-linux-gnu`."""
+    macros = _answer([*compiler, "-dM", "-E", "-x", "c", os.devnull])
+    known = dict(re.findall(r"^#define (\w+) (.*)$", macros, re.MULTILINE))
+    machine = _answer([*compiler, "-dumpmachine"]).strip()
+    for name, parts in (
+        ("clang", ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")),
+        ("gcc", ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__")),
+    ):
+        if all(p in known for p in parts):
+            return f"{name} {'.'.join(known[p] for p in parts)}" + (f" for {machine}" if machine else "")
+    return Path(compiler[0]).name
+
+
+def _answer(call: list[str]) -> str:
+    """What the compiler prints, or nothing where it refuses."""
+    status, said, _ = _called(call, ANSWER_LIMIT)
+    return said if status == 0 else ""
+
+
+def _called(call: list[str], limit: float) -> tuple[int, str, str]:
+    """Exit status, output and errors of a program that ends in time, and neither hangs nor prints without end.
+
+    Raises OicError: `no-compiler`, `compile-failed`.
+    """
+    end = time.monotonic() + limit
+    try:
+        process = subprocess.Popen(
+            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError) as failure:
+        why = failure.strerror if isinstance(failure, OSError) else failure
+        raise fail("no-compiler", f"{call[0]} cannot be run: {why}") from failure
+    assert process.stdout and process.stderr
+    said = [_Reader(process, pipe) for pipe in (process.stdout, process.stderr)]
+    try:
+        status = process.wait(limit)
+        for reader in said:
+            reader.join(max(0.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        status = -1
+    finally:
+        stopped = process.poll() is None or any(reader.is_alive() for reader in said)
+        if stopped:
+            _kill(process)
+        for reader in said:
+            reader.join()
+        process.wait()
+    if any(reader.too_much for reader in said):
+        raise fail("compile-failed", f"{call[0]} was stopped after it had printed {MOST_OUTPUT:,} bytes")
+    if stopped:
+        raise fail("compile-failed", f"{call[0]} was stopped after {limit} s")
+    out, errors = (reader.kept.decode(errors="replace") for reader in said)
+    return status, out, errors
+
+
+class _Reader(Thread):
+    """Keeps what a program prints; ends the program where that is too much."""
+
+    def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self.process, self.pipe = process, pipe
+        self.kept, self.too_much = bytearray(), False
+        self.start()
+
+    def run(self) -> None:
+        with self.pipe:
+            while data := os.read(self.pipe.fileno(), 1 << 16):
+                if len(self.kept) + len(data) > MOST_OUTPUT:
+                    self.too_much = True
+                    _kill(self.process)
+                    return
+                self.kept += data
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a program with all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
