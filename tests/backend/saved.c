@@ -304,7 +304,7 @@ static void journal(int stores, long stride)
     memset(dev.bytes, 0xff, sizeof dev.bytes);
     dev.budget = 1L << 30;
     old_bytes = save(&one, old);
-    if (!oic_journal_store(&flash, old, old_bytes)) {
+    if (oic_journal_store(&flash, old, old_bytes) != OIC_JOURNAL_OK) {
         fail("the first store", 0);
     }
     for (int store = 0; store < stores; ++store) {
@@ -320,21 +320,21 @@ static void journal(int stores, long stride)
         least = new_bytes < least ? new_bytes : least;
         most = new_bytes > most ? new_bytes : most;
         before = dev;
-        newest = oic_journal_newest(&flash, &head);
+        (void)oic_journal_newest(&flash, &newest, &head);
         for (long cut = 0; cut <= SLOT + OIC_JOURNAL_HEADER + (long)new_bytes; cut += stride, ++cuts) {
             size_t bytes;
             int done;
             dev = before;
             dev.budget = cut;
-            done = oic_journal_store(&flash, new_, new_bytes);
+            done = oic_journal_store(&flash, new_, new_bytes) == OIC_JOURNAL_OK;
             if (memcmp(dev.bytes[newest], before.bytes[newest], SLOT) != 0) {
                 fail("the slot with the newest state was touched", cut);
             }
             if (done != (cut == SLOT + OIC_JOURNAL_HEADER + (long)new_bytes)) {
                 fail("a store that was cut says it is done, or the other way round", cut);
             }
-            bytes = oic_journal_load(&flash, got, sizeof got);
-            if (bytes == 0 || kinds_load(&other.s, got, bytes) != OIC_OK || save(&other, again) != bytes ||
+            if (oic_journal_load(&flash, got, sizeof got, &bytes) != OIC_JOURNAL_OK ||
+                kinds_load(&other.s, got, bytes) != OIC_OK || save(&other, again) != bytes ||
                 memcmp(again, got, bytes) != 0) {
                 fail("what the journal gives is no state", cut);
             }
@@ -345,7 +345,7 @@ static void journal(int stores, long stride)
         }
         dev = before;
         dev.budget = 1L << 30;
-        if (!oic_journal_store(&flash, new_, new_bytes)) {
+        if (oic_journal_store(&flash, new_, new_bytes) != OIC_JOURNAL_OK) {
             fail("a store", store);
         }
         memcpy(old, new_, new_bytes);
