@@ -71,6 +71,7 @@ class Synthesizer(_Compiled):
     target   'host', 'portable' or 'freestanding' (which is written and not loaded)
     weights  'blob' (a file to map or flash) or 'array' (a C array)
     threads  consumers of a `yield` run on so many at once; 1: one after another
+    name     of the C library, which its files and names begin with; None: the graph's
     The others as for Simulator.
     """
 
@@ -86,6 +87,7 @@ class Synthesizer(_Compiled):
         weights: str = "blob",
         reuse: bool = True,
         threads: int = 1,
+        name: str | None = None,
     ) -> None:
         hosted = target_named(target).hosted
         if not 1 <= threads <= MOST_THREADS:
@@ -95,7 +97,7 @@ class Synthesizer(_Compiled):
         )
         super().__init__(graph, model, settings)
         self._synthesizer = _Synthesizer(
-            self.program.planned, interface_of(self.program), target, weights, threads
+            self.program.planned, interface_of(self.program), target, weights, threads, name
         )
 
     def emit(self, out_dir: str | Path) -> Any:

@@ -213,6 +213,7 @@ def ir(
 @main.command()
 @graph_command
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
+@click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
 @click.option(
     "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
     show_default=True, help="this machine, any of its kind, or bare metal",
@@ -225,8 +226,8 @@ def ir(
 @threads_option
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 def build(
-    as_json: bool, color: bool, output: str | None, target: str, weights: str, no_reuse: bool,
-    no_compile: bool, **options: Any,
+    as_json: bool, color: bool, output: str | None, name: str | None, target: str, weights: str,
+    no_reuse: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli_run import build_library, built
@@ -235,9 +236,9 @@ def build(
     program = load(**options, hosted=hosted, reuse=not no_reuse)
     if not as_json:
         report(program.warnings, as_json, color)
-    folder = Path(output) if output else Path("build") / program.graph.name
+    folder = Path(output) if output else Path("build") / (name or program.graph.name)
     with progress(f"building {program.graph.name}"):
-        made = build_library(program, folder, target, weights, compiled=not no_compile)
+        made = build_library(program, folder, target, weights, name, compiled=not no_compile)
     click.echo(json_text(made) if as_json else built(made))
 
 

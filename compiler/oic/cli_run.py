@@ -36,11 +36,11 @@ Advance = Callable[[], None]
 
 
 def build_library(
-    program: Program, folder: Path, target: str, weights: str, *, compiled: bool
+    program: Program, folder: Path, target: str, weights: str, name: str | None, *, compiled: bool
 ) -> dict[str, Any]:
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
-    maker = Synthesizer(program.planned, interface_of(program), target, weights, threads)
+    maker = Synthesizer(program.planned, interface_of(program), target, weights, threads, name)
     if compiled and maker.target.hosted:
         maker.build(folder)
         assert maker.library is not None

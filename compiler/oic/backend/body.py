@@ -31,7 +31,7 @@ def function_body(unit: Unit, func: Any) -> tuple[list[str], list[Task]]:
 def _preamble(frame: Frame, func: Any) -> None:
     """Null checks, extents, and pointers to inputs, outputs and constants."""
     lines, face = frame.lines, frame.face
-    for name in ("s", "in", "out", "state", "why", *frame.unit.taken()):
+    for name in ("s", "in", "out", "state", "why"):
         frame.names.reserve(name)
     _checks(frame)
     for input_ in face.inputs:

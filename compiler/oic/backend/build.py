@@ -47,8 +47,9 @@ class Library:
 
 
 def build(
-    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1
-) -> Library:
+    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    name: str | None = None,
+) -> Library:  # fmt: skip
     """Write the C library of a PLANNED module, compile and load it, and put all of it into a folder.
 
     The folder keeps what it had until all that has succeeded, and is then switched at once.
@@ -62,7 +63,7 @@ def build(
             hint="the targets 'host' and 'portable' can",
         )
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_mode, threads)
+        files = write(module, target, stage.new, weights_mode, threads, name)
         files, path = compile_library(files, stage.shown)
         library = load(files, path)  # by a name that no other library has or had
         files = published(files, stage)
@@ -70,14 +71,15 @@ def build(
 
 
 def emit_measured(
-    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1
-) -> Files:
+    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    name: str | None = None,
+) -> Files:  # fmt: skip
     """Emit for a target that has no libraries here, with the figures of the compiler that CC names, if any.
 
     Raises OicError: as `emit` and `measure`.
     """
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_mode, threads)
+        files = write(module, target, stage.new, weights_mode, threads, name)
         if os.environ.get("CC"):
             files = with_figures(files, measure(files, stage.shown))
         return published(files, stage)

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from oic.backend import view, weights
 from oic.backend.figures import Figures
 from oic.backend.map_json import memory_json
+from oic.backend.names import check_library_name, name_in_private
 from oic.backend.publish import Stage, staged
 from oic.backend.report import report
 from oic.backend.target import Target
@@ -59,17 +60,19 @@ class Files:
 
 
 def emit(
-    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1
-) -> Files:
+    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    name: str | None = None,
+) -> Files:  # fmt: skip
     """Write the C library of a PLANNED module to a folder.
 
     weights_mode   'blob': a file to map or flash; 'array': a C array linked into the program
     threads        that `<name>_open` lets consumers run on, where the module has any that may
+    name           of the library, which its files and names in C begin with; None: the graph's
     What was there is replaced at once, when all is written.
-    Raises OicError: `weights-mode`, or `output-folder` if it cannot be written.
+    Raises OicError: `weights-mode`, `library-name`, or `output-folder` if it cannot be written.
     """
     with staged(out_dir) as stage:
-        return published(write(module, target, stage.new, weights_mode, threads), stage)
+        return published(write(module, target, stage.new, weights_mode, threads, name), stage)
 
 
 def published(files: Files, stage: Stage) -> Files:
@@ -78,11 +81,14 @@ def published(files: Files, stage: Stage) -> Files:
     return replace(files, folder=stage.shown)
 
 
-def write(module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1) -> Files:
-    """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError `weights-mode`."""
+def write(
+    module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1, name: str | None = None
+) -> Files:
+    """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`."""
+    check_library_name(module.name if name is None else name)
     if weights_mode not in ("blob", "array"):
         raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
-    files = _write_code(module, target, folder, array=weights_mode == "array", threads=threads)
+    files = _write_code(module, target, folder, array=weights_mode == "array", threads=threads, name=name)
     if files.model.maps_weights:
         with (folder / f"{files.name}.weights").open("wb") as file:
             weights.write(module, file)
@@ -91,12 +97,14 @@ def write(module: Module, target: Target, folder: Path, weights_mode: str = "blo
 
 def write_code(module: Module, target: Target, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
-    return _write_code(module, target, folder, array=False, threads=1)
+    return _write_code(module, target, folder, array=False, threads=1, name=name_in_private(module.name))
 
 
-def _write_code(module: Module, target: Target, folder: Path, *, array: bool, threads: int) -> Files:
+def _write_code(
+    module: Module, target: Target, folder: Path, *, array: bool, threads: int, name: str | None
+) -> Files:
     assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
-    unit = Unit(module)
+    unit = Unit(module, name=name)
     m = view.model(unit, target, array, threads)
     texts = _texts(unit, m)
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]

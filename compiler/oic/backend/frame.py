@@ -8,7 +8,6 @@ from typing import Any
 from oic.backend import expr
 from oic.backend.expr import Index
 from oic.backend.lines import Lines
-from oic.backend.names import Names
 from oic.backend.unit import Interface, Unit
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim, Extent
@@ -44,7 +43,7 @@ class Frame:
         self.unit, self.face, self.live = unit, face, live
         self.users = live.users
         self.lines = Lines()
-        self.names = Names()
+        self.names = unit.names.scope.copy()
         self.extents: dict[Extent, str] = {}
         self.indices: dict[Value, Index] = {}
         self.refs: dict[Value, Ref] = {}

@@ -1,49 +1,75 @@
-"""C identifiers: valid, unique in their scope, and as close to the user's names as that allows."""
+"""C identifiers: valid, unique in their scope, and as close to the user's names as that allows.
+
+Names outside a function all begin with the name of the library: `decode_step`, `DECODE_ALIGN`.  They are given
+out in one scope, `Library`, from which definitions and uses take them; so no entry clashes with a type, a macro
+or another entry.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-# Words of C99 and C11, and of C++, from which the header may be included.
-_C = """
-    auto break case char const continue default do double else enum extern float for goto if inline
-    int long register restrict return short signed sizeof static struct switch typedef union
-    unsigned void volatile while _Bool _Complex _Imaginary _Alignas _Alignof _Atomic _Generic
-    _Noreturn _Static_assert _Thread_local asm bool true false nullptr alignas alignof thread_local
-    static_assert constexpr typeof typeof_unqual
-"""
-_CPP = """
-    and and_eq bitand bitor catch char16_t char32_t char8_t class compl concept const_cast
-    consteval constinit co_await co_return co_yield decltype delete dynamic_cast explicit export
-    friend mutable namespace new noexcept not not_eq operator or or_eq private protected public
-    reinterpret_cast requires static_cast template this throw try typeid typename using virtual
-    wchar_t xor xor_eq
-"""
-# What generated functions use themselves, and what the headers they include may define as macros.
-_TAKEN = """
-    s in out state why shape NULL memcpy memset memcmp size_t ptrdiff_t offsetof INFINITY NAN
-    HUGE_VAL HUGE_VALF isnan isinf isfinite signbit fpclassify errno linux unix i386 assert main
-    stdin stdout stderr open close mmap munmap stat fstat environ
-    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t
-    intmax_t uintmax_t
-"""
-RESERVED = frozenset((_C + _CPP + _TAKEN).split())
+from oic.backend.reserved import TOOLS, WORDS, is_function, is_header, is_macro
+from oic.diagnostics import fail
+
+# Endings of the names that every library has: of the API, and static ones of its source.
+API = ("init", "reset", "save", "load", "open", "close", "state", "session", "memory", "weights", "weights_blob")
+PRIVATE = ("attach", "state_is_as_planned", "saved_form", "saved_counts", "saved_axes", "saved_parts")
+MACROS = (
+    "H", "ALIGN", "STATE_BYTES", "ARENA_BYTES", "WEIGHTS_BYTES", "SAVED_BYTES", "STATE_FINGERPRINT",
+    "WEIGHTS_FINGERPRINT", "THREADS",
+)  # fmt: skip
 
 
 def identifier(text: str, otherwise: str = "v") -> str:
     """The text as a C identifier, neither a keyword nor a name with a meaning of its own."""
+    name = _plain(text, otherwise)
+    taken = name in WORDS or is_macro(name) or name.startswith(("oic_", "OIC_"))
+    return f"{name}_" if taken else name
+
+
+def _plain(text: str, otherwise: str) -> str:
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_") or otherwise
-    if name[0].isdigit():
-        name = f"{otherwise}{name}"
-    reserved = name in RESERVED or name.startswith(("oic_", "OIC_"))
-    macro = re.fullmatch(r"U?INT\d+_(C|MAX|MIN)|E[A-Z0-9]+|M_\w+", name)  # of stdint.h, errno.h, math.h
-    return f"{name}_" if reserved or macro else name
+    return f"{otherwise}{name}" if name[0].isdigit() else name
+
+
+def library_name(name: str) -> str:
+    """What the files and the names of a library begin with: the graph's name, or `graph_` and it."""
+    plain = _plain(name, "graph")
+    own = [f"{plain}_{ending}" for ending in (*API, *PRIVATE, "step", "inputs", "outputs")]
+    ours = f"{plain}_".lower().startswith("oic_")
+    taken = ours or plain.lower() in TOOLS or any(_has_meaning(n) for n in own)
+    return f"graph_{plain}" if taken else plain
+
+
+def check_library_name(name: str) -> None:
+    """Raise OicError `library-name` where a library of this name would hide a header of C."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise fail("library-name", f"'{name}' is no name of a C library: it takes letters, digits and '_'")
+    if is_header(library_name(name)):
+        raise fail(
+            "library-name",
+            f"the C library of '{name}' would have a header that hides <{library_name(name).lower()}.h>",
+            hint=f"give it a name of its own: --name {name}_net",
+        )
+
+
+def name_in_private(name: str) -> str:
+    """The name of a library whose header no program of the user's includes: it hides none of C either."""
+    return f"graph_{name}" if is_header(library_name(name)) else name
+
+
+def _has_meaning(name: str) -> bool:
+    """A name outside functions that libraries have, or that looks like one of their macros."""
+    return identifier(name) != name or is_function(name) or name.isupper()
 
 
 class Names:
     """The identifiers of one scope."""
 
-    def __init__(self, taken: frozenset[str] | set[str] = frozenset()) -> None:
+    def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._stems: dict[str, str] = {}
 
@@ -71,5 +97,58 @@ class Names:
         self._taken.add(name)
         return name
 
+    def copy(self) -> Names:
+        """A scope with the same names taken."""
+        return Names(self._taken)
+
     def __contains__(self, name: str) -> bool:
         return name in self._taken
+
+
+@dataclass(frozen=True)
+class EntryNames:
+    """The function of an entry, the structures it takes."""
+
+    function: str
+    inputs: str
+    outputs: str
+
+
+class Library:
+    """The names outside functions of one library.
+
+    name    what functions, types and files begin with
+    macro   what macros begin with
+    """
+
+    def __init__(self, name: str, symbols: Iterable[str]) -> None:
+        self.name = library_name(name)
+        self.macro = self.name.upper()
+        own = [f"{self.name}_{ending}" for ending in (*API, *PRIVATE)]
+        own += [f"{self.macro}_{ending}" for ending in MACROS]
+        self.scope = Names(own)
+        ordered = sorted(symbols, key=lambda symbol: symbol != "entry")  # `step` is the block `entry`
+        self.entries = {symbol: self._entry(symbol) for symbol in ordered}
+
+    def _entry(self, symbol: str) -> EntryNames:
+        """`decode_step` with `decode_inputs` for the block `entry`; `decode_x` with `decode_x_inputs` for `x`."""
+        function = f"{self.name}_{'step' if symbol == 'entry' else symbol}"
+        stem = self.name if symbol == "entry" else function
+        found = EntryNames(function, f"{stem}_inputs", f"{stem}_outputs")
+        while any(n in self.scope or _has_meaning(n) for n in (found.function, found.inputs, found.outputs)):
+            function += "_entry"
+            found = EntryNames(function, f"{function}_inputs", f"{function}_outputs")
+        for name in (found.function, found.inputs, found.outputs):
+            self.scope.reserve(name)
+        return found
+
+    def unique(self, hint: str, inside: Names) -> str:
+        """One more name outside functions, which no variable of the function `inside` has."""
+        while (name := self.scope.unique(hint)) in inside:
+            pass
+        return inside.reserve(name)
+
+    def define(self, ending: str) -> str:
+        """The name of a macro with this ending, which may have one of every library's."""
+        name = f"{self.macro}_{ending}"
+        return name if ending in MACROS else self.scope.unique(name)

@@ -90,7 +90,7 @@ class TaskFrame(Frame):
         self.numbers: dict[Value, Index] = {}
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
-        for name in ("s", "state", "why", "args", "context", *self.unit.taken()):
+        for name in ("s", "state", "why", "args", "context"):
             self.names.reserve(name)
 
     def dim(self, dim: Dim) -> Index:
@@ -177,8 +177,8 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     write    writes the ops of the region into a frame
     """
     unit = outer.unit
-    function = unit.globals.unique(f"{outer.face.function}_{name}")
-    struct = unit.globals.unique(f"{function}_args")
+    function = unit.names.unique(f"{outer.face.function}_{name}", outer.names)
+    struct = unit.names.unique(f"{function}_args", outer.names)
     frame = TaskFrame(outer)
     write(frame, region)
     given = sorted(extents([d for v in results for d in v.shape]) & bound(region), key=lambda e: e.name)

@@ -6,21 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from oic.backend.names import Names, identifier
+from oic.backend.names import Library, Names
 from oic.diagnostics import Span
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
 from oic.memory import layout
-
-# Names of functions and types that every library has beside its entries.
-OWN = ("init", "reset", "save", "load", "open", "close", "state", "arena", "weights")
-# Names of local variables of the functions in the template, which a graph's name must not hide.
-LOCALS = frozenset(
-    {"weights", "arena", "weights_bytes", "status", "path", "bytes", "at", "capacity", "from", "to", "expected"}
-)
-OWN_ENDINGS = ("_inputs", "_outputs")
 
 
 @dataclass(frozen=True)
@@ -47,12 +39,14 @@ class Field:
 
 
 class Unit:
-    """One module on its way to C."""
+    """One module on its way to C, as a library of its name or of another."""
 
-    def __init__(self, module: Module, where: dict[str, tuple[int, int]] | None = None) -> None:
+    def __init__(
+        self, module: Module, where: dict[str, tuple[int, int]] | None = None, name: str | None = None
+    ) -> None:
         self.module = module
-        self.name = identifier(module.name, "graph") + ("_" if module.name in LOCALS else "")
-        self.macro = self.name.upper()
+        self.names = Library(module.name if name is None else name, [f.symbol for f in module.functions()])
+        self.name, self.macro = self.names.name, self.names.macro
         self.fields = _fields(module)
         self.by_state: dict[Value, Field] = {f.op.result: f for f in self.fields.values()}
         self.weights = where if where is not None else layout.weights_layout(module)
@@ -61,21 +55,7 @@ class Unit:
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.headers: set[str] = {"session.h", "image.h", "saved.h"}
-        self.globals = Names(set(self.taken()))
         self.late_checks: list[tuple[Span | None, str]] = []
-
-    def function(self, symbol: str) -> str:
-        """The C name of an entry: `decode_step` for the block `entry`."""
-        if symbol == "entry":
-            return f"{self.name}_step"
-        clash = symbol in OWN or symbol == "step" or symbol.endswith(OWN_ENDINGS)
-        return f"{self.name}_{symbol}{'_entry' if clash else ''}"
-
-    def taken(self) -> list[str]:
-        """Names of the library that no local variable may hide."""
-        faces = [self.function(f.symbol) for f in self.module.functions()]
-        types = [f"{n}{ending}" for n in (self.name, *faces) for ending in OWN_ENDINGS]
-        return [self.name, *(f"{self.name}_{own}" for own in OWN), *faces, *types]
 
 
 @dataclass(frozen=True)
@@ -128,7 +108,7 @@ def interface(unit: Unit, func: Any) -> Interface:
         member = members.unique(name)
         sizes = "" if value.tensor.static else members.unique(f"{member}_shape")
         outputs.append(Output(name, member, sizes, value))
-    return Interface(func.symbol, unit.function(func.symbol), inputs, extents, tuple(outputs))
+    return Interface(func.symbol, unit.names.entries[func.symbol].function, inputs, extents, tuple(outputs))
 
 
 def where(span: Span) -> str:

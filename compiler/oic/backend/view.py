@@ -138,7 +138,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
 
 def with_figures(m: Model, unit: Unit, figures: Figures) -> Model:
     """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
-    names = Names({macro.name for macro in m.macros})
+    names = unit.names.scope.copy()
     found = []
     for stack in figures.stacks:
         what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_")
@@ -224,12 +224,11 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
 
 
 def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro, ...]:
-    names = Names()
     module = unit.module
     form = saved_form(module)
 
     def macro(name: str, value: str, note: str = "") -> Macro:
-        return Macro(names.unique(f"{unit.macro}_{name}"), value, f" /* {note} */" if note else "")
+        return Macro(unit.names.define(name), value, f" /* {note} */" if note else "")
 
     found: list[Macro] = [
         macro("ALIGN", str(ALIGN), "of state, arena and weights; 64 is faster"),
@@ -306,8 +305,8 @@ def _session_members(unit: Unit) -> tuple[str, ...]:
 def _entry(unit: Unit, func: Any) -> Entry:
     face = interface(unit, func)
     lines, tasks = function_body(unit, func)
-    base = unit.name if func.symbol == "entry" else face.function
-    inputs_type, outputs_type = f"{base}_inputs", f"{base}_outputs"
+    named = unit.names.entries[func.symbol]
+    inputs_type, outputs_type = named.inputs, named.outputs
     prototype = f"oic_status {face.function}({unit.name}_session *s, const {inputs_type} *in, {outputs_type} *out)"
     return Entry(
         title=f"What {face.function} takes and gives.",

@@ -16,6 +16,7 @@ from oic import dtypes
 from oic.backend.build import Library, build, emit_measured
 from oic.backend.emit import Files, emit
 from oic.backend.folder import temporary_folder
+from oic.backend.names import name_in_private
 from oic.backend.target import target as target_named
 from oic.backend.unit import Input, Output
 from oic.backend.unit import Interface as Face
@@ -38,20 +39,20 @@ class Synthesizer:
 
     def __init__(
         self, module: Module, interface: Interface, target: str = "host", weights: str = "blob",
-        threads: int = 1,
+        threads: int = 1, name: str | None = None,
     ) -> None:  # fmt: skip
-        self.module, self.interface = module, interface
+        self.module, self.interface, self.name = module, interface, name
         self.target, self.weights, self.threads = target_named(target), weights, threads
         self.library: Library | None = None
         self._lock = RLock()
 
     def emit(self, out_dir: str | Path) -> Files:
         """Write the C files.  Raises OicError."""
-        return emit(self.module, self.target, out_dir, self.weights, self.threads)
+        return emit(self.module, self.target, out_dir, self.weights, self.threads, self.name)
 
     def emit_measured(self, out_dir: str | Path) -> Files:
         """Write the C files, with the figures of the compiler that CC names.  Raises OicError."""
-        return emit_measured(self.module, self.target, out_dir, self.weights, self.threads)
+        return emit_measured(self.module, self.target, out_dir, self.weights, self.threads, self.name)
 
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
@@ -59,8 +60,10 @@ class Synthesizer:
         Raises OicError: see `backend.build.build`.
         """
         with self._lock:
-            folder = temporary_folder(self) if out_dir is None else out_dir
-            self.library = build(self.module, self.target, folder, self.weights, self.threads)
+            if out_dir is None:
+                out_dir = temporary_folder(self)
+                self.name = name_in_private(self.module.name if self.name is None else self.name)
+            self.library = build(self.module, self.target, out_dir, self.weights, self.threads, self.name)
         return self
 
     def make_executor(self) -> CompiledExecutor:
