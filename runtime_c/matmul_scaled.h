@@ -34,7 +34,9 @@
     OIC_SCALED_MATMUL(X, SX, DX, i2, uint8_t, C, 2) \
     OIC_SCALED_MATMUL(X, SX, DX, u2, uint8_t, C, 2) \
     OIC_SCALED_MATMUL(X, SX, DX, i1, uint8_t, C, 1) \
-    OIC_SCALED_MATMUL(X, SX, DX, u1, uint8_t, C, 1)
+    OIC_SCALED_MATMUL(X, SX, DX, u1, uint8_t, C, 1) \
+    OIC_SCALED_MATMUL(X, SX, DX, t2, uint8_t, C, 2) \
+    OIC_SCALED_MATMUL(X, SX, DX, t1, uint8_t, C, 1)
 
 OIC_SCALED_ROW(f32, float, 1, float)
 OIC_SCALED_ROW(f16, oic_f16, 0, float)

@@ -25,7 +25,7 @@ def operators() -> dict[str, type[Operator]]:
 
 def signature(cls: type[Operator]) -> str:
     """`rms_norm(x, gamma, eps=…)`, optional operands and settings with their defaults."""
-    parts = [f"{n}, …" if cls.fields[n].kind == "rest" else n for n in positional(cls)]
+    parts = [f"{n}, …" if cls.fields[n].kind == "rest" else in_source(cls, n) for n in positional(cls)]
     parts += [f"{n}=?" for n in by_name(cls)]
     for name in settings(cls):
         if name in cls.derived:
@@ -83,7 +83,7 @@ def _facts(cls: type[Operator]) -> dict[str, Any]:
     return {
         "name": cls.name,
         "signature": signature(cls),
-        "operands": positional(cls),
+        "operands": [in_source(cls, n) for n in positional(cls)],
         "optional": by_name(cls),
         "settings": [in_source(cls, n) for n in settings(cls) if n not in cls.derived],
         "dtypes": _types(cls),

@@ -476,7 +476,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
         form("extent columns", "T[3, 9]; T[N, 9]", "transpose_b=true"),
         *_narrower("b", "T[3, 19]; W[19, 5]"),
         *_narrower("transposed b", "T[1, 67]; W[9, 67]", "transpose_b=true"),
-        *_scaled("i8 u8 i4 u4 i2 u2 i1 u1"),
+        *_scaled("i8 u8 i4 u4 i2 u2 i1 u1 t2 t1"),
         form("b_scale transposed", "T[3, 19]; i8[5, 19]; b_scale=f32[5, 1]", "transpose_b=true", FLOATS),
         form("b_scale one", "T[3, 19]; i8[19, 5]; b_scale=f32", "", FLOATS),
         form("b_scale batch", "T[2, 3, 19]; i8[2, 19, 5]; b_scale=f32[2, 1, 5]", "", FLOATS),

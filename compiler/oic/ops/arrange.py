@@ -232,7 +232,8 @@ class Gather(Operator, name="gather"):
     table    any dtype, rank 1 or more
     ids      i32 or i64, any shape
     axis     of the table that ids select from
-    to       dtype of the result, holding every value of the table's; default the table's
+    to       the table's dtype by default; f32, f64 or i32 from a type that has fewer bits (integers: 16
+             at most) and no value that it does not hold
     result   table's shape with axis replaced by the shape of ids
 
     Exact.  An id outside 0..size-1 is the status OIC_ERR_INDEX, and nothing is written.

@@ -30,8 +30,8 @@ class Attention(Operator, name="attention"):
     """softmax(scale·q·kᵀ + bias)·v over the keys that take part, one pass, heads grouped.
 
     q         [.., N, Hq, Dk] float
-    k, v      [.., T, Hk, Dk], [.., T, Hk, Dv]: q's dtype, a narrower float, or i8 with scales; head h
-              of q uses head ⌊h·Hk/Hq⌋; slices of tables are read in place
+    k, v      [.., T, Hk, Dk], [.., T, Hk, Dv] of q's dtype; for a q of f32 also f16, bf16, f8, or i8
+              with scales; head h of q uses head ⌊h·Hk/Hq⌋; slices of tables are read in place
     bias      f32, broadcast to [.., Hq, N, T], added to the scores
     mask      bool, broadcast likewise; false excludes a key
     kv_len    keys in use: an integer, or one for each leading index (i32 [..]); default T
@@ -285,7 +285,8 @@ def require_pair(op: Operator, wide: str) -> None:
             _require_scale(op, where)
     good = q is dtypes.f32 if k is dtypes.i8 else (k is q or (q is dtypes.f32 and k.narrow))
     if not good:
-        raise OpError("op-dtype", f"attention of {q} over {k}", "k")
+        fix = "keys and values have the dtype of the queries; f32 queries take narrower ones too"
+        raise OpError("op-dtype", f"attention of {q} over {k}", "k", fix)
 
 
 def _require_scale(op: Operator, where: str) -> None:

@@ -153,7 +153,7 @@ class Operator(Op):
     tensors: ClassVar[tuple[str, ...]] = ()
     """Settings that may also be an integer variable of several elements."""
     renamed: ClassVar[dict[str, str]] = {}
-    """Settings that have another name in source: field by that name."""
+    """Fields that have another name in source: field by that name."""
 
     def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
         super().__init_subclass__(name=name, **traits)

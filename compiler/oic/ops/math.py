@@ -283,10 +283,10 @@ class Gelu(Function, name="gelu"):
 
 
 class Pow(Binary, name="pow"):
-    """x to the power of y.
+    """a to the power of b.
 
-    x, y     floats of one dtype, broadcast
-    result   their dtype; NaN for negative x and a y that is not whole
+    a, b     floats of one dtype, broadcast
+    result   their dtype; NaN for negative a and a b that is not whole
 
     At most 2 ulp in f32.  Errors: dtypes differ or do not broadcast.  Source: NumPy, `power`.
     """

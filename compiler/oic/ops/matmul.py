@@ -59,8 +59,8 @@ class MatMul(Operator, name="matmul"):
 
     a            [.., M, K]; [.., K, M] with transpose_a
     b            [.., K, N]; [.., N, K] with transpose_b; a float may be narrower than a's
-    b_scale      f32, where a is a float and b an integer of 8 bits or fewer: broadcasts to b and is
-                 one value along K
+    b_scale      f32, where a is a float and b i8, u8 or packed: broadcasts to b and is one value
+                 along K
     acc          wider integer dtype of the result
     result       [.., M, N] of a's dtype
 
@@ -113,7 +113,7 @@ class MatMul(Operator, name="matmul"):
         a, b = self.a.dtype, self.b.dtype
         if self.b_scale is not None:
             self.require("b_scale", (dtypes.f32,))
-            if not a.is_float or not b.is_int or b.bits > 8:
+            if not a.is_float or b.kind not in ("int", "uint", "ternary") or b.bits > 8:
                 raise OpError("op-dtype", f"b_scale goes with a float and 8-bit integers, not {a} and {b}", "b")
         elif a is not b and not narrower(a, b):
             raise OpError("op-dtype", f"matmul of {a} and {b}", "b", hint=f"op cast(…, to={a}) makes them equal")
@@ -169,7 +169,7 @@ class MatMul(Operator, name="matmul"):
         sizes = (*batch, m, k, n, *where)
         if not a.is_float:
             return Call(f"oic_matmul_{a}_{self.result.dtype}", INTEGER, (self.a, self.b, Out(), *sizes))
-        if not b.is_int:
+        if b.is_float:
             return Call(f"oic_matmul_{a}_{b}", float_header(a), (self.a, self.b, Out(), *sizes))
         assert self.b_scale is not None
         scale = self.b_scale

@@ -156,6 +156,7 @@ class LstmCell(Cell, name="lstm_cell"):
     order: str = "ifgo"
 
     gates = "ifgo"
+    renamed = {"c": "c_"}
     inplace = ("h", "c_")
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[2, 4]", "f32[16, 5]", "f32[16, 4]", "f32[16]", "f32[16]"),
