@@ -329,14 +329,15 @@ def fit(
     sizes: Any, capacity: Any, **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and the largest context or window that does."""
-    from oic.cli_fit import Room, parse_bytes
+    from oic.cli_fit import Room, parse_bytes, with_weights
     from oic.cli_fit import fit as print_fit
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
-        return load(
+        found = load(
             sizes=[*sizes, *more_sizes.items()], capacity=[*capacity, *more_capacity.items()],
             **options,
         )  # fmt: skip
+        return with_weights(found)
 
     room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
     if not print_fit(compiled, room, vary, target, as_json):

@@ -14,10 +14,13 @@ from oic.backend.folder import scratch_folder
 from oic.backend.target import target as target_named
 from oic.cli_text import json_text
 from oic.diagnostics import OicError, did_you_mean, fail
-from oic.driver import Program
+from oic.driver import Program, compile_graph
 from oic.frontend import syntax
+from oic.frontend.model_data import data_of
 from oic.memory import layout
+from oic.model import Model, Tensor
 
+ABSENT = "(absent)"  # the name of a model that is made up of declared sizes
 LARGEST = 1 << 30  # of a bound that is looked for
 ROUNDS = 4  # of looking with other bytes of stack and code, until they are those of the answer
 
@@ -71,6 +74,27 @@ def footprint(program: Program) -> Footprint:
     assert plan is not None
     arena = layout.arena_bytes(program.planned)
     return Footprint(plan.state_bytes, arena, plan.weights_bytes if program.planned.weights else 0)
+
+
+def with_weights(program: Program) -> Program:
+    """The program with zeros of the declared sizes for the constants that nothing gives a value.
+
+    Without a model they would be counted as nothing.
+    """
+    missing = {
+        v.name: Tensor(data_of(program.binding, v), v.dtype)
+        for v in program.binding.variables.values()
+        if v.absent and not v.family
+    }
+    if program.model is not None or not missing:
+        return program
+    return compile_graph(program.graph, Model(missing, name=ABSENT), program.settings)
+
+
+def absent(program: Program) -> list[str]:
+    """The constants whose values are not there, though they were counted."""
+    model = program.model
+    return model.names() if model is not None and model.name == ABSENT else []
 
 
 def parse_bytes(text: str) -> int:
@@ -299,6 +323,7 @@ class Answer:
                    fits, the least value and what is wrong with it
     unbounded      other indices that nothing bounds: memory for them has no end
     endless        nothing bounds them or the bound, as the graph is
+    absent         constants without a value, counted by their declared size
     """
 
     fits: bool
@@ -310,6 +335,7 @@ class Answer:
     why: str = ""
     unbounded: tuple[str, ...] = ()
     endless: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def fit(load: Load, room: Room, vary: str | None, target: str, as_json: bool) -> bool:
@@ -334,7 +360,9 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
     now = with_figures(footprint(program), figures)
     others = tuple(n for n in unbounded if bound is None or n != bound.name)
     fits = room.holds(now) and not unbounded
-    answer = Answer(fits, now, figures, bound, unbounded=others, endless=tuple(unbounded))
+    answer = Answer(
+        fits, now, figures, bound, unbounded=others, endless=tuple(unbounded), absent=tuple(absent(program))
+    )
     if bound is None or (room.ram is None and room.flash is None):
         return answer
     search = Search(load, target, room, bound)
@@ -361,6 +389,7 @@ def _as_json(a: Answer) -> dict[str, object]:
         "next": a.why or None,
         "unbounded": list(a.unbounded),
         "endless": list(a.endless),
+        "absent": list(a.absent),
         "compiler": a.figures.compiler or None,
         "not_counted": a.figures.missing or None,
         "externals": _externals(a.figures),
@@ -389,6 +418,8 @@ def _lines(a: Answer, room: Room) -> list[str]:
         lines.append(f"no {a.bound} fits; {a.why}")
     if a.unbounded:
         lines.append(f"nothing bounds {', '.join(a.unbounded)} either: give --max")
+    if a.absent:
+        lines.append(f"warning: no --model, so {', '.join(a.absent)} count by their declared sizes")
     f = a.figures
     if not f.compiler:
         return [*lines, f"stack and code are not counted: {f.missing}"]

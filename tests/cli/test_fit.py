@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cli.samples import Oic
@@ -179,3 +180,26 @@ def test_largest(end: int, start: int) -> None:
         asked.clear()
         assert largest(good, start, guess) == end
         assert len(asked) <= 130 and all(1 <= n <= LARGEST for n in asked)
+
+
+WEIGHTS = """
+graph weights {
+  dynamic { x: f32[1, 64]; }
+  constant { w: bf16[64, 64]; b: f32[64]; c: f32 @init(1.0); }
+  volatile { y: f32[1, 64]; }
+  block entry { op linear(x, w) >> y; op mul(y, c) >> y; op rms_norm(y, b, eps=1e-5) >> y; return; }
+}
+"""
+
+
+def test_weights_that_are_not_there_are_counted(oic: Oic, folder: Path) -> None:
+    """Without a model a constant takes the bytes of its declaration, and that is said."""
+    Path("w.oi").write_text(WEIGHTS)
+    np.savez("w.npz", w=np.ones((64, 64), np.float32), b=np.ones(64, np.float32))
+    Path("w32.oi").write_text(WEIGHTS.replace("bf16", "f32"))
+    without, given = oic("fit", "w32.oi", "--json").json, oic("fit", "w32.oi", "--model", "w.npz", "--json").json
+    assert without["now"] == given["now"]
+    assert (without["absent"], given["absent"]) == (["w", "b"], [])
+    assert oic("fit", "w.oi", "--json").json["now"]["weights"] >= 64 * 64 * 2 + 64 * 4
+    assert "warning: no --model, so w, b count by their declared sizes" in oic("fit", "w.oi").out
+    assert "warning" not in oic("fit", "w32.oi", "--model", "w.npz").out

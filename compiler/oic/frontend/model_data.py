@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from oic import dtypes
-from oic.diagnostics import Diagnostic, Span, did_you_mean
+from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import Array, DType
 from oic.frontend import syntax as s
 from oic.frontend.variables import Binding, ModelLike, Variable
 from oic.ir import dims
 
+NEAR = 3  # names of a model that are shown for one it lacks
 MOST_HOLES = 1 << 16  # places in a family without a member
 
 
@@ -31,14 +33,16 @@ def find_data(binding: Binding, variable: Variable) -> None:
     if model is not None and any(_find(model, variable, name) for name, _ in tried):
         return
     explicit = variable.attribute("ref") or variable.attribute("pattern")
-    if explicit is not None and variable.init is None:
+    absent = variable.init is None and variable.kind == "constant"
+    if variable.init is None and (explicit is not None or (absent and model is not None)):
         _refuse_missing(binding, variable, tried)
-    elif variable.kind == "constant" and variable.init is None:
+    elif absent:
         binding.diagnostics.append(
             Diagnostic(
                 "constant-zero",
-                f"constant '{variable.name}' is not in the model and has no @init: it is zero",
+                f"there is no model, and constant '{variable.name}' has no @init: it is zero",
                 variable.declaration.name_span,
+                hint="give its value with --model",
                 severity="warning",
             )
         )
@@ -123,6 +127,23 @@ def _members(
     return found
 
 
+def _near_tensors(tried: Sequence[str], known: Collection[str]) -> str:
+    """What a name that a model lacks may mean: the few like it, or the first that there are.
+
+    Checkpoints put prefixes before names (`model.layers.0.`), so the ends of names count as well.
+    """
+    ends = {name: name.rsplit(".", 2)[-2:] for name in known}
+    near: list[str] = []
+    for name in tried:
+        near += difflib.get_close_matches(name, known, NEAR)
+        near += [n for n, parts in ends.items() if name in (*parts, ".".join(parts))]
+    listed = [f"'{n}'" for n in dict.fromkeys(near)][:NEAR]
+    if listed:
+        return f"did you mean {' or '.join(listed)}? @ref(\"…\") binds another name"
+    some = ", ".join(f"'{n}'" for n in list(known)[:NEAR])
+    return f"it has {some}{', …' if len(known) > NEAR else ''}" if known else "it is empty"
+
+
 def _refuse_missing(
     binding: Binding, variable: Variable, tried: list[tuple[str, Span]]
 ) -> None:
@@ -136,7 +157,7 @@ def _refuse_missing(
             "missing-model-tensor",
             f"{where} {what} {listed}",
             tried[0][1],
-            hint=did_you_mean(tried[0][0], known) or (None if model else "give one with --model"),
+            hint=_near_tensors([name for name, _ in tried], known) if model else "give one with --model",
         )
     )
     # Its value is of no importance any more, and uses of it are not refused as well.

@@ -80,6 +80,11 @@ class Variable:
         return self.family and self.attribute("pattern") is None
 
     @property
+    def absent(self) -> bool:
+        """A constant to which neither a model nor `@init` gives a value."""
+        return self.kind == "constant" and self.init is None and self.scalar is None and not self.stored
+
+    @property
     def stored(self) -> bool:
         """A model tensor backs it, or several do."""
         return self.data is not None or bool(self.members)
