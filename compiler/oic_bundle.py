@@ -1,6 +1,6 @@
-"""Puts templates/ and runtime_c/ into a wheel, as oic/templates and oic/runtime_c.
+"""Puts templates/, runtime_c/ and docs/ into a wheel, as oic/templates and so on.
 
-Both lie at the top of the repository, outside the package, so setuptools needs this build step.
+They lie at the top of the repository, outside the package, so setuptools needs this build step.
 An editable install copies nothing: there `oic.resources` finds them in the checkout.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from setuptools.command.build_py import build_py
 
-BUNDLED = ("templates", "runtime_c")
+BUNDLED = ("templates", "runtime_c", "docs")
 LEFT_OUT = {".o", ".a", ".so", ".pyc", ".orig", ".swp"}  # what a compiler or an editor leaves there
 
 

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build.py"
-SHIPPED = ("templates", "runtime_c")
+SHIPPED = ("templates", "runtime_c", "docs")
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def sources(folder: Path) -> list[Path]:
     ]
 
 
-FIND = "import oic.resources as r; print(r.templates_dir()); print(r.runtime_dir())"
+FIND = "import oic.resources as r; print(r.templates_dir()); print(r.runtime_dir()); print(r.docs_dir())"
 
 
 def test_resources_of_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ PARTS: dict[str, set[str]] = {
 }
 PARTS["driver"] = set(PARTS) - {"difftest"}  # the campaigns compile what they make up
 PARTS["api"] = set(PARTS)  # the public classes: a driver with sessions
+PARTS["pages"] = BASE  # what is known of each diagnostic
 PARTS["cli"] = set(PARTS)
 _COMMANDS = {path.stem for path in PACKAGE.glob("cli_*.py")}  # what the commands do, a file a family
 for _part in _COMMANDS - {"cli_text"}:

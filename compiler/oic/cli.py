@@ -11,13 +11,15 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oic.cli_text import json_text, progress, report
+from oic.cli_text import in_color, json_text, progress, report
 from oic.version import __version__
 
 if TYPE_CHECKING:
@@ -25,6 +27,18 @@ if TYPE_CHECKING:
 
 OK, USER, MISMATCH, TOOLCHAIN = 0, 1, 3, 4  # 2, usage, is click's own
 TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
+
+# Commands of other tools, and what is done here instead.
+MEANT = {
+    **dict.fromkeys(("fmt", "format"), "There is no formatter: the layout of a graph is its author's."),
+    **dict.fromkeys(("compile", "codegen", "emit", "generate"), "'oic build' generates C and compiles it."),
+    **dict.fromkeys(("lint", "validate", "verify"), "'oic check' says everything that is wrong with a graph."),
+    **dict.fromkeys(("test", "compare"), "'oic diff' compares the compiled C with the reference."),
+    **dict.fromkeys(("exec", "simulate", "eval"), "'oic run' runs a graph; --backend reference in NumPy."),
+    **dict.fromkeys(("size", "memory"), "'oic fit' counts memory, 'oic explain' says why."),
+    **dict.fromkeys(("show", "info", "dump", "print"), "'oic inspect' shows a model, 'oic ir' a graph."),
+    **dict.fromkeys(("help", "doc", "docs"), "'oic --help' and 'oic COMMAND --help' show usage."),
+}
 
 Command = Callable[..., Any]
 
@@ -92,7 +106,7 @@ def guarded(command: Command) -> Command:
     )  # fmt: skip
     @wraps(command)
     def run(*args: Any, as_json: bool, color: str, **kw: Any) -> None:
-        tinted = color == "always" or (color == "auto" and sys.stderr.isatty())
+        tinted = in_color(color, sys.stderr.isatty())
         try:
             command(*args, as_json=as_json, color=tinted, **kw)
             sys.stdout.flush()
@@ -148,7 +162,18 @@ def load(
     return compile_graph(tree, Model.open(model) if model else None, settings)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """The commands; a name that is none of them is answered with what does it here."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in MEANT and args[0] not in self.commands:
+            context.fail(f"No such command '{args[0]}'. {MEANT[args[0]]}")
+        return super().resolve_command(context, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "--version", message="oic %(version)s")
 def main() -> None:
     """Compile stateful inference graphs (.oi) to self-contained C, and prove the C right.
@@ -293,7 +318,7 @@ def diff(
     as_json: bool, color: bool, inputs: Any, steps: int, seed: int, entry: str | None,
     bisected: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Drive the reference and the compiled C side by side and compare everything."""
+    """Compare the reference and the compiled C, step by step."""
     from oic.cli_run import compared, diff_steps
 
     program = load(**options)
@@ -307,12 +332,22 @@ def diff(
 @main.command()
 @graph_command
 @click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons (the default)")
-def explain(as_json: bool, color: bool, memory: bool, **options: Any) -> None:
-    """Say why each value lies where it lies."""
-    from oic.cli_memory import explain as print_decisions
+def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any) -> None:
+    """Say why values lie where they lie, or what an error means.
 
+    GRAPH is a file, or the slug of a diagnostic or status: oic explain table-rank
+    """
+    from oic.cli_memory import explain as print_decisions
+    from oic.pages import named, page
+
+    slug = named(graph)
+    if slug is not None and not Path(graph).exists():
+        found = page(slug)
+        text = found.plain(min(100, get_terminal_size().columns)).rstrip("\n")
+        click.echo(json_text(asdict(found)) if as_json else text)
+        return
     del memory  # the only kind of decision there is to explain so far
-    print_decisions(load(**options), as_json)
+    print_decisions(load(graph, **options), as_json)
 
 
 @main.command()
@@ -328,7 +363,7 @@ def fit(
     as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, target: str,
     sizes: Any, capacity: Any, **options: Any,
 ) -> None:  # fmt: skip
-    """Say whether a graph fits into memory, and the largest context or window that does."""
+    """Say whether a graph fits into memory, and how far it may grow."""
     from oic.cli_fit import Room, parse_bytes, with_weights
     from oic.cli_fit import fit as print_fit
 

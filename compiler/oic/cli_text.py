@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,21 @@ def _plain(value: Any) -> Any:
             return str(value)
         case _:
             return value
+
+
+def in_color(choice: str, terminal: bool) -> bool:
+    """Whether text has color: what `--color` says, else the environment, else on a terminal.
+
+    NO_COLOR (https://no-color.org) comes first, then FORCE_COLOR and CLICOLOR_FORCE; CLICOLOR=0 and
+    TERM=dumb turn it off.
+    """
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return terminal and os.environ.get("CLICOLOR") != "0" and os.environ.get("TERM") != "dumb"
 
 
 def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> None:

@@ -1,4 +1,4 @@
-"""Where the templates and the C runtime are: in the installed package, else in the checkout."""
+"""Where the templates, the C runtime and the docs are: in the installed package, else in the checkout."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def templates_dir() -> Path:
 def runtime_dir() -> Path:
     """The folder of C headers that are copied beside generated code."""
     return _folder("runtime_c")
+
+
+def docs_dir() -> Path:
+    """The folder of the user guide, whose page of errors `oic explain` prints."""
+    return _folder("docs")
 
 
 def _folder(name: str) -> Path:

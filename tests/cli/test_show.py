@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import oic as package
-from cli.samples import Oic
+from cli.samples import AVERAGE, Oic
+from oic.cli import MEANT, main
+from oic.cli_text import in_color
 from oic.ir.text import parse_module
 from oic.model.oinf_write import write_oinf
 from oic.passes.pipeline import PIPELINE
@@ -219,3 +221,56 @@ def test_checking_needs_no_backend(oic: Oic) -> None:
         assert not [
             m for m in loaded if m in unwanted or m.startswith(tuple(u + "." for u in unwanted))
         ]
+
+
+def test_explain_tells_of_an_error(oic: Oic) -> None:
+    """A slug or status in place of a graph prints its page; a file of that name is still a graph."""
+    told = oic("explain", "table-rank")
+    assert told.status == 0 and "as many indices as are declared" in told.out
+    assert oic("explain", "OIC_ERR_STATE").out.startswith("OIC_ERR_STATE\n")
+    assert oic("explain", "error[table-rank]", "--json").json["programs"].keys() == {"wrong", "cured"}
+    unknown = oic("explain", "tabel-rank")
+    assert unknown.status == 1 and "did you mean 'table-rank'?" in unknown.err
+    Path("syntax").write_text(AVERAGE)
+    assert "values" in oic("explain", "syntax").out
+    assert "source-open" in oic("explain", "nosuch.oi").err
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "terminal", "colored"),
+    [
+        ("auto", {}, True, True), ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1"}, True, False), ("auto", {"NO_COLOR": ""}, True, True),
+        ("auto", {"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False), ("always", {"NO_COLOR": "1"}, False, True),
+        ("auto", {"FORCE_COLOR": "1"}, False, True), ("auto", {"CLICOLOR_FORCE": "1"}, False, True),
+        ("auto", {"FORCE_COLOR": "0"}, False, False), ("auto", {"CLICOLOR": "0"}, True, False),
+        ("auto", {"TERM": "dumb"}, True, False), ("never", {"FORCE_COLOR": "1"}, True, False),
+    ],
+)  # fmt: skip
+def test_color(
+    choice: str, environment: dict[str, str], terminal: bool, colored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert in_color(choice, terminal) == colored
+
+
+def test_the_environment_decides_on_color(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31;1merror" in oic("check", "nosuch.oi").err
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in oic("check", "nosuch.oi").err
+
+
+def test_commands_of_other_tools(oic: Oic) -> None:
+    assert "no formatter" in oic("fmt", "average.oi").err and "fit" not in oic("fmt").err
+    assert "'oic build'" in oic("compile").err and oic("compile").status == 2
+    assert not set(MEANT) & set(main.commands)
+
+
+def test_summaries_are_whole(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    summaries = oic("--help").out.partition("Commands:")[2]
+    assert "build" in summaries and "..." not in summaries and "…" not in summaries
