@@ -16,15 +16,14 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
+from textwrap import TextWrapper
 
 from oic.diagnostics import did_you_mean, fail
 from oic.resources import docs_dir
 
 _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 _PROGRAM = re.compile(r"^```oi (wrong|cured)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-_WORDS = {"break_long_words": False, "break_on_hyphens": False}
 _NAME = re.compile(r"(?:(?:error|warning)?\[)?(OIC_ERR_\w+|[a-z]+(?:-[a-z]+)*)\]?")
 
 
@@ -47,7 +46,8 @@ class Page:
             return "".join(f"    {line}".rstrip() + "\n" for line in found[2].splitlines())
 
         parts = _PROGRAM.sub(program, self.text).strip("\n").split("\n\n")
-        filled = [p if p.startswith("    ") else textwrap.fill(p, width, **_WORDS) for p in parts]
+        prose = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        filled = [p if p.startswith("    ") else prose.fill(p) for p in parts]
         return "\n\n".join([self.slug, *filled]) + "\n"
 
 
