@@ -1,0 +1,1 @@
+"""Random programs, broken compilers and what they show: see README.md."""
