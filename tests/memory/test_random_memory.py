@@ -5,7 +5,7 @@ saved, loaded and reset in between.  The interpreter runs them over the byte are
 without reuse and with red zones, and watched byte by byte; C runs them under AddressSanitizer and
 UBSan, its arena noise before every step.  A graph that fails is made small and shown as source.
 
-A longer campaign is `python -m oic.difftest.campaign --count N --seed S`.
+A longer campaign is `python -m tests.fuzz.campaign --count N --seed S`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from oic.difftest import plans
-from oic.difftest.campaign import Tally, in_c
 from oic.difftest.checks import check_memory, compiled, program_of, steps
 from oic.difftest.generate import Options
 from oic.difftest.reduce import reduced
@@ -26,6 +25,7 @@ from oic.ir.module import Buffer
 from oic.memory import planner, sharing
 from oic.memory.liveness import Liveness
 from oic.passes import destinations, materialize
+from tests.fuzz.campaign import Tally, in_c
 
 # Small graphs are made by `reduced`, not by smaller seeds; each run draws the same.
 FIXED = settings(

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from oic.difftest import campaign, plans
+from oic.difftest import plans
 from oic.difftest.checks import check, check_memory, compiled, steps
 from oic.driver import Program
 from oic.memory import sharing
 from oic.ops.fused import Copy, Exchange
 from oic.ops.state import StateStore
+from tests.fuzz import campaign
 
 HEAD = """
 graph g {

@@ -1,6 +1,6 @@
 """Random graphs: every pass keeps the answer, every stage verifies, prints and parses.
 
-A longer campaign is `python -m oic.difftest.campaign --minutes N --seed S`, which also makes what it
+A longer campaign is `python -m tests.fuzz.campaign --minutes N --seed S`, which also makes what it
 finds small.  Memory has random tests of its own: `tests/memory/test_random_memory.py`.
 """
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from oic.difftest import campaign
 from oic.difftest.checks import check_memory, check_passes, compiled, program_of, steps
 from oic.difftest.generate import Options, generate
 from oic.difftest.reduce import reduced
 from oic.memory import sharing
+from tests.fuzz import campaign
 
 PASSES = range(12)
 
@@ -68,7 +68,7 @@ def test_what_fails_is_made_small() -> None:
 
 
 def test_a_campaign_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
-    assert campaign.main(["--seed", "5", "--count", "2", "--no-c", "--features"]) == 0
+    assert campaign.main(["--figures", "--seed", "5", "--count", "2", "--no-c", "--features"]) == 0
     said = capsys.readouterr().out
     assert "seeds 5 to 6: 2 graphs checked" in said
     assert "view of state" in said
@@ -79,7 +79,7 @@ def test_a_campaign_prints_what_fails(
 ) -> None:
     """A small text, the command that makes it again, exit status 1; a file of it fails, too."""
     monkeypatch.setattr(sharing.Sharing, "clash", lambda *_: False)
-    assert campaign.main(["--seed", "3", "--count", "1", "--no-c", "--no-passes"]) == 1
+    assert campaign.main(["--figures", "--seed", "3", "--count", "1", "--no-c", "--no-passes"]) == 1
     said = capsys.readouterr().out
     assert "--seed 3 --count 1" in said and "block entry" in said
     start = said.index("graph random3")

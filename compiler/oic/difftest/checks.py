@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,14 +65,23 @@ def _capacities(text: str) -> dict[str, int]:
     return {name: CAPACITY for line in tables for name in re.findall(r"\bg\w*", line)}
 
 
+MEMBERS = 3  # of a family of weights
+
+
 def _model(text: str) -> Model:
-    """Random data for every constant that has no initial value."""
-    section = re.search(r"constant \{(.*?)\}", text, re.DOTALL)
+    """Random data for every constant that is not its initial value alone, under the name it asks for."""
+    section = re.search(r"constant \{(.*?)\n    \}", text, re.DOTALL)
     tensors: dict[str, Tensor] = {}
-    for name, dtype, sizes in re.findall(r"\b(cs?\d+): (\w+)(?:\[([\d, ]*)\])?;", section[1] if section else ""):
-        rng = np.random.default_rng([int(n) for n in re.findall(r"\d+", name)])
+    pattern = r"\b([a-z]+\d+)(\(\w+\))?: (\w+)(?:\[([\d, ]*)\])?( @\w+\(.*\))?;"
+    for name, index, dtype, sizes, attribute in re.findall(pattern, section[1] if section else ""):
+        if attribute.startswith(" @init"):
+            continue
         shape = tuple(int(n) for n in sizes.split(",")) if sizes else ()
-        tensors[name] = Tensor(random_values(ALL[dtype], shape, rng), dtype)
+        quoted = re.findall(r'"(.*?)"', attribute) or [name]
+        members = [re.sub(r"\{\w+\}", str(n), quoted[-1]) for n in range(MEMBERS)] if index else quoted[-1:]
+        for at, member in enumerate(members):
+            rng = np.random.default_rng([*(int(n) for n in re.findall(r"\d+", name)), *([at] if index else [])])
+            tensors[member] = Tensor(random_values(ALL[dtype], shape, rng), dtype)
     return Model(tensors=tensors)
 
 
@@ -97,12 +107,14 @@ def steps(program: Program, seed: int, count: int = STEPS) -> list[Run]:
     return runs
 
 
-def program_of(seed: int, options: Options | None = None) -> tuple[str, Program | None]:
+def program_of(
+    seed: int, options: Options | None = None, make: Callable[[int, Options | None], str] = generate
+) -> tuple[str, Program | None]:
     """The text of a seed, without the statements that would refuse most steps, and its program.
 
     A graph whose every step is refused shows nothing; one that sometimes refuses shows the most.
     """
-    text = generate(seed, options)
+    text = make(seed, options)
     program = compiled(text)
     for _ in range(REPAIRS):
         lines = _refusing(program, seed) if program is not None else []
@@ -134,16 +146,19 @@ def check(program: Program, runs: list[Run]) -> Fault | None:
     return check_passes(program, runs) or check_memory(program, runs)
 
 
-def check_passes(program: Program, runs: list[Run]) -> Fault | None:
-    """Every stage verifies, prints and parses, and its answer is that of GRAPH."""
+def check_passes(program: Program, runs: list[Run], changed: Counter[str] | None = None) -> Fault | None:
+    """Every stage verifies, prints and parses, and its answer is that of GRAPH.
+
+    changed   counts the passes that changed something
+    """
     try:
-        fault = _round_trip("the frontend", program.module)
+        fault = _round_trip("the frontend", print_module(program.module))
         if fault is not None:
             return fault
         verify(program.module)
     except AssertionError as error:
         return Fault("frontend: verify", str(error))
-    found = list(_passes(program))
+    found = list(_passes(program, Counter() if changed is None else changed))
     for _, outcome in found:
         if isinstance(outcome, Fault):
             return outcome
@@ -167,22 +182,23 @@ def check_memory(program: Program, runs: list[Run]) -> Fault | None:
     return None
 
 
-def _passes(program: Program) -> Iterator[tuple[str, Module | Fault]]:
+def _passes(program: Program, changed: Counter[str]) -> Iterator[tuple[str, Module | Fault]]:
     """The module after each pass, up to one that fails or breaks a rule of the IR."""
-    module = program.module
+    module, shown = program.module, print_module(program.module)
     for step in PIPELINE:
-        before, module = module, module.clone()
-        shown = print_module(before)
+        before, module, old = module, module.clone(), shown
         try:
             step.run(module)
             verify(module)
         except Exception as error:
             yield step.name, Fault(f"{step.name}: {_where(error)}", traceback.format_exc())
             return
-        if print_module(before) != shown:
+        if print_module(before) != old:
             yield step.name, Fault(f"{step.name}: changes what it was copied from", "")
             return
-        yield step.name, _round_trip(step.name, module) or module
+        shown = print_module(module)
+        changed[step.name] += shown != old
+        yield step.name, _round_trip(step.name, shown) or module
 
 
 def _where(error: Exception) -> str:
@@ -192,8 +208,7 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__} in {last.name}: {re.sub(r'[<%].*?>|[0-9]+|%[a-z.]+', '_', first)}"
 
 
-def _round_trip(name: str, module: Module) -> Fault | None:
-    text = print_module(module)
+def _round_trip(name: str, text: str) -> Fault | None:
     try:
         again = print_module(parse_module(text))
     except Exception as error:

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from oic.difftest.generate_held import Held
 from oic.difftest.idioms import FLAT, IDIOMS
 from oic.difftest.pool import Shape, Var, shaped
+from oic.dtypes import ALL
 
 SHAPES: tuple[Shape, ...] = (
     (), (4,), (3,), (3, 4), (4, 4), (2, 3, 4), (1, 4), ((1, 0),), ((1, 0), 4), (2, (1, 0), 4),
 )  # fmt: skip
-PACKED = ("i4", "u2")
+PACKED = ("i4", "u2")  # of tables
 LARGEST_EXTENT = 4
 CAPACITY = 5
 WINDOW = 3  # of a ring
@@ -93,6 +94,8 @@ class Graph(Held):
         self.keeps = True  # at the end of braces, values go to variables outside them
         self.yields = False  # variables may be given to consumers here
         self.matrices: list[tuple[str, Var]] = []
+        self.more: list[tuple[int, Callable[[], None]]] = []  # other statements, how often
+        self.stored_dtypes: tuple[str, ...] = ()  # of tables, beside the usual ones
         self.budget = options.statements
         self.depth = 0
         # Few types a graph, so that variables meet: permutations and carried values need alike ones.
@@ -135,7 +138,7 @@ class Graph(Held):
             self.declare_held(self.sections)
 
     def _variable(self, section: str, dtype: str, shape: Shape, attributes: str = "") -> Var:
-        if dtype in PACKED and not shape:
+        if ALL[dtype].packed and not shape:
             dtype = "i8"
         name = self.fresh(section[0] + ("s" if not shape else ""))
         var = Var(name, dtype, shape, section == "volatile")
@@ -156,9 +159,10 @@ class Graph(Held):
     def _init(self, dtype: str) -> str:
         if dtype == "bool":
             return " @init(true)"
-        if dtype[0] == "f":
+        if ALL[dtype].is_float:
             return f" @init({self.r.choice(('0.5', '-1.25', '2.0'))})"
-        return f" @init({self.r.randint(0, 3)})"
+        low, high = max(0, ALL[dtype].low), min(3, ALL[dtype].high)
+        return f" @init({self.r.randint(low, high)})"
 
     def _state(self) -> None:
         r = self.r
@@ -188,9 +192,9 @@ class Graph(Held):
 
     def _table(self, name: str) -> None:
         r = self.r
-        dtype = r.choice(("f32", "f32", "i32", "f16", "i8", *PACKED))
+        dtype = r.choice(("f32", "f32", "i32", "f16", "i8", *PACKED, *self.stored_dtypes))
         shape: Shape = r.choice(((4,), (4,), (3, 4), ()))
-        if dtype in PACKED:
+        if ALL[dtype].packed:
             shape = r.choice(((4,), (3,), (3, 4)))
         two = r.random() < 0.6
         ring = self.options.growing and r.random() < 0.3
@@ -319,6 +323,7 @@ class Graph(Held):
             kinds.append((14, self.idiom))
         if self.matrices:
             kinds.append((3, self.matrix))
+        kinds += self.more
         weights = [w for w, _ in kinds]
         self.r.choices([k for _, k in kinds], weights)[0]()
 

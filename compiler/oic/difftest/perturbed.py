@@ -23,10 +23,13 @@ from oic.reference.interpret import Machine
 
 
 class PerturbedMachine(Machine):
-    """The interpreter of GRAPH with an error within its bound added to every float result."""
+    """The interpreter of GRAPH with an error within its bound added to every float result.
 
-    def __init__(self, module: Module, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
+    times   the errors are so many times as large
+    """
+
+    def __init__(self, module: Module, seed: int, times: float = 1.0) -> None:
+        self.random, self.times = np.random.default_rng(seed), times
         super().__init__(module)
 
     def write(self, op: Op, arrays: list[Array]) -> None:
@@ -44,7 +47,7 @@ class PerturbedMachine(Machine):
         bound = np.broadcast_to(np.asarray(plain.tolerance(array, *inputs), np.float64), array.shape)
         if not bound.any():
             return array
-        error = bound * self.random.uniform(-1.0, 1.0, array.shape)
+        error = self.times * bound * self.random.uniform(-1.0, 1.0, array.shape)
         stirred = array.astype(np.float64) + np.where(np.isfinite(error), error, 0.0)
         with np.errstate(all="ignore"):
             kept = np.where(np.isfinite(array.astype(np.float64)), stirred, array.astype(np.float64))

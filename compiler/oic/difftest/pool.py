@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from oic.dtypes import ALL
+
 Dim = int | tuple[int, int] | str
 """A size: known, a*N + b of the extent N, or (a name with a `?`) one that only the run tells."""
 Shape = tuple[Dim, ...]
@@ -90,7 +92,7 @@ class Pool:
         known = [v for v in self.visible() if v.writable and v.type == (dtype, shape)]
         if known and not fresh and self.r.random() < 0.75:
             return self.r.choice(known).name
-        if dtype in ("i4", "u2") and not shape:
+        if ALL[dtype].packed and not shape:
             dtype = "i8"  # refused by the checks where it matters
         name = self.fresh("t")
         self.emit(f"assign {name}: {shaped(dtype, shape)};")

@@ -1,4 +1,4 @@
-"""Random graphs by the minute or by number: `python -m oic.difftest.campaign --count 500 --seed 1`.
+"""Random graphs by the minute or by number: `python -m tests.fuzz.campaign --count 500 --seed 1`.
 
 Every graph is checked after every pass, and over memory planned in every way and watched byte by byte
 (`checks`); then compiled, many together, under sanitizers or by an optimizer, and compared with the
@@ -9,23 +9,26 @@ again.  Files of graphs may be named instead of seeds.  Exit status: 0 nothing f
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from oic.difftest import generate
 from oic.difftest.between import told
 from oic.difftest.checks import Fault, check_memory, check_passes, compiled, program_of, steps
 from oic.difftest.features import FEATURES, features
-from oic.difftest.generate import Options
 from oic.difftest.harness import Run, compare
 from oic.difftest.plans import LAYOUTS, laid_out
 from oic.difftest.reduce import reduced
 from oic.difftest.sanitized import OPTIMIZED, SANITIZED, Crash, SanitizedExecutor, build_sanitized
 from oic.driver import Program
+from tests.fuzz import graphs
+from tests.fuzz.coverage import Coverage
 
 BATCH = 20  # graphs in one call of the C compiler
 TRIES = 400  # texts to try while a graph is made small
@@ -57,6 +60,9 @@ class Tally:
     faults     the seeds of each kind of failure
     covered    in how many graphs each feature occurs
     acts       how often states were saved, loaded, forked and reset between steps in C
+    compared   values; of them floats with a bound that says little
+    doubtful   graphs that were left when rounding might have decided otherwise
+    coverage   operators, passes, statuses
     """
 
     graphs: int = 0
@@ -66,16 +72,21 @@ class Tally:
     refusals: int = 0
     late: int = 0
     otherwise: int = 0
+    compared: int = 0
+    loose: int = 0
+    doubtful: int = 0
     faults: dict[str, list[int]] = field(default_factory=dict)
     covered: Counter[str] = field(default_factory=Counter)
     acts: Counter[str] = field(default_factory=Counter)
+    coverage: Coverage = field(default_factory=Coverage)
 
     def __str__(self) -> str:
         return (
             f"{self.graphs} graphs checked ({self.refused} texts refused),"
             f" {self.built} compiled, {self.steps} steps in C ({self.refusals} refused,"
             f" {self.late} late, {self.otherwise} with another status), states {told(self.acts) or 'left alone'},"
-            f" {sum(map(len, self.faults.values()))} failures"
+            f" {self.compared:,} values compared ({self.loose:,} by a loose bound),"
+            f" {self.doubtful} graphs left in doubt, {sum(map(len, self.faults.values()))} failures"
         )
 
 
@@ -83,13 +94,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a campaign; the exit status."""
     given = _parser().parse_args(arguments)
     tally = Tally()
-    checks: list[Check] = [check_memory] if given.no_passes else [check_passes, check_memory]
+    start = time.monotonic(), _cpu()
+
+    def passes(program: Program, runs: list[Run]) -> Fault | None:
+        return check_passes(program, runs, tally.coverage.passes)
+
+    checks: list[Check] = [check_memory] if given.no_passes else [passes, check_memory]
     ways = [] if given.c == "none" else list(HOW) if given.c == "both" else [given.c]
     waiting: list[Case] = []
     last = given.seed - 1
     for case in _cases(given, tally):
         last = case.seed
         tally.graphs += 1
+        tally.coverage.add(case.program.module)
         if given.features:
             tally.covered.update(features(case.program, steps(case.program, case.seed)))
         if not _checked(case, checks, tally):
@@ -99,26 +116,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _batches(waiting, ways, given.target, tally)
             waiting = []
     _batches(waiting, ways, given.target, tally)
+    if not given.quiet:
+        print(tally.coverage)
     if given.features:
         print("\n".join(f"{name:28} {tally.covered[name]:6}" for name in FEATURES))
     for kind, seeds in tally.faults.items():
         print(f"{len(seeds):6} times {kind}: seeds {' '.join(map(str, seeds[:20]))}")
     print(f"seeds {given.seed} to {last}: {tally}")
+    wall, used = time.monotonic() - start[0], _cpu() - start[1]
+    rate = tally.graphs / max(wall, 1e-9)
+    print(f"{rate:.2f} graphs a second, {used / max(tally.graphs, 1):.2f} seconds of CPU a graph")
     return 1 if tally.faults else 0
 
 
+def _cpu() -> float:
+    """Seconds of CPU that this process and those it waited for have used."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m oic.difftest.campaign", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.campaign", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="graphs to check instead of random ones")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0, help="the first; each graph takes the next")
     parser.add_argument("--count", type=int, help="graphs, instead of minutes")
-    parser.add_argument("--statements", type=int, default=Options.statements)
-    parser.add_argument("--depth", type=int, default=Options.depth, help="of nested loops and branches")
+    parser.add_argument("--figures", action="store_true", help="figures of memory alone, of fewer operators")
+    parser.add_argument("--statements", type=int, help="about how many")
+    parser.add_argument("--depth", type=int, default=3, help="of nested loops and branches")
     parser.add_argument("--c", choices=[*HOW, "both", "none"], default="sanitized", help="how C is compiled")
     parser.add_argument("--target", default="portable", help="what C is made for")
     parser.add_argument("--no-c", dest="c", action="store_const", const="none", help="interpreter alone")
     parser.add_argument("--no-passes", action="store_true", help="planned memory alone, not each pass")
+    parser.add_argument("--quiet", action="store_true", help="no table of what the graphs had in them")
     parser.add_argument("--features", action="store_true", help="count what the graphs exercise")
     return parser
 
@@ -135,15 +165,18 @@ def _cases(given: argparse.Namespace, tally: Tally) -> Iterator[Case]:
             for seed in range(given.seed, given.seed + (given.count or 1)):
                 yield Case(seed, text, program, f"{file} --seed {seed}")
         return
-    options = Options(statements=given.statements, depth=given.depth)
+    make = generate.generate if given.figures else graphs.generate
+    usual = generate.Options() if given.figures else graphs.EVERYTHING
+    options = replace(usual, statements=given.statements or usual.statements, depth=given.depth)
+    figures = " --figures" if given.figures else ""
     until = time.monotonic() + given.minutes * 60
     seed = given.seed
     while seed < given.seed + given.count if given.count else time.monotonic() < until:
-        text, program = program_of(seed, options)
+        text, program = program_of(seed, options, make)
         if program is None:
             tally.refused += 1
         else:
-            sizes = f"--statements {options.statements} --depth {options.depth}"
+            sizes = f"--statements {options.statements} --depth {options.depth}{figures}"
             yield Case(seed, text, program, f"--seed {seed} --count 1 {sizes}")
         seed += 1
 
@@ -213,6 +246,10 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
     tally.late += verdict.spoiled
     tally.otherwise += verdict.otherwise
     tally.acts.update(verdict.acts)
+    tally.coverage.statuses.update(verdict.statuses)
+    tally.compared += verdict.compared
+    tally.loose += verdict.loose
+    tally.doubtful += verdict.doubtful
     return None if verdict.equal else Fault("C differs", str(verdict))
 
 
@@ -222,7 +259,7 @@ def _report(
     """Print a failure, made small if it is the first of its kind."""
     known = fault.kind in tally.faults
     tally.faults.setdefault(fault.kind, []).append(case.seed)
-    print(f"== {fault.kind}\n   python -m oic.difftest.campaign {case.origin}{more}", flush=True)
+    print(f"== {fault.kind}\n   python -m tests.fuzz.campaign {case.origin}{more}", flush=True)
     if known:
         return
 

@@ -1,0 +1,168 @@
+"""Random graphs of everything: every operator and element type, weights of a model, every statement.
+
+`oic.difftest.generate` makes the figures that memory planning and passes are about; here they are mixed
+with applications of any operator (`catalog_ops`), products of long sums, model weights by `@ref` and
+`@pattern`, resets of parts of tables and rings, `dep`.  The same seed gives the same text.
+"""
+
+from __future__ import annotations
+
+import random
+
+from oic.difftest.generate import Graph, Options
+from oic.difftest.pool import Shape, Var, shaped
+from oic.dtypes import ALL
+from tests.fuzz.catalog_ops import any_elementwise, any_operator, long_product
+
+EVERYTHING = Options(
+    statements=11,
+    dtypes=("f32", "f32", "f32", "f32", "i32", "f16", "bool", *ALL),
+)
+MEMBERS = 3  # of a family of weights
+LARGEST_WEIGHT = 20_000  # elements
+
+
+def generate(seed: int, options: Options | None = None, name: str | None = None) -> str:
+    """The text of a random graph."""
+    return FullGraph(random.Random(seed), options or EVERYTHING, name or f"random{seed}").text()
+
+
+class FullGraph(Graph):
+    """A graph in the making that may have anything in it."""
+
+    def __init__(self, rng: random.Random, options: Options, name: str) -> None:
+        super().__init__(rng, options, name)
+        self.families: list[Var] = []
+        self.stored_dtypes = self.dtypes[1:]
+        self.more = [(34, self.catalog), (3, self.ordered)]
+        if options.state:
+            self.more.append((5, self.forget_part))
+
+    def _declare(self) -> None:
+        super()._declare()
+        for _ in range(self.r.randint(0, 2)):
+            self.family(self._dtype(), self.r.choice(((4,), (4, 4), (3, 4))))
+
+    # -- operators
+
+    def catalog(self) -> None:
+        """Any operator; the budget counts what makes operands for it."""
+        kind = self.r.random()
+        if kind < 0.45:
+            any_elementwise(self)
+        elif kind < 0.92:
+            self.budget -= 1
+            any_operator(self)
+        else:
+            self.budget -= 1
+            long_product(self)
+
+    def binary(self) -> None:
+        """The base class knows which operators its own types have; here are others."""
+        any_elementwise(self)
+
+    def cast(self) -> None:
+        any_elementwise(self)
+
+    # -- what operators are applied to
+
+    def made(self, call: str, dtype: str, shape: Shape) -> Var:
+        """A new temporary with the result of a call; others may use it too, or not."""
+        var = Var(self.fresh("t"), dtype, shape, True)
+        self.emit(f"assign {var.name}: {shaped(dtype, shape)};")
+        self.emit(f"op {call} >> {var.name};")
+        if self.r.random() < 0.3:
+            self.scopes[-1].append(var)
+        return var
+
+    def within(self, var: Var, domain: tuple[str, str] | None) -> str:
+        """The name of a variable whose values lie in a domain."""
+        if domain is None:
+            return var.name
+        low, high = domain
+        return self.made(f"clamp({var.name}, min={low}, max={high})", var.dtype, var.shape).name
+
+    def input(self, dtype: str, shape: Shape) -> Var:
+        """A new input; one by chance that is already there."""
+        known = [v for v in self.scopes[0] if v.type == (dtype, shape) and v.name[0] == "d"]
+        return self.r.choice(known) if known else self._variable("dynamic", dtype, shape)
+
+    def weight(self, dtype: str, shape: Shape) -> str:
+        """A constant of a type: one that is there, a member of a family, or a new one."""
+        known = [v for v in self.scopes[0] if v.type == (dtype, shape) and v.name[0] == "c"]
+        members = [f for f in self.families if f.type == (dtype, shape)]
+        if members and self.r.random() < 0.7:
+            return self.member(self.r.choice(members))
+        if known and self.r.random() < 0.6:
+            return self.r.choice(known).name
+        if shape and self.r.random() < 0.15:
+            return self.member(self.family(dtype, shape))
+        return self._weight(dtype, shape).name
+
+    def _weight(self, dtype: str, shape: Shape) -> Var:
+        if not shape and ALL[dtype].packed:
+            dtype = "i8"
+        name = f"c{self.names + 1}"
+        source = self.r.choice(("", "", f' @ref("w.{name}")', f' @ref("absent", "w.{name}")'))
+        found = self._variable("constant", dtype, shape, source)
+        assert found.name in (name, f"cs{self.names}")
+        return found
+
+    def family(self, dtype: str, shape: Shape) -> Var:
+        """Weights of one type, told apart by an index."""
+        var = Var(self.fresh("fam"), dtype, shape, False)
+        text = f'{var.name}(l): {shaped(dtype, shape)} @pattern("{var.name}.{{l}}");'
+        self.sections["constant"].append(text)
+        self.families.append(var)
+        return var
+
+    def member(self, family: Var) -> str:
+        """One of them, chosen at build or by a step."""
+        return f"{family.name}[{self.index(MEMBERS)}]"
+
+    def stored(self, dtype: str, shape: Shape) -> Var | None:
+        """What the state holds of a type."""
+        places = [v.name for v in self.plain if v.type == (dtype, shape)]
+        for table in self.tables:
+            if table.entry.type == (dtype, shape) and not table.ring:
+                places.append(f"{table.name}[{', '.join(self.index(c) for c in table.capacities)}]")
+        if not places:
+            return None
+        var = Var(self.fresh("t"), dtype, shape, True)
+        self.emit(f"assign {var.name}: {shaped(dtype, shape)};")
+        self.emit(f"cache.read {self.r.choice(places)} >> {var.name};")
+        return var
+
+    # -- statements
+
+    def forget_part(self) -> None:
+        """Reset what has some leading indices, of a table or of a ring, and look at what is left."""
+        parted = [t for t in self.tables if len(t.capacities) > 1]
+        if not parted:
+            return
+        table = self.r.choice(parted)
+        given = [self.index(c) for c in table.capacities[:-1]]
+        if self.r.random() < 0.25:
+            counter = next((c for t, c in self.rings if t is table), None)
+            given.append(f"{counter}-1" if counter else self.index(table.capacities[-1]))
+        self.emit(f"cache.reset {table.name}[{', '.join(given)}];")
+        if self.r.random() < 0.6:
+            row = ", ".join(given[: len(table.capacities) - 1])
+            shape = (self.fresh("?"), *table.entry.shape)
+            self.emit(f"cache.read {table.name}[{row}, ] >> {self.destination(table.entry.dtype, shape)};")
+
+    def ordered(self) -> None:
+        """Two statements that may not change places."""
+        x = self.pick(lambda v: v.dtype in ("f32", "f16", "i32", "i8") and v.known)
+        if x is None:
+            return
+        first, second = self.r.choice((("neg", "abs"), ("abs", "neg"), ("neg", "cache.read")))
+        self.op(f"{first}({x.name})", *x.type)
+        self.emit(f"dep after({first}) before({second});")
+        if second == "cache.read":
+            place = self.r.choice(self.plain) if self.plain else None
+            self.lines.pop() if place is None else self.emit(
+                f"cache.read {place.name} >> {self.destination(*place.type)};"
+            )
+        else:
+            self.op(f"{second}({x.name})", *x.type)

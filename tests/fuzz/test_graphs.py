@@ -1,0 +1,77 @@
+"""Random graphs of everything have everything in them: no part of the generator may fall silent."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from oic.difftest.catalog import ACCEPTED
+from oic.difftest.checks import check, compiled, program_of, steps
+from oic.difftest.forms import catalog
+from oic.driver import Program
+from oic.dtypes import ALL
+from tests.fuzz import campaign
+from tests.fuzz.coverage import Coverage
+from tests.fuzz.graphs import EVERYTHING, generate
+from tests.fuzz.variants import retyped
+
+MANY = range(220)
+RUN = range(700, 705)
+
+
+@cache
+def programs() -> list[tuple[str, Program | None]]:
+    return [(text, compiled(text)) for text in map(generate, MANY)]
+
+
+def test_examples_reach_every_element_type_of_every_operator() -> None:
+    """What is derived from examples and type rules is what OPS says."""
+    assert {name: frozenset(retyped(name)) for name in catalog()} == ACCEPTED
+
+
+def test_every_operator_and_element_type_is_made() -> None:
+    coverage = Coverage()
+    for _, program in programs():
+        if program is not None:
+            coverage.add(program.module)
+    made = {name for name, _ in coverage.cells}
+    assert made == set(catalog()), set(catalog()) - made
+    assert {dtype for _, dtype in coverage.cells} == set(ALL)
+    assert len(coverage.cells) > 500
+
+
+def test_nearly_all_texts_compile() -> None:
+    refused = [text for text, program in programs() if program is None]
+    assert len(refused) <= len(MANY) // 12, refused[0]
+
+
+SEEN = (
+    "@ref(", "@pattern(", "dep after", "cache.reset T0[", "[300", "257", "@ring", "@auto_dim", "@entry",
+    "yield", "barrier;", "cache.decrement",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SEEN)
+def test_statements_and_declarations_are_there(what: str) -> None:
+    assert sum(what in text for text, _ in programs()) >= 3
+
+
+@pytest.mark.parametrize("seed", RUN)
+def test_passes_and_memory_keep_the_answer(seed: int) -> None:
+    text, program = program_of(seed, EVERYTHING, generate)
+    if program is None:
+        pytest.skip("the language refuses this text")
+    fault = check(program, steps(program, seed))
+    assert fault is None, f"{fault}\n{text}"
+
+
+def test_c_gives_the_answer_and_the_campaign_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign.main(["--seed", "20", "--count", "2", "--no-passes"]) == 0
+    said = capsys.readouterr().out
+    for part in ("attention ", "operators ", "hoist-checks ", "refused steps", "graphs a second", "2 compiled", "states "):
+        assert part in said
+
+
+def test_the_same_seed_gives_the_same_graph() -> None:
+    assert generate(7) == generate(7) != generate(8)
