@@ -118,17 +118,21 @@ PROGRAMS = {
     ),
     "what a branch alone has checked is not known after it": Program(
         """
-        dynamic { p: i32; c: bool; x: f32; }
+        dynamic { p: i32; c: bool; d: bool; x: f32; }
         persistent { A(t): f32 @table @fixed(t=4); }
-        volatile { y: f32[4]; }
-        block entry { branch c some none; cache.write x >> A[p]; cache.read A[0..4] >> y; return; }
-        block some { cache.write x >> A[p]; return; }
+        volatile { y: f32 @init(9.0); z: f32 @init(9.0); }
+        block entry { branch c first none; branch d second none; return; }
+        block first { cache.read A[p] >> y; return; }
+        block second { cache.read A[p] >> z; return; }
         block none { return; }
+        block put @entry { cache.write x >> A[p]; return; }
         """,
         (
-            ("entry", {"p": 1, "c": True, "x": 1.0}, {"y": [0, 1, 0, 0]}),
-            ("entry", {"p": 4, "c": False, "x": 2.0}, "OIC_ERR_CACHE_FULL"),
-            ("entry", {"p": 3, "c": False, "x": 2.0}, {"y": [0, 1, 0, 2]}),
+            ("put", {"p": 1, "x": 1.0}, {}),
+            ("entry", {"p": 1, "c": True, "d": True}, {"y": 1.0, "z": 1.0}),
+            ("entry", {"p": 4, "c": False, "d": False}, {"y": 9.0, "z": 9.0}),
+            ("entry", {"p": 3, "c": False, "d": True}, {"y": 9.0, "z": 0.0}),
+            ("entry", {"p": 4, "c": False, "d": True}, "OIC_ERR_CACHE_FULL"),
         ),
     ),
     "a loop without a turn refuses nothing": Program(
