@@ -59,6 +59,9 @@ def _on(g: FullGraph, made: Variant, x: Var) -> None:
         if dtype == x.dtype and not placed:
             var: Var | None = x
             placed = True
+        elif dtype == x.dtype and _takes_literal(made, dtype) and g.r.random() < 0.15:
+            names[key], types[key] = [g.scalar(dtype)], [TensorType(ALL[dtype])]
+            continue
         else:
             var = g.pick(lambda v, d=dtype: v.dtype == d and g.stretches(v.shape, x.shape))  # type: ignore[misc]
             if var is None and dtype == x.dtype:
@@ -72,6 +75,12 @@ def _on(g: FullGraph, made: Variant, x: Var) -> None:
     found = reshaped(made, types)
     if found is not None:
         _emit(g, found, names)
+
+
+def _takes_literal(made: Variant, dtype: str) -> bool:
+    """Its operands share one type, of which a number may be written."""
+    alike = {t.dtype.name for part in made.operands.values() for t in part} == {dtype}
+    return alike and made.cls.name != "filter" and ALL[dtype].kind != "ternary" and not ALL[dtype].packed
 
 
 def any_operator(g: FullGraph) -> None:
@@ -106,7 +115,10 @@ def _emit(g: FullGraph, made: Variant, names: dict[str, list[str]]) -> None:
     for type_ in made.results:
         fresh = len(made.results) > 1
         results.append(g.destination(type_.dtype.name, as_shape(type_), fresh=fresh))
-    g.emit(f"op {made.call(names)} >> {', '.join(results)};")
+    call = made.call(names)
+    if g.r.random() < 0.05:
+        call = f"{call[:-1]}, )"
+    g.emit(f"op {call} >> {', '.join(results)};")
 
 
 # ---------------------------------------------------------------- operands

@@ -36,7 +36,9 @@ class FullGraph(Graph):
         self.stored_dtypes = self.dtypes[1:]
         self.more = [(34, self.catalog), (3, self.ordered)]
         if options.state:
-            self.more.append((5, self.forget_part))
+            self.more += [(5, self.forget_part), (3, self.step_entry)]
+        if options.extents:
+            self.more.append((1, self.halve))
 
     def _declare(self) -> None:
         super()._declare()
@@ -109,9 +111,10 @@ class FullGraph(Graph):
         return found
 
     def family(self, dtype: str, shape: Shape) -> Var:
-        """Weights of one type, told apart by an index."""
+        """Weights of one type, told apart by an index: tensors of their own, or parts of one."""
         var = Var(self.fresh("fam"), dtype, shape, False)
-        text = f'{var.name}(l): {shaped(dtype, shape)} @pattern("{var.name}.{{l}}");'
+        source = self.r.choice((f' @pattern("{var.name}.{{l}}")', f' @ref("w.{var.name}")', f" @ref({var.name})", ""))
+        text = f"{var.name}(l): {shaped(dtype, shape)}{source};"
         self.sections["constant"].append(text)
         self.families.append(var)
         return var
@@ -133,7 +136,53 @@ class FullGraph(Graph):
         self.emit(f"cache.read {self.r.choice(places)} >> {var.name};")
         return var
 
+    def scalar(self, dtype: str) -> str:
+        """A literal, or a persistent scalar of a type that has none."""
+        kept = [v.name for v in self.plain if v.type == (dtype, ())]
+        if kept and self.r.random() < 0.5:
+            return self.r.choice(kept)
+        own = ALL[dtype]
+        if own.is_float:
+            return self.r.choice(("0.5", "-1.25", "2.0", "0.0"))
+        if own.kind == "bool":
+            return self.r.choice(("true", "false"))
+        return str(self.r.randint(max(own.low, -3), min(own.high, 3)))
+
     # -- statements
+
+    def branch(self) -> None:
+        """Blocks that are branched to from one place may use the loops around it."""
+        self.inherits = self.r.random() < 0.5
+        super().branch()
+        self.inherits = False
+
+    def index(self, bound: int) -> str:
+        """Also quotients and remainders, known when the step runs."""
+        if self.r.random() < 0.85:
+            return super().index(bound)
+        of = self.r.choice([*self.counters, *self.indices, *(n for n, _ in self.loops)])
+        return self.r.choice((f"({of}+{self.r.randint(0, 3)})%{bound}", f"{of}/2", f"({of}*2)%{bound}"))
+
+    def step_entry(self) -> None:
+        """Add to an entry of a table of scalars, or forget it."""
+        numbers = [t for t in self.tables if ALL[t.entry.dtype].kind in ("int", "uint", "float")]
+        scalars = [t for t in numbers if not t.ring and not t.entry.shape]
+        if not scalars:
+            return
+        table = self.r.choice(scalars)
+        at = f"{table.name}[{', '.join(self.index(c) for c in table.capacities)}]"
+        amount = self.r.choice(("", "2 ", "N " if self.options.extents else "3 "))
+        self.emit(self.r.choice((f"cache.increment {amount}{at};", f"cache.decrement {at};", f"cache.reset {at};")))
+
+    def halve(self) -> None:
+        """Rows two by two: refused where there is one left over."""
+        x = self.pick(lambda v: v.shape == ((1, 0), 4))
+        if x is None:
+            return
+        name = self.fresh("t")
+        self.emit(f"assign {name}: {x.dtype}[N/2, 8];")
+        self.emit(f"op reshape({x.name}, shape=[N/2, 8]) >> {name};")
+        self.op(f"reshape({name}, shape=[N, 4])", *x.type)
 
     def forget_part(self) -> None:
         """Reset what has some leading indices, of a table or of a ring, and look at what is left."""

@@ -78,9 +78,11 @@ def _model(text: str) -> Model:
             continue
         shape = tuple(int(n) for n in sizes.split(",")) if sizes else ()
         quoted = re.findall(r'"(.*?)"', attribute) or [name]
-        members = [re.sub(r"\{\w+\}", str(n), quoted[-1]) for n in range(MEMBERS)] if index else quoted[-1:]
+        apart = index and attribute.startswith(" @pattern")
+        members = [re.sub(r"\{\w+\}", str(n), quoted[-1]) for n in range(MEMBERS)] if apart else quoted[-1:]
+        shape = (MEMBERS, *shape) if index and not apart else shape  # one tensor, its leading axis the index
         for at, member in enumerate(members):
-            rng = np.random.default_rng([*(int(n) for n in re.findall(r"\d+", name)), *([at] if index else [])])
+            rng = np.random.default_rng([*(int(n) for n in re.findall(r"\d+", name)), *([at] if apart else [])])
             tensors[member] = Tensor(random_values(ALL[dtype], shape, rng), dtype)
     return Model(tensors=tensors)
 

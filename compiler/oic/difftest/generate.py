@@ -91,6 +91,7 @@ class Graph(Held):
         self.counters: list[str] = []
         self.tables: list[Table] = []
         self.rings: list[tuple[Table, str]] = []  # with a counter that is the ring's next position
+        self.inherits = False  # the next block sees the loops around its branch
         self.keeps = True  # at the end of braces, values go to variables outside them
         self.yields = False  # variables may be given to consumers here
         self.matrices: list[tuple[str, Var]] = []
@@ -223,7 +224,8 @@ class Graph(Held):
         """The text of a block; blocks it branches to are added to `blocks`."""
         outer, self.lines = self.lines, []
         budget, self.budget = self.budget, statements
-        loops, self.loops = self.loops, []
+        loops, self.loops = self.loops, list(self.loops) if self.inherits else []
+        inherits, self.inherits = self.inherits, False
         yields, self.yields = self.yields, self.options.consumers and head.startswith(("entry", "other"))
         with self.scope():
             if self.options.extents and head.startswith(("entry", "other")):
@@ -239,6 +241,7 @@ class Graph(Held):
                 self._outputs()
         body = "".join(f"        {line}\n" for line in self.lines)
         self.lines, self.budget, self.loops, self.yields = outer, budget, loops, yields
+        self.inherits = inherits
         return f"    block {head} {{\n{body}        return;\n    }}\n"
 
     def consumer(self, own: list[Var]) -> str:
