@@ -119,9 +119,9 @@ PROGRAMS = {
     "what a branch alone has checked is not known after it": Program(
         """
         dynamic { p: i32; c: bool; d: bool; x: f32; }
-        persistent { A(t): f32 @table @fixed(t=4); }
-        volatile { y: f32 @init(9.0); z: f32 @init(9.0); }
-        block entry { branch c first none; branch d second none; return; }
+        persistent { A(t): f32 @table @fixed(t=4); B(t): f32 @table @fixed(t=9); }
+        volatile { y: f32 @init(9.0); z: f32 @init(9.0); b: f32; }
+        block entry { cache.read B[p] >> b; branch c first none; branch d second none; return; }
         block first { cache.read A[p] >> y; return; }
         block second { cache.read A[p] >> z; return; }
         block none { return; }
@@ -129,10 +129,26 @@ PROGRAMS = {
         """,
         (
             ("put", {"p": 1, "x": 1.0}, {}),
-            ("entry", {"p": 1, "c": True, "d": True}, {"y": 1.0, "z": 1.0}),
-            ("entry", {"p": 4, "c": False, "d": False}, {"y": 9.0, "z": 9.0}),
-            ("entry", {"p": 3, "c": False, "d": True}, {"y": 9.0, "z": 0.0}),
+            ("entry", {"p": 1, "c": True, "d": True}, {"y": 1.0, "z": 1.0, "b": 0.0}),
+            ("entry", {"p": 4, "c": False, "d": False}, {"y": 9.0, "z": 9.0, "b": 0.0}),
+            ("entry", {"p": 3, "c": False, "d": True}, {"y": 9.0, "z": 0.0, "b": 0.0}),
             ("entry", {"p": 4, "c": False, "d": True}, "OIC_ERR_CACHE_FULL"),
+        ),
+    ),
+    "a check is needed if the index may be one too large": Program(
+        """
+        dynamic { p: i32; }
+        persistent { A(t): f32 @table @fixed(t=3); n: i32; }
+        volatile { y: f32; }
+        block entry { cache.increment n; cache.read A[p%4] >> y; return; }
+        block turns @entry { loop l (i in 0..p%5) { cache.read A[i] >> y; } return; }
+        """,
+        (
+            ("entry", {"p": 6}, {"y": 0.0}),
+            ("entry", {"p": 7}, "OIC_ERR_CACHE_FULL"),
+            ("entry", {"p": -1}, "OIC_ERR_CACHE_FULL"),
+            ("turns", {"p": 3}, {"y": 0.0}),
+            ("turns", {"p": 4}, "OIC_ERR_CACHE_FULL"),
         ),
     ),
     "a loop without a turn refuses nothing": Program(
