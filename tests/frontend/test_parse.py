@@ -299,6 +299,8 @@ def test_literals_are_operands() -> None:
     ]  # fmt: skip
     assert [o.value for o in call.operands[1:5]] == [2, -3, 16, -0.5]  # type: ignore[union-attr]
     assert call.operands[2].span.text == "-3"
+    (error,) = parse_all('block entry { op add(x, "a") >> y; }').errors
+    assert error.message == """expected an operand or ')', found '"a"'"""
 
 
 def test_keywords_are_names_elsewhere() -> None:

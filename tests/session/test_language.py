@@ -291,3 +291,11 @@ def test_members_of_a_stack_are_views() -> None:
     selected = [op for op in planned.all_ops() if op.name == "constant.select"]
     assert len(selected) >= 4
     assert planned.weights["W"] is not None and planned.weights["W"].shape == (3, 2, 2)
+
+
+def test_a_trace_names_no_literal(built: dict[str, list[Any]]) -> None:
+    """`op mul(x, -0.5) >> y;` has the operand x."""
+    for made in built["literals"]:
+        with made.make_executor() as session:
+            session.step(**PROGRAMS["literals"].steps[0][0])
+            assert next(r.operands for r in session.trace() if r.operator == "mul") == ("x",)

@@ -61,8 +61,7 @@ def literal_operand(
         slug = "literal-range" if what == "range" else "literal-kind"
         raise Refused(Diagnostic(slug, message, value.span, hint=hint))
     type_ = TensorType(dtype, ())
-    made = Splat(number(value.value, dtype), type_, span=value.span, hint=name)
-    return f.emit(made).result
+    return f.emit(Splat(number(value.value, dtype), type_, span=value.span)).result
 
 
 def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value:

@@ -27,7 +27,12 @@ _OPENING = {")": "(", "]": "[", "}": "{"}
 _GROUPS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("OP", frozenset({"OP"}), "a statement"),
     ("KIND", frozenset({"KIND", "SIZES", "BLOCK", "GRAPH"}), "a section or a block"),
-    ("STRING", frozenset({"STRING", "NAME", "INT", "FLOAT", "LPAR", "MINUS", "LSQB"}), "a value"),
+    (
+        "STRING",
+        frozenset({"STRING", "NAME", "INT", "FLOAT", "FLOAT_WORD", "BOOL", "LPAR", "MINUS", "LSQB"}),
+        "a value",
+    ),
+    ("BOOL", frozenset({"BOOL", "NAME", "INT", "FLOAT", "FLOAT_WORD", "MINUS"}), "an operand"),
     ("INT", frozenset({"INT", "NAME", "LPAR", "MINUS"}), "an integer expression"),
     ("AT", frozenset({"AT", "PATTERN"}), "an attribute"),
     ("NAME", frozenset({"NAME"}), "a name"),

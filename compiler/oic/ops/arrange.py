@@ -259,7 +259,7 @@ class Gather(Operator, name="gather"):
         shape = self.table.shape
         known, size = self.ids.op, shape[axis]
         if isinstance(known, Splat) and not 0 <= known.value < dims.maximum(size):
-            what = f"id {known.value} is not in 0..{size}"
+            what = f"id {known.value} is outside 0 to {dims.maximum(size) - 1}"
             raise OpError("index-bound", what, "ids")
         return self.tensor(self._to(), [*shape[:axis], *self.ids.shape, *shape[axis + 1 :]])
 
