@@ -267,4 +267,139 @@ PROGRAMS: dict[str, Program] = {
             ({"a": 0, "n": 4}, {"y": [1, 0, 3, 4], "w": [1, -1, 3, 4]}),
         ),
     ),
+    # ---------------------------------------------------------------- parts
+    "parts": Program(
+        """
+        dynamic { x: f32[N, 3] @max(N=5); i: i32; j: i64; }
+        volatile { y: f32[N, 3]; z: f32[4, 3]; w: f32[3]; q: i4[7]; old: f32[4, 3]; }
+        block entry {
+            loop a (k in 0..N) {
+                assign r: f32[1, 3];
+                op slice(x, axis=0, start=k, end=k+1) >> r;
+                op mul(r, r) >> r;
+                transfer r >> y[k..k+1];
+            }
+            assign t: f32[4, 3];
+            op fill(t, value=1.0) >> t;
+            transfer t >> old;
+            assign v: f32[2];
+            op fill(v, value=9.0) >> v;
+            transfer v >> t[i, j..j+2];
+            assign s: f32;
+            op fill(s, value=5.0) >> s;
+            transfer s >> t[0, -2+4];
+            transfer t >> z;
+            transfer s >> w[1];
+            assign c: i4[2];
+            op fill(c, value=-3) >> c;
+            transfer c >> q[j+1..j+3];
+            return;
+        }
+        """,
+        (
+            (
+                {"x": [[0, 1, 2], [3, 4, 5]], "i": 1, "j": 0},
+                {
+                    "y": [[0, 1, 4], [9, 16, 25]],
+                    "z": [[1, 1, 5], [9, 9, 1], [1, 1, 1], [1, 1, 1]],
+                    "old": np.ones((4, 3)),
+                    "w": [0, 5, 0],
+                    "q": [0, -3, -3, 0, 0, 0, 0],
+                },
+            ),
+            ({"x": [[0, 0, 0]], "i": 4, "j": 1}, Refused("OIC_ERR_INDEX", "t", 4, 3, "i")),
+            ({"x": [[0, 0, 0]], "i": -1, "j": 1}, Refused("OIC_ERR_INDEX", "t", -1, 0, "i")),
+            ({"x": [[0, 0, 0]], "i": 3, "j": 2}, Refused("OIC_ERR_INDEX", "t", 4, 3)),
+            ({"x": [[0, 0, 0]], "i": 3, "j": -1}, Refused("OIC_ERR_INDEX", "t", -1, 0)),
+        ),
+    ),
+    "slices_of_parts": Program(
+        """
+        dynamic { a: f32[N] @max(N=6); lo: i32; hi: i32; }
+        volatile { m: f32[6, 2] @init(1.0); n: f32[?]; k: f32[?]; }
+        persistent { P(t): f32 @table @fixed(t=6); }
+        block entry {
+            assign two: f32[N, 2];
+            op reshape(a, shape=[-1, 1]) >> one;
+            op broadcast_to(one, shape=[N, 2]) >> two;
+            transfer two >> m[lo..hi];
+            transfer two >> m[lo..hi, ..];
+            cache.read P[0..5] >> n;
+            transfer a >> n[lo..-1];
+            transfer n >> k;
+            transfer a >> n[2..];
+            transfer a >> m[..-3, 1];
+            return;
+        }
+        volatile { one: f32[N, 1]; }
+        """,
+        (
+            (
+                {"a": [7, 8, 9], "lo": 1, "hi": 4},
+                {
+                    "m": [[1, 7], [7, 8], [8, 9], [9, 9], [1, 1], [1, 1]],
+                    "k": [0, 7, 8, 9, 0],
+                    "n": [0, 7, 7, 8, 9],
+                },
+            ),
+            ({"a": [7, 8], "lo": 1, "hi": 4}, Refused("OIC_ERR_SHAPE", "two", 2, 3)),
+            ({"a": [7, 8, 9], "lo": 0, "hi": 3}, Refused("OIC_ERR_SHAPE", "a", 3, 4)),
+            ({"a": [7, 8, 9], "lo": 4, "hi": 7}, Refused("OIC_ERR_INDEX", "m", 7, 6)),
+            ({"a": [7, 8, 9], "lo": 3, "hi": 2}, Refused("OIC_ERR_INDEX", "m", 3, 2)),
+            ({"a": [7, 8, 9], "lo": -1, "hi": 2}, Refused("OIC_ERR_INDEX", "m", -1, 0)),
+        ),
+    ),
+    "values_of_parts": Program(
+        """
+        dynamic { x: f16[4, 2]; c: bool; n: i32; }
+        constant { W: f16[4, 2] @init(3.0); }
+        volatile { a: f16[4, 2]; b: f16[4, 2]; d: f16[4, 2]; e: f16[2, 2]; g: bool[5]; h: f16[4, 2]; }
+        block entry {
+            transfer x >> a;
+            op slice(a, axis=0, start=1, end=3) >> e;
+            transfer e >> a[2..4];
+            transfer a >> b;
+            branch c yes no;
+            loop turn (i in 0..n) {
+                transfer a >> d;
+                assign row: f16[2];
+                op fill(row, value=f) >> row;
+                transfer row >> a[i];
+            }
+            transfer W >> h;
+            assign z: f16;
+            transfer z >> h[3, 1];
+            transfer c >> g[2];
+            return;
+        }
+        constant { f: f16 @init(0.5); }
+        block yes { loop turn (i in 0..2) { transfer e >> b[i..i + 2]; } return; }
+        block no { assign s: f16[1, 2]; transfer s >> b[1..2]; transfer b >> b[..]; return; }
+        """,
+        (
+            (
+                {"x": [[1, 2], [3, 4], [5, 6], [7, 8]], "c": True, "n": 2},
+                {
+                    "a": [[0.5, 0.5], [0.5, 0.5], [3, 4], [5, 6]],
+                    "b": [[3, 4], [3, 4], [5, 6], [5, 6]],
+                    "d": [[0.5, 0.5], [3, 4], [3, 4], [5, 6]],
+                    "e": [[3, 4], [5, 6]],
+                    "h": [[3, 3], [3, 3], [3, 3], [3, 0]],
+                    "g": [False, False, True, False, False],
+                },
+            ),
+            (
+                {"x": [[1, 2], [3, 4], [5, 6], [7, 8]], "c": False, "n": 0},
+                {
+                    "a": [[1, 2], [3, 4], [3, 4], [5, 6]],
+                    "b": [[1, 2], [0, 0], [3, 4], [5, 6]],
+                    "d": np.zeros((4, 2)),
+                },
+            ),
+            (
+                {"x": np.zeros((4, 2), np.float16), "c": True, "n": 5},
+                Refused("OIC_ERR_INDEX", "a", 4, 3, "i"),
+            ),
+        ),
+    ),
 }

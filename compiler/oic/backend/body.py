@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from oic.backend import elements, expr, kernels, loops, persistent
@@ -13,9 +14,12 @@ from oic.backend.integers import ARITHMETIC, Integers
 from oic.backend.tasks import Task, task
 from oic.backend.unit import Interface, Unit, interface, source_lines
 from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Dim
+from oic.ir.types import TensorType
 from oic.memory.liveness import liveness
 from oic.ops.arrange import Concat
 from oic.ops.fused import Exchange
+from oic.ops.part import Insert
 
 
 def function_body(unit: Unit, func: Any) -> tuple[list[str], list[Task]]:
@@ -143,6 +147,7 @@ class _Writer(Integers):
             "copy": self._copy,
             "fused": self._fused,
             "concat": self._concat,
+            "insert": self._insert,
         }
 
     def block(self, block: Block) -> None:
@@ -226,12 +231,35 @@ class _Writer(Integers):
             source = self.frame.ref(part)
             moved = expr.arithmetic("+", whole.start, start)
             assert moved is not None
-            loops.copy(self.frame, source, _shifted(whole, source, moved))
+            loops.copy(self.frame, source, _shifted(whole, source.type, whole.strides, moved))
             step = expr.arithmetic("*", self.frame.dim(part.shape[axis]), self.frame.dim(whole.strides[axis]))
             assert step is not None
             after = expr.arithmetic("+", start, step)
             assert after is not None
             start = after
+
+    def _insert(self, op: Insert) -> None:
+        """A part written into a tensor, which is copied first where it lies elsewhere."""
+        whole = self.frame.place(op.result)
+        loops.copy(self.frame, self.frame.ref(op.x), whole)
+        start = expr.number(0)
+        for offset, stride in zip(op.offsets, whole.strides):
+            step = _inside(expr.arithmetic("*", self.frame.index(offset), self.frame.dim(stride)))
+            moved = expr.arithmetic("+", start, step)
+            assert moved is not None
+            start = moved
+        strides = [s for s, n in zip(whole.strides, op.lengths) if n is not None]
+        strides += whole.strides[len(op.lengths) :]
+        text = elements.immediate(self.frame, op.part)
+        if text is None and any(n != 1 for n in op.part.shape):
+            loops.copy(self.frame, self.frame.ref(op.part), _shifted(whole, op.part.tensor, strides, start))
+            return
+        sizes, (steps,) = loops.collapse(op.part.shape, [tuple(strides)])
+        nest = loops.Nest(self.frame, sizes)
+        nest.open_all()
+        value = text if text is not None else elements.scalar(self.frame, op.part)
+        self.lines.add(loops.store(whole, nest.index(steps, start), value))
+        nest.close()
 
     # -- structure -----------------------------------------------------------------
 
@@ -380,12 +408,21 @@ class _Writer(Integers):
         loops.copy(self.frame, self.frame.ref(output.value), target)
 
 
-def _shifted(whole: Ref, part: Ref, start: Index) -> Ref:
-    """The region of a tensor that has a part's shape and begins `start` elements on."""
+def _shifted(whole: Ref, type_: TensorType, strides: Sequence[Dim], start: Index) -> Ref:
+    """The region of a tensor that has a part's type and begins `start` elements on."""
     if whole.type.dtype.packed:
-        return Ref(whole.pointer, part.type, whole.strides, False, start)
+        return Ref(whole.pointer, type_, tuple(strides), False, start)
     pointer = whole.pointer if start.number == 0 else f"{whole.pointer} + {start.at(expr.SUM)}"
-    return Ref(pointer, part.type, whole.strides, False)
+    return Ref(pointer, type_, tuple(strides), False)
+
+
+def _inside(start: Index | None) -> Index:
+    """Where a box starts: the checks before it keep it inside its tensor."""
+    assert start is not None
+    if start.number is not None:
+        return start
+    most = 1 << 60
+    return replace(start, low=max(0, start.low), high=max(0, min(start.high, most)))
 
 
 __all__ = ["Interface", "function_body"]

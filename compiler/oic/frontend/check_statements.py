@@ -115,7 +115,7 @@ class _Checker:
                 self._call(statement, scope)
             case s.Transfer(source, target):
                 self._transfer_source(source, scope)
-                self._target(target, scope)
+                self._target(target, scope, part=True)
             case s.Loop():
                 self._loop(statement, scope)
             case s.Branch():
@@ -274,8 +274,8 @@ class _Checker:
         if not (plain and found is not None and found.kind == "persistent"):
             self._operand(access, scope)
 
-    def _target(self, access: s.Access, scope: Scope) -> None:
-        """A variable that is written as a whole: volatile, or a temporary."""
+    def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
+        """A variable that is written as a whole, or in part: volatile, or a temporary."""
         found = self._variable(access.name, access.name_span, scope)
         self._indices(access, found, scope)
         if found is None:
@@ -291,12 +291,14 @@ class _Checker:
                 notes=[declared(found)],
                 hint=hint,
             )
-        elif access.indices is not None or found.indices is not None:
+        elif found.indices is not None or (access.indices is not None and not part):
+            hint = f"write a temporary, then 'transfer t >> {access.span.text};'"
             self.report.error(
                 "element-write",
-                f"only whole variables can be written, and '{access.span.text}' is none",
+                f"only whole variables can be written here, and '{access.span.text}' is none",
                 access.span,
                 notes=[declared(found)],
+                hint=None if found.indices is not None else hint,
             )
 
     # ------------------------------------------------------------ cache statements

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.held import POISON, Local
+from oic.frontend.lower_part import inserted
 from oic.frontend.lower_settings import lower_keywords
 from oic.frontend.operands import literal_operand, operand
 from oic.frontend.operators import catalog
@@ -34,11 +36,24 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     """`transfer a >> b;`: b holds the very value."""
     try:
         value = operand(f, statement.source, persistent=True)
+        if statement.target.indices:
+            lower_part(f, statement.target, value, statement.span)
+            return
         reshaped = _reshaped(f, statement.source, value)
-        store(f, statement.target, value, statement.span, free=reshaped)
+        whole = replace(statement.target, indices=None)
+        store(f, whole, value, statement.span, free=reshaped)
     except Refused as refused:
         f.report(refused)
         poison(f, statement.target.name)
+
+
+def lower_part(f: Builder, target: s.Access, value: Value, span: Span) -> None:
+    """`transfer a >> y[i];`: y holds its value with a part replaced.  Raises Refused."""
+    local = f.local(target.name)
+    if local is None or local.dtype is None:
+        raise Refused(None)  # reported by the checks of names
+    require_dtype(f, target, local, value)
+    f.env[local.key] = inserted(f, target, f.held(local, None), value, span)
 
 
 def poison(f: Builder, name: str) -> None:
@@ -256,19 +271,25 @@ def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool)
     local = f.local(access.name)
     if local is None or local.dtype is None or access.indices is not None:
         raise Refused(None)  # reported by the checks of names
-    if value.dtype is not local.dtype:
-        raise Refused(
-            Diagnostic(
-                "result-dtype",
-                f"'{access.name}' is {local.dtype}, the value is {value.dtype}",
-                access.span,
-                notes=f.declared(access.name),
-                hint=f"op cast(…, to={local.dtype}) converts",
-            )
-        )
+    require_dtype(f, access, local, value)
     if not _fits(local.dims, value.shape):
         value = _other_shape(f, access, local, value, span, free=free)
     f.env[local.key] = value
+
+
+def require_dtype(f: Builder, access: s.Access, local: Local, value: Value) -> None:
+    """Raises Refused for a value of another dtype than its destination."""
+    if value.dtype is local.dtype:
+        return
+    raise Refused(
+        Diagnostic(
+            "result-dtype",
+            f"'{access.name}' is {local.dtype}, the value is {value.dtype}",
+            access.span,
+            notes=f.declared(access.name),
+            hint=f"op cast(…, to={local.dtype}) converts",
+        )
+    )
 
 
 def _other_shape(

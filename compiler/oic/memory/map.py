@@ -17,6 +17,7 @@ from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import root
 from oic.ops.control import For, Func, If, Parallel, Yield
 from oic.ops.fused import Copy, Exchange, Fused
+from oic.ops.part import Insert
 from oic.ops.state import StateStore
 
 KINDS = {
@@ -190,6 +191,8 @@ def kind_of(value: Value, live: Liveness) -> str:
         return "branch"
     if _taken_over(value) is not None:
         return "in place"
+    if isinstance(op, Insert):
+        return "copy"
     handed = _handed_to(value, live)
     if place.space == "output":
         return "output"

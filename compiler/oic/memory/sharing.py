@@ -20,6 +20,7 @@ from oic.ops.base import Operator
 from oic.ops.control import Barrier, For, If, Parallel
 from oic.ops.fused import Copy, Exchange, Fused
 from oic.ops.index import ExtentBind, IndexOp
+from oic.ops.part import Insert
 from oic.ops.ranges import may_refuse
 from oic.ops.state import StateGet, StateLoad, StateStore
 
@@ -205,7 +206,7 @@ def takeable(op: Op) -> list[Value]:
     """Operands whose memory an op may take over."""
     if isinstance(op, (Fused, Copy)):
         return list(op.operands)
-    if isinstance(op, Operator):
+    if isinstance(op, (Operator, Insert)):
         found: list[object] = []
         for key in op.inplace:
             part = getattr(op, key, None)

@@ -16,6 +16,7 @@ from oic.ops import index as index
 from oic.ops import math as math
 from oic.ops import matmul as matmul
 from oic.ops import norm as norm
+from oic.ops import part as part
 from oic.ops import position as position
 from oic.ops import quant as quant
 from oic.ops import recurrent as recurrent

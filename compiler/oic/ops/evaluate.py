@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Value, is_index
-from oic.ir.dims import Expr
+from oic.ir.dims import Dim, Expr
 from oic.ir.types import TensorType
 from oic.ops.base import Operator
 
@@ -30,6 +30,9 @@ def compute(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
         case "constant.select":
             family, *indices = op.operands
             return [read(family)[(*map(read, indices), ...)]]
+        case "insert":
+            x, part, *offsets = op.operands
+            return [replaced(read(x), read(part), [*map(read, offsets)], op.attributes()["lengths"], sizes)]
         case "index.tensor":
             type_ = op.results[0].tensor
             return [
@@ -41,6 +44,20 @@ def compute(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
     arrays = [_widened(part, read) for part in operand_parts(op)]
     found = apply(op, arrays, read, sizes)
     return [dtypes.store(a, r.dtype) for a, r in zip(found, op.results, strict=True)]
+
+
+def replaced(
+    x: Array, part: Array, offsets: Sequence[int], lengths: Sequence[Dim | None], sizes: Mapping[str, int]
+) -> Array:
+    """The array with a box of its leading axes replaced."""
+    found = np.array(x)
+    ends = [at + (1 if n is None else dims.evaluate(n, sizes)) for at, n in zip(offsets, lengths)]
+    inside = tuple(
+        at if n is None else slice(at, end) for at, end, n in zip(offsets, ends, lengths, strict=True)
+    )
+    assert all(at >= 0 and end <= n for at, end, n in zip(offsets, ends, found.shape)), inside
+    found[inside] = part
+    return found
 
 
 def apply(op: Operator, arrays: list[Any], read: Read, sizes: Mapping[str, int]) -> list[Array]:

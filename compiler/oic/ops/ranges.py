@@ -29,6 +29,7 @@ from oic.ops.state import CacheCount, State, StateGet, StateReach
 
 WIDE = (-(1 << 63), (1 << 63) - 1)
 Range = tuple[int, int]
+MOST_LOOPS = 8  # around each other, of which an index is followed
 
 
 def value_range(value: Value) -> Range:
@@ -78,7 +79,7 @@ def value_range(value: Value) -> Range:
         case If() | For():
             return _joined_range(op, op.results.index(value))
         case None if isinstance(value.owner, Block):
-            return _argument_range(value, value.owner)
+            return _argument_range(value)
     return WIDE
 
 
@@ -119,18 +120,19 @@ def _state_range(state: Value, op: object) -> Range:
     return type_.dtype.low, min(type_.dtype.high, WIDE[1])
 
 
-def _argument_range(value: Value, block: Block) -> Range:
+def _argument_range(value: Value) -> Range:
     """A loop's index lies between its bounds."""
-    loop = _loop_of(block)
-    if loop is None or block.args[0] is not value:
+    loop = _index_of(value)
+    if loop is None:
         return WIDE
     low, high = value_range(loop.start), value_range(loop.end)
     return low[0], max(low[0], high[1] - 1)
 
 
-def _loop_of(block: Block) -> For | None:
-    owner = block.owner
-    return owner if isinstance(owner, For) else None
+def _index_of(value: Value) -> For | None:
+    """The loop whose index this is."""
+    owner = value.owner.owner if isinstance(value.owner, Block) else None
+    return owner if isinstance(owner, For) and owner.body.args[0] is value else None
 
 
 def may_refuse(op: Op) -> bool:
@@ -186,7 +188,24 @@ def difference(a: Value | int, b: Value | int) -> Range:
     """The smallest and the largest value of a - b; what both share cancels."""
     first = linear(a) if isinstance(a, Value) else linear_size(a)
     second = linear(b) if isinstance(b, Value) else linear_size(b)
-    return linear_range(added(first, second, -1))
+    form = added(first, second, -1)
+    low, high = linear_range(form)
+    least, most = (linear_range(_by_loops(form, sign)) for sign in (1, -1))
+    return max(low, least[0]), min(high, most[1])
+
+
+def _by_loops(form: Linear, sign: int) -> Linear:
+    """A sum with loop indices at the ends of their loops that make it least (sign 1) or largest (-1)."""
+    for _ in range(MOST_LOOPS):
+        index = next((atom for atom in form if isinstance(atom, Value) and _index_of(atom)), None)
+        if index is None:
+            break
+        loop, c = _index_of(index), form[index]
+        assert loop is not None
+        at = linear(loop.start) if c * sign > 0 else added(linear(loop.end), {None: 1}, -1)
+        rest = {atom: n for atom, n in form.items() if atom is not index}
+        form = added(rest, {atom: n * c for atom, n in at.items()}, 1)
+    return form
 
 
 def linear_range(form: Linear) -> Range:

@@ -23,6 +23,7 @@ from oic.memory.sharing import movable, over, takeable
 from oic.memory.views import is_dense, root, strides_of
 from oic.ops.control import Func
 from oic.ops.fused import Fused
+from oic.ops.part import Insert
 from oic.ops.state import Constant, StateEntry, StateLoad
 from oic.passes.destinations import Assignment, destinations, in_memory
 
@@ -55,7 +56,9 @@ def _assign(block: Block, decided: Assignment) -> None:
                 storage = decided.storage[root(base)]
                 decided.put(value, storage, f"in place of '{base.hint}', which dies here")
             else:
-                decided.put(value, decided.new(value.hint, "arena"), "a value of its own")
+                reason = "copied whole: what a part is replaced of is needed as it was"
+                reason = reason if isinstance(op, Insert) else "a value of its own"
+                decided.put(value, decided.new(value.hint, "arena"), reason)
         if not isinstance(op, Fused):
             for region in op.regions:
                 _assign(region, decided)

@@ -18,6 +18,7 @@ from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.views import root, whole_root
 from oic.ops.control import For, Func, If, Parallel, Return, Yield
 from oic.ops.fused import Copy, Exchange, Fused
+from oic.ops.part import Insert
 from oic.ops.state import Constant, IndexTensor, Splat, StateLoad, StateStore
 
 ROUNDS = 200  # a copy in a region may make another necessary outside it
@@ -396,6 +397,8 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
         return True
     for user in sharing.live.users.get(value, ()):
         if user.elementwise or isinstance(user, (Copy, If, Fused, StateStore)):
+            continue
+        if isinstance(user, Insert) and user.x is not value:
             continue
         return True
     return False
