@@ -31,10 +31,15 @@
 #define OIC_SELDOM static inline
 #endif
 
+/* A place of the source: the line alone, where that is enough. */
+#define OIC_AT(line, column) ((int32_t)(line) + ((int32_t)(column) << OIC_LINE_BITS))
+#define OIC_LINE_BITS 20
+
 /* Why the last refused call was refused. */
 typedef struct {
     oic_status status;
     int32_t line;         /* of the graph's source; 0: none */
+    int32_t column;       /* on that line, where several places of it may refuse; else 0 */
     const char *variable; /* what the check was about; NULL: nothing in particular */
     int64_t value;        /* what was refused, */
     int64_t bound;        /* and the limit that it passed */

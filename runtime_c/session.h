@@ -34,12 +34,13 @@ static inline int oic_is_aligned(const void *p, uintptr_t bytes)
     return (uintptr_t)p % bytes == 0;
 }
 
-/* Note a refusal and return its status. */
+/* Note a refusal and return its status; `line` may be an OIC_AT. */
 static inline oic_status oic_refuse(oic_refusal *why, oic_status status, int32_t line, const char *variable,
                                     int64_t value, int64_t bound)
 {
     why->status = status;
-    why->line = line;
+    why->line = line & ((INT32_C(1) << OIC_LINE_BITS) - 1);
+    why->column = line >> OIC_LINE_BITS;
     why->variable = variable;
     why->value = value;
     why->bound = bound;
@@ -91,6 +92,13 @@ static inline oic_status oic_check_range(oic_refusal *why, int32_t line, const c
         return oic_refuse(why, above, line, variable, value, high);
     }
     return OIC_OK;
+}
+
+/* A condition holds; otherwise what is reported is `value`. */
+static inline oic_status oic_check_that(oic_refusal *why, int32_t line, const char *variable, int holds,
+                                        int64_t value, oic_status status)
+{
+    return holds ? OIC_OK : oic_refuse(why, status, line, variable, value, 0);
 }
 
 /* 0 <= value < bound. */

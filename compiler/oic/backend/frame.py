@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +14,11 @@ from oic.ir.core import Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.types import IndexType, TensorType
 from oic.memory.liveness import Liveness
+from oic.ops.ranges import may_refuse
 
 Strides = tuple[Dim, ...]
 ZERO = expr.number(0)
+LINES, COLUMNS = (1 << 20) - 1, (1 << 11) - 1  # of places that a refusal can name
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Frame:
     def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
         self.unit, self.face, self.live = unit, face, live
         self.users = live.users
+        self.crowded = _crowded(live.start)
         self.lines = Lines()
         self.names = unit.names.scope.copy()
         self.extents: dict[Extent, str] = {}
@@ -66,9 +70,12 @@ class Frame:
         """An integer, a size or an index integer."""
         return self.index(part) if isinstance(part, Value) else self.dim(part)
 
-    def line(self, op: Op) -> int:
-        """The source line of an op, 0 if it has none."""
-        return op.span.line if op.span else 0
+    def line(self, op: Op) -> str:
+        """The source line of an op, with the column where others of that line refuse too; 0 if it has none."""
+        if op.span is None or op.span.line > LINES:
+            return "0"
+        line, column = op.span.line, op.span.column
+        return f"OIC_AT({line}, {column})" if line in self.crowded and column <= COLUMNS else str(line)
 
     def attempt(self, check: str, op: Op, variable: str) -> None:
         """A call that may refuse the step."""
@@ -202,3 +209,12 @@ def dense(shape: tuple[Dim, ...]) -> Strides:
 def is_index(value: Value) -> bool:
     """The value is an index integer."""
     return isinstance(value.type, IndexType)
+
+
+def _crowded(ops: Iterable[Op]) -> set[int]:
+    """The lines on which checks of several places of the source are made."""
+    columns: dict[int, set[int]] = {}
+    for op in ops:
+        if op.span is not None and may_refuse(op):
+            columns.setdefault(op.span.line, set()).add(op.span.column)
+    return {line for line, found in columns.items() if len(found) > 1}

@@ -8,6 +8,7 @@ from oic.backend import elements, expr, loops
 from oic.backend.expr import Index
 from oic.backend.frame import Frame
 from oic.ir.core import Value
+from oic.ops.index import CheckRange
 from oic.ops.ranges import quotient_range, remainder_range
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
@@ -134,6 +135,8 @@ class Integers:
         index = self.frame.index(value)
         if index.low >= low.high and index.high <= high.low:
             return index
+        if isinstance(op, CheckRange) and op.says:
+            return self._that(op, index, low)
         below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
         check = (
             f'oic_check_range(why, {self.frame.line(op)}, "{op.variable}", {index.text}, {low.text}, '
@@ -141,6 +144,15 @@ class Integers:
         )
         self.frame.attempt(check, op, op.variable)
         return self._known(value, low, high)
+
+    def _that(self, op: CheckRange, index: Index, wanted: Index) -> Index:
+        """A check of one value, which reports another."""
+        shown = index if op.shown is None else self.frame.index(op.shown)
+        holds = f"{index.at(expr.SUM)} == {wanted.text}"
+        line, name = self.frame.line(op), op.variable
+        check = f'oic_check_that(why, {line}, "{name}", {holds}, {shown.text}, {op.below})'
+        self.frame.attempt(check, op, name)
+        return self._known(op.value, wanted, wanted)
 
     def _known(self, value: Value, low: Index, high: Index) -> Index:
         """Note that a value lies between two others from here on."""

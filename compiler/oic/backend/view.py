@@ -166,7 +166,7 @@ typedef uint8_t oic_f8;
 typedef uint16_t oic_f16;
 typedef uint16_t oic_bf16;
 typedef int oic_status;
-typedef struct { oic_status status; int32_t line; const char *variable; int64_t value; int64_t bound;
+typedef struct { oic_status status; int32_t line; int32_t column; const char *variable; int64_t value; int64_t bound;
                  int32_t spoiled; } oic_refusal;
 typedef struct oic_pool oic_pool;
 """

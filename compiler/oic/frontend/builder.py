@@ -41,7 +41,7 @@ from oic.ops.index import (
     IndexSub,
     divides,
 )
-from oic.ops.ranges import value_range
+from oic.ops.ranges import may_refuse, value_range
 from oic.ops.state import CacheRead, Constant, Splat, StateGet
 
 
@@ -398,18 +398,22 @@ class Builder:
             for atom in atoms:
                 own = self.atoms.get(atom.name) if isinstance(atom, Extent) else None
                 part = own if own is not None else self.value(Expr((((atom,), 1),)))
-                product = part if product is None else self.emit(IndexMul(product, part)).result
+                product = part if product is None else self._arithmetic(IndexMul(product, part), span)
             if product is None:
                 product = self.value(abs(c))
             elif abs(c) != 1:
-                product = self.emit(IndexMul(product, self.value(abs(c)))).result
+                product = self._arithmetic(IndexMul(product, self.value(abs(c))), span)
             if total is None:
-                total = product if c > 0 else self.emit(IndexSub(self.value(0), product)).result
+                total = product if c > 0 else self._arithmetic(IndexSub(self.value(0), product), span)
             else:
                 make = IndexAdd if c > 0 else IndexSub
-                total = self.emit(make(total, product, span=span)).result
+                total = self._arithmetic(make(total, product), span)
         assert total is not None
         return total
+
+    def _arithmetic(self, op: IndexAdd | IndexSub | IndexMul, span: Span | None) -> Value:
+        op.span, op.written = span, may_refuse(op)
+        return self.emit(op).result
 
     def size(self, dim: Dim) -> Dim | None:
         """The expression as a dimension, if it depends on sizes alone."""

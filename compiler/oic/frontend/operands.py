@@ -13,6 +13,7 @@ from oic.frontend import syntax as s
 from oic.frontend.builder import Builder
 from oic.frontend.literals import literal_problem, number
 from oic.frontend.variables import Refused, Variable
+from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import StateType, TensorType
@@ -122,10 +123,16 @@ def _check_presence(
         f.module.weights[symbol] = present
         op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts)))
         f.constants[symbol] = op.result
-    member = f.emit(ConstantSelect(f.constants[symbol], [f.value(i) for i in indices])).result
+    at = [f.value(i) for i in indices]
+    member = f.emit(ConstantSelect(f.constants[symbol], at)).result
     flag = f.emit(IndexLoad(member, span=access.span)).result
-    status = "OIC_ERR_INDEX"
-    f.emit(CheckRange(flag, 1, 1, status, status, access.name, span=access.span))
+    counts = [dims.maximum(n) for n in f.constants[symbol].shape]
+    number: Dim = 0
+    for index, count in zip(indices, counts, strict=True):
+        number = number * count + index
+    shown = f.value(number, access.span)
+    says, status, span = "has no member", "OIC_ERR_INDEX", access.span
+    f.emit(CheckRange(flag, 1, 1, status, status, access.name, says, shown, counts, span=span))
 
 
 def refuse_negative(index: Dim, span: Span) -> None:

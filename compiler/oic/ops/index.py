@@ -30,18 +30,30 @@ class IndexConst(IndexOp, name="index.const"):
 
 
 class IndexAdd(IndexOp, name="index.add"):
+    """left + right.
+
+    written  the source asks for it: beyond 64 bits the step is refused, whatever becomes of the result
+    """
+
     left: Value
     right: Value
+    written: bool = False
 
 
 class IndexSub(IndexOp, name="index.sub"):
+    """left - right; `written` as of `index.add`."""
+
     left: Value
     right: Value
+    written: bool = False
 
 
 class IndexMul(IndexOp, name="index.mul"):
+    """left * right; `written` as of `index.add`."""
+
     left: Value
     right: Value
+    written: bool = False
 
 
 class IndexMin(IndexOp, name="index.min"):
@@ -116,6 +128,9 @@ class CheckRange(Op, name="check.range"):
 
     below, above   status for a value under `low` or over `high`
     variable       what is indexed, for messages
+    says           what a refusal says of the variable, where it is not that the value is out of range
+    shown          what it reports in place of the value
+    radix          sizes of a shape in which that is the number of an element, which is named instead
     """
 
     value: Value
@@ -124,6 +139,9 @@ class CheckRange(Op, name="check.range"):
     below: str
     above: str
     variable: str
+    says: str = ""
+    shown: Value | None = None
+    radix: list[int] = []
 
     pure = False
 
@@ -146,7 +164,8 @@ def divides(quotient: dims.FloorDiv) -> list[Op]:
     if least < 1:
         ops.append(CheckRange(divisor.result, 1, max(1, most), status, status, name))
     rest = IndexMod(numerator.result, divisor.result)
-    return [*ops, rest, CheckRange(rest.result, 0, 0, status, status, name)]
+    says = "leaves a remainder"
+    return [*ops, rest, CheckRange(rest.result, 0, 0, status, status, name, says, numerator.result)]
 
 
 def equal(a: Dim, b: Dim, name: str) -> list[Op]:

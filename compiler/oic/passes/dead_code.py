@@ -4,7 +4,8 @@
     %r = for(..., [%h, %k])  %r#1 unused and           %r = for(..., [%h])
          carried only for itself
 
-An op goes if its results have no user and it has no effect; a carried value of a loop or a
+An op goes if its results have no user and it has no effect, unless the source asks for arithmetic
+that may leave 64 bits, which refuses the step; a carried value of a loop or a
 result of an `if` goes if nothing outside uses it and, inside, only its own next value does; a result
 of a consumer goes if nothing uses it, and a consumer that does nothing goes.
 """
@@ -14,6 +15,9 @@ from __future__ import annotations
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ops.control import For, Func, If, Parallel, Yield
+from oic.ops.index import IndexLoad
+from oic.ops.ranges import may_refuse
+from oic.ops.state import StateGet
 
 
 def dead_code(module: Module) -> None:
@@ -35,7 +39,7 @@ def _sweep(block: Block, used: set[Value]) -> bool:
     kept: list[Op] = []
     changed = False
     for op in block.ops:
-        if not isinstance(op, Func) and op.effect_free and not op.terminator:
+        if not isinstance(op, Func) and op.effect_free and not op.terminator and not _must_stay(op):
             if not any(r in used for r in op.results):
                 changed = True
                 continue
@@ -44,6 +48,14 @@ def _sweep(block: Block, used: set[Value]) -> bool:
         kept.append(op)
     block.ops = kept
     return changed
+
+
+def _must_stay(op: Op) -> bool:
+    """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""
+    return any(
+        may_refuse(inner) and (isinstance(inner, (IndexLoad, StateGet)) or getattr(inner, "written", False))
+        for inner in op.walk()
+    )
 
 
 def _unused_carried(module: Module) -> bool:

@@ -213,6 +213,8 @@ class _Mover:
         """The checks in the first and the last turn of every loop whose index takes part."""
         value = op.value  # type: ignore[attr-defined]
         parts = [value, *(b for b in _limits(op) if isinstance(b, Value))]
+        if isinstance(op, CheckRange) and op.shown is not None:
+            parts.append(op.shown)
         used = [i for i in bounds if any(_depends(p, i) for p in parts)]
         if len(used) > 2 or any(not _monotone(p, i) for p in parts for i in used):
             return None
@@ -258,8 +260,14 @@ class _Mover:
         low, high = limits
         if value is None or low is None or high is None:
             return False
-        below, above = op.below, op.above  # type: ignore[attr-defined]
-        ops.append(CheckRange(value, low, high, below, above, op.variable, span=op.span))  # type: ignore[attr-defined]
+        assert isinstance(op, (CheckRange, ExtentBind))
+        new = CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
+        if isinstance(op, CheckRange) and op.says:
+            new.says, new.radix = op.says, op.radix
+            new.shown = self.early(op.shown, turn, ops) if op.shown is not None else None
+            if (new.shown is None) != (op.shown is None):
+                return False
+        ops.append(new)
         return True
 
     def early(self, value: Value, turn: dict[Value, Value], ops: list[Op]) -> Value | None:

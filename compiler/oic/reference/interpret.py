@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oic.diagnostics import Span, StepError
+from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value
@@ -23,6 +23,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
 from oic.ops.evaluate import compute, shape_of
+from oic.ops.refusal import refusal
 from oic.reference import boxes, saved
 from oic.reference.boxes import Storage, zeros
 from oic.reference.fetch import logical
@@ -275,10 +276,10 @@ class Machine:
         """The present value of a size."""
         return dims.evaluate(dim, self.sizes)
 
-    def exact(self, number: int, span: Span | None) -> int:
+    def exact(self, number: int, op: Op) -> int:
         """A result of index arithmetic; outside 64 bits it is a refusal."""
         if not LOW <= number <= HIGH:
-            raise StepError("OIC_ERR_INDEX", "an index is outside 64 bits", index=number, span=span)
+            raise refusal(op, 0, 0)
         return number
 
 

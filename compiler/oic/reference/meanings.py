@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oic import dtypes
-from oic.diagnostics import StepError
 from oic.ir.core import Value
 from oic.ops.evaluate import shape_of, stepped
+from oic.ops.refusal import refusal
 from oic.reference.boxes import Box
 from oic.reference.variables import Variable
 
@@ -57,7 +57,7 @@ def _nothing(m: Machine, op: Any) -> None:
 def _arithmetic(function: Callable[[int, int], int]) -> Callable[[Machine, Any], None]:
     def run(m: Machine, op: Any) -> None:
         left, right = (m.integer(v) for v in op.operands)
-        m.values[op.result] = m.exact(function(left, right), op.span)
+        m.values[op.result] = m.exact(function(left, right), op)
 
     return run
 
@@ -71,46 +71,36 @@ def _when(m: Machine, op: Any) -> None:
 
 
 def _const(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.exact(op.value, op.span)
+    m.values[op.result] = m.exact(op.value, op)
 
 
 def _size(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.exact(m.size(op.size), op.span)
+    m.values[op.result] = m.exact(m.size(op.size), op)
 
 
 def _load_index(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.exact(int(m.read(op.x).reshape(-1)[0]), op.span)
+    m.values[op.result] = m.exact(int(m.read(op.x).reshape(-1)[0]), op)
 
 
 def _bind(m: Machine, op: Any) -> None:
-    value, name = m.integer(op.value), op.variable
-    if value < 0:
-        what = f"a size of '{name}' is {value}"
-        raise StepError(op.below, what, variable=name, index=value, bound=0, span=op.span)
-    if value > op.extent.maximum:
-        what = f"a size of '{name}' is {value}, and its maximum {op.extent.maximum}"
-        bound = op.extent.maximum
-        raise StepError(op.above, what, variable=name, index=value, bound=bound, span=op.span)
+    value, most = m.integer(op.value), op.extent.maximum
+    if not 0 <= value <= most:
+        raise refusal(op, value, 0 if value < 0 else most)
     m.sizes[op.extent.name] = value
 
 
 def _check_range(m: Machine, op: Any) -> None:
     value, low, high = (m.integer(v) for v in (op.value, op.low, op.high))
     if value < low or value > high:
-        status, bound = (op.below, low) if value < low else (op.above, high)
-        what = f"'{op.variable}': {value} is {'below' if value < low else 'above'} {bound}"
-        raise StepError(status, what, variable=op.variable, index=value, bound=bound, span=op.span)
+        shown = value if op.shown is None else m.integer(op.shown)
+        raise refusal(op, shown, low if value < low else high)
 
 
 def _check_ids(m: Machine, op: Any) -> None:
     ids, bound = m.read(op.x).reshape(-1), m.size(op.bound)
     wrong = np.flatnonzero((ids < 0) | (ids >= bound))
     if len(wrong):
-        bad = int(ids[wrong[0]])
-        what = f"'{op.variable}': id {bad} is outside 0 to {bound - 1}"
-        raise StepError(
-            "OIC_ERR_INDEX", what, variable=op.variable, index=bad, bound=bound, span=op.span
-        )
+        raise refusal(op, int(ids[wrong[0]]), bound)
 
 
 def _assert_shape(m: Machine, op: Any) -> None:
@@ -118,11 +108,7 @@ def _assert_shape(m: Machine, op: Any) -> None:
     actual = shape_of(op.x.tensor, m.sizes)
     if actual != wanted:
         axis = next(i for i, (a, b) in enumerate(zip(actual, wanted)) if a != b)
-        what = f"size {axis} of {list(actual)} is not {wanted[axis]}"
-        raise StepError(
-            "OIC_ERR_SHAPE", what, variable=op.x.hint or None, index=actual[axis], bound=wanted[axis],
-            span=op.span,
-        )  # fmt: skip
+        raise refusal(op, actual[axis], wanted[axis])
     if m.places is not None and m.places.is_view(op):
         m.places.view(op, m.read, None, None)
     else:
@@ -159,10 +145,10 @@ def _cache_count(m: Machine, op: Any) -> None:
 def _state_get(m: Machine, op: Any) -> None:
     state = m.state(op.state)
     if isinstance(state, Variable):
-        m.values[op.result] = m.exact(int(state.read("", []).reshape(-1)[0]), op.span)
+        m.values[op.result] = m.exact(int(state.read("", []).reshape(-1)[0]), op)
         return
     storage = m.storage(op.state)
-    m.values[op.result] = m.exact(int(storage.read(_element(m, op)).reshape(-1)[0]), op.span)
+    m.values[op.result] = m.exact(int(storage.read(_element(m, op)).reshape(-1)[0]), op)
 
 
 def _element(m: Machine, op: Any) -> Box:

@@ -20,12 +20,14 @@ from oic.backend.names import name_in_private
 from oic.backend.target import target as target_named
 from oic.backend.unit import Input, Output
 from oic.backend.unit import Interface as Face
-from oic.diagnostics import Span, StepError
+from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import dims
+from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
+from oic.ops.refusal import refusal, refused_by
 from oic.reference.boxes import Storage, zeros
 from oic.reference.fetch import logical
 from oic.resources import runtime_dir
@@ -169,8 +171,7 @@ class CompiledExecutor(Executor):
         """What the library notes of the call it refused, as an exception."""
         why = self._session.refusal
         name = status_names()[status]
-        variable = None if why.variable == self._ffi.NULL else self._ffi.string(why.variable).decode()
-        span = _span(self._module, self._entry, why.line, variable)
+        variable = None if why.variable == self._ffi.NULL else self._ffi.string(why.variable).decode() or None
         if name == "OIC_ERR_STATE":
             return StepError(name, "a refused step left state changed; reset or load")
         if name == "OIC_ERR_WEIGHTS":
@@ -180,9 +181,13 @@ class CompiledExecutor(Executor):
         if variable is None and why.line == 0:
             return StepError(name, name)
         value, bound = int(why.value), int(why.bound)
+        ops = _at(self._module, self._entry, why.line, why.column)
+        op = refused_by(ops, name, variable, value, bound)
+        if op is not None:
+            return refusal(op, value, bound)
         side = "above" if value > bound else "below"
         what = f"'{variable}': {value} is {side} {bound}" if value != bound else f"'{variable}': {value}"
-        return StepError(name, what, variable=variable, index=value, bound=bound, span=span)
+        return StepError(name, what, variable=variable, index=value, bound=bound)
 
 
 class _Call:
@@ -304,10 +309,9 @@ def _only_value(body: Any, output: Output) -> bool:
     return types <= {output.type}
 
 
-def _span(module: Module, entry: str, line: int, variable: str | None) -> Span | None:
-    """The source text whose check failed: on that line, about that variable."""
+def _at(module: Module, entry: str, line: int, column: int) -> list[Op]:
+    """The ops of a place of the source; without a column, those of the line."""
     if not entry or not line:
-        return None
-    ops = [op for op in module.function(entry).body.all_ops() if op.span and op.span.line == line]
-    about = [op for op in ops if variable and op.attributes().get("variable") == variable]
-    return next((op.span for op in about or ops), None)
+        return []
+    ops = (op for op in module.function(entry).body.all_ops() if op.span and op.span.line == line)
+    return [op for op in ops if op.span and column in (0, op.span.column)]
