@@ -669,6 +669,18 @@ OIC_SELDOM int oic_saved_is_valid(const oic_saved_form *form, const void *from, 
     return at == bytes && oic_saved_are_parts_allowed(&view, image + OIC_SAVED_HEAD + 8 * form->count_number);
 }
 
+/* 1 if the counts in the state are some that there can be: they address it. */
+OIC_SELDOM int oic_saved_are_counts(const oic_saved_form *form, const void *state)
+{
+    for (int32_t i = 0; i < form->count_number; ++i) {
+        const int64_t count = oic_saved_i64((const unsigned char *)state + form->counts[i].at);
+        if (count < 0 || count > form->counts[i].most) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Bring back to its start what the state holds within its counts. */
 OIC_SELDOM void oic_saved_clear(const oic_saved_form *form, void *state)
 {

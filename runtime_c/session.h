@@ -75,6 +75,17 @@ static inline oic_status oic_check_ready(oic_refusal *why, const void *state)
     return state != NULL && !why->spoiled ? OIC_OK : oic_refuse(why, OIC_ERR_STATE, 0, NULL, 0, 0);
 }
 
+/* A count in the state is one that there can be: it addresses memory. */
+static inline int oic_is_count(int64_t count, int64_t most)
+{
+    return count >= 0 && count <= most;
+}
+
+static inline oic_status oic_check_count(oic_refusal *why, const char *variable, int64_t count, int64_t most)
+{
+    return oic_is_count(count, most) ? OIC_OK : oic_refuse(why, OIC_ERR_STATE, 0, variable, count, most);
+}
+
 /* The caller gave memory for an input or output. */
 static inline oic_status oic_check_given(oic_refusal *why, const char *name, const void *pointer)
 {
@@ -160,6 +171,12 @@ static inline oic_status oic_index_of_u64(oic_refusal *why, int32_t line, const 
     }
     *result = (int64_t)value;
     return OIC_OK;
+}
+
+/* A number of elements as a size; a compiler that cannot see that it is not below 0 would warn of a cast. */
+static inline size_t oic_run(int64_t count)
+{
+    return count > 0 ? (size_t)count : 0;
 }
 
 static inline int64_t oic_index_min(int64_t a, int64_t b)

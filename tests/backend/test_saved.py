@@ -218,9 +218,13 @@ def _loads(session: oic.Executor, data: bytes) -> bool:
 
 @pytest.mark.parametrize("sanitized", [False, True], ids=["plain", "sanitized"])
 def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool) -> None:
-    """`saved.c`: every bit and length of a state, forged states, and a journal of states of many sizes."""
+    """`saved.c`: every bit and length of a state, forged states, a journal of states of many sizes, and flipped
+    bits of counts in the state itself."""
     made = oic.Synthesizer(kinds.graph(), capacity=kinds.BOUNDED, target="portable")
-    made.emit(tmp_path)
+    fields = made.emit(tmp_path).unit.fields.values()
+    beside = [f"{{{field.offset}, {field.nbytes}}}" for field in fields if "." in field.op.symbol]
+    places = f"static const struct {{ size_t at, bytes; }} places[] = {{{', '.join(beside)}}};\n"
+    (tmp_path / "places.h").write_text(places)
     flags = SANITIZED if sanitized else ("-O2", "-march=native", *WARNINGS, "-Werror")
     driver, program = Path(__file__).with_name("saved.c"), tmp_path / "driver"
     call = [*find_compiler(), "-std=c99", *flags, "-I", str(tmp_path), "-I", str(runtime_dir())]
@@ -233,7 +237,8 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
     done = subprocess.run([str(program), str(every)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = [int(n) for n in re.findall(r"\d+", done.stdout)]
-    flips, lengths, taken, refused, cuts, least, most = found
+    flips, lengths, taken, refused, cuts, least, most, bits, refusals, unsaved = found
+    assert bits > 1000 and refusals > 1000 and unsaved > 300
     assert flips == -(-8 * (lengths - 8) // every) > 6000 // every and min(taken, refused) > 1000 // every
     assert cuts > 9000 // every and most > least + 50
 

@@ -37,7 +37,7 @@ def _preamble(frame: Frame, func: Any) -> None:
     lines, face = frame.lines, frame.face
     for name in ("s", "in", "out", "state", "why"):
         frame.names.reserve(name)
-    _checks(frame)
+    _checks(frame, func)
     for input_ in face.inputs:
         _argument(frame, input_.name, input_.value, f"in->{input_.member}", const=True)
     for output in face.outputs:
@@ -69,8 +69,8 @@ def _movable(frame: Frame, func: Any) -> None:
             frame.lines.add(f"void *{name} = oic_at(s->arena, {buffer.offset}); /* {buffer.nbytes} bytes */")
 
 
-def _checks(frame: Frame) -> None:
-    """The session can step, every pointer is given, every extent is in its range."""
+def _checks(frame: Frame, func: Any) -> None:
+    """The session can step, counts are in their ranges, every pointer is given, every extent in its range."""
     face, lines = frame.face, frame.lines
     lines.open("if (s == NULL || in == NULL || out == NULL) {")
     lines.add("return OIC_ERR_INPUT;")
@@ -78,6 +78,8 @@ def _checks(frame: Frame) -> None:
     lines.add(f"{frame.unit.name}_state *const state = s->state;")
     lines.add("oic_refusal *const why = &s->refusal;")
     lines.add("OIC_TRY(oic_check_ready(why, state));")
+    for check in persistent.count_checks(frame.unit, func):
+        lines.add(check)
     for struct, parts in (("in", face.inputs), ("out", face.outputs)):
         for part in parts:
             lines.add(f'OIC_TRY(oic_check_given(why, "{part.name}", {struct}->{part.member}));')

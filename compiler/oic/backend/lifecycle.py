@@ -6,6 +6,7 @@ Saving and loading is `runtime_c/saved.h`, which interprets the form that `memor
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from oic.backend import expr
@@ -35,6 +36,7 @@ def reset_lines(unit: Unit) -> list[str]:
     """Every variable back to its initial value."""
     frame = _frame(unit)
     fields = list(unit.fields.values())
+    _require_counts(unit, frame)
     if not any(map(reserved, fields)):
         frame.lines.add("memset(state, 0, sizeof *state);")
         fields = [f for f in fields if not expr.is_zero_bits(_initial(f), f.type.dtype)]
@@ -42,6 +44,21 @@ def reset_lines(unit: Unit) -> list[str]:
     for field in sorted(fields, key=reserved, reverse=True):  # their counts are needed, so they come first
         _fill(frame, field, box_lengths(unit, field))
     return frame.lines.text()
+
+
+def _require_counts(unit: Unit, frame: Frame) -> None:
+    """Reserved memory is walked through as far as counts say; none is, where they are not counts."""
+    walked = [f for f in unit.fields.values() if reserved(f) and not on_demand(unit, f)]
+    texts = " ".join(length.text for field in walked for length in box_lengths(unit, field))
+    members = set(re.findall(r"state->(\w+)", texts))
+    counts = [f for f in unit.fields.values() if f.member in members]
+    if not counts:
+        return
+    tests = [f"!oic_is_count(state->{f.member}, {expr.integer(f.op.limit)})" for f in counts]
+    frame.lines.open(f"if ({f' ||{chr(10)}        '.join(tests)}) {{")
+    frame.lines.add("s->refusal.spoiled = 1; /* for good: how far to clear is not known */")
+    frame.lines.add("return;")
+    frame.lines.close()
 
 
 def fresh_lines(unit: Unit) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,13 @@ from oic.backend.frame import Frame, Ref, start_address
 from oic.backend.loops import COUNTERS, Nest, broadcast_strides, collapse, copy, element, whole
 from oic.backend.loops import load as load_element
 from oic.backend.loops import store as store_element
-from oic.backend.unit import Field
+from oic.backend.unit import Field, Unit
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType
 from oic.memory import layout
 from oic.memory.boxes import Box, same
-from oic.ops.state import StateLoad
+from oic.ops.state import StateGet, StateLoad
 
 
 def box(
@@ -112,7 +113,7 @@ def fill_box(
     at = " + ".join(c if s == 1 else f"{c} * {s}" for c, s in zip(counters, strides)) or "0"
     if runs:
         where = whole(target.pointer) if at == "0" else f"{target.pointer} + {at}"
-        frame.lines.add(f"memset({where}, 0, {_bytes(sizes[-1], dtype.c, dtype.align)});")
+        frame.lines.add(f"memset({where}, 0, {_run(sizes[-1], dtype.c, dtype.align)});")
     else:
         frame.lines.add(f"{element(target, at)} = {expr.stored_literal(value, dtype)};{_note(value, dtype)}")
     for _ in counters:
@@ -156,10 +157,22 @@ def get(frame: Frame, op: Any) -> None:
         frame.attempt(check, op, op.state.op.symbol)
         frame.indices[op.result] = Index(name, low=0)
         return
-    frame.lines.declare(name, f"const int64_t {name} = {text};")
     limit = op.state.op.limit
+    if limit is not None and op.indices:  # `next` of one of many rings; others are checked before anything
+        refusal = f'oic_check_count(why, "{op.state.op.symbol}", {text}, {expr.integer(limit)})'
+        frame.lines.add(f"{'OIC_TRY_LATE(why, ' if frame.late else 'OIC_TRY('}{refusal});")
+    frame.lines.declare(name, f"const int64_t {name} = {text};")
     low, high = (dtype.low, dtype.high) if limit is None else (0, limit)
     frame.indices[op.result] = Index(name, low=low, high=high)
+
+
+def count_checks(unit: Unit, func: Any) -> Iterator[str]:
+    """Before anything else: the counts that a function reads are some, for they address memory."""
+    read = (op.state for op in func.body.all_ops() if isinstance(op, StateGet) and not op.indices)
+    for field in dict.fromkeys(unit.by_state[state] for state in read):
+        if field.op.limit is not None:
+            most = expr.integer(field.op.limit)
+            yield f'OIC_TRY(oic_check_count(why, "{field.op.symbol}", state->{field.member}, {most}));'
 
 
 def set_(frame: Frame, op: Any) -> None:
@@ -342,6 +355,13 @@ def open_loops(frame: Frame, sizes: list[Index]) -> list[str]:
 def _bytes(count: Index, c: str, align: int) -> str:
     factor = "" if align == 1 else f" * sizeof({c})"
     return f"{count.text}{factor}" if count.number is not None else f"(size_t){count.at(expr.ATOM)}{factor}"
+
+
+def _run(count: Index, c: str, align: int) -> str:
+    """As `_bytes`, of a count that a compiler may think could be below 0, where it warns of memset."""
+    if count.number is not None or (count.low >= 0 and not count.wide):
+        return _bytes(count, c, align)
+    return f"oic_run({count.text})" + ("" if align == 1 else f" * sizeof({c})")
 
 
 def _note(value: Any, dtype: Any) -> str:

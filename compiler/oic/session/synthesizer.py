@@ -172,6 +172,9 @@ class CompiledExecutor(Executor):
         why = self._session.refusal
         name = status_names()[status]
         variable = None if why.variable == self._ffi.NULL else self._ffi.string(why.variable).decode() or None
+        if name == "OIC_ERR_STATE" and variable is not None:
+            what = f"the state holds {int(why.value)} for '{variable}': its memory was changed; reset or load"
+            return StepError(name, what, variable=variable)
         if name == "OIC_ERR_STATE":
             return StepError(name, "a refused step left state changed; reset or load")
         if name == "OIC_ERR_WEIGHTS":
