@@ -15,7 +15,7 @@ typedef struct {
     char magic[8];        /* "OICWGHT" and a zero */
     uint32_t version;     /* OIC_IMAGE_VERSION; other byte orders fail here */
     uint32_t checksum;    /* CRC-32 of all that follows the header */
-    uint64_t fingerprint; /* of the layout that the code was generated for */
+    uint64_t fingerprint; /* of layout and contents, as the code was generated for */
     uint64_t bytes;       /* of the whole image, header included */
     uint8_t reserved[32]; /* zeros */
 } oic_image;

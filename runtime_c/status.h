@@ -11,7 +11,8 @@ typedef enum {
     OIC_ERR_STATE,      /* a step failed after its first effect: reset or load before going on */
     OIC_ERR_WEIGHTS,    /* the weights blob is not the one the code was built with */
     OIC_ERR_OVERFLOW,   /* index arithmetic left 64 bits */
-    OIC_ERR_MEMORY      /* too little memory was given, or the system has none */
+    OIC_ERR_MEMORY,     /* too little memory was given, or the system has none */
+    OIC_ERR_BUILD       /* the caller was compiled with the header of another build */
 } oic_status;
 
 /* Leave the function with the status of a failed check. */

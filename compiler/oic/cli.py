@@ -7,6 +7,7 @@ code differ, 4 no usable C compiler.  Imports of the compiler stand inside the c
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -106,6 +107,7 @@ def guarded(command: Command) -> Command:
     )  # fmt: skip
     @wraps(command)
     def run(*args: Any, as_json: bool, color: str, **kw: Any) -> None:
+        _prepare_streams()
         tinted = in_color(color, sys.stderr.isatty())
         try:
             command(*args, as_json=as_json, color=tinted, **kw)
@@ -140,6 +142,19 @@ def _refused(error: Exception, as_json: bool, color: bool) -> int:
         case _:
             raise error
     return USER
+
+
+def _prepare_streams() -> None:
+    """Neither closed streams nor names of files that are no text keep a command from its work."""
+    if sys.stdout is None or sys.stderr is None:
+        while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # no other file gets their numbers
+            pass
+        os.close(file)
+        sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _silence() -> None:

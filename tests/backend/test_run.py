@@ -191,7 +191,7 @@ def test_null_pointers_are_refused(make: Make) -> None:
     lib.elementwise_reset(null)
     assert lib.elementwise_save(null, null, 0) == 0
     assert lib.elementwise_load(null, null, 0) != 0
-    assert lib.elementwise_open(null, null) == 4
+    assert lib.elementwise_open_as(null, null, 0) == 4
     lib.elementwise_close(null)
 
 
@@ -202,7 +202,7 @@ class Memory:
         self.files, self.lib, self.ffi = session.library.files, session.library.lib, session.library.ffi
         assert self.files.weights is not None
         unit, blob = self.files.unit, self.files.weights.read_bytes()
-        self.session = self.ffi.new("elementwise_session *")
+        self.session, self.build = self.ffi.new("elementwise_session *"), session.library.fingerprint
         self.kept = {"state": self.room(unit.state_bytes), "arena": self.room(unit.arena_bytes),
                      "weights": self.room(len(blob))}  # fmt: skip
         self.ffi.memmove(self.kept["weights"], blob, len(blob))
@@ -214,7 +214,7 @@ class Memory:
     def init(self, **changed: Any) -> int:
         """The status of init with this instead of what is right."""
         memory = self.ffi.new("elementwise_memory *", {**self.kept, **self.sizes, **changed})
-        return int(self.lib.elementwise_init(self.session, memory))
+        return int(self.lib.elementwise_init_as(self.session, memory, self.build))
 
     def refused(self, status: int, variable: str, value: int = 0, bound: int = 0, **changed: Any) -> None:
         """Init refuses this and says why; the session has no state."""
@@ -229,8 +229,8 @@ def test_init_refuses_memory_that_is_missing_short_misaligned_or_shared(make: Ma
     memory = Memory(make("elementwise"))
     ffi, kept, sizes = memory.ffi, memory.kept, memory.sizes
     assert memory.init() == 0
-    assert memory.lib.elementwise_init(ffi.NULL, ffi.NULL) == 4
-    assert memory.lib.elementwise_init(memory.session, ffi.NULL) == 4
+    assert memory.lib.elementwise_init_as(ffi.NULL, ffi.NULL, 0) == 4
+    assert memory.lib.elementwise_init_as(memory.session, ffi.NULL, memory.build) == 4
     assert ffi.string(memory.session.refusal.variable) == b"memory"
     for name in ("state", "arena", "weights"):
         memory.refused(4, name, **{name: ffi.NULL})
@@ -274,6 +274,6 @@ def test_a_forged_blob_is_refused(make: Make) -> None:
         assert init(blob) == 6
         assert fresh.state == ffi.NULL
         path.write_bytes(blob)
-        assert lib.elementwise_open(fresh, str(path).encode()) == 6
+        assert lib.elementwise_open_as(fresh, str(path).encode(), memory.build) == 6
         assert fresh.state == ffi.NULL
-    assert lib.elementwise_open(fresh, b"/does/not/exist") == 6
+    assert lib.elementwise_open_as(fresh, b"/does/not/exist", memory.build) == 6

@@ -242,11 +242,11 @@ def test_no_step_uses_more(
 def test_the_header_promises_it(tmp_path: Path) -> None:
     executor = programs.executor("table", tmp_path)
     header, found = (tmp_path / "table.h").read_text(), stacks(executor)
-    wanted = ["step", "forget", "init", "reset", "save", "load", "open", "close"]
+    wanted = ["step", "forget", "init_as", "reset", "save", "load", "open_as", "close"]
     assert list(found) == [f"table_{w}" for w in wanted]
     for w in wanted:
         nbytes = found[f"table_{w}"].nbytes
-        assert f"#define TABLE_{w.upper()}_STACK_BYTES {nbytes}\n" in header
+        assert f"#define TABLE_{w.removesuffix('_as').upper()}_STACK_BYTES {nbytes}\n" in header
         assert re.search(rf"^     table_{w} +{nbytes:,}  (\+ \w|calls nothing outside)", header, re.MULTILINE)
     figures = executor.library.files.figures
     assert figures is not None and figures.worst is not None

@@ -38,6 +38,11 @@ class Library:
     weights: BinaryIO | None
 
     @property
+    def fingerprint(self) -> int:
+        """Of the files, which the library must have, too."""
+        return int(self.files.model.fingerprint.removeprefix("UINT64_C(").removesuffix(")"), 16)
+
+    @property
     def weights_path(self) -> bytes | None:
         """A path by which the blob can be opened again."""
         if self.weights is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -88,25 +89,34 @@ def write(
     check_library_name(module.name if name is None else name)
     if weights_mode not in ("blob", "array"):
         raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
-    files = _write_code(module, target, folder, array=weights_mode == "array", threads=threads, name=name)
-    if files.model.maps_weights:
-        with (folder / f"{files.name}.weights").open("wb") as file:
-            weights.write(module, file)
-    return files
+    unit = Unit(module, name=name)
+    if not unit.weights:
+        return _write_code(view.model(unit, target, False, threads), unit, target, folder)
+    if weights_mode == "array":
+        blob = io.BytesIO()
+        m = view.model(unit, target, True, threads, weights.write(module, blob))
+        return _write_code(m, unit, target, folder, {f"{m.name}.weights.c": blob.getvalue()})
+    with (folder / f"{unit.name}.weights").open("wb") as file:
+        m = view.model(unit, target, False, threads, weights.write(module, file))
+    return _write_code(m, unit, target, folder)
 
 
 def write_code(module: Module, target: Target, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
-    return _write_code(module, target, folder, array=False, threads=1, name=name_in_private(module.name))
+    unit = Unit(module, name=name_in_private(module.name))
+    return _write_code(view.model(unit, target, False), unit, target, folder)
 
 
 def _write_code(
-    module: Module, target: Target, folder: Path, *, array: bool, threads: int, name: str | None
+    m: view.Model, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes] | None = None
 ) -> Files:
-    assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
-    unit = Unit(module, name=name)
-    m = view.model(unit, target, array, threads)
-    texts = _texts(unit, m)
+    """Write all but the blob.
+
+    arrays   what is written as a C array, by the name of its file
+    """
+    assert unit.module.stage == "planned", f"a module at the stage {unit.module.stage} is not ready for C"
+    m = view.with_fingerprint(m, _texts(m).values())
+    texts = _texts(m) | {name: _weights_source(m, data) for name, data in (arrays or {}).items()}
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
     names += [f"{m.name}.weights"] if m.maps_weights else []
     files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(unit.late_checks))
@@ -156,17 +166,15 @@ def _described(files: Files) -> dict[str, str]:
     late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
     made = report(files.unit.module, late, files.figures)
     page = _environment().get_template("report.html.j2").render(r=made)
-    table = memory_json(files.unit, files.figures, files.names)
+    table = memory_json(files.unit, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
 
-def _texts(unit: Unit, m: view.Model) -> dict[str, str]:
-    """Every text file of the library that is compiled, by its path in the folder."""
+def _texts(m: view.Model) -> dict[str, str]:
+    """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
     for name in runtime_headers(["oic.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
         texts[f"oic/{name}"] = (runtime_dir() / name).read_text(encoding="utf-8")
-    if m.weights_array:
-        texts[f"{m.name}.weights.c"] = _weights_source(unit.module, m)
     return texts
 
 
@@ -177,10 +185,7 @@ def _write(texts: dict[str, str], folder: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _weights_source(module: Module, m: view.Model) -> str:
-    blob = io.BytesIO()
-    weights.write(module, blob)
-    data = blob.getvalue()
+def _weights_source(m: view.Model, data: bytes) -> str:
     rows = [", ".join(map(str, data[i : i + 24])) + "," for i in range(0, len(data), 24)]
     return _environment().get_template("weights.c.j2").render(m=m, rows=rows)
 

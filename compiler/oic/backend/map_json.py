@@ -17,10 +17,11 @@ VERSION = 2  # of the format
 SPACES = ("state", "entry", "arena", "weights", "input", "output")
 
 
-def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str]) -> str:
+def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str], fingerprint: str) -> str:
     """The memory map of a planned module; the compiler's figures where there are some.
 
-    files   of the build, by path in its folder
+    files         of the build, by path in its folder
+    fingerprint   of header and code
     """
     plan = unit.module.plan
     assert plan is not None
@@ -29,6 +30,7 @@ def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str]) -> st
         "graph": unit.module.name,
         "version": VERSION,
         "files": list(files),
+        "fingerprint": fingerprint,
         "state_bytes": plan.state_bytes,
         "weights_bytes": unit.weights_bytes,
         "arena_bytes": plan.arena_bytes,

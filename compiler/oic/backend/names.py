@@ -15,11 +15,14 @@ from oic.backend.reserved import TOOLS, WORDS, is_function, is_header, is_macro
 from oic.diagnostics import fail
 
 # Endings of the names that every library has: of the API, and static ones of its source.
-API = ("init", "reset", "save", "load", "open", "close", "state", "session", "memory", "weights", "weights_blob")
+API = (
+    "init", "init_as", "reset", "save", "load", "open", "open_as", "close",
+    "state", "session", "memory", "weights", "weights_blob",
+)  # fmt: skip
 PRIVATE = ("attach", "state_is_as_planned", "saved_form", "saved_counts", "saved_axes", "saved_parts")
 MACROS = (
     "H", "ALIGN", "STATE_BYTES", "ARENA_BYTES", "WEIGHTS_BYTES", "SAVED_BYTES", "STATE_FINGERPRINT",
-    "WEIGHTS_FINGERPRINT", "THREADS",
+    "WEIGHTS_FINGERPRINT", "FINGERPRINT", "THREADS",
 )  # fmt: skip
 
 

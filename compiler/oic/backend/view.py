@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +18,6 @@ from oic.backend.tasks import Task
 from oic.backend.unit import Field, Interface, Unit, interface
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
-from oic.memory import layout
 from oic.memory.saved import saved_form
 
 ALIGN = 8
@@ -67,6 +68,7 @@ class Model:
     name: str
     graph: str
     macro: str
+    fingerprint: str
     source: str
     memory_table: tuple[str, ...]
     macros: tuple[Macro, ...]
@@ -93,10 +95,11 @@ class Model:
     thread_flags: str
 
 
-def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> Model:
-    """The view of a planned module for a target.
+def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> Model:
+    """The view of a planned module for a target; its fingerprint is still to be found.
 
     threads   that `<name>_open` lets consumers run on
+    weights   fingerprint of the blob
     """
     module = unit.module
     entries = tuple(_entry(unit, func) for func in module.functions())
@@ -108,9 +111,10 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
         name=unit.name,
         graph=module.name,
         macro=unit.macro,
+        fingerprint=_uint64(0),
         source=_source_name(module),
         memory_table=_memory_table(unit, array),
-        macros=_macros(unit, entries, threads if pooled else 0),
+        macros=_macros(unit, entries, threads if pooled else 0, weights),
         state_members=_state_members(unit),
         session_members=_session_members(unit),
         memory_members=MEMORY,
@@ -136,12 +140,18 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1) -> 
     )
 
 
+def with_fingerprint(m: Model, texts: Iterable[str]) -> Model:
+    """The view with the fingerprint of a build that gives these texts."""
+    digest = hashlib.sha256("\0".join(texts).encode()).digest()
+    return replace(m, fingerprint=_uint64(int.from_bytes(digest[:8], "little")))
+
+
 def with_figures(m: Model, unit: Unit, figures: Figures) -> Model:
     """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
     names = unit.names.scope.copy()
     found = []
     for stack in figures.stacks:
-        what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_")
+        what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_").removesuffix("_as")
         found.append(Macro(names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
     return replace(m, memory_table=_memory_table(unit, m.weights_array, figures), macros=(*m.macros, *found))
 
@@ -188,19 +198,19 @@ MEMORY = (
 
 def _prototypes(n: str) -> Prototypes:
     return Prototypes(
-        attach=f"static oic_status {n}_attach({n}_session *s, const {n}_memory *m)",
-        init=f"oic_status {n}_init({n}_session *s, const {n}_memory *m)",
+        attach=f"static oic_status {n}_attach({n}_session *s, const {n}_memory *m, uint64_t build)",
+        init=f"oic_status {n}_init_as({n}_session *s, const {n}_memory *m, uint64_t build)",
         reset=f"void {n}_reset({n}_session *s)",
         save=f"size_t {n}_save(const {n}_session *s, void *to, size_t capacity)",
         load=f"oic_status {n}_load({n}_session *s, const void *from, size_t bytes)",
-        open=f"oic_status {n}_open({n}_session *s, const char *path)",
+        open=f"oic_status {n}_open_as({n}_session *s, const char *path, uint64_t build)",
         close=f"void {n}_close({n}_session *s)",
     )
 
 
 def _functions(name: str, entries: tuple[Entry, ...], *, hosted: bool) -> tuple[str, ...]:
     """The functions of the API, entries first."""
-    rest = ("init", "reset", "save", "load", *(("open", "close") if hosted else ()))
+    rest = ("init_as", "reset", "save", "load", *(("open_as", "close") if hosted else ()))
     return (*(e.face.function for e in entries), *(f"{name}_{r}" for r in rest))
 
 
@@ -223,9 +233,8 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
     return measured.table(rows, figures)
 
 
-def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro, ...]:
-    module = unit.module
-    form = saved_form(module)
+def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int, weights: int) -> tuple[Macro, ...]:
+    form = saved_form(unit.module)
 
     def macro(name: str, value: str, note: str = "") -> Macro:
         return Macro(unit.names.define(name), value, f" /* {note} */" if note else "")
@@ -236,8 +245,8 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro
         macro("ARENA_BYTES", _size(unit.arena_bytes)),
         macro("WEIGHTS_BYTES", _size(unit.weights_bytes)),
         macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
-        macro("STATE_FINGERPRINT", f"UINT64_C(0x{form.fingerprint:016x})"),
-        macro("WEIGHTS_FINGERPRINT", f"UINT64_C(0x{layout.weights_fingerprint(module):016x})"),
+        macro("STATE_FINGERPRINT", _uint64(form.fingerprint)),
+        macro("WEIGHTS_FINGERPRINT", _uint64(weights)),
     ]
     if threads:
         found.append(macro("THREADS", str(threads), f"of the pool that {unit.name}_open makes"))
@@ -250,6 +259,10 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int) -> tuple[Macro
             found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
     width = max(len(m.value) for m in found if m.note)
     return tuple(Macro(m.name, f"{m.value:<{width}}" if m.note else m.value, m.note) for m in found)
+
+
+def _uint64(number: int) -> str:
+    return f"UINT64_C(0x{number:016x})"
 
 
 def _size(nbytes: int) -> str:

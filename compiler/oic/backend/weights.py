@@ -1,6 +1,6 @@
 """The weights blob: every constant in the stored form of its type, behind a header.
 
-    bytes   0..7   "OICWGHT\\0"      16..23  fingerprint of the layout
+    bytes   0..7   "OICWGHT\\0"      16..23  fingerprint of layout and contents
             8..11  version, 1       24..31  bytes of the whole blob
            12..15  CRC-32 of all that follows the header
            32..63  zeros
@@ -10,6 +10,7 @@ Little-endian; every constant starts at a multiple of 64 bytes; the same input g
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -39,18 +40,15 @@ def chunks(module: Module) -> Iterator[memoryview | bytes]:
     yield bytes(layout.weights_bytes(module) - end)
 
 
-def header(module: Module, checksum: int) -> bytes:
-    """The first 64 bytes."""
-    fingerprint, nbytes = layout.weights_fingerprint(module), layout.weights_bytes(module)
-    return HEAD.pack(MAGIC, VERSION, checksum, fingerprint, nbytes)
-
-
-def write(module: Module, to: BinaryIO) -> None:
-    """Write the blob; the header last, when the checksum is known."""
+def write(module: Module, to: BinaryIO) -> int:
+    """Write the blob, the header last; gives its fingerprint, which differs when any constant does."""
     to.write(bytes(HEAD.size))
-    checksum = 0
+    checksum, digest = 0, hashlib.sha256(layout.weights_described(module).encode())
     for chunk in chunks(module):
         to.write(chunk)
         checksum = zlib.crc32(chunk, checksum)
+        digest.update(chunk)
+    fingerprint = int.from_bytes(digest.digest()[:8], "little")
     to.seek(0)
-    to.write(header(module, checksum))
+    to.write(HEAD.pack(MAGIC, VERSION, checksum, fingerprint, layout.weights_bytes(module)))
+    return fingerprint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,14 +51,15 @@ def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
 
 def parse_file(path: str | Path) -> syntax.Graph:
     """The syntax tree of a `.oi` file.  Raises OicError, also where the file cannot be read."""
+    name = os.fsencode(path).decode("utf-8", "replace")  # it is written to files, so it has to be text
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise fail("source-encoding", f"{path} is not UTF-8 at byte {error.start}") from None
+        raise fail("source-encoding", f"{name} is not UTF-8 at byte {error.start}") from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise fail("source-open", f"{path} cannot be read: {why}") from None
-    return parse(text, str(path))
+        raise fail("source-open", f"{name} cannot be read: {why}") from None
+    return parse(text, name)
 
 
 def parse_all(text: str, name: str = "graph.oi") -> Parsed:

@@ -90,12 +90,12 @@ class CompiledExecutor(Executor):
         name = library.files.name
         self._session = self._ffi.new(f"{name}_session *")
         self._functions = {
-            key: getattr(self._lib, f"{name}_{key}")
+            key: getattr(self._lib, f"{name}_{key}{'_as' if key == 'open' else ''}")
             for key in ("open", "close", "reset", "save", "load")
         }
         path = library.weights_path or self._ffi.NULL
         self._module, self._entry = library.files.unit.module, ""
-        self._require(self._functions["open"](self._session, path))
+        self._require(self._functions["open"](self._session, path, library.fingerprint))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages = _storages(self._module, self._memory())
 
@@ -179,6 +179,8 @@ class CompiledExecutor(Executor):
             return StepError(name, "a refused step left state changed; reset or load")
         if name == "OIC_ERR_WEIGHTS":
             return StepError(name, "the weights are not those the library was built with")
+        if name == "OIC_ERR_BUILD":
+            return StepError(name, "the library is of another build than the files it was to be made of")
         if name == "OIC_ERR_MEMORY":
             return StepError(name, "the system does not give the memory that the session needs")
         if variable is None and why.line == 0:
