@@ -45,7 +45,7 @@ def made(text: str = TEXT, value: float = 1, size: int = 2, **more: object) -> o
 
 def fingerprint(folder: Path) -> str:
     header = (folder / "one.h").read_text()
-    (found,) = re.findall(r"#define ONE_FINGERPRINT UINT64_C\((0x[0-9a-f]{16})\)", header)
+    (found,) = re.findall(r"#define ONE_BUILD_FINGERPRINT UINT64_C\((0x[0-9a-f]{16})\)", header)
     return str(found)
 
 

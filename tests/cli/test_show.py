@@ -274,3 +274,35 @@ def test_summaries_are_whole(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     summaries = oic("--help").out.partition("Commands:")[2]
     assert "build" in summaries and "..." not in summaries and "…" not in summaries
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed by a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_reason_to_stop(closed: str, folder: Path) -> None:
+    (folder / "g.oi").write_text("volatile { y: f32; } block entry { return; }")
+    for arguments, status in (("check g.oi", 0), ("check none.oi", 1), ("ops neg", 0), ("check g.oi --json", 0)):
+        call = ["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *COMMAND]
+        done = subprocess.run(call, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_names_of_files_that_are_no_text(folder: Path) -> None:
+    """Read, written to, loaded from and named in messages."""
+    text = "dynamic { x: f32; } volatile { y: f32; } block entry { op neg(x) >> y; return; }"
+    (folder / "g.oi").write_text("graph g { " + text + " }")
+    odd = os.fsdecode(b"bad\xff")
+    (folder / f"{odd}.oi").write_text("graph h { " + text + " }")
+    for arguments, status, said in (
+        (["build", f"{odd}.oi", "-o", odd], 0, "h"),
+        (["build", f"{odd}.oi", "--json"], 0, "h"),
+        (["run", f"{odd}.oi", "--input", "x=1"], 0, "-1"),
+        (["run", "g.oi", "--input", f"x={odd}.npy"], 1, "input-file"),
+        (["check", f"no{odd}.oi"], 1, "source-open"),
+        (["check", "g.oi", "--model", f"{odd}.oinf"], 1, "model-open"),
+        (["inspect", f"{odd}.npz"], 1, "model-open"),
+        (["build", "g.oi", "-o", f"{odd}.oi"], 1, "output-folder"),
+    ):
+        done = subprocess.run([*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
+        shown = (done.stdout + done.stderr).decode("utf-8", "replace")
+        assert done.returncode == status and said in shown and "Traceback" not in shown, shown

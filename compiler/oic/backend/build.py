@@ -187,14 +187,19 @@ def _choices(compiler: list[str]) -> list[str]:
 def load(files: Files, path: Path) -> Library:
     """Load a library by the declarations of its own view.
 
-    Systems know libraries by path: where another one was loaded from this path, it is that one that is given.
+    Systems know libraries by path, and give an old one where another was loaded from the same; so the
+    path is a link that no other library had.
     """
     import cffi
 
     ffi = cffi.FFI()
     ffi.cdef(view.declarations(files.model))
-    try:
-        lib = ffi.dlopen(str(path.resolve()))
-    except OSError as failure:
-        raise fail("load-failed", f"{path} cannot be loaded: {failure}") from failure
+    with scratch_folder() as folder:
+        link = folder / path.name
+        link.symlink_to(path.resolve())
+        try:
+            lib = ffi.dlopen(str(link))
+        except OSError as failure:
+            why = str(failure).replace(str(link), str(path))
+            raise fail("load-failed", f"{path} cannot be loaded: {why}") from failure
     return Library(path, files, ffi, lib, files.weights.open("rb") if files.weights else None)

@@ -22,7 +22,7 @@ API = (
 PRIVATE = ("attach", "state_is_as_planned", "saved_form", "saved_counts", "saved_axes", "saved_parts")
 MACROS = (
     "H", "ALIGN", "STATE_BYTES", "ARENA_BYTES", "WEIGHTS_BYTES", "SAVED_BYTES", "STATE_FINGERPRINT",
-    "WEIGHTS_FINGERPRINT", "FINGERPRINT", "THREADS",
+    "WEIGHTS_FINGERPRINT", "BUILD_FINGERPRINT", "THREADS",
 )  # fmt: skip
 
 
