@@ -16,13 +16,14 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "compiler" / "oic"
 
-BASE = {"dtypes", "diagnostics", "resources", "version"}
+BASE = {"dtypes", "diagnostics", "notebook", "resources", "version"}
 CORE = BASE | {"ir", "ops"}
 
 # A part is a module or a subpackage of `oic`.  Beside itself it may import:
 PARTS: dict[str, set[str]] = {
     "diagnostics": set(),
     "dtypes": {"diagnostics"},
+    "notebook": set(),
     "resources": set(),
     "version": set(),
     "ir": BASE,

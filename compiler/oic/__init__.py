@@ -14,7 +14,7 @@ from oic.version import __version__
 
 if TYPE_CHECKING:
     from oic.api import Simulator, Synthesizer
-    from oic.diagnostics import Diagnostic, OicError, StepError
+    from oic.diagnostics import Diagnostic, OicError, Refusal, StepError
     from oic.frontend.parse import parse, parse_file
     from oic.frontend.syntax import Graph
     from oic.model import Model, Tensor
@@ -32,6 +32,7 @@ _HOME = {
     "Executor": "oic.session.executor",
     "Diagnostic": "oic.diagnostics",
     "OicError": "oic.diagnostics",
+    "Refusal": "oic.diagnostics",
     "StepError": "oic.diagnostics",
 }
 
@@ -41,6 +42,7 @@ __all__ = [
     "Graph",
     "Model",
     "OicError",
+    "Refusal",
     "Simulator",
     "StepError",
     "Synthesizer",
@@ -49,6 +51,11 @@ __all__ = [
     "parse",
     "parse_file",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, which completion then shows; submodules are internals."""
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

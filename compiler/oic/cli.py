@@ -409,13 +409,18 @@ def ops(as_json: bool, color: bool, name: str | None) -> None:
 @click.option("--stats", is_flag=True, help="smallest, largest and mean value of every tensor")
 @guarded
 def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
-    """Print the sizevars, metadata and tensors of a model file."""
-    from oic.model import Model
-    from oic.model.inspect import describe, to_json
+    """Print the sizevars, metadata and tensors of a model file.
 
-    model = Model.open(file)
-    found = json_text(to_json(model, stats)) if as_json else describe(model, stats)
-    click.echo(found.rstrip("\n"))
+    Of a folder without config.json, those of the model files in it.
+    """
+    from oic.model.inspect import describe, opened, to_json
+
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    models = opened(file)
+    if as_json:
+        click.echo(json_text(to_json(models[0], stats) if len(models) == 1 else [to_json(m, stats) for m in models]))
+        return
+    click.echo("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from oic.cli_text import json_text
+from oic.cli_text import in_columns, json_text
 from oic.driver import Program
 from oic.memory.map import Placed, Stored, placed, stored
 
@@ -19,25 +19,28 @@ def explain(program: Program, as_json: bool) -> None:
         return
     source = program.graph.source
     last: tuple[str, int] = ("", 0)
+    lines: list[str] = []
     decisions: list[Placed | Stored] = [*values, *stores]
     for found in sorted(decisions, key=lambda f: (f.function, f.line)):
         if (found.function, found.line) != last and found.line:
-            click.echo(f"{source.name}:{found.line}  {source.line(found.line).strip()}")
+            lines.append(f"{source.name}:{found.line}  {source.line(found.line).strip()}")
         last = (found.function, found.line)
         name = found.name if isinstance(found, Placed) else f"> {found.state}"
-        click.echo(
+        lines.append(
             f"    {name:<14} {found.type:<18} {found.kind:<9} {_where(found):<26} {found.reason}"
         )
     copies = [f for f in decisions if f.kind == "copy"]
     total = sum(f.nbytes for f in copies)
-    click.echo(
-        f"\n{len(values)} values, {len(stores)} stores; {len(copies)} copies of at most {total:,} bytes"
+    lines.append("")
+    lines.append(
+        f"{len(values)} values, {len(stores)} stores; {len(copies)} copies of at most {total:,} bytes"
     )
     for copy in copies:
         what = copy.name if isinstance(copy, Placed) else f"{copy.value} to {copy.state}"
-        click.echo(
+        lines.append(
             f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}"
         )
+    click.echo(in_columns(lines))
 
 
 def _where(found: Placed | Stored) -> str:

@@ -6,8 +6,10 @@ import json
 import math
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,12 +53,27 @@ def in_color(choice: str, terminal: bool) -> bool:
     return terminal and os.environ.get("CLICOLOR") != "0" and os.environ.get("TERM") != "dumb"
 
 
+def in_columns(lines: Sequence[str]) -> str:
+    """Lines of text; on a terminal those too wide for it are broken between words and indented."""
+    if not sys.stdout.isatty():
+        return "\n".join(lines)
+    width = max(40, get_terminal_size().columns)
+    made = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 8)
+        made += textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(made)
+
+
 def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> None:
     """Print diagnostics: as JSON on standard output, or as text on standard error."""
     if as_json:
         click.echo(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
     elif diagnostics:
-        text = "\n\n".join(d.render(color) for d in diagnostics)
+        width = get_terminal_size().columns if sys.stderr.isatty() else None
+        text = "\n\n".join(d.render(color, width) for d in diagnostics)
         click.echo(text, err=True, color=color)
 
 

@@ -8,8 +8,11 @@ them and prints as the rendered text.  `StepError` is a refusal at run time.
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+LEAST_ROOM = 24  # columns of a source line, however narrow the terminal
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,25 +105,33 @@ class Diagnostic:
     hint: str | None = None
     severity: str = "error"
 
-    def render(self, color: bool = False) -> str:
-        """The diagnostic as people read it (STYLE, section 4)."""
+    def render(self, color: bool = False, width: int | None = None) -> str:
+        """The diagnostic as people read it (STYLE, section 4).
+
+        width   columns of the terminal, in which source lines are clipped; None: no end
+        """
         red, blue, bold, off = (
             ("\x1b[31;1m", "\x1b[34;1m", "\x1b[1m", "\x1b[0m") if color else ("",) * 4
         )
         if color and self.severity == "warning":
             red = "\x1b[33;1m"
-        lines = [f"{red}{self.severity}[{self.slug}]{off}{bold}: {self.message}{off}"]
+        kind = f"{self.severity}[{self.slug}]"
+        head = f"{kind}: {self.message}"
+        rest = (head if width is None else _filled(head, width, 4)).removeprefix(kind)
+        lines = [f"{red}{kind}{off}{bold}{rest}{off}"]
         places = [Note(self.span, self.label)] if self.span else []
         places += list(self.notes)
-        width = max((len(str(note.span.line)) for note in places), default=1)
-        gutter = " " * width
+        digits = max((len(str(note.span.line)) for note in places), default=1)
+        gutter = " " * digits
+        room = None if width is None else max(LEAST_ROOM, width - digits - 3)
         for i, note in enumerate(places):
             primary = i == 0 and self.span is not None
             arrow, mark = ("-->", "^") if primary else (":::", "-")
             lines.append(f"{gutter} {blue[:0]}{arrow} {note.span}")
-            lines += _excerpt(note, mark, width, red if primary else blue, off)
+            lines += _excerpt(note, mark, digits, red if primary else blue, off, room)
         if self.hint:
-            lines.append(f"{gutter} = hint: {self.hint}")
+            hint = f"{gutter} = hint: {self.hint}"
+            lines.append(hint if width is None else _filled(hint, width, len(gutter) + 9))
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
@@ -147,7 +158,35 @@ class Diagnostic:
         }
 
 
-def _excerpt(note: Note, mark: str, width: int, tint: str, off: str) -> list[str]:
+def _filled(line: str, width: int, indent: int) -> str:
+    """A line broken between words, the rest indented."""
+    return "\n".join(
+        textwrap.wrap(
+            line, max(width, LEAST_ROOM), subsequent_indent=" " * indent, break_long_words=False,
+            break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False,
+        )
+    )  # fmt: skip
+
+
+def _clipped(text: str, before: int, needed: int, room: int) -> tuple[str, int]:
+    """The part of a line that shows what is marked, in so many columns, and where the mark is in it.
+
+    before, needed   columns to the left of the mark; columns of the mark and what is beside it
+    """
+    if max(len(text), before + needed) <= room:
+        return text, before
+    start = 0 if before + needed <= room - 1 else max(0, before - max(1, (room - needed) // 2))
+    shown = text[start : start + room]
+    if start:
+        shown = "…" + shown[1:]
+    if start + room < len(text):
+        shown = shown[:-1] + "…"
+    return shown, before - start
+
+
+def _excerpt(
+    note: Note, mark: str, width: int, tint: str, off: str, room: int | None = None
+) -> list[str]:
     """The source line of a note, underlined; a span of several lines is marked to its line's end."""
     span = note.span
     raw = span.source.line(span.line)
@@ -157,6 +196,9 @@ def _excerpt(note: Note, mark: str, width: int, tint: str, off: str) -> list[str
     shown = len(raw[: span.column - 1 + max(0, first_line_end - span.start)].expandtabs(4)) - before
     carets = mark * max(1, shown)
     label = f" {note.text}" if note.text else ""
+    if room is not None:
+        carets = carets[: max(1, room - len(label) - 2)]
+        text, before = _clipped(text, before, len(carets) + len(label), room)
     bar = " " * width + " |"
     return [
         bar,
@@ -165,7 +207,11 @@ def _excerpt(note: Note, mark: str, width: int, tint: str, off: str) -> list[str
     ]
 
 
-class OicError(Exception):
+class Refusal(Exception):
+    """Whatever was refused: an `OicError` before a step runs, a `StepError` by a step."""
+
+
+class OicError(Refusal):
     """A refusal of what the user gave: source, model, call or environment."""
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
@@ -175,7 +221,7 @@ class OicError(Exception):
         super().__init__("\n\n".join(d.render() for d in self.diagnostics))
 
 
-class StepError(Exception):
+class StepError(Refusal):
     """A refusal at run time: a status with what it was about.
 
     status    name of the status, such as "OIC_ERR_INDEX"
@@ -183,6 +229,7 @@ class StepError(Exception):
     index     the value that was refused, or None
     bound     what it had to respect, or None
     span      the source text whose check failed, or None
+    hint      what to do, where known
     """
 
     def __init__(
@@ -194,14 +241,15 @@ class StepError(Exception):
         index: int | None = None,
         bound: int | None = None,
         span: Span | None = None,
+        hint: str | None = None,
     ) -> None:
         self.status, self.variable, self.index = status, variable, index
-        self.bound, self.span, self.message = bound, span, message
+        self.bound, self.span, self.message, self.hint = bound, span, message, hint
         super().__init__(self.diagnostic().render())
 
     def diagnostic(self) -> Diagnostic:
         """The refusal in the form of a diagnostic; its slug is the status."""
-        return Diagnostic(self.status, self.message, self.span)
+        return Diagnostic(self.status, self.message, self.span, hint=self.hint)
 
 
 def fail(

@@ -15,8 +15,9 @@ import pytest
 import oic as package
 from cli.samples import AVERAGE, Oic
 from oic.cli import MEANT, main
-from oic.cli_text import in_color
+from oic.cli_text import in_color, in_columns
 from oic.ir.text import parse_module
+from oic.model.inspect import describe
 from oic.model.oinf_write import write_oinf
 from oic.passes.pipeline import PIPELINE
 
@@ -165,7 +166,7 @@ def test_inspect_numbers_that_json_does_not_have(oic: Oic) -> None:
     assert tensor["mean"] == "nan"
 
 
-@pytest.mark.parametrize("name", ["nope.npz", ".", "average.oi", "x.npy"])
+@pytest.mark.parametrize("name", ["nope.npz", "nope", "average.oi", "x.npy"])
 def test_inspect_refuses(oic: Oic, name: str) -> None:
     done = oic("inspect", name)
     assert done.status == 1 and done.out == "" and done.err.startswith("error[model-")
@@ -306,3 +307,45 @@ def test_names_of_files_that_are_no_text(folder: Path) -> None:
         done = subprocess.run([*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
         shown = (done.stdout + done.stderr).decode("utf-8", "replace")
         assert done.returncode == status and said in shown and "Traceback" not in shown, shown
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("m.onnx", "an ONNX model"), ("m.tflite", "a TensorFlow Lite model"), ("m.pt", "PyTorch's pickle")],
+)
+def test_files_of_other_programs(oic: Oic, name: str, what: str) -> None:
+    """Wherever they are given, it is said what they are and what is read instead."""
+    Path(name).write_bytes(b"\x08\x07\x12\xff\xfe")
+    checked, given = oic("check", name), oic("check", "average.oi", "--model", name)
+    assert f"{name} is {what}, not a graph" in checked.err and ".oi file" in checked.err
+    assert f"{name}: this is {what}, which is not read" in given.err
+    assert all("save its weights" in shown.err and shown.status == 1 for shown in (checked, given))
+    assert "--model slow.npz" in oic("check", "slow.npz").err
+
+
+def test_a_folder_without_a_configuration(oic: Oic) -> None:
+    Path("weights").mkdir()
+    np.savez("weights/a.npz", **{"one": np.ones(2, np.float32)})
+    np.savez("weights/b.npz", **{"two": np.ones(2, np.float32)})
+    shown = oic("inspect", "weights")
+    assert shown.status == 0 and "one" in shown.out and "weights/b.npz: 1 tensors" in shown.out
+    assert [m["name"] for m in oic("inspect", "weights", "--json").json] == ["weights/a.npz", "weights/b.npz"]
+    Path("empty").mkdir()
+    assert "config.json" in oic("inspect", "empty").err
+
+
+def test_narrow_tables(folder: Path) -> None:
+    np.savez("long.npz", **{"model.layers.0.self_attn.q_proj.weight": np.ones((2, 3), np.float32)})
+    shown = describe(package.Model.open("long.npz"), stats=True, width=80)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "\n  model.layers.0.self_attn.q_proj.weight\n" in shown
+
+
+def test_lines_are_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["    name " + "word " * 30, "short"]
+    assert in_columns(lines) == "\n".join(lines)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "50")
+    made = in_columns(lines).splitlines()
+    assert max(map(len, made)) <= 50 and made[0].startswith("    name word") and made[-1] == "short"
+    assert all(line.endswith("word") and line.startswith(" " * 12) for line in made[1:-1])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oic.cli import main
-from pages import PAGES, ROOT, agrees, blocks, run_page, with_output
+from pages import PAGES, ROOT, agrees, blocks, run, run_page, with_output
 
 RUNNABLE = [
     p for p in PAGES if any(b.language == "console" for b in blocks(p.read_text(encoding="utf-8")))
@@ -66,3 +66,39 @@ def test_links_lead_somewhere(page: Path) -> None:
 )  # fmt: skip
 def test_wildcards(shown: str, printed: str, same: bool) -> None:
     assert agrees(shown, printed) == same
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "examples").rglob("README.md"))], ids=lambda p: str(p.relative_to(ROOT)))
+def test_named_files_exist(page: Path) -> None:
+    """Paths in the text are those of the repository, or of the page's own folder."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+    for name in re.findall(r"`((?:\w+/)+[\w.-]*)`", text):
+        outside = ("oic/", "reference/", "stories260k/")  # in generated code; a model of its own
+        if not name.startswith(outside):
+            assert (ROOT / name).exists() or (page.parent / name).exists(), f"{page.name} names {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_named_commands_exist(page: Path) -> None:
+    """Every `oic COMMAND` in the text is one, with options that it has."""
+    for line in re.findall(r"(?:^|`|\$ )(oic [a-z]+\b[^`\n#|]*)", page.read_text(encoding="utf-8"), re.MULTILINE):
+        _, name, *words = line.split()
+        assert name in main.commands, line
+        known = {option for parameter in main.commands[name].params for option in parameter.opts}
+        for word in words:
+            if re.fullmatch(r"--[a-z][a-z-]*", word):
+                assert word in known | {"--help"}, line
+
+
+def test_the_readme_is_a_session(tmp_path: Path) -> None:
+    """Its files and commands, in order, do what they say."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for block in blocks(text):
+        if block.title is not None:
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+    lines = re.findall(r"^((?:oic|python) .*?)(?: +#.*)?$", text, re.MULTILINE)
+    assert len(lines) == 7, lines
+    done = run("set -e; " + "; ".join([*lines, "python steps.py", "echo all ran"]), tmp_path)
+    assert done.endswith("all ran"), done
+    assert "decode: ok\n" in done and "fits" in done and "equal" in done
+    assert "the largest --set T that fits" in done and "warning" not in done

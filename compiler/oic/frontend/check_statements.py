@@ -23,7 +23,7 @@ from oic.frontend.names import (
     names_in,
     table_indices,
 )
-from oic.frontend.operators import catalog, unknown_operator
+from oic.frontend.operators import catalog, takes_string, unknown_operator
 from oic.frontend.uses import uses
 
 MOST_CONTEXTS = 1000
@@ -194,7 +194,8 @@ class _Checker:
                     notes=[Note(given[keyword.key].span, "first given here")],
                 )
             given.setdefault(keyword.key, keyword)
-            self._setting(keyword.value, scope)
+            if not self._unquoted(call.name, keyword, scope):
+                self._setting(keyword.value, scope)
         results: dict[str, s.Access] = {}
         for result in call.results:
             self._target(result, scope)
@@ -240,6 +241,17 @@ class _Checker:
                 self._named_setting(name, value.span, scope)
             case s.Unary() | s.Binary():
                 self._expression(value, scope)
+
+    def _unquoted(self, operator: str, keyword: s.Keyword, scope: Scope) -> bool:
+        """A string stands without its quotes, `approx=tanh`; reported."""
+        value = keyword.value
+        if not isinstance(value, s.Name) or value.name in scope.loops:
+            return False
+        if self._lookup(value.name, scope) is not None or not takes_string(operator, keyword.key):
+            return False
+        what, hint = f"'{keyword.key}' takes a string", f'strings have quotes: {keyword.key}="{value.name}"'
+        self.report.error("op-setting", what, value.span, hint=hint)
+        return True
 
     def _named_setting(self, name: str, span: Span, scope: Scope) -> None:
         if name in scope.loops:

@@ -221,7 +221,9 @@ class _Setting:
         wanted += [f"a list of {WORDS[c].split(' ', 1)[1]}s" for c in lists if c in WORDS]
         what = f"'{self.keyword.key}' takes {' or '.join(dict.fromkeys(wanted))}"
         hint = None
-        if isinstance(value, s.Int) and "float" in choices:
+        if isinstance(value, s.Str) and "DType" in choices and value.value in dtypes.ALL:
+            hint = f"element types have no quotes: {self.keyword.key}={value.value}"
+        elif isinstance(value, s.Int) and "float" in choices:
             hint = f"write {value.value}.0"
         elif lists and isinstance(value, s.Int):
             hint = f"write [{value.value}]"

@@ -8,7 +8,7 @@ import oic.ops as _catalog  # registers the operators
 from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
 from oic.frontend.foreign import SETTINGS, STATEMENTS, plain
 from oic.ir.core import REGISTRY
-from oic.ops.base import Operator
+from oic.ops.base import Operator, from_source
 
 assert _catalog
 CLOSE = 0.75  # of names: a slip of the keyboard
@@ -38,6 +38,13 @@ def operator_hint(name: str) -> str | None:
     if close in STATEMENTS:
         return f"here '{close}' is '{STATEMENTS[close]}'"
     return did_you_mean(name, known)
+
+
+def takes_string(operator: str, setting: str) -> bool:
+    """A setting of an operator is a string, which stands in quotes."""
+    cls = catalog().get(operator)
+    field = cls.fields.get(from_source(cls, setting)) if cls is not None else None
+    return field is not None and field.annotation == "str"
 
 
 def setting_hint(name: str, known: Collection[str]) -> str | None:

@@ -52,6 +52,7 @@ def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
 def parse_file(path: str | Path) -> syntax.Graph:
     """The syntax tree of a `.oi` file.  Raises OicError, also where the file cannot be read."""
     name = os.fsencode(path).decode("utf-8", "replace")  # it is written to files, so it has to be text
+    _require_graph(name)
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -60,6 +61,20 @@ def parse_file(path: str | Path) -> syntax.Graph:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise fail("source-open", f"{name} cannot be read: {why}") from None
     return parse(text, name)
+
+
+def _require_graph(name: str) -> None:
+    """Refuse a model where a graph belongs, by its name."""
+    from oic.model.others import WEIGHTS, described
+
+    if Path(name).suffix.lower() in WEIGHTS:
+        what = f"{name} is a model, not a graph"
+        raise fail("source-encoding", what, hint=f"oic … graph.oi --model {name}")
+    other = described(name)
+    if other is not None and Path(name).is_file():
+        what = f"{name} is {other[0]}, not a graph"
+        hint = f"a graph is written in a .oi file (docs/tutorial.md); {other[1]}"
+        raise fail("source-encoding", what, hint=hint)
 
 
 def parse_all(text: str, name: str = "graph.oi") -> Parsed:

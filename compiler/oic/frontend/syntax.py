@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oic.diagnostics import Source, Span
+from oic.notebook import table
 
 # ---------------------------------------------------------------- expressions
 
@@ -321,7 +322,7 @@ class Block:
     name_span: Span
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Graph:
     """A whole file.  `name` is the one written, else the stem of the file's name."""
 
@@ -332,6 +333,17 @@ class Graph:
     source: Source
     span: Span
     _by_name: dict[str, Declaration] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        count = f"{len(self.declarations)} variables, {len(self.blocks)} blocks"
+        return f"<Graph {self.name!r}: {count}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (d.kind, d.head_span.text, d.type_span.text, " ".join(a.span.text for a in d.attributes))
+            for d in self.declarations
+        ]
+        return table(repr(self)[1:-1], ("kind", "name", "type", "attributes"), rows)
 
     def declaration(self, name: str) -> Declaration | None:
         """The section variable of this name (the first, if there are several)."""

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from oic.model.model import Model
+from oic.model.others import WEIGHTS
 from oic.model.tensors import TensorInfo
 
 _WIDTH = 60  # characters of a metadata value that are shown
 
 
-def describe(model: Model, stats: bool = False) -> str:
+def opened(path: str) -> list[Model]:
+    """The model at a path; of a folder that is none, every model file in it.  Raises OicError."""
+    if os.path.isdir(path) and not os.path.exists(os.path.join(path, "config.json")):
+        found = sorted(f.path for f in os.scandir(path) if f.is_file() and f.name.endswith(WEIGHTS))
+        if found:
+            return [Model.open(file) for file in found]
+    return [Model.open(path)]
+
+
+def describe(model: Model, stats: bool = False, width: int | None = None) -> str:
     """Sizevars, metadata and a table of tensors; with `stats` their min, max and mean.
 
     With `stats` every element is read.  Tensors that cannot be read show `-`.
+    width   columns: names stand on lines of their own where a table would be wider
     """
     total = sum(model.info(name).nbytes for name in model.names())
     parts = [f"{model.name}: {len(model.names())} tensors, {total:,} bytes"]
@@ -28,7 +40,7 @@ def describe(model: Model, stats: bool = False) -> str:
     if rest:
         parts.append(_section("metadata", [[k, _short(v)] for k, v in rest.items()]))
     if model.names():
-        parts.append(_section("tensors", _rows(model, stats), right=(3, 4, 5, 6, 7)))
+        parts.append(_section("tensors", _rows(model, stats), (3, 4, 5, 6, 7), width))
     return "\n\n".join(parts) + "\n"
 
 
@@ -107,11 +119,19 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _section(title: str, rows: Sequence[Sequence[str]], right: tuple[int, ...] = ()) -> str:
+def _section(
+    title: str, rows: Sequence[Sequence[str]], right: tuple[int, ...] = (), width: int | None = None
+) -> str:
     """A heading and aligned columns; the columns in `right` are flush right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [title]
+    narrow = width is not None and sum(widths) + 2 * len(widths) > width
+    if narrow:
+        widths[0] = 0
     for row in rows:
+        if narrow:
+            lines.append(f"  {row[0]}")
+            row = ["", *row[1:]]
         cells = [
             cell.rjust(widths[i]) if i in right else cell.ljust(widths[i])
             for i, cell in enumerate(row)

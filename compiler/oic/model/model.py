@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import Array
 from oic.model.file import ModelFile
+from oic.model.others import WEIGHTS, described
 from oic.model.tensors import Contents, Entry, Metadata, TensorInfo, from_memory
+from oic.notebook import table
 
-FORMATS = (".oinf", ".safetensors", ".gguf", ".npz")
 _MAGIC = {b"OINF\0": "oinf", b"GGUF": "gguf", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 
 
@@ -121,6 +122,11 @@ class Model:
     def __repr__(self) -> str:
         return f"<Model {self.name!r}: {len(self._entries)} tensors>"
 
+    def _repr_html_(self) -> str:
+        infos = [entry.info for entry in self._entries.values()]
+        rows = [(i.name, f"{i.dtype}{list(i.shape)}", f"{i.nbytes:,}") for i in infos]
+        return table(repr(self)[1:-1], ("tensor", "type", "bytes"), rows)
+
 
 def _reader(module: str) -> Any:
     return import_module(f"oic.model.{module}").read
@@ -132,7 +138,7 @@ def _format(file: ModelFile) -> str:
         if start.startswith(magic):
             return module
     suffix = Path(file.name).suffix.lower()
-    if suffix in FORMATS:
+    if suffix in WEIGHTS:
         return suffix[1:]
     if start[8:9] == b"{":
         return "safetensors"
@@ -141,7 +147,10 @@ def _format(file: ModelFile) -> str:
 
 def unknown_format(name: str) -> OicError:
     """The refusal of a file that is none of the formats."""
-    known = ", ".join(FORMATS[:-1]) + f" or {FORMATS[-1]}"
+    known = ", ".join(WEIGHTS[:-1]) + f" or {WEIGHTS[-1]}"
+    other = described(name)
+    if other is not None:
+        return fail("model-format", f"{name}: this is {other[0]}, which is not read", hint=other[1])
     hint = f"a model is a {known} file, or a folder with config.json and model.safetensors"
     return fail("model-format", f"{name}: not a model file of a known format", hint=hint)
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from oic.diagnostics import StepError, did_you_mean, fail
 from oic.dtypes import Array
+from oic.notebook import table
 from oic.session.inputs import checked, gathered
 from oic.session.interface import Entry, Interface, Variable
 from oic.session.trace import Record
@@ -46,6 +47,14 @@ class Executor(ABC):
         self._open = True
         self._lock = RLock()  # may be taken again: by a signal's handler, in the middle of a call
         _live[id(self)] = self
+
+    def __repr__(self) -> str:
+        open_or_closed = "" if self._open else ", closed"
+        return f"<{type(self).__name__} of {self.interface.name!r}{open_or_closed}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(v.kind, v.name, _typed(v)) for v in self.interface.variables.values()]
+        return table(repr(self)[1:-1], ("kind", "name", "type"), rows)
 
     # -- a step
 
@@ -248,3 +257,9 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_after_fork,
         after_in_child=_after_fork_in_child,
     )
+
+
+def _typed(variable: Variable) -> str:
+    """`f32[2, ?]`, as a variable is declared; of a table, the type of an entry."""
+    sizes = ", ".join("?" if d is None else str(d) for d in variable.shape)
+    return f"{variable.dtype}[{sizes}]" if sizes else str(variable.dtype)

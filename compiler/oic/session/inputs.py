@@ -78,7 +78,11 @@ def _converts(given: Array, dtype: DType) -> bool:
 
 def _wrong_dtype(variable: Variable, given: str) -> StepError:
     what = f"input '{variable.name}' is {variable.dtype}, and was given {given}"
-    return StepError(INPUT, what, variable=variable.name, span=variable.span)
+    name, dtype, hint = variable.name, variable.dtype, None
+    if given.startswith("float" if dtype.is_float else ("int", "uint")) and not dtype.packed:
+        home = "np" if dtype.np.kind in "fiu" else "ml_dtypes"
+        hint = f"convert it: {name}.astype({home}.{dtype.np.name})"
+    return StepError(INPUT, what, variable=name, span=variable.span, hint=hint)
 
 
 def _require_range(variable: Variable, low: int, high: int) -> None:
