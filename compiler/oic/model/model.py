@@ -150,7 +150,8 @@ def unknown_format(name: str) -> OicError:
     known = ", ".join(WEIGHTS[:-1]) + f" or {WEIGHTS[-1]}"
     other = described(name)
     if other is not None:
-        return fail("model-format", f"{name}: this is {other[0]}, which is not read", hint=other[1])
+        fact = f"{name}: this is {other[0]}, which is not read; {known} is"
+        return fail("model-format", fact, hint=other[1])
     hint = f"a model is a {known} file, or a folder with config.json and model.safetensors"
     return fail("model-format", f"{name}: not a model file of a known format", hint=hint)
 
