@@ -66,8 +66,10 @@ class Executor(ABC):
         """
         with self._lock:
             self._require_open()
-            given = {**(values or {}), **named}
-            self._given |= {name: checked(self.interface, name, v) for name, v in given.items()}
+            self._insert({**(values or {}), **named})
+
+    def _insert(self, given: Mapping[str, Any]) -> None:
+        self._given |= {name: checked(self.interface, name, v) for name, v in given.items()}
 
     def step(self, entry: str = "entry", /, **inputs: Any) -> dict[str, Array]:
         """Run one entry on what was inserted; its outputs by name.
@@ -82,7 +84,7 @@ class Executor(ABC):
                 hint = did_you_mean(entry, self.interface.entries)
                 raise fail("unknown-entry", message, hint=hint)
             try:
-                self.insert(inputs)
+                self._insert(inputs)
                 taken = gathered(self.interface, found, self._given)
                 self._outputs, self._last = {}, None
                 self._outputs = self._run(found.symbol, taken)
