@@ -6,6 +6,8 @@
 #ifndef OIC_ATTENTION_H
 #define OIC_ATTENTION_H
 
+#include "version.h"
+
 #include "batch.h"
 #include "dot.h"
 #include "scalar_math.h"

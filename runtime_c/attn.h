@@ -2,6 +2,8 @@
 #ifndef OIC_ATTN_H
 #define OIC_ATTN_H
 
+#include "version.h"
+
 #include "attention.h"
 
 /* y[B, Hq * Dv] = attention of h[B, D] * w[D, Hq * Dh] over k[T, Hk, Dh] and v[T, Hk, Dv], every key taking part.  The

@@ -2,6 +2,8 @@
 #ifndef OIC_BATCH_H
 #define OIC_BATCH_H
 
+#include "version.h"
+
 #include <stddef.h>
 
 /* Elements from the start to index `i`, counted in row-major order over shape[rank], in an operand with

@@ -5,6 +5,8 @@
 #ifndef OIC_CONV_H
 #define OIC_CONV_H
 
+#include "version.h"
+
 #include "conv_range.h"
 #include "num.h"
 

@@ -4,6 +4,8 @@
 #ifndef OIC_CONV_INT_H
 #define OIC_CONV_INT_H
 
+#include "version.h"
+
 #include "conv_range.h"
 #include "matmul_int.h"
 

@@ -2,6 +2,8 @@
 #ifndef OIC_CONV_RANGE_H
 #define OIC_CONV_RANGE_H
 
+#include "version.h"
+
 #include <stddef.h>
 
 #define OIC_CONV_PART 64 /* columns that are summed at a time */

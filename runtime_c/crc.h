@@ -2,6 +2,8 @@
 #ifndef OIC_CRC_H
 #define OIC_CRC_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 

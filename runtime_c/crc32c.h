@@ -2,6 +2,8 @@
 #ifndef OIC_CRC32C_H
 #define OIC_CRC32C_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

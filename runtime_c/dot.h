@@ -4,6 +4,8 @@
 #ifndef OIC_DOT_H
 #define OIC_DOT_H
 
+#include "version.h"
+
 #include "lanes.h"
 #include "num.h"
 

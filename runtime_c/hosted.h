@@ -3,6 +3,8 @@
 #ifndef OIC_HOSTED_H
 #define OIC_HOSTED_H
 
+#include "version.h"
+
 #ifndef OIC_HOSTED
 #if defined(__unix__) || defined(__APPLE__)
 #define OIC_HOSTED 1

@@ -2,6 +2,8 @@
 #ifndef OIC_IMAGE_H
 #define OIC_IMAGE_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -19,6 +19,8 @@
 #ifndef OIC_JOURNAL_H
 #define OIC_JOURNAL_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -6,6 +6,8 @@
 #ifndef OIC_LANES_H
 #define OIC_LANES_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <string.h>
 

@@ -6,6 +6,8 @@
 #ifndef OIC_MATH_F64_H
 #define OIC_MATH_F64_H
 
+#include "version.h"
+
 #include "rounding.h"
 
 /* A number as the sum of two, the second at most half a unit in the last place of the first. */

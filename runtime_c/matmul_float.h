@@ -13,6 +13,8 @@
 #ifndef OIC_MATMUL_FLOAT_H
 #define OIC_MATMUL_FLOAT_H
 
+#include "version.h"
+
 #include "batch.h"
 #include "dot.h"
 

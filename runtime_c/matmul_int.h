@@ -4,6 +4,8 @@
 #ifndef OIC_MATMUL_INT_H
 #define OIC_MATMUL_INT_H
 
+#include "version.h"
+
 #include "batch.h"
 #include "num.h"
 

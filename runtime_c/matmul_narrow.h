@@ -2,6 +2,8 @@
 #ifndef OIC_MATMUL_NARROW_H
 #define OIC_MATMUL_NARROW_H
 
+#include "version.h"
+
 #include "matmul_float.h"
 
 OIC_FLOAT_MATMUL(f8, oic_f8, 0, f8, oic_f8, 0, float)

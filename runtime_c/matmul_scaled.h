@@ -2,6 +2,8 @@
 #ifndef OIC_MATMUL_SCALED_H
 #define OIC_MATMUL_SCALED_H
 
+#include "version.h"
+
 #include "matmul_float.h"
 
 /* y[.., M, N] = a[.., M, K] * b[.., K, N] * scale[.., N], the factor applied to the finished sum; strides as in

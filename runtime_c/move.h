@@ -3,6 +3,8 @@
 #ifndef OIC_MOVE_H
 #define OIC_MOVE_H
 
+#include "version.h"
+
 #include "batch.h"
 #include "num.h"
 

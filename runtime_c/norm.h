@@ -6,6 +6,8 @@
 #ifndef OIC_NORM_H
 #define OIC_NORM_H
 
+#include "version.h"
+
 #include "num.h"
 #include "scalar_math.h"
 

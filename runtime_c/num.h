@@ -14,14 +14,15 @@
 #ifndef OIC_NUM_H
 #define OIC_NUM_H
 
+#include "version.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-typedef uint8_t oic_f8;
-typedef uint16_t oic_f16;
-typedef uint16_t oic_bf16;
+#include "machine.h"
+#include "oic.h"
 
 /* Element types by number, for functions that store several of them. */
 typedef enum {

@@ -1,12 +1,19 @@
-/* The types that every generated library shares: export mark, refusal, thread pool. */
+/* The types that every generated library shares: elements, export mark, refusal, thread pool.  What its header includes
+   is this and <stddef.h> and <stdint.h>, for C and for C++. */
 #ifndef OIC_OIC_H
 #define OIC_OIC_H
+
+#include "version.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "num.h"
 #include "status.h"
+
+/* Elements of narrow floats: their bits. */
+typedef uint8_t oic_f8;
+typedef uint16_t oic_f16;
+typedef uint16_t oic_bf16;
 
 /* Hosted builds have an operating system with mmap: they also offer <name>_open and <name>_close.
    -DOIC_HOSTED=0 or 1 decides; otherwise the compiler's own macros do. */

@@ -4,6 +4,8 @@
 #ifndef OIC_POOL_H
 #define OIC_POOL_H
 
+#include "version.h"
+
 #include "hosted.h"
 
 #include "session.h"

@@ -2,6 +2,8 @@
 #ifndef OIC_POOLING_H
 #define OIC_POOLING_H
 
+#include "version.h"
+
 #include "num.h"
 
 /* y[planes, OH, OW] of x[planes, H, W]: the largest or the mean of KH x KW elements, sh, sw apart; ph, pw more at both

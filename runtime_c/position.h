@@ -2,6 +2,8 @@
 #ifndef OIC_POSITION_H
 #define OIC_POSITION_H
 
+#include "version.h"
+
 #include "batch.h"
 #include "num.h"
 #include "scalar_math.h"

@@ -2,6 +2,8 @@
 #ifndef OIC_QUANT_H
 #define OIC_QUANT_H
 
+#include "version.h"
+
 #include "num.h"
 #include "rounding.h"
 

@@ -3,6 +3,8 @@
 #ifndef OIC_RECURRENT_H
 #define OIC_RECURRENT_H
 
+#include "version.h"
+
 #include "dot.h"
 #include "scalar_math.h"
 

@@ -11,6 +11,8 @@
 #ifndef OIC_REDUCE_H
 #define OIC_REDUCE_H
 
+#include "version.h"
+
 #include "scalar_cast.h"
 
 enum { OIC_REDUCE_LANES = 16, OIC_REDUCE_ROWS = 64, OIC_REDUCE_TILE = 32 };

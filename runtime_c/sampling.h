@@ -2,6 +2,8 @@
 #ifndef OIC_SAMPLING_H
 #define OIC_SAMPLING_H
 
+#include "version.h"
+
 #include "num.h"
 #include "scalar_math.h"
 

@@ -14,6 +14,8 @@
 #ifndef OIC_SAVED_H
 #define OIC_SAVED_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

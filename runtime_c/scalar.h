@@ -3,6 +3,8 @@
 #ifndef OIC_SCALAR_H
 #define OIC_SCALAR_H
 
+#include "version.h"
+
 #include "scalar_cast.h"
 #include "scalar_float.h"
 #include "scalar_int.h"

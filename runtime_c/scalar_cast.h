@@ -9,6 +9,8 @@
 #ifndef OIC_SCALAR_CAST_H
 #define OIC_SCALAR_CAST_H
 
+#include "version.h"
+
 #include "rounding.h"
 #include "scalar_int.h"
 

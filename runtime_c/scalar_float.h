@@ -3,6 +3,8 @@
 #ifndef OIC_SCALAR_FLOAT_H
 #define OIC_SCALAR_FLOAT_H
 
+#include "version.h"
+
 #include "rounding.h"
 
 #define OIC_FLOAT(T, V, BITS_T, SIGN_SHIFT)                                                   \

@@ -5,6 +5,8 @@
 #ifndef OIC_SCALAR_INT_H
 #define OIC_SCALAR_INT_H
 
+#include "version.h"
+
 #include "num.h"
 
 /* oic_wrap_T: the low bits of a W, as a value of T. */

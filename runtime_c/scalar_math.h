@@ -12,6 +12,8 @@
 #ifndef OIC_SCALAR_MATH_H
 #define OIC_SCALAR_MATH_H
 
+#include "version.h"
+
 #include "math_f64.h"
 
 /* e^x = (1 + t + rest) * s1 * s2, where rest is what t lost to rounding, and s1 and s2 are powers
@@ -21,17 +23,17 @@ typedef struct {
     float t, rest, s1, s2;
 } oic_exp_parts;
 
-/* x = k ln 2 + r with |r| <= ln 2 / 2.  Adding 1.5 * 2^23 rounds k to an integer in the low bits;
-   the upper part of ln 2 has few bits, so that k times it is exact. */
+/* x = k ln 2 + r with |r| <= ln 2 / 2.  k is rounded by a conversion, which no option of a compiler may reorder as it
+   may sums; the upper part of ln 2 has few bits, so that k times it is exact. */
 static inline oic_exp_parts oic_exp_split(float x)
 {
-    const float magic = 12582912.0f;
-    const float shifted = x * 1.44269504f + magic;
-    const float k = shifted - magic;
+    const float above = oic_select_f32(x == x, x * 1.44269504f + 256.5f, 0.0f); /* a NaN has no integer */
+    const int32_t whole = (int32_t)above - 256;
+    const float k = (float)whole;
     const float r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
     const float q = 0.4999999403953552f + r * (0.1666651964187622f + r * (0.04166839271783829f
                     + r * (0.008368780836462975f + r * 0.0013814467238262296f)));
-    const uint32_t biased = oic_bits_f32(shifted) - 0x4b400000u + 512u;
+    const uint32_t biased = (uint32_t)(whole + 512);
     const uint32_t half = biased >> 1;
     const float curve = r * r * q;
     oic_exp_parts e;

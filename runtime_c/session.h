@@ -2,11 +2,23 @@
 #ifndef OIC_SESSION_H
 #define OIC_SESSION_H
 
+#include "version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "machine.h"
 #include "oic.h"
+
+/* Leave the function with the status of a failed check. */
+#define OIC_TRY(check)                   \
+    do {                                 \
+        const oic_status oic_s = (check); \
+        if (oic_s != OIC_OK) {           \
+            return oic_s;                \
+        }                                \
+    } while (0)
 
 /* OIC_TRY for a check that comes after the state was changed. */
 #define OIC_TRY_LATE(why, check)          \

@@ -2,6 +2,8 @@
 #ifndef OIC_STATUS_H
 #define OIC_STATUS_H
 
+#include "version.h"
+
 typedef enum {
     OIC_OK = 0,
     OIC_ERR_SHAPE,      /* sizes that must agree differ, or a size is beyond its maximum */
@@ -15,13 +17,22 @@ typedef enum {
     OIC_ERR_BUILD       /* the caller was compiled with the header of another build */
 } oic_status;
 
-/* Leave the function with the status of a failed check. */
-#define OIC_TRY(check)                   \
-    do {                                 \
-        const oic_status oic_s = (check); \
-        if (oic_s != OIC_OK) {           \
-            return oic_s;                \
-        }                                \
-    } while (0)
+/* "OIC_OK", "OIC_ERR_SHAPE", ... */
+static inline const char *oic_status_name(oic_status status)
+{
+    switch (status) {
+    case OIC_OK: return "OIC_OK";
+    case OIC_ERR_SHAPE: return "OIC_ERR_SHAPE";
+    case OIC_ERR_INDEX: return "OIC_ERR_INDEX";
+    case OIC_ERR_CACHE_FULL: return "OIC_ERR_CACHE_FULL";
+    case OIC_ERR_INPUT: return "OIC_ERR_INPUT";
+    case OIC_ERR_STATE: return "OIC_ERR_STATE";
+    case OIC_ERR_WEIGHTS: return "OIC_ERR_WEIGHTS";
+    case OIC_ERR_OVERFLOW: return "OIC_ERR_OVERFLOW";
+    case OIC_ERR_MEMORY: return "OIC_ERR_MEMORY";
+    case OIC_ERR_BUILD: return "OIC_ERR_BUILD";
+    }
+    return "no status";
+}
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "kinds.h"
 #include "oic/crc32c.h"
-#include "journal.h"
+#include "oic/journal.h"
 #include "places.h" /* where the state has integers beside its variables: made by the test */
 
 enum { SLOT = OIC_JOURNAL_HEADER + KINDS_SAVED_BYTES };

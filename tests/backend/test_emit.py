@@ -16,7 +16,8 @@ from oic.backend.emit import emit, render
 from oic.backend.target import STANDARD, TARGETS, WARNINGS, target
 from oic.backend.view import model as view_model
 from oic.diagnostics import OicError
-from oic.resources import templates_dir
+from oic.resources import runtime_dir, templates_dir
+from oic.session.synthesizer import status_names
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 
@@ -61,7 +62,7 @@ def test_only_headers_that_are_used(tmp_path: Path) -> None:
     for path in files.paths:
         if path.suffix in (".c", ".h"):
             included |= {Path(n).name for n in re.findall(r'#include "([^"]+)"', path.read_text())}
-    assert copied == included - {"counter.h"}
+    assert copied == included - {"counter.h"} | {"journal.h"}  # which is for the program
 
 
 def test_no_globals_no_allocation(tmp_path: Path) -> None:
@@ -181,3 +182,24 @@ def test_view_is_of_finished_strings(tmp_path: Path) -> None:
     assert render(files.model)["counter.c"] == files.sources[0].read_text()
     assert view_model(files.unit, files.target, False).entries[0].lines == files.model.entries[0].lines
     assert sys.getsizeof(files.model) > 0
+
+
+def test_the_header_is_small_and_clean_in_cpp(tmp_path: Path) -> None:
+    """It includes nothing of the runtime that computes, and draws none of the warnings that C++ programs use."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    files = programs.files("elementwise", tmp_path)
+    source = tmp_path / "user.cpp"
+    source.write_text(f'#include "{files.name}.h"\nint main() {{ return oic_status_name(OIC_OK)[4] != \'O\'; }}\n')
+    flags = ["-std=c++17", *WARNINGS, "-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant"]
+    call = ["g++", *flags, "-Werror", "-fsyntax-only", str(source)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(["g++", "-M", str(source)], capture_output=True, text=True, check=True).stdout
+    own = {Path(p).name for p in listed.split() if "/oic/" in p}
+    assert own == {"oic.h", "status.h", "version.h"} and "math.h" not in listed
+
+
+def test_every_status_has_its_name() -> None:
+    text = (runtime_dir() / "status.h").read_text(encoding="utf-8")
+    assert re.findall(r'case (OIC_\w+): return "\1";', text) == status_names()

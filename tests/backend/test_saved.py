@@ -22,7 +22,6 @@ from oic.difftest.resident import resident_bytes
 from oic.difftest.sanitized import SANITIZED
 from oic.driver import Settings, compile_graph
 from oic.memory.saved import saved_form
-from oic.resources import runtime_dir
 
 Executors = Callable[[str], oic.Executor]
 BACKENDS = ("graph", "planned", "c")
@@ -227,7 +226,7 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
     (tmp_path / "places.h").write_text(places)
     flags = SANITIZED if sanitized else ("-O2", "-march=native", *WARNINGS, "-Werror")
     driver, program = Path(__file__).with_name("saved.c"), tmp_path / "driver"
-    call = [*find_compiler(), "-std=c99", *flags, "-I", str(tmp_path), "-I", str(runtime_dir())]
+    call = [*find_compiler(), "-std=c99", *flags, "-I", str(tmp_path)]
     built = subprocess.run(
         [*call, str(driver), str(tmp_path / "kinds.c"), "-o", str(program), "-lm"],
         capture_output=True, text=True, check=False,

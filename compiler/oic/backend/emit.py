@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Mapping
@@ -161,6 +162,17 @@ def runtime_headers(roots: list[str]) -> list[str]:
     return sorted(found)
 
 
+@cache
+def _runtime_header(name: str) -> str:
+    """The text of a runtime header; that of `version.h` with the number of all of them."""
+    text = (runtime_dir() / name).read_text(encoding="utf-8")
+    if name != "version.h":
+        return text
+    whole = "".join(path.read_text(encoding="utf-8") for path in sorted(runtime_dir().glob("*.h")))
+    number = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
+
+
 def _described(files: Files) -> dict[str, str]:
     """The memory map, for tools and for people."""
     late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
@@ -173,8 +185,8 @@ def _described(files: Files) -> dict[str, str]:
 def _texts(m: view.Model) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
-    for name in runtime_headers(["oic.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
-        texts[f"oic/{name}"] = (runtime_dir() / name).read_text(encoding="utf-8")
+    for name in runtime_headers(["oic.h", "journal.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
+        texts[f"oic/{name}"] = _runtime_header(name)
     return texts
 
 

@@ -54,7 +54,7 @@ class Unit:
         self.state_bytes = layout.state_bytes(module)
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
-        self.headers: set[str] = {"session.h", "image.h", "saved.h"}
+        self.headers: set[str] = {"session.h", "num.h", "image.h", "saved.h"}
         self.late_checks: list[tuple[Span | None, str]] = []
 
 

@@ -25,10 +25,12 @@ def build_together(
     folder: Path,
     flags: Sequence[str] = ("-O1",),
     compiler: Sequence[str] | None = None,
+    unlinked: Sequence[str] = (),
 ) -> None:
     """Emit every program into a folder of its own, compile and link all, and load each.
 
     flags     for the C compiler, beside those every program needs
+    unlinked  more, of compilations alone: some change the mode of the whole process when they are linked with
     compiler  its command; default: the one `oic build` takes
     Raises AssertionError with what the compiler said.
     """
@@ -36,7 +38,7 @@ def build_together(
     names = [f.name for f in files]
     assert len(set(names)) == len(names), "two programs of one name cannot share a library"
     command = [*(compiler or find_compiler()), *STANDARD, *WARNINGS, "-Werror", *flags]
-    unlinked = [flag for flag in SHARED if flag != "-shared"]
+    unlinked = [*(flag for flag in SHARED if flag != "-shared"), *unlinked]
     sources = [path for f in files for path in f.sources]
     objects = [path.with_name(f"{path.stem}.o") for path in sources]
     with ThreadPoolExecutor(JOBS) as pool:
