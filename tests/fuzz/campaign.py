@@ -103,19 +103,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ways = [] if given.c == "none" else list(HOW) if given.c == "both" else [given.c]
     waiting: list[Case] = []
     last = given.seed - 1
-    for case in _cases(given, tally):
-        last = case.seed
-        tally.graphs += 1
-        tally.coverage.add(case.program.module)
-        if given.features:
-            tally.covered.update(features(case.program, steps(case.program, case.seed)))
-        if not _checked(case, checks, tally):
-            continue
-        waiting.append(case)
-        if len(waiting) == BATCH:
-            _batches(waiting, ways, given.target, tally)
-            waiting = []
-    _batches(waiting, ways, given.target, tally)
+    try:
+        for case in _cases(given, tally):
+            last = case.seed
+            tally.graphs += 1
+            tally.coverage.add(case.program.module)
+            if given.features:
+                tally.covered.update(features(case.program, steps(case.program, case.seed)))
+            if not _checked(case, checks, tally):
+                continue
+            waiting.append(case)
+            if len(waiting) == BATCH:
+                _batches(waiting, ways, given.target, tally)
+                waiting = []
+        _batches(waiting, ways, given.target, tally)
+    except KeyboardInterrupt:  # what was done until then is worth a report
+        print("interrupted")
     if not given.quiet:
         print(tally.coverage)
     if given.features:

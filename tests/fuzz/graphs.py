@@ -12,7 +12,8 @@ import random
 from oic.difftest.generate import Graph, Options
 from oic.difftest.pool import Shape, Var, shaped
 from oic.dtypes import ALL
-from tests.fuzz.catalog_ops import any_elementwise, any_operator, long_product
+from tests.fuzz.catalog_ops import any_elementwise, any_operator, long_product, operand
+from tests.fuzz.variants import of_shape
 
 EVERYTHING = Options(
     statements=11,
@@ -34,7 +35,7 @@ class FullGraph(Graph):
         super().__init__(rng, options, name)
         self.families: list[Var] = []
         self.stored_dtypes = self.dtypes[1:]
-        self.more = [(34, self.catalog), (3, self.ordered)]
+        self.more = [(34, self.catalog), (3, self.ordered), (4, self.part)]
         if options.state:
             self.more += [(5, self.forget_part), (3, self.step_entry)]
         if options.extents:
@@ -162,6 +163,20 @@ class FullGraph(Graph):
             return super().index(bound)
         of = self.r.choice([*self.counters, *self.indices, *(n for n, _ in self.loops)])
         return self.r.choice((f"({of}+{self.r.randint(0, 3)})%{bound}", f"{of}/2", f"({of}*2)%{bound}"))
+
+    def part(self) -> None:
+        """Write a row of a variable, or some rows in a row."""
+        to = self.pick(lambda v: v.writable and v.known and len(v.shape) > 0 and v.shape[0] != 0)
+        if to is None or (ALL[to.dtype].packed and len(to.shape) == 1):
+            return
+        rows, *rest = to.shape
+        assert isinstance(rows, int)
+        first = self.r.randrange(rows)
+        last = self.r.randint(first + 1, rows)
+        at, lead = (self.index(rows), ()) if self.r.random() < 0.5 else (f"{first}..{last}", (last - first,))
+        type_ = of_shape(ALL[to.dtype], (*lead, *rest))
+        assert type_ is not None
+        self.emit(f"transfer {operand(self, type_, None, weight=False)} >> {to.name}[{at}];")
 
     def step_entry(self) -> None:
         """Add to an entry of a table of scalars, or forget it."""

@@ -26,7 +26,7 @@ def test_examples_reach_every_element_type_of_every_operator() -> None:
 
 SEEN = (
     "@ref(", "@pattern(", "dep after", "cache.reset T0[", "[300", "257", "@ring", "@auto_dim", "@entry",
-    "yield", "barrier;", "cache.decrement", ", ) >>", "/2]", "N/2", ")%",
+    "yield", "barrier;", "cache.decrement", ", ) >>", "/2]", "N/2", ")%", "[0..2];",
 )  # fmt: skip
 
 
