@@ -151,6 +151,21 @@ PROGRAMS = {
             ("turns", {"p": 4}, "OIC_ERR_CACHE_FULL"),
         ),
     ),
+    "a carried value stays if only the turns need it": Program(
+        """
+        dynamic { x: f32; k: i32; }
+        persistent { A(t): f32 @table @fixed(t=4); }
+        volatile { y: f32[4]; }
+        block entry {
+            assign a: f32;
+            transfer x >> a;
+            loop l (i in 0..k) { op add(a, a) >> a; cache.write a >> A[i]; }
+            cache.read A[0..4] >> y;
+            return;
+        }
+        """,
+        (("entry", {"x": 1.0, "k": 3}, {"y": [2, 4, 8, 0]}), ("entry", {"x": 3.0, "k": 1}, {"y": [6, 4, 8, 0]})),
+    ),
     "a loop without a turn refuses nothing": Program(
         """
         dynamic { k: i32; p: i32; x: f32; }
