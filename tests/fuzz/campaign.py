@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -275,4 +276,6 @@ def _report(
 
 
 if __name__ == "__main__":
+    for ends in (signal.SIGINT, signal.SIGTERM):  # also where it runs in the background
+        signal.signal(ends, signal.default_int_handler)
     sys.exit(main())
