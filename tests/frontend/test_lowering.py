@@ -458,7 +458,7 @@ def test_sizes_come_from_all_their_sources() -> None:
     assert compiled(text, model).binding.sizes == {"H": 2, "Dh": 2, "D": 4, "E": 3, "ctx": 5}
     assert slugs(text, model, sizes={"D": 6}) == ["model-shape"]
     assert slugs(text, model, sizes={"H": 3}) == ["size-division"]
-    assert slugs(text) == ["size-missing", "missing-model-tensor", "size-missing"]  # D, w, ctx
+    assert slugs(text) == ["size-missing", "size-missing", "missing-model-tensor", "size-missing"]  # D, E, w, ctx
 
 
 def test_two_sources_of_a_size_agree() -> None:
