@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from oic.backend.target import target as target_named
 from oic.diagnostics import Diagnostic, fail
-from oic.driver import Program, Settings, compile_graph, interface_of
+from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
 from oic.frontend.syntax import Graph
 from oic.model import Model
 from oic.session.executor import Executor
@@ -58,7 +58,8 @@ class Simulator(_Compiled):
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
         super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch))
         module = self.program.module if stage == "graph" else self.program.planned
-        self._simulator = _Simulator(module, interface_of(self.program))
+        late = self.program.late if stage == "graph" else None
+        self._simulator = _Simulator(module, interface_of(self.program), late)
 
     def make_executor(self) -> Executor:
         """A session with a state of its own, at its start."""
@@ -99,6 +100,11 @@ class Synthesizer(_Compiled):
         self._synthesizer = _Synthesizer(
             self.program.planned, interface_of(self.program), target, weights, threads, name
         )
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """What the compiler noticed and did not refuse, refusals that leave the state changed included."""
+        return [*self.program.warnings, *late_warnings(self.program)]
 
     def emit(self, out_dir: str | Path) -> Any:
         """Write the C files; `.paths` lists them.  Raises OicError."""

@@ -22,6 +22,7 @@ from oic.frontend.to_ir import Options, entries, lower_graph
 from oic.frontend.variables import Binding
 from oic.ir.module import Module
 from oic.model import Model
+from oic.ops.late import Place, late_places
 from oic.session.interface import Interface, Variable, interface
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Program:
     module: Module
     warnings: list[Diagnostic]
     _planned: Module | None = None
+    _late: list[Place] | None = None
 
     @property
     def planned(self) -> Module:
@@ -73,6 +75,12 @@ class Program:
                 self._planned = module
         assert self._planned is not None
         return self._planned
+
+    def late(self) -> list[Place]:
+        """What may refuse a step after an effect (SPEC, 8.6)."""
+        if self._late is None:
+            self._late = late_places(self.planned)
+        return self._late
 
 
 def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) -> Program:
@@ -94,6 +102,13 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
 
         verify(module)
     return Program(graph, model, settings, binding, module, found)
+
+
+def late_warnings(program: Program) -> list[Diagnostic]:
+    """What is said of refusals that leave the state changed."""
+    hint = "after it steps are OIC_ERR_STATE until 'reset' or 'load'"
+    found = ((span, f"a refusal about '{name}' leaves state changed") for span, name in program.late())
+    return [Diagnostic("late-refusal", what, span, hint=hint, severity="warning") for span, what in found]
 
 
 def interface_of(program: Program) -> Interface:

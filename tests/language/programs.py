@@ -402,4 +402,61 @@ PROGRAMS: dict[str, Program] = {
             ),
         ),
     ),
+    # ---------------------------------------------------------------- refusals before effects
+    "refused_before_effects": Program(
+        """
+        dynamic { x: f32[4]; k: i32; n: i32; z: f32[N] @max(N=5); w: f32[M] @max(M=5); }
+        volatile { r: f32; q: f32[4]; s: f32[?]; am: i64; }
+        persistent { K(t): f32 @table @fixed(t=4); P(t): f32[4] @table @fixed(t=4); calls: i32; }
+        block entry {
+            assign v: f32;
+            cache.increment calls;
+            cache.write x >> P[0];
+            assign c: f32;
+            op fill(c, value=2.0) >> c;
+            cache.write c >> K[n];
+            op argmax_axis(x, axis=0) >> am;
+            cache.read K[am + k] >> r;
+            op add(z, w) >> s;
+            assign t: f32[4];
+            cache.read P[1] >> t;
+            assign at: i64;
+            op argmax_axis(t, axis=0) >> at;
+            cache.read P[at + n] >> q;
+            return;
+        }
+        """,
+        (
+            ({"x": [1, 5, 2, 3], "k": 0, "n": 1, "z": [1], "w": [2]}, {"r": 2, "am": 1, "s": [3]}),
+            (
+                {"x": [1, 5, 2, 3], "k": 3, "n": 2, "z": [1], "w": [2]},
+                Refused("OIC_ERR_CACHE_FULL", "K.t", 4, 3, "cache.read K[am + k] >> r;"),
+            ),
+            (
+                {"x": [1, 5, 2, 3], "k": 1, "n": 2, "z": [1], "w": [2, 3]},
+                Refused("OIC_ERR_SHAPE", "w", 2, 1),
+            ),
+            ({"x": [1, 5, 2, 3], "k": 1, "n": 2, "z": [1], "w": [2]}, {"r": 2}),
+        ),
+    ),
+    "refused_after_effects": Program(
+        """
+        dynamic { x: f32[4]; k: i32; }
+        volatile { q: f32[4]; am: i64; }
+        persistent { P(t): f32[4] @table @fixed(t=4); }
+        block entry {
+            assign t: f32[4];
+            cache.write x >> P[0];
+            cache.read P[0] >> t;
+            op argmax_axis(t, axis=0) >> am;
+            cache.read P[am + k] >> q;
+            return;
+        }
+        """,
+        (
+            ({"x": [1, 5, 2, 3], "k": -1}, {"q": [1, 5, 2, 3]}),
+            ({"x": [1, 2, 5, 3], "k": 3}, Refused("OIC_ERR_CACHE_FULL", "P.t", 5, 3)),
+            ({"x": [1, 2, 5, 3], "k": 0}, Refused("OIC_ERR_STATE")),
+        ),
+    ),
 }

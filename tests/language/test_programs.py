@@ -54,17 +54,23 @@ def test_every_executor_gives_what_is_expected(name: str, executors: list[Execut
             _compare(one, expected, f"{stage}, step {number}")
         if isinstance(expected, Refused):
             assert found[0].rendered == found[1].rendered == found[2].rendered
-            continue
         for variable in persistent:
             first, *others = (executor.fetch(variable) for executor in executors)
             for other in others:
                 np.testing.assert_array_equal(first, other, err_msg=f"{variable} after {number}")
-        if persistent:
-            assert len({executor.save() for executor in executors}) == 1, f"saved after {number}"
+        assert len({_saved(executor) for executor in executors}) == 1, f"saved after {number}"
 
 
 class _Stopped(Refused):
     rendered = ""
+
+
+def _saved(executor: Executor) -> bytes | str:
+    """The saved state, or why there is none."""
+    try:
+        return executor.save()
+    except StepError as error:
+        return error.status
 
 
 def _stepped(executor: Executor, program: Program, inputs: dict[str, Any]) -> Any:
@@ -86,3 +92,12 @@ def _compare(found: Any, expected: dict[str, Any] | Refused, where: str) -> None
     assert isinstance(found, dict), f"{where}: {found.rendered}"
     for key, value in expected.items():
         np.testing.assert_array_equal(found[key], value, err_msg=f"{key} in {where}")
+
+
+def test_a_refusal_that_leaves_state_changed_is_named_once(built: dict[str, Synthesizer]) -> None:
+    """With the variable, among the warnings and where the build lists it; none where none is left."""
+    late = built["refused_after_effects"]
+    found = [d for d in late.warnings if d.slug == "late-refusal"]
+    assert [d.span.text for d in found if d.span] == ["am + k", "cache.read P[am + k] >> q;"]
+    assert [d.message.split("'")[1] for d in found] == ["am + k", "P.t"]
+    assert [d.slug for d in built["refused_before_effects"].warnings if d.slug == "late-refusal"] == []

@@ -21,7 +21,7 @@ from oic import dtypes
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph, interface_of
 from oic.frontend.parse import parse
-from oic.passes.hoist_checks import late_checks
+from oic.ops.late import late_checks
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import Synthesizer
 

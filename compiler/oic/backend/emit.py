@@ -20,8 +20,9 @@ from oic.backend.publish import Stage, staged
 from oic.backend.report import report
 from oic.backend.target import Target
 from oic.backend.unit import Unit, where
-from oic.diagnostics import Span, fail
+from oic.diagnostics import fail
 from oic.ir.module import Module
+from oic.ops.late import Place, late_places
 from oic.resources import runtime_dir, templates_dir
 
 
@@ -31,8 +32,8 @@ class Files:
 
     folder        where the files are
     names         every file, by path in the folder
-    late_checks   (place, variable) of checks that come after an effect: after one of them fails,
-                  steps are OIC_ERR_STATE until reset or load
+    late_checks   what may refuse after an effect (`ops.late`): steps are then OIC_ERR_STATE until
+                  reset or load
     figures       what the compiler made of it; None as long as nothing is compiled
     """
 
@@ -42,7 +43,7 @@ class Files:
     unit: Unit
     model: view.Model
     target: Target
-    late_checks: tuple[tuple[Span | None, str], ...]
+    late_checks: tuple[Place, ...]
     figures: Figures | None = None
 
     @property
@@ -120,7 +121,7 @@ def _write_code(
     texts = _texts(m) | {name: _weights_source(m, data) for name, data in (arrays or {}).items()}
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
     names += [f"{m.name}.weights"] if m.maps_weights else []
-    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(unit.late_checks))
+    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(module)))
     _write(texts | _described(files), folder)
     return files
 

@@ -77,10 +77,9 @@ class Frame:
         line, column = op.span.line, op.span.column
         return f"OIC_AT({line}, {column})" if line in self.crowded and column <= COLUMNS else str(line)
 
-    def attempt(self, check: str, op: Op, variable: str) -> None:
+    def attempt(self, check: str) -> None:
         """A call that may refuse the step."""
         if self.late:
-            self.unit.late_checks.append((op.span, variable))
             self.lines.add(f"OIC_TRY_LATE(why, {check});")
         else:
             self.lines.add(f"OIC_TRY({check});")

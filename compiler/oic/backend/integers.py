@@ -8,7 +8,7 @@ from oic.backend import elements, expr, loops
 from oic.backend.expr import Index
 from oic.backend.frame import Frame
 from oic.ir.core import Value
-from oic.ops.index import CheckRange
+from oic.ops.index import UNEQUAL, CheckRange
 from oic.ops.ranges import quotient_range, remainder_range
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
@@ -49,7 +49,7 @@ class Integers:
         target = self.frame.names.unique(op.result.hint or "at")
         self.lines.add(f"int64_t {target};")
         line = self.frame.line(op)
-        self.frame.attempt(f"oic_index_{name}(why, {line}, {left.text}, {right.text}, &{target})", op, "")
+        self.frame.attempt(f"oic_index_{name}(why, {line}, {left.text}, {right.text}, &{target})")
         self.frame.indices[op.result] = Index(target)
 
     def _least(self, op: Any) -> None:
@@ -82,7 +82,7 @@ class Integers:
         if dtype.name == "u64":
             self.lines.add(f"int64_t {name};")
             check = f'oic_index_of_u64(why, {self.frame.line(op)}, "{value.hint}", {text}, &{name})'
-            self.frame.attempt(check, op, value.hint)
+            self.frame.attempt(check)
             self.frame.indices[op.result] = Index(name, low=0)
             return
         self.lines.declare(name, f"const int64_t {name} = {text};")
@@ -135,14 +135,14 @@ class Integers:
         index = self.frame.index(value)
         if index.low >= low.high and index.high <= high.low:
             return index
-        if isinstance(op, CheckRange) and op.says:
+        if isinstance(op, CheckRange) and op.says not in ("", UNEQUAL):
             return self._that(op, index, low)
         below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
         check = (
             f'oic_check_range(why, {self.frame.line(op)}, "{op.variable}", {index.text}, {low.text}, '
             f"{high.text}, {below}, {above})"
         )
-        self.frame.attempt(check, op, op.variable)
+        self.frame.attempt(check)
         return self._known(value, low, high)
 
     def _that(self, op: CheckRange, index: Index, wanted: Index) -> Index:
@@ -151,7 +151,7 @@ class Integers:
         holds = f"{index.at(expr.SUM)} == {wanted.text}"
         line, name = self.frame.line(op), op.variable
         check = f'oic_check_that(why, {line}, "{name}", {holds}, {shown.text}, {op.below})'
-        self.frame.attempt(check, op, name)
+        self.frame.attempt(check)
         return self._known(op.value, wanted, wanted)
 
     def _known(self, value: Value, low: Index, high: Index) -> Index:
@@ -182,7 +182,7 @@ class Integers:
         nest.open_all()
         value = loops.load(ref, nest.index(strides, ref.start))
         check = f'oic_check_id(why, {self.frame.line(op)}, "{op.variable}", {value}, {bound.text})'
-        self.frame.attempt(check, op, op.variable)
+        self.frame.attempt(check)
         nest.close()
 
     def _assert_shape(self, op: Any) -> None:
@@ -192,5 +192,5 @@ class Integers:
                 sizes = f"{self.frame.dim(actual).text}, {self.frame.dim(expected).text}"
                 name = op.x.hint
                 check = f'oic_check_size(why, {self.frame.line(op)}, "{name}", {sizes})'
-                self.frame.attempt(check, op, name)
+                self.frame.attempt(check)
         self.frame.view(op.result, base, expr.number(0), base.strides)

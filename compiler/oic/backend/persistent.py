@@ -154,7 +154,7 @@ def get(frame: Frame, op: Any) -> None:
     if dtype.name == "u64":
         frame.lines.add(f"int64_t {name};")
         check = f'oic_index_of_u64(why, {frame.line(op)}, "{op.state.op.symbol}", {text}, &{name})'
-        frame.attempt(check, op, op.state.op.symbol)
+        frame.attempt(check)
         frame.indices[op.result] = Index(name, low=0)
         return
     limit = op.state.op.limit

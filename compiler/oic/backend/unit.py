@@ -55,7 +55,6 @@ class Unit:
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.headers: set[str] = {"session.h", "num.h", "image.h", "saved.h"}
-        self.late_checks: list[tuple[Span | None, str]] = []
 
 
 @dataclass(frozen=True)

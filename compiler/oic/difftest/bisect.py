@@ -17,7 +17,7 @@ from oic.difftest.harness import Run
 from oic.difftest.watch import Watch
 from oic.dtypes import Array
 from oic.ir.module import Module
-from oic.passes.hoist_checks import late_checks
+from oic.ops.late import late_checks
 from oic.reference.interpret import Machine
 
 

@@ -6,7 +6,8 @@ index integers that are in range or refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from oic.diagnostics import Diagnostic, Span
 from oic.frontend import syntax as s
@@ -29,6 +30,7 @@ class Positions:
     form: str
     indices: list[Value]
     shape: tuple[Dim, ...]
+    least: dict[int, int] = field(default_factory=dict)  # of an axis that grows to a known count
 
 
 def lower_read(f: Builder, statement: s.CacheRead) -> None:
@@ -63,14 +65,27 @@ def lower_write(f: Builder, statement: s.CacheWrite) -> None:
             )
         )
     at = positions(f, variable, state, statement.target, writing=True)
-    if len(source.shape) != len(at.shape) or any(map(differ, source.shape, at.shape)):
-        wanted, given = f.shown(TensorType(variable.dtype, at.shape)), f.shown(source.type)
+    if len(source.shape) != len(at.shape) or not all(_possible(source.shape, at)):
+        wanted = f.shown(TensorType(variable.dtype, at.shape))
+        if at.least:
+            least = (at.least.get(axis, dims.bounds(n)[0]) for axis, n in enumerate(at.shape))
+            wanted += f", at least [{', '.join(map(str, least))}]"
+        given = f.shown(source.type)
         what = f"'{statement.target.span.text}' is {wanted}, '{statement.source.name}' is {given}"
         notes = (variable.note(),)
         raise Refused(Diagnostic("write-shape", what, statement.source.span, notes=notes))
     source = f.shaped(source, at.shape, statement.span)
     f.emit(CacheWrite(state, source, at.indices, at.form, span=statement.span))
     f.known.pop(variable.name, None)
+
+
+def _possible(given: tuple[Dim, ...], at: Positions) -> Iterator[bool]:
+    """Of every axis, whether a source's size can be the one that is written, on some input."""
+    for axis, (a, b) in enumerate(zip(given, at.shape, strict=True)):
+        low, high = dims.bounds(b)
+        least, most = dims.bounds(a)
+        low = max(low, at.least.get(axis, low))
+        yield not differ(a, b) and least <= high and low <= most
 
 
 def lower_step(f: Builder, statement: s.CacheStep) -> None:
@@ -162,6 +177,10 @@ def _position(
     _refuse_slice(start, end, index)
     if spec.fixed and isinstance(end, int) and end > spec.capacity:
         _refuse_outside(end, spec.capacity + 1, index, variable, f"the end of slice {spec.name}")
+    length = end - start
+    if spec.fixed and isinstance(length, int) and length > spec.capacity:
+        what = f"this slice is {length} long, and @fixed allows {spec.capacity}"
+        raise Refused(Diagnostic("index-bound", what, index.span, notes=(variable.note(),)))
     _slice(f, at, start, end, spec.capacity, access, index.span)
 
 
@@ -294,6 +313,8 @@ def _auto_positions(
                 index = rest[axis]
                 assert not isinstance(index, s.Slice)
                 value = f.integer(index)
+                if isinstance(value, int):
+                    at.least[len(at.shape)] = size + value
                 bound = spec.capacity + 1 if spec.fixed else None
                 _refuse_outside(value, bound, index, variable, f"count {spec.name}")
                 at.form += "i"

@@ -12,6 +12,8 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim, Extent
 from oic.ir.types import INDEX, TensorType, Type
 
+UNEQUAL = "unequal"  # what a check of two sizes `says`
+
 
 class IndexOp(Op):
     """Base of pure index arithmetic: index operands, one index result."""
@@ -171,7 +173,8 @@ def divides(quotient: dims.FloorDiv) -> list[Op]:
 def equal(a: Dim, b: Dim, name: str) -> list[Op]:
     """Ops that refuse the step with OIC_ERR_SHAPE where two sizes differ."""
     left, right, status = IndexSize(a), IndexSize(b), "OIC_ERR_SHAPE"
-    return [left, right, CheckRange(left.result, right.result, right.result, status, status, name)]
+    bound = right.result
+    return [left, right, CheckRange(left.result, bound, bound, status, status, name, UNEQUAL)]
 
 
 class AssertShape(Op, name="assert.shape"):

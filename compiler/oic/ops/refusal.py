@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from oic.diagnostics import StepError
 from oic.ir.core import Op
+from oic.ops import index
 from oic.ops.index import (
     AssertShape,
     CheckIds,
@@ -29,7 +30,7 @@ def variable_of(op: Op) -> str | None:
     """What an op that may refuse the step is about; None for arithmetic."""
     match op:
         case CheckRange() | CheckIds() | ExtentBind():
-            return op.variable
+            return op.variable or None
         case AssertShape(x=x) | IndexLoad(x=x):
             return x.hint or None
         case StateGet(state=state):
@@ -42,6 +43,9 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
     """The refusal of a value that an op finds beyond a bound."""
     name = variable_of(op)
     match op:
+        case AssertShape() | CheckRange(says=index.UNEQUAL):
+            status = "OIC_ERR_SHAPE"
+            what = (f"'{name}': " if name else "") + f"size {value} is not {bound}"
         case CheckRange(says=says) if says:
             shown = f" {_unraveled(value, op.radix)}" if op.radix else ""
             what = f"'{name}' {says}{shown}" if op.radix else f"'{name}': {value} {says}"
@@ -54,9 +58,6 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
         case ExtentBind():
             status = op.below if value < bound else op.above
             what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
-        case AssertShape():
-            status = "OIC_ERR_SHAPE"
-            what = (f"'{name}': " if name else "") + f"size {value} is not {bound}"
         case _:
             what = f"'{name}' does not fit an index" if name else "index arithmetic leaves 64 bits"
             return StepError(OVERFLOW, what, variable=name, span=op.span)
@@ -73,7 +74,7 @@ def _can_be(op: Op, status: str, variable: str | None, value: int, bound: int) -
         return status == OVERFLOW and variable_of(op) == variable
     if not isinstance(op, (CheckRange, CheckIds, ExtentBind, AssertShape)) or variable_of(op) != variable:
         return False
-    if isinstance(op, CheckRange) and not op.says:
+    if isinstance(op, CheckRange) and op.says in ("", index.UNEQUAL):
         passed = op.low if value < bound else op.high
         if value == bound or (isinstance(passed, int) and passed != bound):
             return False

@@ -4,7 +4,8 @@
     check.range(%p, 0, 511)              =>   state.store(%K, %k, [%l, %p])
 
 A check moves before the first effect if what it looks at can be computed there: index arithmetic
-on inputs and on states that no effect before it writes.  A check inside a loop is made once for
+on inputs, on states that no effect before it writes, and on tensors that depend on nothing else; these
+are then computed there, with all that they need.  A check inside a loop is made once for
 all turns: with its value's smallest and largest over the loop where the index takes part, and only
 if the loop has a turn.  Where the value is no such function of the index (`next` of the ring of a
 layer), a loop of checks alone comes first.  Checks inside an `if`, and of what is computed from
@@ -17,10 +18,12 @@ from collections.abc import Iterator
 
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
+from oic.ir.dims import Extent
 from oic.ir.module import Module
-from oic.ir.types import INDEX, IndexType
+from oic.ir.types import INDEX, IndexType, StateType
+from oic.memory.boxes import Box, is_apart
 from oic.ops.base import Operator
-from oic.ops.control import Cond, For, If, Parallel, Yield
+from oic.ops.control import Barrier, Cond, For, If, Parallel, Yield
 from oic.ops.index import (
     AssertShape,
     CheckIds,
@@ -34,12 +37,13 @@ from oic.ops.index import (
     IndexOp,
     IndexSize,
     IndexSub,
+    equal,
 )
 from oic.ops.ranges import difference, linear, value_range
-from oic.ops.state import State, StateGet, StateSet
+from oic.ops.state import State, StateGet, StateLoad, StateSet
 
 Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first turn, and the end
-CHECKS = (CheckRange, CheckIds, ExtentBind)
+CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)
 
 
 def hoist_checks(module: Module) -> None:
@@ -49,35 +53,6 @@ def hoist_checks(module: Module) -> None:
         for op in list(func.body.all_ops()):
             for region in op.consumers if isinstance(op, Parallel) else ():
                 _body(region)  # what stands before a consumer's own effects need not come after them
-
-
-def late_checks(module: Module) -> list[Op]:
-    """The checks made after an effect of their function: a refusal there leaves state changed."""
-    found: list[Op] = []
-    for func in module.functions():
-        found += _late(func.body)
-    return found
-
-
-def _late(body: Block) -> list[Op]:
-    effect = False
-    found: list[Op] = []
-    for op in body.all_ops():
-        if effect and _refuses(op):
-            found.append(op)
-        effect = effect or _effect(op)
-        owner = op.block.owner if op.block is not None else None
-        if not effect and isinstance(owner, For) and op.regions == [] and _refuses(op):
-            # The second turn comes after the effects of the first.
-            if any(_effect(o) for o in owner.walk()):
-                found.append(op)
-    return found
-
-
-def _refuses(op: Op) -> bool:
-    if isinstance(op, (AssertShape, ExtentBind)) and op.checked:
-        return False
-    return op.name.startswith("check.") or op.name in ("extent.bind", "assert.shape")
 
 
 def _effect(op: Op) -> bool:
@@ -122,6 +97,8 @@ class _Mover:
         self.ops: list[Op] = []
         self.gone: set[Op] = set()
         self.copies: dict[Value, Value] = {}
+        self.settled: dict[Value, Value] = {}  # copies whose ops are among `ops`
+        self.moved: set[Op] = set()
         self.written: dict[Value, list[Op]] = {}
         self.inner = set(body.walk())
         self.order = {op: i for i, op in enumerate(body.all_ops())}
@@ -137,6 +114,13 @@ class _Mover:
         """Make the check early if it can be; the original goes or becomes redundant."""
         loops = _enclosing(op, self.body)
         if loops is None:
+            return
+        self.settled = dict(self.copies)
+        if isinstance(op, AssertShape):
+            if not loops:  # in a loop that has no turn nothing is compared
+                self.hoist_sizes(op)
+            return
+        if isinstance(op, ExtentBind) and self.hoist_extent(op):
             return
         if isinstance(op, CheckIds):
             bound = dims.extents([op.bound]) <= self.given
@@ -166,11 +150,90 @@ class _Mover:
             else:
                 op.block.set_ops([o for o in op.block.ops if o is not op])
 
+    def hoist_extent(self, op: ExtentBind) -> bool:
+        """Bind an extent before the first effect, so that sizes made of it are known there."""
+        if op.block is not self.body:
+            return False
+        known, ops = dict(self.copies), list[Op]()
+        value = self.early(op.value, {}, ops)
+        if value is None:
+            self.copies = known
+            return False
+        op.value = value
+        self.ops += [*ops, op]
+        self.gone.add(op)
+        self.given |= {op.extent}
+        return True
+
+    def hoist_sizes(self, op: AssertShape) -> None:
+        """Compare sizes before the first effect, if all are known there."""
+        pairs = [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
+        if op.checked or not dims.extents(d for pair in pairs for d in pair) <= self.given:
+            return
+        for actual, expected in pairs:
+            for made in equal(actual, expected, op.x.hint):
+                made.span = op.span
+                self.ops.append(made)
+        op.checked = True
+
     def early_tensor(self, value: Value) -> bool:
-        """A tensor that exists before the first effect."""
+        """A tensor that exists before the first effect, or is computed there from now on."""
         if value.op is None:
             return self.is_given(value)
-        return self.stands_early(value.op)
+        if value.op in self.moved or self.stands_early(value.op):
+            return True
+        known, ops, moved = self.copies, len(self.ops), set(self.moved)
+        self.copies = dict(self.settled)
+        if self.move(value.op):
+            self.settled |= self.copies
+            self.copies = known | self.copies
+            self.gone |= self.moved
+            return True
+        self.copies, self.moved = known, moved
+        del self.ops[ops:]
+        return False
+
+    def move(self, op: Op) -> bool:
+        """Compute before the first effect what depends on nothing later, with all that it needs."""
+        if op in self.moved:
+            return True
+        compared = isinstance(op, AssertShape) and op.checked
+        if op.block is not self.body or not (op.effect_free or compared) or not self.undisturbed(op):
+            return False
+        mapping: dict[Value, Value] = {}
+        inner = {v for o in op.walk() for v in o.results}
+        inner |= {a for o in op.walk() for region in o.regions for block in region.walk() for a in block.args}
+        for value in dict.fromkeys(v for o in op.walk() for v in o.operands):
+            if value in inner or isinstance(value.type, StateType):
+                continue
+            if isinstance(value.type, IndexType):
+                made: list[Op] = []
+                found = self.early(value, {}, made)
+                if found is None:
+                    return False
+                self.ops += made
+                mapping[value] = found
+            elif value.op is None:
+                if not self.is_given(value):
+                    return False
+            elif not (self.stands_early(value.op) or self.move(value.op)):
+                return False
+        for part in op.walk():
+            part.replace_operands(mapping)
+        self.moved.add(op)
+        self.ops.append(op)
+        return True
+
+    def undisturbed(self, op: Op) -> bool:
+        """What the op reads is the same before the first effect, and no barrier stands between."""
+        if not all(sizes_used(o) <= self.given | _bound_in(op) for o in op.walk()):
+            return False
+        between = [o for o, at in self.order.items() if self.start <= at < self.order[op]]
+        if any(isinstance(o, Barrier) for o in between):
+            return False
+        states = op.touched("read")
+        writers = [o for o in between if not o.regions and any(s in states for s in o.touched("write"))]
+        return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), {}) for o in writers)
 
     def early_ids(self, value: Value) -> Value | None:
         """A tensor that exists before the first effect, or a view of one that is made there."""
@@ -328,6 +391,11 @@ class _Mover:
         inside = [w for w in writers if first <= self.order[w] <= last]
         before = [w for w in writers if self.order[w] < first]
         return any(_may_meet(w, op) for w in before) or not _is_own(op, loops, inside)
+
+
+def _bound_in(op: Op) -> frozenset[Extent]:
+    """The extents that are bound inside the op."""
+    return frozenset(o.extent for o in op.walk() if isinstance(o, ExtentBind))
 
 
 def _set_before(get: StateGet) -> Value | None:

@@ -7,7 +7,7 @@ tensor lies in real bytes at its place (`places`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
 from oic.ops.evaluate import compute, shape_of
+from oic.ops.late import Place
 from oic.ops.refusal import refusal
 from oic.reference import boxes, saved
 from oic.reference.boxes import Storage, zeros
@@ -34,16 +35,19 @@ from oic.reference.variables import Variable
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 Observer = Callable[[Op], Any]
+Late = Callable[[], Collection[Place]]
 
 
 class Machine:
     """A module that can be stepped, with its persistent state.
 
     observer   called with every op before it runs, if set
+    late       the places that `ops.late` finds in the program compiled, where that is to be told:
+               a refusal there leaves the state changed in GRAPH too
     """
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    def __init__(self, module: Module, late: Late | None = None) -> None:
+        self.module, self.late = module, late
         self.observer: Observer | None = None
         self.journal = Journal()
         self.places = Places(module) if module.stage == "planned" else None
@@ -63,8 +67,8 @@ class Machine:
     ) -> dict[str, Array]:
         """Run one function; its outputs by name, narrowed to `fetch` if given.
 
-        Raises StepError.  In GRAPH a refused step has changed nothing; in later stages, where a
-        refusal comes after an effect, further steps are OIC_ERR_STATE until `reset` or `load`.
+        Raises StepError.  Where a refusal comes after an effect, further steps are OIC_ERR_STATE until
+        `reset` or `load`; in GRAPH a refused step has changed nothing, but as `late` says.
         """
         self._require_whole()
         function = self.module.function(symbol)
@@ -75,9 +79,10 @@ class Machine:
             if self.places is not None:
                 self.places.check()
             return outputs
-        except BaseException:
-            self.journal.undo()
-            self.broken = self.effects
+        except BaseException as error:
+            self.broken = self.effects or self._is_late(error)
+            if not self.broken:
+                self.journal.undo()
             raise
         finally:
             self.journal.done()
@@ -119,9 +124,15 @@ class Machine:
 
     def fork(self) -> Machine:
         """Another machine with a copy of the state."""
-        copy = Machine(self.module)
+        copy = Machine(self.module, self.late)
         copy.load(self.save())
         return copy
+
+    def _is_late(self, error: BaseException) -> bool:
+        """The refusal comes after an effect, and the program compiled cannot make it earlier."""
+        if self.late is None or not self.journal.log or not isinstance(error, StepError) or error.span is None:
+            return False
+        return any((error.span, name) in self.late() for name in (error.variable, error.span.text))
 
     def _storages(self) -> dict[str, Storage]:
         return {name: state for name, state in self.states.items() if isinstance(state, Storage)}
