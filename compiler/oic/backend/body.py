@@ -283,7 +283,7 @@ class _Writer(Integers):
         self.block(op.body)
         self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
         self.lines.close()
-        self.frame.leave(known)
+        self.frame.leave(known, runs=low.high < high.low)
         self.current = []
         for _, _, result, _ in carried:
             if not is_index(result):

@@ -121,7 +121,7 @@ def _write_code(
     texts = _texts(m) | {name: _weights_source(m, data) for name, data in (arrays or {}).items()}
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
     names += [f"{m.name}.weights"] if m.maps_weights else []
-    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(module)))
+    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(unit.module)))
     _write(texts | _described(files), folder)
     return files
 

@@ -177,10 +177,10 @@ class Frame:
         self.scopes.append({})
         return self.indices.copy()
 
-    def leave(self, known: dict[Value, Index]) -> None:
-        """End it: what was learnt of outer integers inside does not hold outside."""
+    def leave(self, known: dict[Value, Index], *, runs: bool = False) -> None:
+        """End it: what was learnt of outer integers inside holds outside only if the block surely `runs`."""
         self.scopes.pop()
-        self.indices = known
+        self.indices = {v: self.indices[v] for v in known} if runs else known
 
 
 def start_address(ref: Ref) -> str:

@@ -466,6 +466,17 @@ def _chase(value: Value, mapping: Mapping[Value, Value]) -> Value:
     return value
 
 
+def home_of(value: Value) -> Block | None:
+    """The block in which a value is defined."""
+    return (
+        value.owner
+        if isinstance(value.owner, Block)
+        else value.owner.block
+        if value.owner
+        else None
+    )
+
+
 def sizes_used(op: Op) -> frozenset[dims.Extent]:
     """Every extent in the types of an op's operands and results and in its attributes."""
     found: list[Dim] = []

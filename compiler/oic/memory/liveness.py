@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, home_of
 from oic.ops.control import For, If, Parallel
 from oic.ops.fused import Fused
 
@@ -82,17 +82,6 @@ class Liveness:
             if not _excluded(user.block, beside, home):
                 last = max(last, self.use(user, home))
         return last
-
-
-def home_of(value: Value) -> Block | None:
-    """The block in which a value is defined."""
-    return (
-        value.owner
-        if isinstance(value.owner, Block)
-        else value.owner.block
-        if value.owner
-        else None
-    )
 
 
 def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oic.ir.core import Block, Op, Value, is_index, sizes_used
+from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
 from oic.ir.types import StateType, TensorType
 from oic.memory.boxes import Box, apart, bound_sizes, is_apart, same, whole_entries
 from oic.memory.layout import storage_strides
-from oic.memory.liveness import home_of, liveness
+from oic.memory.liveness import liveness
 from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.ops.base import Operator
 from oic.ops.control import Barrier, For, If, Parallel

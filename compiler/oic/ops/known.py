@@ -24,9 +24,9 @@ Ranges = dict[object, Range]  # of what is no sum of other values
 def refuses(op: Op, known: Ranges) -> bool:
     """The op itself can end the step, for all that checks before it have shown."""
     match op:
-        case ExtentBind(checked=checked):
+        case ExtentBind(checked=checked) | AssertShape(checked=checked):
             return not checked
-        case CheckRange() | CheckIds() | AssertShape():
+        case CheckRange() | CheckIds():
             return True
         case IndexAdd() | IndexSub() | IndexMul():
             low, high = _range(op.result, {k: r for k, r in known.items() if k is not op.result})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from oic.diagnostics import Span
-from oic.ir.core import Block, Op
+from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.module import Module
 from oic.ops.control import For, If
+from oic.ops.index import IndexAdd, IndexMul, IndexSub
 from oic.ops.known import Ranges, learn, refuses
+from oic.ops.ranges import exact
 from oic.ops.refusal import variable_of
 
 Place = tuple[Span | None, str]  # the source of a check, and what it is about
@@ -35,18 +37,34 @@ def _late(block: Block, changed: bool, found: list[Op], known: Ranges) -> bool:
     known   what checks before have shown
     """
     for op in block.ops:
-        if changed and not op.regions and refuses(op, known):
+        if changed and not op.regions and _is_asked(op) and refuses(op, known):
             found.append(op)
         if isinstance(op, If):
             changed = any([_late(region, changed, found, dict(known)) for region in op.regions])
         elif isinstance(op, For):  # the second turn comes after the effects of the first
-            changed = _late(op.body, changed or any(map(_effect, op.walk())), found, dict(known))
+            inner = dict(known)
+            changed = _late(op.body, changed or any(map(_effect, op.walk())), found, inner)
+            known |= _lasting(op, inner)
         elif op.name != "fused":
             for region in op.regions:
                 changed = _late(region, changed, found, dict(known))
         learn(op, known)
         changed = changed or _effect(op)
     return changed
+
+
+def _lasting(loop: For, shown: Ranges) -> Ranges:
+    """What checks in a loop that surely has a turn show of what comes from outside."""
+    first, end = exact(loop.start), exact(loop.end)
+    if first is None or end is None or end <= first:
+        return {}
+    inside = set(loop.body.walk())
+    return {a: r for a, r in shown.items() if not (isinstance(a, Value) and home_of(a) in inside)}
+
+
+def _is_asked(op: Op) -> bool:
+    """Not arithmetic of the compiler's own, which the checks before it keep within 64 bits."""
+    return not isinstance(op, (IndexAdd, IndexSub, IndexMul)) or op.written
 
 
 def _effect(op: Op) -> bool:

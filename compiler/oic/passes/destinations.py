@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from oic.diagnostics import Span
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.types import TensorType
 from oic.memory.boxes import Box, apart, same
-from oic.memory.liveness import home_of
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.views import root, whole_root
 from oic.ops.control import For, Func, If, Parallel, Return, Yield

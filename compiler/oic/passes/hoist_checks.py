@@ -97,7 +97,8 @@ class _Mover:
         self.ops: list[Op] = []
         self.gone: set[Op] = set()
         self.copies: dict[Value, Value] = {}
-        self.settled: dict[Value, Value] = {}  # copies whose ops are among `ops`
+        self.settled: dict[Value, Value] = {}  # copies whose ops are among `ops`, or will be
+        self.outer: list[Op] = []  # of the check being moved: what comes before its loops
         self.moved: set[Op] = set()
         self.written: dict[Value, list[Op]] = {}
         self.inner = set(body.walk())
@@ -115,7 +116,7 @@ class _Mover:
         loops = _enclosing(op, self.body)
         if loops is None:
             return
-        self.settled = dict(self.copies)
+        self.settled, self.outer = dict(self.copies), []
         if isinstance(op, AssertShape):
             if not loops:  # in a loop that has no turn nothing is compared
                 self.hoist_sizes(op)
@@ -135,12 +136,12 @@ class _Mover:
         known = dict(self.copies)
         made = self.turns(op, loops, {})
         if made is None:
-            self.copies = dict(known)
+            self.copies, self.settled, self.outer = dict(known), dict(known), []
             made = self.every_turn(op, loops, {})
         if made is None:
             self.copies = known
             return
-        self.ops += made
+        self.ops += [*self.outer, *made]
         if isinstance(op, ExtentBind):
             op.checked = True
         else:
@@ -341,6 +342,8 @@ class _Mover:
             return value if self.is_given(value) else None
         if self.stands_early(value.op):
             return value
+        if turn and not any(_depends(value, index) for index in turn):
+            return self.invariant(value)
         if not turn and value in self.copies:
             return self.copies[value]
         op = value.op
@@ -371,6 +374,15 @@ class _Mover:
         if not turn:
             self.copies[value] = copy.result
         return copy.result
+
+    def invariant(self, value: Value) -> Value | None:
+        """A value that is the same in every turn, computed once before the loops of checks."""
+        known, self.copies = self.copies, dict(self.settled)
+        found = self.early(value, {}, self.outer)
+        if found is not None:
+            self.settled = self.copies
+        self.copies = known | self.settled
+        return found
 
     def stands_early(self, op: Op) -> bool:
         """The op comes before the first effect anyway; outside a consumer, before all of it."""
