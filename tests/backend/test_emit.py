@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from backend import programs
 from oic.backend import build as builder
 from oic.backend.emit import emit, render
-from oic.backend.target import STANDARD, TARGETS, WARNINGS, target
+from oic.backend.target import MEANING, STANDARD, TARGETS, WARNINGS, target
 from oic.backend.view import model as view_model
 from oic.diagnostics import OicError
 from oic.resources import runtime_dir, templates_dir
@@ -100,6 +101,28 @@ def test_cmake(tmp_path: Path) -> None:
     programs.files("names", tmp_path, weights="array")
     subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b")], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", str(tmp_path / "b")], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
+@pytest.mark.parametrize(("name", "level"), [("", "-O3"), ("MinSizeRel", "-Os"), ("Debug", "")])
+@pytest.mark.parametrize("made_for", ["portable", "freestanding"])
+def test_cmake_takes_the_level_of_the_build_type(name: str, level: str, made_for: str, tmp_path: Path) -> None:
+    """And neither GNU's C nor, where there are no shared libraries, code that can be moved."""
+    emit(programs.planned("counter"), target(made_for), tmp_path)
+    call = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b"), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+    subprocess.run([*call, *([f"-DCMAKE_BUILD_TYPE={name}"] if name else [])], check=True, capture_output=True)
+    (command,) = json.loads((tmp_path / "b" / "compile_commands.json").read_text(encoding="utf-8"))
+    flags = command["command"].split()
+    assert [f for f in flags if f.startswith("-O")] == ([level] if level else [])
+    assert [f for f in flags if f.startswith("-std")] == ["-std=c99"] and set(MEANING) <= set(flags)
+    assert ("-fPIC" in flags) == (made_for == "portable")
+
+
+def test_make_files_have_the_flags_of_the_build(tmp_path: Path) -> None:
+    files = programs.files("counter", tmp_path)
+    for name in ("Makefile", "CMakeLists.txt"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert " ".join((*MEANING, *WARNINGS)) in text and files.name in text
 
 
 def test_weights_as_an_array(tmp_path: Path) -> None:

@@ -343,3 +343,23 @@ def test_code_bytes_are_those_of_the_sections(tmp_path: Path) -> None:
     shown = subprocess.run(["size", "-A", str(made)], capture_output=True, text=True, check=True).stdout
     sizes = re.findall(r"^\.(text|rodata|data\.rel\.ro)\S*\s+(\d+)", shown, re.MULTILINE)
     assert code_bytes(made) == sum(int(n) for _, n in sizes) > 0
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "aarch64-linux-gnu-gcc", "arm-none-eabi-gcc"])
+def test_machines_whose_assembly_is_read(compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    stack.check_machine(toolchain.macros((compiler,)))
+
+
+def test_a_machine_that_is_not_read_has_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its calls (`brasl` of s390x, `rcall` of AVR) may not be found: the header says that the stack is not known."""
+    for known in ({}, {"__s390x__": "1"}, {"__AVR__": "1"}, {"__wasm__": "1"}):
+        with pytest.raises(stack.Unknown, match="does not read the assembly"):
+            stack.check_machine(known)
+    monkeypatch.setattr(builder, "macros", lambda compiler: {"__s390x__": "1"})
+    executor = programs.executor("counter", tmp_path)
+    figures = executor.library.files.figures
+    assert figures is not None and figures.stacks == () and figures.worst is None
+    assert "not known: oic does not read the assembly of this machine" in (tmp_path / "counter.h").read_text()
+    executor.close()

@@ -18,7 +18,7 @@ from oic.backend.figures import Figures
 from oic.backend.folder import scratch_folder
 from oic.backend.publish import staged
 from oic.backend.target import SHARED, STANDARD, WARNINGS, Target
-from oic.backend.toolchain import compile_c, described, find_compiler
+from oic.backend.toolchain import compile_c, described, find_compiler, macros
 from oic.diagnostics import OicError, fail
 from oic.ir.module import Module
 
@@ -163,6 +163,7 @@ def _measured(files: Files, compiler: list[str], folder: Path) -> tuple[Figures,
             raise
         return Figures(shown, missing="the compiler does not tell it (-fstack-usage)"), None
     try:
+        stack.check_machine(macros((*compiler, *flags)))
         return Figures(shown, _stacks(files, *texts), "", code_bytes(made)), made
     except stack.Unknown as why:
         return Figures(shown, (), str(why), code_bytes(made)), made

@@ -16,6 +16,7 @@ nearest function on the way that takes addresses.  Every call is counted as if t
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 THREAD = "oic_pool_thread"  # what threads of a pool begin with: started, not called
@@ -63,6 +64,18 @@ class Frame:
 
 
 Graph = dict[str, Frame]
+
+# What compilers define for machines whose calls and stack pointers are found below.
+MACHINES = ("__x86_64__", "__i386__", "__arm__", "__aarch64__", "__riscv")
+
+
+def check_machine(macros: Collection[str]) -> None:
+    """Raise Unknown unless a compiler with these macros writes assembly that is understood here.
+
+    A call that is not found would make a figure too small, and no figure is better than a wrong one.
+    """
+    if not any(name in macros for name in MACHINES):
+        raise Unknown("oic does not read the assembly of this machine")
 
 
 def worst(graph: Graph, function: str) -> Stack:

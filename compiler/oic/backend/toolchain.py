@@ -68,10 +68,16 @@ def compile_c(
 
 
 @cache
+def macros(compiler: tuple[str, ...]) -> dict[str, str]:
+    """What a compiler defines by itself: macros and their values; nothing where it does not tell."""
+    text = _answer([*compiler, "-dM", "-E", "-x", "c", os.devnull])
+    return dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+
+
+@cache
 def described(compiler: tuple[str, ...]) -> str:
     """Kind, version and machine of a compiler, without where it lies: `gcc 12.2.0 for x86_64-linux-gnu`."""
-    macros = _answer([*compiler, "-dM", "-E", "-x", "c", os.devnull])
-    known = dict(re.findall(r"^#define (\w+) (.*)$", macros, re.MULTILINE))
+    known = macros(compiler)
     machine = _answer([*compiler, "-dumpmachine"]).strip()
     for name, parts in (
         ("clang", ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")),

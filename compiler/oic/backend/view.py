@@ -13,7 +13,7 @@ from oic.backend.body import function_body
 from oic.backend.figures import Figures
 from oic.backend.names import Names
 from oic.backend.stack import THREAD
-from oic.backend.target import Target
+from oic.backend.target import LANGUAGE, MEANING, SHARED, WARNINGS, Target
 from oic.backend.tasks import Task
 from oic.backend.unit import Field, Interface, Unit, interface
 from oic.ir.module import Module
@@ -87,6 +87,8 @@ class Model:
     has_weights: bool
     weights_array: bool
     maps_weights: bool
+    language_flag: str
+    code_flags: str
     machine_flags: str
     target_flags: str
     sources: str
@@ -130,9 +132,11 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         has_weights=has_weights,
         weights_array=array,
         maps_weights=has_weights and not array,
+        language_flag=LANGUAGE,
+        code_flags=" ".join((*MEANING, *WARNINGS)),
         machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
         target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
-        + (" -fPIC -fvisibility=hidden" if target.hosted else ""),
+        + "".join(f" {f}" for f in SHARED if target.hosted and f != "-shared"),
         sources=" ".join(sources),
         objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
         pooled=pooled,

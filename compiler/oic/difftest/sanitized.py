@@ -21,7 +21,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.backend.emit import Files, emit
-from oic.backend.target import target
+from oic.backend.target import LANGUAGE, MEANING, target
 from oic.backend.toolchain import find_compiler
 from oic.backend.unit import Input, Interface
 from oic.diagnostics import StepError
@@ -38,7 +38,7 @@ from oic.session.synthesizer import status_names
 SANITIZED = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 OPTIMIZED = ("-O3",)  # what is promised to the compiler, it takes at its word
 # Without warnings: what UBSan puts into expressions draws some of its own.
-FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
+FLAGS = (LANGUAGE, *MEANING)
 
 _COMMON = """\
 #ifndef COMMON_H

@@ -12,11 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from oic.backend.build import load
-from oic.backend.target import SHARED, WARNINGS
+from oic.backend.target import LANGUAGE, MEANING, SHARED, WARNINGS
 from oic.backend.toolchain import find_compiler
 from oic.session.synthesizer import Synthesizer
 
-STANDARD = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 JOBS = 2  # compilers at a time
 
 
@@ -37,7 +36,7 @@ def build_together(
     files = [program.emit(folder / f"p{i}") for i, program in enumerate(made)]
     names = [f.name for f in files]
     assert len(set(names)) == len(names), "two programs of one name cannot share a library"
-    command = [*(compiler or find_compiler()), *STANDARD, *WARNINGS, "-Werror", *flags]
+    command = [*(compiler or find_compiler()), LANGUAGE, *MEANING, *WARNINGS, "-Werror", *flags]
     unlinked = [*(flag for flag in SHARED if flag != "-shared"), *unlinked]
     sources = [path for f in files for path in f.sources]
     objects = [path.with_name(f"{path.stem}.o") for path in sources]
