@@ -111,8 +111,8 @@ static inline double oic_log_series_f64(double z)
 /* What log x is where the series does not apply; `value` elsewhere. */
 static inline double oic_log_special_f64(double x, double value)
 {
-    const double usual = oic_select_f64(x == INFINITY, x, value);
-    return oic_select_f64(x > 0.0, usual, oic_select_f64(x == 0.0, -INFINITY, NAN));
+    const double usual = oic_select_f64(x == (double)INFINITY, x, value);
+    return oic_select_f64(x > 0.0, usual, oic_select_f64(x == 0.0, -(double)INFINITY, (double)NAN));
 }
 
 /* log((1 + f) * 2^k) + low.  With s = f / (2 + f), 2 s = f - s f = f - f^2 / 2 + s f^2 / 2. */
@@ -126,7 +126,7 @@ static inline double oic_log_sum_f64(double f, int64_t k, double low)
 static inline double oic_log_f64(double x)
 {
     int64_t k;
-    const double f = oic_log_split_f64(oic_select_f64((x > 0.0) & (x < INFINITY), x, 1.0), &k);
+    const double f = oic_log_split_f64(oic_select_f64((x > 0.0) & (x < (double)INFINITY), x, 1.0), &k);
     return oic_log_special_f64(x, oic_log_sum_f64(f, k, 0.0));
 }
 
@@ -172,7 +172,7 @@ static inline oic_angle_f64 oic_reduce_angle_f64(double x)
 {
     const double a = oic_abs_f64(x);
     oic_angle_f64 angle = {a, 0.0, 0};
-    if (!(a >= 0x1.921fb54442d18p-1) || a == INFINITY) {
+    if (!(a >= 0x1.921fb54442d18p-1) || a == (double)INFINITY) {
         return angle;
     }
     const uint64_t bits = oic_bits_f64(a), m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u;
@@ -237,13 +237,13 @@ static inline double oic_sin_angle_f64(oic_angle_f64 angle, uint32_t quarters)
 static inline double oic_sin_f64(double x)
 {
     const double y = oic_sin_angle_f64(oic_reduce_angle_f64(x), 0);
-    return oic_abs_f64(x) < INFINITY ? (oic_bits_f64(x) >> 63 ? -y : y) : NAN;
+    return oic_abs_f64(x) < (double)INFINITY ? (oic_bits_f64(x) >> 63 ? -y : y) : (double)NAN;
 }
 
 static inline double oic_cos_f64(double x)
 {
     const double y = oic_sin_angle_f64(oic_reduce_angle_f64(x), 1);
-    return oic_abs_f64(x) < INFINITY ? y : NAN;
+    return oic_abs_f64(x) < (double)INFINITY ? y : (double)NAN;
 }
 
 static inline double oic_sqrt_f64(double x) { return sqrt(x); }
@@ -320,7 +320,7 @@ static inline double oic_silu_f64(double x)
 {
     const double y = oic_logistic_f64(x, oic_limit_f64(x, -1000.0, 1000.0));
     const double upper = oic_select_f64(x > 40.0, x, y); /* sigmoid rounds to 1 */
-    return oic_copysign_f64(oic_select_f64(x == -INFINITY, NAN, upper), x);
+    return oic_copysign_f64(oic_select_f64(x == -(double)INFINITY, (double)NAN, upper), x);
 }
 
 /* log(1 + e^x). */
@@ -384,15 +384,15 @@ static inline double oic_pow_special_f64(double x, double y, double value)
         return 1.0;
     }
     if (x != x || y != y) {
-        return NAN;
+        return (double)NAN;
     }
-    if (oic_abs_f64(y) == INFINITY) {
-        return a == 1.0 ? 1.0 : (a > 1.0) == (y > 0.0) ? INFINITY : 0.0;
+    if (oic_abs_f64(y) == (double)INFINITY) {
+        return a == 1.0 ? 1.0 : (a > 1.0) == (y > 0.0) ? (double)INFINITY : 0.0;
     }
-    if (a == 0.0 || a == INFINITY) {
-        value = (a == 0.0) == (y > 0.0) ? 0.0 : INFINITY;
+    if (a == 0.0 || a == (double)INFINITY) {
+        value = (a == 0.0) == (y > 0.0) ? 0.0 : (double)INFINITY;
     } else if (x < 0.0 && parity == 0) {
-        return NAN;
+        return (double)NAN;
     }
     return oic_bits_f64(x) >> 63 && parity == 1 ? -value : value;
 }
@@ -401,7 +401,7 @@ static inline double oic_pow_f64(double x, double y)
 {
     const double a = oic_abs_f64(x);
     double value = 1.0;
-    if (a > 0.0 && a < INFINITY && oic_abs_f64(y) < INFINITY) {
+    if (a > 0.0 && a < (double)INFINITY && oic_abs_f64(y) < (double)INFINITY) {
         const oic_pair log = oic_log_pair(a);
         const double few = oic_limit_f64(y, -0x1p+80, 0x1p+80); /* more changes no result */
         const oic_pair p = oic_product_pair(few, log.high);

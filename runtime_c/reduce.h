@@ -140,16 +140,17 @@ static inline ptrdiff_t oic_reduce_count(ptrdiff_t rank, const ptrdiff_t *sizes,
     }
 
 /* The kernels oic_<NAME>_axis_T and oic_<NAME>_axes_T.  KEEP(y, i, v, n) stores a result of n
-   elements; PARAMETER and ARGUMENT are what KEEP needs beside, each with its comma, or empty. */
+   elements; PARAMETER and ARGUMENT are what KEEP needs beside, each with its comma, or empty: macros without
+   parameters, so that no argument has a comma. */
 #define OIC_REDUCE(NAME, OP, T, S, Y, A, LOAD, FIRST, FOLD, KEEP, PARAMETER, ARGUMENT)        \
     static inline void oic_##NAME##_axis_##T(const S *x, Y *y, ptrdiff_t outer, ptrdiff_t n,  \
-                                        ptrdiff_t inner PARAMETER)                            \
+                                        ptrdiff_t inner PARAMETER())                          \
     {                                                                                         \
         for (ptrdiff_t o = 0; o < outer; ++o) {                                               \
             const ptrdiff_t at = o * n * inner;                                               \
             if (inner == 1) {                                                                 \
                 const A v = oic_##OP##_run_##T(x, at, n, 1, FIRST(LOAD(x, at)));              \
-                KEEP(y, o, v, n ARGUMENT);                                                    \
+                KEEP(y, o, v, n ARGUMENT());                                                  \
                 continue;                                                                     \
             }                                                                                 \
             for (ptrdiff_t c = 0; c < inner; c += OIC_REDUCE_TILE) {                          \
@@ -158,14 +159,14 @@ static inline ptrdiff_t oic_reduce_count(ptrdiff_t rank, const ptrdiff_t *sizes,
                 width = width > OIC_REDUCE_TILE ? OIC_REDUCE_TILE : width;                    \
                 oic_##OP##_columns_##T(x, at + c, n, inner, width, total);                    \
                 for (ptrdiff_t i = 0; i < width; ++i) {                                       \
-                    KEEP(y, o * inner + c + i, total[i], n ARGUMENT);                         \
+                    KEEP(y, o * inner + c + i, total[i], n ARGUMENT());                       \
                 }                                                                             \
             }                                                                                 \
         }                                                                                     \
     }                                                                                         \
     static inline void oic_##NAME##_axes_##T(const S *x, Y *y, ptrdiff_t rank,                \
                                              const ptrdiff_t *sizes,                          \
-                                             const ptrdiff_t *reduced PARAMETER)              \
+                                             const ptrdiff_t *reduced PARAMETER())            \
     {                                                                                         \
         ptrdiff_t size, step;                                                                 \
         const ptrdiff_t kept = oic_reduce_count(rank, sizes, reduced, 0, &size, &step);       \
@@ -182,7 +183,7 @@ static inline ptrdiff_t oic_reduce_count(ptrdiff_t rank, const ptrdiff_t *sizes,
                 }                                                                             \
                 v = FOLD(v, part);                                                            \
             }                                                                                 \
-            KEEP(y, o, v, n ARGUMENT);                                                        \
+            KEEP(y, o, v, n ARGUMENT());                                                      \
         }                                                                                     \
     }
 
@@ -191,12 +192,13 @@ static inline ptrdiff_t oic_reduce_count(ptrdiff_t rank, const ptrdiff_t *sizes,
 #define OIC_FIRST_ITSELF(v) (v)
 #define OIC_FOLD_SUM(a, v) ((a) + (v))
 #define OIC_FOLD_PROD(a, v) ((a) * (v))
+#define OIC_FOLD_DOUBLE(a, v) ((a) * (double)(v))
 /* The first NaN stays, a later one is passed over. */
 #define OIC_FOLD_MAX(a, v) ((v) > (a) ? (v) : (a))
 #define OIC_FOLD_MIN(a, v) ((v) < (a) ? (v) : (a))
-#define OIC_NOTHING
-#define OIC_TO_PARAMETER , oic_dtype to
-#define OIC_TO_ARGUMENT , to
+#define OIC_NOTHING()
+#define OIC_TO_PARAMETER() , oic_dtype to
+#define OIC_TO_ARGUMENT() , to
 
 /* The largest and smallest element of a type, for n >= 1. */
 #define OIC_EXTREMES(T, S, V)                                                                 \
@@ -280,12 +282,12 @@ static inline ptrdiff_t oic_reduce_count(ptrdiff_t rank, const ptrdiff_t *sizes,
         oic_store_##T(y, i, ROUND(v));                                                        \
     }                                                                                         \
     OIC_FOLD(sum, T, S, A, oic_load_##T, OIC_FIRST_ZERO, OIC_FOLD_SUM)                        \
-    OIC_FOLD(prod, T, S, double, oic_load_##T, OIC_FIRST_ONE, OIC_FOLD_PROD)          \
+    OIC_FOLD(prod, T, S, double, oic_load_##T, OIC_FIRST_ONE, OIC_FOLD_DOUBLE)        \
     OIC_REDUCE(sum, sum, T, S, S, A, oic_load_##T, OIC_FIRST_ZERO, OIC_FOLD_SUM,              \
                oic_keep_##T, OIC_NOTHING, OIC_NOTHING)                                        \
     OIC_REDUCE(mean, sum, T, S, S, A, oic_load_##T, OIC_FIRST_ZERO, OIC_FOLD_SUM,             \
                oic_keep_mean_##T, OIC_NOTHING, OIC_NOTHING)                                   \
-    OIC_REDUCE(prod, prod, T, S, S, double, oic_load_##T, OIC_FIRST_ONE, OIC_FOLD_PROD,       \
+    OIC_REDUCE(prod, prod, T, S, S, double, oic_load_##T, OIC_FIRST_ONE, OIC_FOLD_DOUBLE,     \
                oic_keep_prod_##T, OIC_NOTHING, OIC_NOTHING)                                   \
     /* y[k] = x[0] + ... + x[k], or to x[k-1] if exclusive; added in order. */                \
     static inline void oic_cumsum_##T(const S *x, S *y, ptrdiff_t outer, ptrdiff_t n,         \
@@ -388,6 +390,7 @@ OIC_REDUCE_INT(u64, uint64_t, uint64_t, uint64_t)
 #undef OIC_FIRST_ITSELF
 #undef OIC_FOLD_SUM
 #undef OIC_FOLD_PROD
+#undef OIC_FOLD_DOUBLE
 #undef OIC_FOLD_MAX
 #undef OIC_FOLD_MIN
 #undef OIC_NOTHING

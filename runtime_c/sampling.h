@@ -47,7 +47,7 @@ static inline int32_t oic_sample_weights(double *restrict x, int32_t *restrict h
                                          double top_p, double u)
 {
     const int sorted = (top_k > 0 && top_k < (int64_t)V) || top_p < 1.0;
-    double top = x[0], total = 0.0, low = -INFINITY, sum = 0.0;
+    double top = x[0], total = 0.0, low = -(double)INFINITY, sum = 0.0;
     int32_t last = 0;
     for (ptrdiff_t i = 0; i < V; ++i) {
         top = x[i] > top ? x[i] : top;
@@ -61,7 +61,7 @@ static inline int32_t oic_sample_weights(double *restrict x, int32_t *restrict h
             low = x[oic_sample_pop(x, heap, V - i)];
         }
         for (ptrdiff_t i = 0; i < V; ++i) {
-            x[i] = x[i] >= low ? x[i] : -INFINITY;
+            x[i] = x[i] >= low ? x[i] : -(double)INFINITY;
             heap[i] = (int32_t)i;
         }
         for (ptrdiff_t i = V / 2 - 1; top_p < 1.0 && i >= 0; --i) {
@@ -152,7 +152,7 @@ static inline int32_t oic_sample_weights(double *restrict x, int32_t *restrict h
         }                                                                                                   \
         for (ptrdiff_t i = 0; i < V; ++i) {                                                                 \
             const double v = (double)(oic_load_##T(logits, i) / temperature);                               \
-            p[i] = v == v ? v : -INFINITY; /* NaN is never drawn */                                         \
+            p[i] = v == v ? v : -(double)INFINITY; /* NaN is never drawn */                                 \
         }                                                                                                   \
         *y = oic_sample_weights(p, (int32_t *)(void *)(p + V), V, top_k, (double)top_p, (double)*u);        \
     }

@@ -44,7 +44,7 @@
     static inline V oic_filter_##T(V a, V b, V c) { return c != 0 ? a : b; }                  \
     static inline V oic_fill_##T(V value) { return value; }                                   \
     static inline uint8_t oic_is_nan_##T(V x) { return (uint8_t)(x != x); }                   \
-    static inline uint8_t oic_is_inf_##T(V x) { return (uint8_t)(oic_abs_##T(x) == INFINITY); }\
+    static inline uint8_t oic_is_inf_##T(V x) { return (uint8_t)(oic_abs_##T(x) == (V)INFINITY); }\
     static inline uint8_t oic_is_neg_##T(V x)                                                 \
     {                                                                                         \
         return (uint8_t)(BITS_T(x) >> SIGN_SHIFT);                                            \

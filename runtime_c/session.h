@@ -77,7 +77,7 @@ static inline oic_status oic_check_apart(oic_refusal *why, const char *name, con
                                          const void *b, uint64_t b_bytes)
 {
     const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    const int apart = x < y ? y - x >= a_bytes : x - y >= b_bytes;
+    const int apart = a_bytes == 0 || b_bytes == 0 || (x < y ? y - x >= a_bytes : x - y >= b_bytes);
     return apart ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
 }
 
@@ -98,10 +98,28 @@ static inline oic_status oic_check_count(oic_refusal *why, const char *variable,
     return oic_is_count(count, most) ? OIC_OK : oic_refuse(why, OIC_ERR_STATE, 0, variable, count, most);
 }
 
-/* The caller gave memory for an input or output. */
-static inline oic_status oic_check_given(oic_refusal *why, const char *name, const void *pointer)
+/* Memory that a step reads or writes. */
+typedef struct {
+    const char *name;
+    const void *at;
+    uintptr_t align;
+    uint64_t bytes; /* as far as they are known before the step */
+} oic_span;
+
+/* All memory is given and aligned.  That from number `inputs` on is written: no other may share a byte with it; the
+   last two spans are those of the session, state and arena. */
+static inline oic_status oic_check_spans(oic_refusal *why, const oic_span *spans, int inputs, int count)
 {
-    return pointer != NULL ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
+    for (int j = 0; j < count; ++j) {
+        if (spans[j].at == NULL || !oic_is_aligned(spans[j].at, spans[j].align)) {
+            return oic_refuse(why, OIC_ERR_INPUT, 0, spans[j].name, 0, 0);
+        }
+        for (int i = 0; i < j && j >= inputs; ++i) {
+            const char *const name = spans[j < count - 2 ? j : i].name;
+            OIC_TRY(oic_check_apart(why, name, spans[i].at, spans[i].bytes, spans[j].at, spans[j].bytes));
+        }
+    }
+    return OIC_OK;
 }
 
 /* low <= value <= high; otherwise the status `below` or `above`. */

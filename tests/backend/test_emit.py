@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import oic
 from backend import programs
 from oic.backend import build as builder
 from oic.backend.emit import emit, render
@@ -20,6 +21,7 @@ from oic.diagnostics import OicError
 from oic.resources import runtime_dir, templates_dir
 from oic.session.synthesizer import status_names
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 
 
@@ -205,6 +207,45 @@ def test_view_is_of_finished_strings(tmp_path: Path) -> None:
     assert render(files.model)["counter.c"] == files.sources[0].read_text()
     assert view_model(files.unit, files.target, False).entries[0].lines == files.model.entries[0].lines
     assert sys.getsizeof(files.model) > 0
+
+
+def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
+    """At most 110 columns but for the user's own text, no empty `else`, and marks of states are not called counts."""
+    sources = [programs.files(name, tmp_path / name) for name in programs.PROGRAMS]
+    graph = oic.parse_file(EXAMPLES / "everything" / "graph.oi")
+    sources.append(oic.Synthesizer(graph, target="portable").emit(tmp_path / "everything"))
+    for files in sources:
+        for ending in (".c", ".h"):
+            text = (files.folder / f"{files.name}{ending}").read_text(encoding="utf-8")
+            ours = [line for line in text.splitlines() if not re.match(r"\s*/\* \S+\.oi:\d+ ", line)]
+            assert {line for line in ours if len(line) > 110} == set(), files.name
+            assert not re.search(r"else \{\n\s*\}", text), files.name
+    header = (tmp_path / "everything" / "everything.h").read_text(encoding="utf-8")
+    assert "/* how far seen is initialised along k */" in header
+    assert "/* 1: the entry of seen was written */" in header
+    assert "count of index k of seen" in header and "index filled" not in header and "index touched" not in header
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_no_float_becomes_a_double_unseen(compiler: str, tmp_path: Path) -> None:
+    """In any header of the runtime; on a machine without doubles it would be a call."""
+    names = sorted(p.name for p in runtime_dir().glob("*.h") if p.name not in ("hosted.h", "version.h"))
+    source = tmp_path / "all.c"
+    source.write_text('#include "hosted.h"\n' + "".join(f'#include "{name}"\n' for name in names))
+    call = [compiler, *STANDARD, *WARNINGS, "-Wdouble-promotion", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
+    done = subprocess.run([*call, "-I", str(runtime_dir()), str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+@pytest.mark.skipif(not shutil.which("cppcheck"), reason="no cppcheck")
+def test_cppcheck_reads_every_header(tmp_path: Path) -> None:
+    names = sorted(p.name for p in runtime_dir().glob("*.h") if p.name not in ("hosted.h", "pool.h"))
+    source = tmp_path / "all.c"
+    source.write_text("".join(f'#include "{name}"\n' for name in names))
+    call = ["cppcheck", "--std=c99", "--max-configs=1", "-D__GNUC__", "-DOIC_HOSTED=0", "-I", str(runtime_dir())]
+    done = subprocess.run([*call, "-E", str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "error" not in done.stderr, done.stderr[:3000]
+    assert "oic_prod_axis_f32" in done.stdout and "failed to expand" not in done.stdout
 
 
 def test_the_header_is_small_and_clean_in_cpp(tmp_path: Path) -> None:

@@ -153,3 +153,15 @@ def test_entries_in_use() -> None:
     assert _used(matrix, 128, 1.0) == [(0, 128)]
     endless = StateType(f32, (), (StateIndex("t", 1 << 30, False, True),))
     assert _used(endless, 4 << 30, 0.5) == [(0, 2 << 30)]
+
+
+def test_the_arena_has_one_size(tmp_path: Path) -> None:
+    """In header, map and report, also where no entry needs any."""
+    for name in ("counter", "growing"):
+        files = programs.files(name, tmp_path / name)
+        content = json.loads((files.folder / f"{name}.memory.json").read_text(encoding="utf-8"))
+        assert content["arena"] == files.unit.arena_bytes == max(64, *content["arena_bytes"].values())
+        header = (files.folder / f"{name}.h").read_text(encoding="utf-8")
+        assert re.search(rf"_ARENA_BYTES {content['arena']}\b", header)
+        page = (files.folder / f"{name}.report.html").read_text(encoding="utf-8")
+        assert f"{content['arena']:,}" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from backend import programs
 from backend.kinds import sealed
 from oic.diagnostics import StepError
+from oic.ir.types import TensorType
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import CompiledExecutor
 
@@ -164,14 +166,68 @@ def test_after_a_late_refusal_steps_are_refused_until_reset_or_load(make: Make) 
     np.testing.assert_array_equal(session.step(ids=np.array([0], np.int32))["y"], [-2.0])
 
 
+MEMBERS = {"in": ("x", "a"), "out": ("y", "z", "m", "c")}
+
+
+def caller(session: CompiledExecutor) -> tuple[Any, dict[str, Any], Any]:
+    """The structures of a step of `elementwise`, by name, and a buffer that all their pointers go to, 256 bytes apart."""
+    ffi = session.library.ffi
+    buffer = ffi.new("uint64_t[]", 256)
+    structs = {"in": ffi.new("elementwise_inputs *"), "out": ffi.new("elementwise_outputs *")}
+    places = iter(range(0, 2048, 256))
+    for name, members in MEMBERS.items():
+        for member in members:
+            setattr(structs[name], member, ffi.cast("void *", ffi.cast("char *", buffer) + next(places)))
+    return buffer, structs, ffi
+
+
+def test_pointers_that_are_misaligned_or_overlap_are_refused(make: Make) -> None:
+    """Inputs may share memory; outputs share none, neither with state nor arena."""
+    session = make("elementwise")
+    lib, s = session.library.lib, session._session
+    _buffer, structs, ffi = caller(session)
+    structs["in"].N = 3
+    places = {m: ffi.cast("void *", getattr(structs[n], m)) for n, members in MEMBERS.items() for m in members}
+
+    def step(**changed: Any) -> tuple[int, str | None]:
+        for name, members in MEMBERS.items():
+            for member in members:
+                setattr(structs[name], member, changed.get(member, places[member]))
+        status = int(lib.elementwise_step(s, structs["in"], structs["out"]))
+        return status, ffi.string(s.refusal.variable).decode() if status else None
+
+    def beyond(pointer: Any, nbytes: int) -> Any:
+        return ffi.cast("void *", ffi.cast("char *", pointer) + nbytes)
+
+    assert step() == (0, None) == step(a=places["x"])
+    for member in ("x", "a", "y", "z"):
+        assert step(**{member: beyond(places[member], 1)}) == (4, member)
+    face = next(e.face for e in session.library.files.model.entries if e.face.symbol == "entry")
+    nbytes = {o.name: o.type.dtype.nbytes(math.prod(dims_of(o.type, 3))) for o in face.outputs}
+    nbytes |= {i.name: i.value.dtype.nbytes(math.prod(dims_of(i.value.tensor, 3))) for i in face.inputs}
+    assert step(y=beyond(places["z"], nbytes["z"])) == (0, None)
+    for one, other in (("y", "x"), ("z", "a"), ("z", "y"), ("c", "m")):
+        assert step(**{one: places[other]}) == (4, one)
+        align = 2 if one == "z" else 4
+        assert step(**{one: beyond(places[other], nbytes[other] - align)}) == (4, one)
+        assert step(**{one: beyond(places[other], -nbytes[one] + align)}) == (4, one)
+    for member in ("x", "y"):
+        assert step(**{member: ffi.cast("void *", s.state)}) == (4, member)
+        assert step(**{member: s.arena}) == (4, member)
+    structs["in"].N = 0  # nothing is read, and outputs of N rows have no bytes
+    assert step(y=places["x"]) == (0, None)
+
+
+def dims_of(type_: TensorType, n: int) -> list[int]:
+    """A shape where every extent is n."""
+    return [d if isinstance(d, int) else n for d in type_.shape]
+
+
 def test_null_pointers_are_refused(make: Make) -> None:
     session = make("elementwise")
-    lib, ffi = session.library.lib, session.library.ffi
-    buffer = ffi.new("char[4096]")
-    inputs, outputs = ffi.new("elementwise_inputs *"), ffi.new("elementwise_outputs *")
-    for struct, members in ((inputs, ("x", "a")), (outputs, ("y", "z", "m", "c"))):
-        for member in members:
-            setattr(struct, member, ffi.cast("void *", buffer))
+    lib = session.library.lib
+    _buffer, structs, ffi = caller(session)
+    inputs, outputs = structs["in"], structs["out"]
     s, null = session._session, ffi.NULL
     assert lib.elementwise_step(s, inputs, outputs) == 0
     assert lib.elementwise_step(null, inputs, outputs) == 4

@@ -13,6 +13,7 @@ from oic.backend.frame import Frame, Ref, dense, is_index
 from oic.backend.integers import ARITHMETIC, Integers
 from oic.backend.tasks import Task, task
 from oic.backend.unit import Interface, Unit, interface, source_lines
+from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType
@@ -80,14 +81,43 @@ def _checks(frame: Frame, func: Any) -> None:
     lines.add("OIC_TRY(oic_check_ready(why, state));")
     for check in persistent.count_checks(frame.unit, func):
         lines.add(check)
-    for struct, parts in (("in", face.inputs), ("out", face.outputs)):
-        for part in parts:
-            lines.add(f'OIC_TRY(oic_check_given(why, "{part.name}", {struct}->{part.member}));')
     for extent, member in face.extents:
         lines.add(
             f'OIC_TRY(oic_check_range(why, 0, "{extent.name}", in->{member}, 0, {extent.maximum}, '
             "OIC_ERR_SHAPE, OIC_ERR_SHAPE));"
         )
+    _check_spans(frame)
+
+
+def _check_spans(frame: Frame) -> None:
+    """Inputs and outputs are given, aligned and apart."""
+    face, lines, unit = frame.face, frame.lines, frame.unit
+    if not face.inputs and not face.outputs:
+        return
+    spans = frame.names.unique("spans")
+    lines.open(f"const oic_span {spans}[] = {{ /* name, memory, alignment, bytes */")
+    for struct, parts in (("in", face.inputs), ("out", face.outputs)):
+        for part in parts:
+            type_ = part.value.tensor
+            align = f"sizeof({type_.dtype.c})"
+            lines.add(f'{{"{part.name}", {struct}->{part.member}, {align}, {_span_bytes(type_, face)}}},')
+    lines.add(f'{{"state", state, 1, {unit.macro}_STATE_BYTES}},')
+    lines.add(f'{{"arena", s->arena, 1, {unit.macro}_ARENA_BYTES}},')
+    lines.close(";")
+    count = len(face.inputs) + len(face.outputs) + 2
+    lines.add(f"OIC_TRY(oic_check_spans(why, {spans}, {len(face.inputs)}, {count}));")
+
+
+def _span_bytes(type_: TensorType, face: Interface) -> str:
+    """The bytes of an input or output in a step; of one element where only the step finds out."""
+    dtype, members = type_.dtype, {extent: f"in->{member}" for extent, member in face.extents}
+    if not dims.extents(type_.shape) <= members.keys():
+        return str(dtype.nbytes(1))
+    elements = expr.size(type_.size, members.__getitem__)
+    if elements.number is not None:
+        return str(dtype.nbytes(elements.number))
+    count = f"(uint64_t){elements.at(expr.ATOM)}"
+    return f"({count} * {dtype.bits} + 7) / 8" if dtype.packed else f"{count} * sizeof({dtype.c})"
 
 
 def _argument(frame: Frame, name: str, value: Value, address: str, const: bool) -> None:
@@ -331,8 +361,6 @@ class _Writer(Integers):
         before = late = self.frame.late
         for block in (op.then, op.orelse):
             if block is op.orelse:
-                if len(block.ops) == 1 and not any(is_index(r) for r in op.results):
-                    break
                 self.lines.between("} else {")
                 self.frame.late = before
             known = self.frame.enter()

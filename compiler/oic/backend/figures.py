@@ -65,8 +65,9 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
     first = max(len("memory"), *(len(what) for what, _, _ in rows))
     width = max(len("bytes"), *(len(f"{n:,}") for _, n, _ in rows if n is not None))
     lines = [f"{'memory':<{first}}  {'bytes':>{width}}  what"]
+    room = max(40, 100 - first - width)
     for what, nbytes, text in rows:
-        wrapped = textwrap.wrap(text, 80, break_long_words=False, break_on_hyphens=False) or [""]
+        wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
         shown = "" if nbytes is None else f"{nbytes:,}"
         lines.append(f"{what:<{first}}  {shown:>{width}}  {wrapped[0]}".rstrip())
         lines += [" " * (first + width + 4) + more for more in wrapped[1:]]

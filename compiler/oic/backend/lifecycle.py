@@ -12,6 +12,7 @@ from typing import Any
 from oic.backend import expr
 from oic.backend.expr import Index
 from oic.backend.frame import Frame, Ref
+from oic.backend.lines import WIDTH
 from oic.backend.persistent import address, fill_box
 from oic.backend.unit import Field, Interface, Unit
 from oic.ir.core import Block
@@ -176,12 +177,23 @@ def _part(unit: Unit, part: Part, first: int, rank: int) -> list[str]:
     members |= {"guarded": int(part.guarded), "counted": int(part.counted)}
     members["most"] = -1 if part.most is None else expr.integer(part.most)
     texts = [f".{name} = {value}" for name, value in members.items() if value != 0]
-    lines = [", ".join(texts[i : i + 4]) for i in range(0, len(texts), 4)]
+    lines = _rows(texts)
     rows = [f" {line}," for line in lines]
     rows[0], rows[-1] = "{" + rows[0][1:], rows[-1][:-1] + "},"
     if len(rows) == 1:
         rows = ["{" + lines[0] + "},"]
     return [f"/* {part.symbol}: {part.type.entry} */", *rows]
+
+
+def _rows(texts: list[str]) -> list[str]:
+    """Texts joined by commas, as many a line as fit."""
+    lines = [texts[0]]
+    for text in texts[1:]:
+        if len(lines[-1]) + len(text) < WIDTH - 10:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(text)
+    return lines
 
 
 def _place(unit: Unit, symbol: str) -> str:

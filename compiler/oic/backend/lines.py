@@ -67,8 +67,10 @@ class Lines:
         return [broken for line in self.kept() for broken in _broken(line)]
 
     def kept(self) -> list[Line]:
-        """The lines without declarations that nothing uses."""
-        return _without_unused(self.items)
+        """The lines without declarations that nothing uses, and without an `else` that has no lines."""
+        found = _without_unused(self.items)
+        following = [*found[1:], None]
+        return [a for a, b in zip(found, following) if not (a.text == "} else {" and b is not None and b.text == "}")]
 
 
 _WORD = re.compile(r"(?<!->)(?<!\.)\b[A-Za-z_]\w*")
@@ -103,25 +105,29 @@ def _broken(line: Line) -> list[str]:
     if len(whole) <= WIDTH or line.comment or "(" not in line.text or "/*" in line.text:
         return [whole]
     head, _, rest = line.text.partition("(")
-    if head == "OIC_TRY" or head.startswith("for "):
-        return [whole] if head.startswith("for ") else _filled(whole, rest.index("(") + len(indent) + 9)
-    return _filled(whole, len(indent) + len(head) + 1)
+    column = len(indent) + len(head) + 1
+    if head.startswith("for "):
+        return _filled(whole, column, ";")
+    return _filled(whole, column + rest.index("(") + 1 if head.startswith("OIC_TRY") else column)
 
 
-def _filled(whole: str, column: int) -> list[str]:
-    """The line broken after commas between arguments; what follows is indented to `column`."""
+def _filled(whole: str, column: int, mark: str = ",") -> list[str]:
+    """The line broken after commas between arguments (or `mark`); what follows is indented to `column`.
+
+    Where none of them is within the width, a comma of an inner call is taken.
+    """
     lines, rest = [], whole
-    while len(rest) > WIDTH and (at := _last_comma(rest, column)) > 0:
+    while len(rest) > WIDTH and (at := max(_last(rest, column, mark), 0) or rest.rfind(", ", column, WIDTH)) > 0:
         lines.append(rest[: at + 1])
         rest = " " * column + rest[at + 2 :]
     return [*lines, rest]
 
 
-def _last_comma(text: str, column: int) -> int:
-    """The last comma within the width that is not inside a nested bracket; -1 if there is none."""
+def _last(text: str, column: int, mark: str) -> int:
+    """The last mark within the width that is not inside a nested bracket; -1 if there is none."""
     depth, found = 0, -1
     for at in range(column, min(len(text), WIDTH)):
         depth += (text[at] in "([{") - (text[at] in ")]}")
-        if text[at] == "," and depth == 0:
+        if text[at] == mark and depth == 0:
             found = at
     return found

@@ -33,6 +33,7 @@ def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str], finge
         "fingerprint": fingerprint,
         "state_bytes": plan.state_bytes,
         "weights_bytes": unit.weights_bytes,
+        "arena": unit.arena_bytes,
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.lower_bound,
         "compiled": figures.to_json() if figures is not None else None,

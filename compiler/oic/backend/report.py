@@ -18,7 +18,7 @@ from oic.backend.figures import Figures
 from oic.diagnostics import Source
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
-from oic.memory.layout import state_layout
+from oic.memory.layout import arena_bytes, state_layout
 from oic.memory.map import KINDS, Order, Placed, Span, buffer_kind, growing, orders, placed
 from oic.memory.planner import ALIGN
 
@@ -144,7 +144,7 @@ def report(module: Module, late_checks: tuple[str, ...], figures: Figures | None
     return Report(
         html.escape(module.name),
         html.escape(source),
-        tuple(_totals(plan, figures)),
+        tuple(_totals(plan, arena_bytes(module), figures)),
         tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
         html.escape(figures.compiler) if figures else "",
         tuple(_legend(buffers, shown)),
@@ -156,12 +156,15 @@ def report(module: Module, late_checks: tuple[str, ...], figures: Figures | None
     )
 
 
-def _totals(plan: Plan, figures: Figures | None) -> list[Total]:
-    rows = [Total("state", f"{plan.state_bytes:,}", "all that is kept between steps")]
+def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[Total]:
+    rows = [
+        Total("state", f"{plan.state_bytes:,}", "all that is kept between steps"),
+        Total("arena", f"{arena:,}", "the most of an entry, and at least a cache line"),
+    ]
     for symbol, nbytes in plan.arena_bytes.items():
         bound = plan.lower_bound.get(symbol, 0)
         ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
-        rows.append(Total(f"arena of {html.escape(symbol)}", f"{nbytes:,}", ratio))
+        rows.append(Total(f"&emsp;{html.escape(symbol)}", f"{nbytes:,}", ratio))
     weights = plan.weights_bytes if plan.space("weights") else 0  # a blob without any has a header, and is none
     rows.append(Total("weights", f"{weights:,}", "read only, shared by sessions"))
     if figures is not None and figures.code_bytes is not None:

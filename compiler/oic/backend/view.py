@@ -11,6 +11,7 @@ from oic.backend import figures as measured
 from oic.backend import lifecycle
 from oic.backend.body import function_body
 from oic.backend.figures import Figures
+from oic.backend.lines import WIDTH
 from oic.backend.names import Names
 from oic.backend.stack import THREAD
 from oic.backend.target import LANGUAGE, MEANING, SHARED, WARNINGS, Target
@@ -200,6 +201,12 @@ MEMORY = (
 )
 
 
+def _prototype(head: str, *parameters: str) -> str:
+    """A function's declaration on one line, or with a line for every parameter."""
+    short = f"{head}{', '.join(parameters)})"
+    return short if len(short) <= WIDTH - 10 else f"{head}" + f",\n{' ' * 8}".join(parameters) + ")"
+
+
 def _prototypes(n: str) -> Prototypes:
     return Prototypes(
         attach=f"static oic_status {n}_attach({n}_session *s, const {n}_memory *m, uint64_t build)",
@@ -301,8 +308,13 @@ def _state_member(field: Field) -> str:
 
 def _described(symbol: str, type_: StateType) -> str:
     """A persistent variable much as it was declared."""
-    if "." in symbol:
-        table, _, index = symbol.rpartition(".")
+    table, _, index = symbol.rpartition(".")
+    if "." in table and index == "filled":  # `K.t.filled`, beside the count `K.t`
+        name, _, axis = table.rpartition(".")
+        return f"how far {name} is initialised along {axis}"
+    if "." in table and index == "touched":  # `K.entry.touched`
+        return f"1: the entry of {table.rpartition('.')[0]} was written"
+    if table:
         return f"count of index {index} of {table}"
     indices = [i.name for i in (*type_.table, *type_.auto)]
     name = f"{symbol}({', '.join(indices)})" if indices else symbol
@@ -324,7 +336,9 @@ def _entry(unit: Unit, func: Any) -> Entry:
     lines, tasks = function_body(unit, func)
     named = unit.names.entries[func.symbol]
     inputs_type, outputs_type = named.inputs, named.outputs
-    prototype = f"oic_status {face.function}({unit.name}_session *s, const {inputs_type} *in, {outputs_type} *out)"
+    prototype = _prototype(
+        f"oic_status {face.function}(", f"{unit.name}_session *s", f"const {inputs_type} *in", f"{outputs_type} *out"
+    )
     return Entry(
         title=f"What {face.function} takes and gives.",
         purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
