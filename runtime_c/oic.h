@@ -50,7 +50,8 @@ typedef struct {
     const char *variable; /* what the check was about; NULL: nothing in particular */
     int64_t value;        /* what was refused, */
     int64_t bound;        /* and the limit that it passed */
-    int32_t spoiled;      /* 1: the state had been changed; steps are OIC_ERR_STATE until reset or load */
+    int32_t spoiled;      /* 1: the state had been changed; steps are OIC_ERR_STATE until reset or load;
+                             2: for good, as its memory was changed from outside */
 } oic_refusal;
 
 typedef struct oic_pool oic_pool; /* threads; a session without a pool runs on the caller's thread */

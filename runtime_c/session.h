@@ -98,6 +98,12 @@ static inline oic_status oic_check_count(oic_refusal *why, const char *variable,
     return oic_is_count(count, most) ? OIC_OK : oic_refuse(why, OIC_ERR_STATE, 0, variable, count, most);
 }
 
+/* The counts in the state add up to what they did when they were set. */
+static inline oic_status oic_check_counts(oic_refusal *why, int hold)
+{
+    return hold ? OIC_OK : oic_refuse(why, OIC_ERR_STATE, 0, "counts", 0, 0);
+}
+
 /* Memory that a step reads or writes. */
 typedef struct {
     const char *name;

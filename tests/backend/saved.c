@@ -276,6 +276,9 @@ static void flip(void)
             if (kinds_load(&one.s, good, bytes) != OIC_OK) {
                 fail("a good state is not loaded into one with a flipped bit", (long)i);
             }
+            if (places[i].one != (now == 0)) {
+                fail("a flipped bit of a count is saved", (long)i);
+            }
             if (now == 0) {
                 ++unsaved;
                 if (kinds_save(&one.s, again, sizeof again) != bytes || memcmp(again, good, bytes) != 0) {

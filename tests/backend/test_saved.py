@@ -22,6 +22,7 @@ from oic.difftest.resident import resident_bytes
 from oic.difftest.sanitized import SANITIZED
 from oic.driver import Settings, compile_graph
 from oic.memory.saved import saved_form
+from paths import ROOT
 
 Executors = Callable[[str], oic.Executor]
 BACKENDS = ("graph", "planned", "c")
@@ -221,8 +222,8 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
     bits of counts in the state itself."""
     made = oic.Synthesizer(kinds.graph(), capacity=kinds.BOUNDED, target="portable")
     fields = made.emit(tmp_path).unit.fields.values()
-    beside = [f"{{{field.offset}, {field.nbytes}}}" for field in fields if "." in field.op.symbol]
-    places = f"static const struct {{ size_t at, bytes; }} places[] = {{{', '.join(beside)}}};\n"
+    beside = [f"{{{field.offset}, {field.nbytes}, {int(field.type.plain)}}}" for field in fields if "." in field.op.symbol]
+    places = f"static const struct {{ size_t at, bytes; int one; }} places[] = {{{', '.join(beside)}}};\n"
     (tmp_path / "places.h").write_text(places)
     flags = SANITIZED if sanitized else ("-O2", "-march=native", *WARNINGS, "-Werror")
     driver, program = Path(__file__).with_name("saved.c"), tmp_path / "driver"
@@ -240,6 +241,41 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
     assert bits > 1000 and refusals > 1000 and unsaved > 300
     assert flips == -(-8 * (lengths - 8) // every) > 6000 // every and min(taken, refused) > 1000 // every
     assert cuts > 9000 // every and most > least + 50
+
+
+def test_a_flipped_bit_of_a_count_is_refused(tmp_path: Path) -> None:
+    """Every bit of every count, also where the memory of tables is reserved and so large a count could be."""
+    path = ROOT / "examples" / "everything" / "graph.oi"
+    made = oic.Synthesizer(oic.parse(path.read_text(), name=str(path))).build(tmp_path)
+    calls: dict[str, dict[str, object]] = {
+        "entry": {"x": np.ones((2, 4), np.float32)},
+        "shape": {"grow": True},
+        "note": {"grow": True, "who": 1},
+    }
+    fields = made.library.files.unit.fields.values()
+    counts = [field for field in fields if "." in field.op.symbol and field.type.plain]
+    assert len(counts) == 8
+    with made.make_executor() as session:
+        for entry in (*calls, *calls):
+            session.step(entry, **calls[entry])
+        memory, refused, good = session._memory(), 0, session.save()  # type: ignore[attr-defined]
+        for field in counts:
+            for bit in range(64):
+                memory[field.offset + bit // 8] ^= 1 << bit % 8
+                for entry, given in calls.items():
+                    with pytest.raises(oic.StepError, match="OIC_ERR_STATE"):
+                        session.step(entry, **given)
+                    refused += 1
+                with pytest.raises(oic.StepError, match="OIC_ERR_STATE"):
+                    session.save()
+                memory[field.offset + bit // 8] ^= 1 << bit % 8
+        assert refused == 8 * 64 * 3 and session.save() == good
+        session.step("note", **calls["note"])
+        memory[counts[0].offset] ^= 1
+        session.reset()  # of reserved memory it is not known how far to clear: for good
+        for act in (session.save, lambda: session.load(good), lambda: session.step(**calls["entry"])):
+            with pytest.raises(oic.StepError, match="OIC_ERR_STATE"):
+                act()
 
 
 # ---------------------------------------------------------------- size

@@ -81,6 +81,7 @@ def _checks(frame: Frame, func: Any) -> None:
     lines.add("OIC_TRY(oic_check_ready(why, state));")
     for check in persistent.count_checks(frame.unit, func):
         lines.add(check)
+    frame.counts = persistent.sets_counts(func)
     for extent, member in face.extents:
         lines.add(
             f'OIC_TRY(oic_check_range(why, 0, "{extent.name}", in->{member}, 0, {extent.maximum}, '
@@ -425,6 +426,10 @@ class _Writer(Integers):
                 self._deliver(output)
             for axis, size in enumerate(value.shape if output.sizes else ()):
                 self.lines.add(f"out->{output.sizes}[{axis}] = {frame.dim(size).text};")
+        if frame.counts:
+            unit = frame.unit
+            assert unit.total is not None
+            self.lines.add(f"state->{unit.total.member} = {unit.name}_counts_sum(state);")
         self.lines.add("return OIC_OK;")
 
     def _is_elsewhere(self, output: Any) -> bool:

@@ -55,6 +55,7 @@ class Frame:
         self.entries: dict[str, TensorType] = {}  # entries of the state that values are computed in
         self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
+        self.counts = False  # the function sets counts in the state
 
     # -- sizes and indices ---------------------------------------------------
 

@@ -56,8 +56,9 @@ def _require_counts(unit: Unit, frame: Frame) -> None:
     if not counts:
         return
     tests = [f"!oic_is_count(state->{f.member}, {expr.integer(f.op.limit)})" for f in counts]
+    tests.append(f"(s->refusal.spoiled != 1 && !{unit.name}_counts_hold(state))")
     frame.lines.open(f"if ({f' ||{chr(10)}        '.join(tests)}) {{")
-    frame.lines.add("s->refusal.spoiled = 1; /* for good: how far to clear is not known */")
+    frame.lines.add("s->refusal.spoiled = 2; /* for good: how far to clear is not known */")
     frame.lines.add("return;")
     frame.lines.close()
 
@@ -72,12 +73,23 @@ def fresh_lines(unit: Unit) -> list[str]:
 
 
 def init_lines(unit: Unit) -> list[str]:
-    """What init does before the reset: the counts of reserved variables, whose memory is all zeros."""
-    owners = {field.op.symbol for field in unit.fields.values() if reserved(field)}
+    """What init does before the reset: the counts, where some are of reserved variables, whose memory is all zeros."""
+    if not any(map(reserved, unit.fields.values())):
+        return []
     return [
         f"    state->{field.member} = 0; /* so that reset does not walk through reserved memory */"
         for field in unit.fields.values()
-        if is_count(field.op) and field.op.symbol.partition(".")[0] in owners
+        if is_count(field.op)
+    ]
+
+
+def sum_lines(unit: Unit) -> list[str]:
+    """The sum of the counts, an expression: each times an odd number of its own, so that no bit is lost."""
+    counts = [f for f in unit.fields.values() if f.op.limit is not None and f.type.plain]
+    return [
+        f"{'return ' if i == 0 else '       '}(uint64_t)state->{field.member} * {2 * i + 3}u"
+        f"{' +' if i + 1 < len(counts) else ';'}"
+        for i, field in enumerate(counts if unit.total is not None else ())
     ]
 
 

@@ -19,7 +19,10 @@ API = (
     "init", "init_as", "reset", "save", "load", "open", "open_as", "close",
     "state", "session", "memory", "weights", "weights_blob",
 )  # fmt: skip
-PRIVATE = ("attach", "state_is_as_planned", "saved_form", "saved_counts", "saved_axes", "saved_parts")
+PRIVATE = (
+    "attach", "state_is_as_planned", "counts_sum", "counts_hold", "is_whole",
+    "saved_form", "saved_counts", "saved_axes", "saved_parts",
+)  # fmt: skip
 MACROS = (
     "H", "ALIGN", "STATE_BYTES", "ARENA_BYTES", "WEIGHTS_BYTES", "SAVED_BYTES", "STATE_FINGERPRINT",
     "WEIGHTS_FINGERPRINT", "BUILD_FINGERPRINT", "THREADS",

@@ -20,7 +20,7 @@ from oic.ir.dims import Dim
 from oic.ir.types import TensorType
 from oic.memory import layout
 from oic.memory.boxes import Box, same
-from oic.ops.state import StateGet, StateLoad
+from oic.ops.state import StateGet, StateLoad, StateSet
 
 
 def box(
@@ -169,10 +169,19 @@ def get(frame: Frame, op: Any) -> None:
 def count_checks(unit: Unit, func: Any) -> Iterator[str]:
     """Before anything else: the counts that a function reads are some, for they address memory."""
     read = (op.state for op in func.body.all_ops() if isinstance(op, StateGet) and not op.indices)
-    for field in dict.fromkeys(unit.by_state[state] for state in read):
+    fields = list(dict.fromkeys(unit.by_state[state] for state in read))
+    for field in fields:
         if field.op.limit is not None:
             most = expr.integer(field.op.limit)
             yield f'OIC_TRY(oic_check_count(why, "{field.op.symbol}", state->{field.member}, {most}));'
+    if any(field.op.limit is not None for field in fields):
+        yield f"OIC_TRY(oic_check_counts(why, {unit.name}_counts_hold(state)));"
+
+
+def sets_counts(func: Any) -> bool:
+    """The function changes counts, and so their sum."""
+    states = (op.state for op in func.body.all_ops() if isinstance(op, StateSet) and not op.indices)
+    return any(state.op is not None and state.op.attributes()["limit"] is not None for state in states)
 
 
 def set_(frame: Frame, op: Any) -> None:

@@ -13,6 +13,7 @@ from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
 from oic.memory import layout
+from oic.ops.state import COUNTS
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Unit:
         self.by_state: dict[Value, Field] = {f.op.result: f for f in self.fields.values()}
         self.weights = where if where is not None else layout.weights_layout(module)
         self.families = layout.family_ranks(module)
+        self.total = self.fields.get(COUNTS)  # the sum of the counts, if there are any
         self.state_bytes = layout.state_bytes(module)
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)

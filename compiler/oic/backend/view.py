@@ -20,6 +20,7 @@ from oic.backend.unit import Field, Interface, Unit, interface
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
 from oic.memory.saved import saved_form
+from oic.ops.state import COUNTS
 
 ALIGN = 8
 
@@ -84,6 +85,8 @@ class Model:
     reset_lines: tuple[str, ...]
     fresh_lines: tuple[str, ...]
     saved_lines: tuple[str, ...]
+    sum_lines: tuple[str, ...]
+    total: str
     hosted: bool
     has_weights: bool
     weights_array: bool
@@ -129,6 +132,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         reset_lines=tuple(lifecycle.reset_lines(unit)),
         fresh_lines=tuple(lifecycle.fresh_lines(unit)),
         saved_lines=tuple(lifecycle.saved_lines(unit)),
+        sum_lines=tuple(lifecycle.sum_lines(unit)),
+        total=unit.total.member if unit.total is not None else "",
         hosted=target.hosted,
         has_weights=has_weights,
         weights_array=array,
@@ -308,6 +313,8 @@ def _state_member(field: Field) -> str:
 
 def _described(symbol: str, type_: StateType) -> str:
     """A persistent variable much as it was declared."""
+    if symbol == COUNTS:
+        return "the sum of the counts, each times another odd number"
     table, _, index = symbol.rpartition(".")
     if "." in table and index == "filled":  # `K.t.filled`, beside the count `K.t`
         name, _, axis = table.rpartition(".")

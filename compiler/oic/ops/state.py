@@ -17,6 +17,7 @@ from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.types import INDEX, StateType, TensorType, Type
 
+COUNTS = "all.counts.sum"  # no variable's: of `all` there could be `all.counts` and `all.counts.filled`
 FARTHEST = 1 << 62  # positions of a ring end here, so that arithmetic on them stays in 64 bits
 
 
@@ -35,6 +36,9 @@ class State(Op, name="state"):
     K.t.filled       how much of the storage holds values along t, where its start is not zeros and
                      t is not bounded: the rest is unwritten address space
     K.entry.touched  1 for every entry (every ring) that was written, or read by scalars alone
+
+    Where there are such integers, not counting those in tables, generated code keeps a sum of them (COUNTS):
+    they address memory, and a flipped bit in one is noticed before it does.
     """
 
     symbol: str

@@ -22,6 +22,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import StateType
 from oic.ops.state import (
+    COUNTS,
     FARTHEST,
     CacheCount,
     CacheOp,
@@ -120,6 +121,11 @@ def _keep(module: Module) -> dict[Value, Kept]:
             found[op.result] = kept
             ops += _counts(kept, op.result in reset)
             ops += _others(kept, op in touched)
+    last = max((i for i, op in enumerate(ops) if isinstance(op, State)), default=-1)
+    if any(isinstance(op, State) and op.limit is not None and op.type.plain for op in ops):
+        total = State(COUNTS, StateType(dtypes.u64), 0, span=ops[last].span)
+        total.result.hint = COUNTS.replace(".", "_")
+        ops.insert(last + 1, total)
     module.top.set_ops(ops)
     return found
 
