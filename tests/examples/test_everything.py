@@ -7,12 +7,16 @@ consumers in order and on threads; some steps are refused, and change nothing.
 from __future__ import annotations
 
 import hashlib
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import oic
+from oic.backend.build import find_compiler
+from oic.backend.target import WARNINGS
 from paths import ROOT
 
 GRAPH = ROOT / "examples" / "everything" / "graph.oi"
@@ -72,3 +76,13 @@ def test_a_thousand_steps_give_the_same_states(threads: int) -> None:
             before = after
     assert statuses["OIC_OK"] > STEPS / 2, statuses
     assert statuses.get("OIC_ERR_INDEX", 0) > 20, statuses
+
+
+@pytest.mark.parametrize("level", ["-O1", "-Os"])
+def test_it_compiles_without_a_warning(tmp_path: Path, level: str) -> None:
+    """At levels where a compiler sees less of what bounds a count than at -O2."""
+    made = oic.Synthesizer(oic.parse(GRAPH.read_text(encoding="utf-8"), name="graph.oi"), target="portable")
+    files = made.emit(tmp_path)
+    call = [*find_compiler(), "-std=c99", *WARNINGS, "-Werror", level, "-c", "-o", str(tmp_path / "o")]
+    done = subprocess.run([*call, str(files.sources[0])], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
