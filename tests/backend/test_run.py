@@ -13,6 +13,7 @@ from backend import programs
 from backend.kinds import sealed
 from oic.diagnostics import StepError
 from oic.ir.types import TensorType
+from oic.ops.state import COUNTS
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import CompiledExecutor
 
@@ -44,6 +45,8 @@ def test_c_agrees_with_reference(name: str, seed: int, make: Make) -> None:
         for key, value in expected.items():
             np.testing.assert_array_equal(actual[key], value, strict=True, err_msg=f"{key} in step {step}")
         for op in module.states():
+            if op.symbol == COUNTS:  # which C alone keeps: memory of the interpreter's is not changed from outside
+                continue
             found_state = compiled._fetch_state(op.symbol)
             np.testing.assert_array_equal(found_state, reference.fetch_state(op.symbol), err_msg=op.symbol)
 
