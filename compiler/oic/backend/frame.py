@@ -181,7 +181,9 @@ class Frame:
     def leave(self, known: dict[Value, Index], *, runs: bool = False) -> None:
         """End it: what was learnt of outer integers inside holds outside only if the block surely `runs`."""
         self.scopes.pop()
-        self.indices = {v: self.indices[v] for v in known} if runs else known
+        if runs:
+            known.update({v: self.indices[v] for v in known})
+        self.indices = known  # of the class that it was: a task takes from the step what it does not know
 
 
 def start_address(ref: Ref) -> str:
