@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oic.cli_text import in_color, json_text, progress, report
+from oic.cli_text import in_color, json_text, progress, report, say
 from oic.version import __version__
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def check(as_json: bool, color: bool, **options: Any) -> None:
     if not as_json:
         count = len(program.warnings)
         warned = f", {count} warning{'s' if count > 1 else ''}" if count else ""
-        click.echo(f"{program.graph.name}: ok{warned}")
+        say(f"{program.graph.name}: ok{warned}")
 
 
 def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -215,7 +215,7 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     if wanted:
         from oic.cli_ir import passes
 
-        click.echo(passes())
+        say(passes())
         context.exit()
 
 
@@ -247,7 +247,7 @@ def ir(
 
     program = load(**options, verified=verified, reuse=not no_reuse)
     found = modules(program, stage, after, only)
-    click.echo(shown(found, changed=changed, mlir=mlir, as_json=as_json))
+    say(shown(found, changed=changed, mlir=mlir, as_json=as_json))
 
 
 @main.command()
@@ -279,7 +279,7 @@ def build(
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
     with progress(f"building {program.graph.name}"):
         made = build_library(program, folder, target, weights, name, compiled=not no_compile)
-    click.echo(json_text(made) if as_json else built(made))
+    say(json_text(made) if as_json else built(made))
 
 
 @main.command()
@@ -309,7 +309,7 @@ def run(
     files = save_outputs(result.outputs, Path(output)) if output and result.outputs else None
     text = outcome(result, files, traced=trace, as_json=as_json)
     if text:
-        click.echo(text)
+        say(text)
     if result.refusal is not None:
         if not as_json:
             raise result.refusal
@@ -339,7 +339,7 @@ def diff(
     program = load(**options)
     with progress(f"comparing {program.graph.name}", steps) as advance:
         verdict, culprit = diff_steps(program, dict(inputs), steps, seed, entry, bisected, advance)
-    click.echo(compared(program.graph.name, verdict, culprit, bisected, as_json))
+    say(compared(program.graph.name, verdict, culprit, bisected, as_json))
     if not verdict.equal or culprit:
         sys.exit(MISMATCH)
 
@@ -359,7 +359,7 @@ def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any
     if slug is not None and not Path(graph).exists():
         found = page(slug)
         text = found.plain(min(100, get_terminal_size().columns)).rstrip("\n")
-        click.echo(json_text(asdict(found)) if as_json else text)
+        say(json_text(asdict(found)) if as_json else text)
         return
     del memory  # the only kind of decision there is to explain so far
     print_decisions(load(graph, **options), as_json)
@@ -401,7 +401,7 @@ def ops(as_json: bool, color: bool, name: str | None) -> None:
     """List the operators, or describe one."""
     from oic.cli_ops import describe, listing
 
-    click.echo(describe(name, as_json) if name else listing(as_json))
+    say(describe(name, as_json) if name else listing(as_json))
 
 
 @main.command()
@@ -418,9 +418,9 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     models = opened(file)
     if as_json:
-        click.echo(json_text(to_json(models[0], stats) if len(models) == 1 else [to_json(m, stats) for m in models]))
+        say(json_text(to_json(models[0], stats) if len(models) == 1 else [to_json(m, stats) for m in models]))
         return
-    click.echo("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
+    say("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
 
 
 if __name__ == "__main__":

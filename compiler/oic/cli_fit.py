@@ -12,7 +12,7 @@ from oic.backend.emit import write_code
 from oic.backend.figures import Figures
 from oic.backend.folder import scratch_folder
 from oic.backend.target import target as target_named
-from oic.cli_text import in_columns, json_text
+from oic.cli_text import in_columns, json_text, say
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.driver import Program, compile_graph
 from oic.frontend import syntax
@@ -344,7 +344,7 @@ def fit(load: Load, room: Room, vary: str | None, target: str, as_json: bool) ->
     load   compiles the graph with more sizes and capacities
     """
     answer = answered(load, room, vary, target)
-    click.echo(json_text(_as_json(answer)) if as_json else in_columns(_lines(answer, room)))
+    say(json_text(_as_json(answer)) if as_json else in_columns(_lines(answer, room)))
     return answer.fits
 
 

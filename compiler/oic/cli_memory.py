@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import click
-
-from oic.cli_text import in_columns, json_text
+from oic.cli_text import in_columns, json_text, say
 from oic.driver import Program
 from oic.memory.map import Placed, Stored, placed, stored
 
@@ -15,7 +13,7 @@ def explain(program: Program, as_json: bool) -> None:
     """Print every decision with its source line and reason; what is copied is listed at the end."""
     values, stores = placed(program.planned), stored(program.planned)
     if as_json:
-        click.echo(json_text({"values": [*map(asdict, values)], "stores": [*map(asdict, stores)]}))
+        say(json_text({"values": [*map(asdict, values)], "stores": [*map(asdict, stores)]}))
         return
     source = program.graph.source
     last: tuple[str, int] = ("", 0)
@@ -40,7 +38,7 @@ def explain(program: Program, as_json: bool) -> None:
         lines.append(
             f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}"
         )
-    click.echo(in_columns(lines))
+    say(in_columns(lines))
 
 
 def _where(found: Placed | Stored) -> str:

@@ -67,10 +67,17 @@ def in_columns(lines: Sequence[str]) -> str:
     return "\n".join(made)
 
 
+def say(text: str) -> None:
+    """Print on standard output, with nothing in it that a terminal would obey (`visible`)."""
+    from oic.diagnostics import visible
+
+    click.echo(visible(text))
+
+
 def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> None:
     """Print diagnostics: as JSON on standard output, or as text on standard error."""
     if as_json:
-        click.echo(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
+        say(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
     elif diagnostics:
         width = get_terminal_size().columns if sys.stderr.isatty() else None
         text = "\n\n".join(d.render(color, width) for d in diagnostics)

@@ -13,6 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 LEAST_ROOM = 24  # columns of a source line, however narrow the terminal
+MOST_SHOWN = 200  # characters of a source line in a diagnostic
+MOST_NOTES = 8  # places of a circle that are named beside the first
+MOST_SAID = 4000  # characters of a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,7 @@ class Diagnostic:
         if color and self.severity == "warning":
             red = "\x1b[33;1m"
         kind = f"{self.severity}[{self.slug}]"
-        head = f"{kind}: {self.message}"
+        head = f"{kind}: {visible(shortened(self.message))}"
         rest = (head if width is None else _filled(head, width, 4)).removeprefix(kind)
         lines = [f"{red}{kind}{off}{bold}{rest}{off}"]
         places = [Note(self.span, self.label)] if self.span else []
@@ -127,10 +130,10 @@ class Diagnostic:
         for i, note in enumerate(places):
             primary = i == 0 and self.span is not None
             arrow, mark = ("-->", "^") if primary else (":::", "-")
-            lines.append(f"{gutter} {blue[:0]}{arrow} {note.span}")
+            lines.append(f"{gutter} {blue[:0]}{arrow} {visible(str(note.span))}")
             lines += _excerpt(note, mark, digits, red if primary else blue, off, room)
         if self.hint:
-            hint = f"{gutter} = hint: {self.hint}"
+            hint = f"{gutter} = hint: {visible(shortened(self.hint))}"
             lines.append(hint if width is None else _filled(hint, width, len(gutter) + 9))
         return "\n".join(lines)
 
@@ -189,22 +192,62 @@ def _excerpt(
 ) -> list[str]:
     """The source line of a note, underlined; a span of several lines is marked to its line's end."""
     span = note.span
-    raw = span.source.line(span.line)
-    text = raw.expandtabs(4)
-    before = len(raw[: span.column - 1].expandtabs(4))
-    first_line_end = min(span.end, span.start + len(raw) - (span.column - 1))
-    shown = len(raw[: span.column - 1 + max(0, first_line_end - span.start)].expandtabs(4)) - before
+    line = span.source.line(span.line)
+    start, count = span.column - 1, max(0, min(span.end - span.start, len(line) - span.column + 1))
+    before, raw, count = _window(line, start, count)
+    text = visible(raw.expandtabs(4))
+    indent = len(visible(raw[:before].expandtabs(4)))
+    shown = len(visible(raw[: before + count].expandtabs(4))) - indent
     carets = mark * max(1, shown)
-    label = f" {note.text}" if note.text else ""
+    label = f" {visible(note.text)}" if note.text else ""
     if room is not None:
         carets = carets[: max(1, room - len(label) - 2)]
-        text, before = _clipped(text, before, len(carets) + len(label), room)
+        text, indent = _clipped(text, indent, len(carets) + len(label), room)
     bar = " " * width + " |"
     return [
         bar,
         f"{span.line:>{width}} | {text}",
-        f"{bar} {' ' * before}{tint}{carets}{label}{off}",
+        f"{bar} {' ' * indent}{tint}{carets}{label}{off}",
     ]
+
+
+def _window(line: str, start: int, count: int) -> tuple[int, str, int]:
+    """What is shown of a line: where the span begins in it, its text, the span's characters."""
+    if len(line) <= MOST_SHOWN:
+        return start, line, count
+    first = max(0, start - MOST_SHOWN // 4)
+    text = line[first : first + MOST_SHOWN]
+    before = start - first
+    count = min(count, len(text) - before)
+    left = "…" if first else ""
+    return before + len(left), left + text + ("…" if first + len(text) < len(line) else ""), count
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey instead of show written as `\\u` and four digits.
+
+    Those are control characters, marks that turn the direction of text, invisible characters and
+    halves of surrogate pairs; line ends and tabs stay.  It is the form of JSON strings, so JSON text
+    stays what it is.
+    """
+    return "\n".join(_visible(line) for line in text.split("\n"))
+
+
+def _visible(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(ch if ch.isprintable() or ch == "\t" else _escape(ch) for ch in line)
+
+
+def _escape(ch: str) -> str:
+    units = ch.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def shortened(text: str) -> str:
+    """The text, with its middle left out where it is long."""
+    half = MOST_SAID // 2
+    return text if len(text) <= MOST_SAID else f"{text[:half]} … {text[-half:]}"
 
 
 class Refusal(Exception):

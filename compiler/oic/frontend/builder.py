@@ -54,6 +54,7 @@ class Builder:
     known    value of a persistent integer scalar since its last write, by name
     nonneg   expressions that checks made before have shown not to be negative
     calls    blocks being lowered, outermost first
+    depth    regions around the current block
     given    what consumers wrote to yielded variables, until the `await`
     returns  the block being lowered may return from inside a loop
     whole    divisions in declared sizes that are checked to have no remainder
@@ -78,6 +79,7 @@ class Builder:
     atoms: dict[str, Value] = field(default_factory=dict)
     memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
     calls: list[str] = field(default_factory=list)
+    depth: int = 0
     given: dict[str, Held] = field(default_factory=dict)
     returns: bool = False
     whole: set[dims.FloorDiv] = field(default_factory=set)
@@ -127,11 +129,13 @@ class Builder:
     def nested(self, block: Block) -> Iterator[Block]:
         """Lower into another block; what is learnt inside is forgotten after it."""
         saved = self.block, self.known, self.nonneg, self.memo
+        self.depth += 1
         self.block, self.memo = block, self.memo.new_child()
         self.known, self.nonneg = dict(self.known), set(self.nonneg)
         try:
             yield block
         finally:
+            self.depth -= 1
             self.block, self.known, self.nonneg, self.memo = saved
 
     @contextmanager

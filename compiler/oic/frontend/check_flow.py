@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
-from oic.diagnostics import Note, Span, did_you_mean, nearest
+from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
 from oic.frontend import syntax as s
 from oic.frontend.names import Names, Report, attribute
 from oic.frontend.recover import CACHE_STATEMENTS
@@ -153,12 +154,15 @@ def _check_recursion(graph: s.Graph, names: Names, flow: Flow, report: Report) -
     """One error for every cycle of branches."""
     known: set[str] = set()
     for block in names.blocks.values():
-        path = _cycle(block.name, flow)
+        path = _cycle(block.name, flow) if block.name not in known else []
         if not path or known & set(path):
             continue
         known |= set(path)
         following = [*path[1:], path[0]]
-        calls = [_branch_to(names.blocks[a], b) for a, b in zip(path, following, strict=True)]
+        calls = [
+            _branch_to(names.blocks[a], b)
+            for a, b in list(zip(path, following, strict=True))[: 1 + MOST_NOTES]
+        ]
         report.error(
             "recursive-block",
             f"block '{block.name}' reaches itself through branches",
@@ -169,15 +173,19 @@ def _check_recursion(graph: s.Graph, names: Names, flow: Flow, report: Report) -
 
 def _cycle(name: str, flow: Flow) -> list[str]:
     """The shortest way from a block back to itself, or nothing."""
-    ways = [[name]]
-    seen: set[str] = set()
-    for way in ways:
-        for target in flow.branches[way[-1]]:
+    before: dict[str, str] = {}  # of each block reached, the one it is branched to from
+    waiting = deque([name])
+    while waiting:
+        at = waiting.popleft()
+        for target in flow.branches[at]:
             if target == name:
-                return way
-            if target not in seen:
-                seen.add(target)
-                ways.append([*way, target])
+                way = [at]
+                while way[-1] != name:
+                    way.append(before[way[-1]])
+                return way[::-1]
+            if target not in before:
+                before[target] = at
+                waiting.append(target)
     return []
 
 

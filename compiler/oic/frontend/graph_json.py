@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 
 from oic.diagnostics import OicError, Source, Span, fail
 from oic.frontend import syntax as s
-from oic.frontend.parse import parse
+from oic.frontend.parse import MOST_BYTES, parse
 from oic.frontend.unparse import unparse
 
 FORMAT, VERSION = "oic.graph", 1
@@ -40,12 +40,24 @@ def to_json(graph: s.Graph) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any] | str) -> s.Graph:
-    """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else."""
+    """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else.
+
+    A text is at most eight times as long as a source may be.
+    """
     if isinstance(data, str):
+        if len(data) > 8 * MOST_BYTES:
+            raise fail("graph-json", f"the text has more than {8 * MOST_BYTES} characters")
         try:
             data = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise fail("graph-json", f"this is not JSON: {error}") from None
+    try:
+        return _from_json(data)
+    except RecursionError:
+        raise fail("graph-json", "the graph is nested too deeply") from None
+
+
+def _from_json(data: Any) -> s.Graph:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise fail("graph-json", f"this is not a graph: its format is not '{FORMAT}'")
     if data.get("version") != VERSION:
@@ -111,6 +123,8 @@ def _decode(data: Any, path: str) -> Any:
     if isinstance(data, list):
         return tuple(_decode(item, f"{path}[{i}]") for i, item in enumerate(data))
     if isinstance(data, dict) and set(data) == {"float"}:
+        if data["float"] not in ("inf", "-inf", "nan"):
+            raise fail("graph-json", f"{path}: {str(data['float'])[:60]!r} is no float")
         return float(data["float"])
     if not isinstance(data, dict):
         return data

@@ -25,7 +25,8 @@ from oic.ops.control import Barrier, Cond
 from oic.ops.index import divides
 from oic.ops.state import Splat
 
-MOST_STATEMENTS = 100_000
+MOST_STATEMENTS = 20_000
+DEEPEST_RUN = 100  # loops, branches and blocks, one inside the other, around a statement
 
 
 def lower_body(f: Builder, body: Body) -> bool:
@@ -85,7 +86,7 @@ def _may_return(f: Builder, loop: s.Loop) -> bool:
 
 
 def _count(f: Builder, statement: s.Statement) -> None:
-    """A block is lowered at each branch to it: small sources can make programs without end."""
+    """A block is lowered at each branch to it: small sources make programs without end, or depth."""
     f.counter["statements"] = f.counter.get("statements", 0) + 1
     if f.counter["statements"] > MOST_STATEMENTS:
         raise Refused(
@@ -95,6 +96,12 @@ def _count(f: Builder, statement: s.Statement) -> None:
                 f.binding.graph.blocks[0].name_span,
             )
         )
+    if f.depth + len(f.calls) > DEEPEST_RUN:
+        message = f"this runs inside more than {DEEPEST_RUN} loops, branches and blocks"
+        span = statement.head_span if isinstance(statement, s.Loop) else statement.span
+        first = f.counter.setdefault("too deep", 1)
+        f.counter["too deep"] = 0
+        raise Refused(Diagnostic("nesting-depth", message, span) if first else None)
 
 
 def _skip(f: Builder, statement: s.Statement) -> None:

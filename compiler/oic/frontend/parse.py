@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import stat
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from oic.diagnostics import Diagnostic, OicError, Source, fail
+from oic.diagnostics import Diagnostic, OicError, Source, Span, fail
 from oic.frontend import recover, syntax
 from oic.frontend.tables import parser
-from oic.frontend.text import pieces, without_comments
+from oic.frontend.text import pieces, without_comments, words
 from oic.frontend.tree import TreeBuilder
 
 MOST_ERRORS = 20
+MOST_BYTES = 4 << 20  # of a source file
+MOST_WORDS = 400_000  # words, numbers, strings and marks of a source
+MOST_READ = 1_000_000  # words read again after errors
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,9 @@ def parse_file(path: str | Path) -> syntax.Graph:
     name = os.fsencode(path).decode("utf-8", "replace")  # it is written to files, so it has to be text
     _require_graph(name)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        raw = _read_file(path)
+        # What is cut off may have been half a character; the text is too long anyway.
+        text = raw.decode("utf-8", "strict" if len(raw) <= MOST_BYTES else "ignore")
     except UnicodeDecodeError as error:
         raise fail("source-encoding", f"{name} is not UTF-8 at byte {error.start}") from None
     except (OSError, ValueError) as error:
@@ -77,9 +84,22 @@ def _require_graph(name: str) -> None:
         raise fail("source-encoding", what, hint=hint)
 
 
+def _read_file(path: str | Path) -> bytes:
+    """The bytes of a regular file, one more than `MOST_BYTES` at most; ValueError for another."""
+    # Opening a pipe would wait for somebody to write to it.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError("Is a directory" if stat.S_ISDIR(mode) else "it is not a file")
+        return file.read(MOST_BYTES + 1)
+
+
 def parse_all(text: str, name: str = "graph.oi") -> Parsed:
     """The syntax tree of what is right in a text, and all that is wrong; never raises."""
     source = Source(name, text)
+    if (error := _too_long(source)) is not None:
+        return Parsed(None, [error])
     clean, errors = without_comments(source)
     repairs: list[recover.Repair] = []
     for error in errors:
@@ -90,7 +110,7 @@ def parse_all(text: str, name: str = "graph.oi") -> Parsed:
             return Parsed(None, errors)
         clean = repair.text
         repairs.append(repair)
-    for _ in range(MOST_ERRORS):
+    for _ in range(_rounds(clean)):
         outcome = _read(source, clean)
         if not isinstance(outcome, recover.Stop):
             graph, refused = outcome
@@ -102,6 +122,27 @@ def parse_all(text: str, name: str = "graph.oi") -> Parsed:
         clean = repair.text
         repairs.append(repair)
     return _parsed(None, errors, repairs)
+
+
+def _rounds(text: str) -> int:
+    """How often a text is read, each time without the mistake found before."""
+    if len(text) * MOST_ERRORS <= MOST_READ:
+        return MOST_ERRORS
+    count = sum(1 for _ in words(text))
+    return max(1, min(MOST_ERRORS, MOST_READ // max(1, count)))
+
+
+def _too_long(source: Source) -> Diagnostic | None:
+    """The refusal of a text that is larger than any program written or generated in earnest."""
+    if len(source.text) > MOST_BYTES:
+        message = f"the source has more than {MOST_BYTES} characters"
+        return Diagnostic("source-size", message, Span(source, 0, 1))
+    if len(source.text) > MOST_WORDS:
+        extra = next(islice(words(source.text), MOST_WORDS, None), None)
+        if extra is not None:
+            message = f"the source has more than {MOST_WORDS} words and marks"
+            return Diagnostic("source-size", message, Span(source, extra, extra + 1))
+    return None
 
 
 def _parsed(

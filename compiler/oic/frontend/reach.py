@@ -25,8 +25,9 @@ def entry_uses(graph: s.Graph, block: s.Block) -> Reached:
     read: set[str] = set()
     written: set[str] = set()
     seen = {block.name}
-
-    def visit(body: Body, hidden: frozenset[str]) -> None:
+    waiting: list[tuple[Body, frozenset[str]]] = [(block.body, frozenset())]
+    while waiting:
+        body, hidden = waiting.pop()
         hidden |= {x.declaration.name for x in s.walk(body) if isinstance(x, s.Assign)}
         for statement in s.walk(body):
             used = uses(statement)
@@ -35,9 +36,8 @@ def entry_uses(graph: s.Graph, block: s.Block) -> Reached:
             for target in followers(graph, statement):
                 if target.name not in seen:
                     seen.add(target.name)
-                    visit(target.body, hidden if isinstance(statement, s.Branch) else frozenset())
-
-    visit(block.body, frozenset())
+                    outer = hidden if isinstance(statement, s.Branch) else frozenset[str]()
+                    waiting.append((target.body, outer))
     return Reached(frozenset(read), frozenset(written))
 
 

@@ -6,9 +6,10 @@ inferred from the axes of bound tensors, the caller passes in with the model's.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
-from oic.diagnostics import Diagnostic, Note, OicError, Span, fail
+from oic.diagnostics import MOST_NOTES, Diagnostic, Note, OicError, Span, fail
 from oic.frontend import syntax as s
 from oic.frontend.names import names_in
 
@@ -106,23 +107,31 @@ def size_values(
 def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Diagnostic]:
     """Move what can be evaluated from `pending` to `values`; what is wrong leaves both."""
     errors: list[Diagnostic] = []
-
-    def is_ready(size: s.SizeDef) -> bool:
-        return all(name.name in values for name in names_in(size.value))
-
-    while ready := [size for size in pending.values() if is_ready(size)]:
-        for size in ready:
-            del pending[size.name]
-            try:
-                value = eval_dim(size.value, values)
-            except OicError as error:
-                errors += error.diagnostics
-                continue
-            if value < 1:
-                message = f"size '{size.name}' must be positive, but is {value}"
-                errors.append(Diagnostic("size-value", message, size.value.span))
-            else:
-                values[size.name] = value
+    missing = {
+        size.name: {n.name for n in names_in(size.value) if n.name not in values}
+        for size in pending.values()
+    }
+    users: dict[str, list[str]] = {}
+    for user, names in missing.items():
+        for name in names:
+            users.setdefault(name, []).append(user)
+    ready = deque(name for name, names in missing.items() if not names)
+    while ready:
+        size = pending.pop(ready.popleft())
+        try:
+            value = eval_dim(size.value, values)
+        except OicError as error:
+            errors += error.diagnostics
+            continue
+        if value < 1:
+            message = f"size '{size.name}' must be positive, but is {value}"
+            errors.append(Diagnostic("size-value", message, size.value.span))
+            continue
+        values[size.name] = value
+        for user in users.get(size.name, ()):
+            missing[user].discard(size.name)
+            if not missing[user]:
+                ready.append(user)
     return errors
 
 
@@ -133,23 +142,36 @@ def _cycles(pending: Mapping[str, s.SizeDef], values: Mapping[str, int]) -> list
         for size in pending.values()
     }
     errors: list[Diagnostic] = []
-    while True:
-        while dead := [n for n, wanted in needs.items() if any(w not in needs for w in wanted)]:
-            for name in dead:
-                del needs[name]
-        if not needs:
-            return errors
-        path = [next(iter(needs))]
-        while (following := needs[path[-1]][0]) not in path:
-            path.append(following)
-        ring = path[path.index(following) :]
+    _without_dead(needs)
+    while needs:
+        path = {next(iter(needs)): 0}
+        following = needs[next(iter(path))][0]
+        while following not in path:
+            path[following] = len(path)
+            following = needs[following][0]
+        ring = list(path)[path[following] :]
         errors.append(_cycle([pending[name] for name in ring]))
         for name in ring:
             del needs[name]
+        _without_dead(needs)
+    return errors
+
+
+def _without_dead(needs: dict[str, list[str]]) -> None:
+    """Drop the sizes that need, directly or not, what is no part of `needs`."""
+    users: dict[str, list[str]] = {}
+    for user, names in needs.items():
+        for name in names:
+            users.setdefault(name, []).append(user)
+    dead = [user for user, names in needs.items() if any(n not in needs for n in names)]
+    while dead:
+        name = dead.pop()
+        if needs.pop(name, None) is not None:
+            dead += users.get(name, ())
 
 
 def _cycle(ring: list[s.SizeDef]) -> Diagnostic:
     first, *others = sorted(ring, key=lambda size: size.span.start)
-    notes = tuple(Note(size.span, "part of the cycle") for size in others)
+    notes = tuple(Note(size.span, "part of the cycle") for size in others[:MOST_NOTES])
     message = f"the value of size '{first.name}' depends on itself"
     return Diagnostic("size-cycle", message, first.span, "", notes)

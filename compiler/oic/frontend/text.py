@@ -6,17 +6,18 @@ Positions never change: what is removed is replaced by blanks of the same length
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oic.diagnostics import Diagnostic, Source, Span
 
-_MARKS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*|"', re.DOTALL)
+_MARKS = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*|/\*|"', re.DOTALL)
 _COMMENT_MARKS = re.compile(r"/\*|\*/")
 _NOT_SPACE = re.compile(r"\S")
 _PIECES = re.compile(
     r"""(?P<word>[A-Za-z_][A-Za-z0-9_]*(?:(?<=cache)\.[A-Za-z_][A-Za-z0-9_]*)?)
       | (?P<number>\.?[0-9][A-Za-z0-9_]*(?:\.(?!\.)[0-9A-Za-z_]*)?(?:(?<=[eE])[+-][0-9_]+)?)
-      | (?P<string>"(?:\\.|[^"\\\n])*")
+      | (?P<string>"(?:[^"\\\n]++|\\.)*+")
       | (?P<mark>>>|\.\.|\S)""",
     re.VERBOSE,
 )
@@ -30,6 +31,11 @@ class Piece:
     text: str
     start: int
     end: int
+
+
+def words(text: str) -> Iterator[int]:
+    """Where each piece of the text begins."""
+    return (match.start() for match in _PIECES.finditer(text))
 
 
 def pieces(text: str) -> list[Piece]:

@@ -50,6 +50,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         self.source = source
         self.errors: list[Diagnostic] = []
         self._depths: dict[int, int] = {}
+        self._too_deep: set[str] = set()
 
     # ------------------------------------------------------------ spans and lists
 
@@ -76,10 +77,12 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         self.errors.append(Diagnostic(slug, message, span, label, tuple(notes), hint))
 
     def _deeper(self, node: Any, inner: Iterable[Any], limit: int, what: str) -> bool:
-        """Note how deep a node nests; False, with an error, where it passes the limit."""
+        """Note how deep a node nests; False, with one error of each kind, beyond the limit."""
         depth = 1 + max((self._depths.get(id(part), 0) for part in inner), default=0)
         if depth > limit:
-            self._error("nesting-depth", f"{what} nested more than {limit} deep", node.span)
+            if what not in self._too_deep:
+                self._error("nesting-depth", f"{what} nested more than {limit} deep", node.span)
+            self._too_deep.add(what)
             return False
         self._depths[id(node)] = depth
         return True

@@ -21,7 +21,7 @@ from oic.ops.control import Barrier, For, If, Parallel
 from oic.ops.fused import Copy, Exchange, Fused
 from oic.ops.index import ExtentBind, IndexOp
 from oic.ops.part import Insert
-from oic.ops.ranges import may_refuse
+from oic.ops.ranges import Ranges, may_refuse
 from oic.ops.state import StateGet, StateLoad, StateStore
 
 LATE = "needed after its destination changes"
@@ -51,8 +51,9 @@ class Sharing:
         }
         self.refusing: list[Op] = []
         self.accesses: dict[Value, list[Op]] = {}
+        known: Ranges = {}
         for op in body.all_ops():
-            if may_refuse(op) or isinstance(op, Barrier):
+            if may_refuse(op, known) or isinstance(op, Barrier):
                 self.refusing.append(op)
             if op.regions and not isinstance(op, Fused):
                 continue

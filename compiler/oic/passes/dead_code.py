@@ -12,11 +12,13 @@ of a consumer goes if nothing uses it, and a consumer that does nothing goes.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ops.control import For, Func, If, Parallel, Yield
 from oic.ops.index import IndexLoad
-from oic.ops.ranges import may_refuse
+from oic.ops.ranges import Ranges, may_refuse
 from oic.ops.state import StateGet
 
 
@@ -27,33 +29,37 @@ def dead_code(module: Module) -> None:
 
 
 def _unused_ops(module: Module) -> bool:
-    used = set(module.top.users())
-    removed = _sweep(module.top, used)
+    uses = Counter(v for op in module.top.all_ops() for v in op.operands)
+    removed = _sweep(module.top, uses, {})
     live = {op.symbol for op in module.constants()}
     for symbol in [s for s in module.weights if s not in live]:
         del module.weights[symbol]
     return removed
 
 
-def _sweep(block: Block, used: set[Value]) -> bool:
+def _sweep(block: Block, uses: Counter[Value], known: Ranges) -> bool:
+    """Drop what is not used, the last op first, so that what only it used goes as well."""
     kept: list[Op] = []
     changed = False
-    for op in block.ops:
-        if not isinstance(op, Func) and op.effect_free and not op.terminator and not _must_stay(op):
-            if not any(r in used for r in op.results):
+    for op in reversed(block.ops):
+        unused = not any(uses[r] for r in op.results)
+        if unused and not isinstance(op, Func) and op.effect_free and not op.terminator:
+            if not _must_stay(op, known):
+                uses.subtract(v for inner in op.walk() for v in inner.operands)
                 changed = True
                 continue
         for region in op.regions:
-            changed |= _sweep(region, used)
+            changed |= _sweep(region, uses, known)
         kept.append(op)
-    block.ops = kept
+    block.ops = kept[::-1]
     return changed
 
 
-def _must_stay(op: Op) -> bool:
+def _must_stay(op: Op, known: Ranges) -> bool:
     """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""
     return any(
-        may_refuse(inner) and (isinstance(inner, (IndexLoad, StateGet)) or getattr(inner, "written", False))
+        (isinstance(inner, (IndexLoad, StateGet)) or getattr(inner, "written", False))
+        and may_refuse(inner, known)
         for inner in op.walk()
     )
 

@@ -37,33 +37,36 @@ from oic.ops.index import (
     IndexWhen,
     IndexWrap,
 )
-from oic.ops.ranges import difference, exact, value_range
+from oic.ops.ranges import Ranges, difference, exact, value_range
 from oic.ops.state import Constant, IndexTensor, Splat
 
 SMALL = 1 << 16  # elements up to which a folded result may be larger than its operands
 
 
 def fold(module: Module) -> None:
-    """Fold every op whose operands are known, in order."""
+    """Fold every op whose operands are known, in order.
+
+    What a value is folded to, is in the same range: those found are kept for the whole function.
+    """
     mapping: dict[Value, Value] = {}
     for func in list(module.functions()):  # folding adds constants before it
-        _block(module, func.body, mapping)
+        _block(module, {}, func.body, mapping)
     module.top.replace(mapping)
 
 
-def _block(module: Module, block: Block, mapping: dict[Value, Value]) -> None:
+def _block(module: Module, known: Ranges, block: Block, mapping: dict[Value, Value]) -> None:
     kept: list[Op] = []
     for op in block.ops:
         op.replace_operands(mapping)
         if isinstance(op, If) and _decided(op):
-            kept += _taken(module, op, mapping)
+            kept += _taken(module, known, op, mapping)
             continue
-        if isinstance(op, For) and exact(op.start) is not None and _never(op):
+        if isinstance(op, For) and exact(op.start, known) is not None and _never(op, known):
             mapping.update(zip(op.results, op.init, strict=True))
             continue
         for region in op.regions:
-            _block(module, region, mapping)
-        new = _folded(module, op)
+            _block(module, known, region, mapping)
+        new = _folded(module, known, op)
         if isinstance(new, Value):
             mapping[op.result] = new
         elif new is None:
@@ -74,9 +77,9 @@ def _block(module: Module, block: Block, mapping: dict[Value, Value]) -> None:
     block.set_ops(kept)
 
 
-def _never(loop: For) -> bool:
+def _never(loop: For, known: Ranges) -> bool:
     same = all(a.type == b.type for a, b in zip(loop.init, loop.results, strict=True))
-    return same and value_range(loop.end)[1] <= value_range(loop.start)[0]
+    return same and value_range(loop.end, known)[1] <= value_range(loop.start, known)[0]
 
 
 def _decided(op: If) -> bool:
@@ -88,11 +91,11 @@ def _decided(op: If) -> bool:
     return all(a.type == b.type for a, b in zip(given, op.results, strict=True))
 
 
-def _taken(module: Module, op: If, mapping: dict[Value, Value]) -> list[Op]:
+def _taken(module: Module, known: Ranges, op: If, mapping: dict[Value, Value]) -> list[Op]:
     """The ops of the branch that a known condition takes."""
     assert isinstance(op.condition.op, Splat)
     region = op.then if op.condition.op.value else op.orelse
-    _block(module, region, mapping)
+    _block(module, known, region, mapping)
     ends = region.terminator
     assert isinstance(ends, Yield)
     for result, value in zip(op.results, ends.values, strict=True):
@@ -100,51 +103,51 @@ def _taken(module: Module, op: If, mapping: dict[Value, Value]) -> list[Op]:
     return region.ops[:-1]
 
 
-def _folded(module: Module, op: Op) -> Value | list[Op] | None:
+def _folded(module: Module, known: Ranges, op: Op) -> Value | list[Op] | None:
     """A value to use instead, ops to put instead (none: the op goes), or None to keep it."""
     match op:
         case CheckRange(value=value, low=low, high=high):
-            holds = difference(value, low)[0] >= 0 and difference(high, value)[0] >= 0
+            holds = difference(value, low, known)[0] >= 0 and difference(high, value, known)[0] >= 0
             return [] if holds else None
         case IndexConst():
             return None
-        case IndexEnd(end=end) if value_range(end)[0] >= 0:
+        case IndexEnd(end=end) if value_range(end, known)[0] >= 0:
             return end
-        case IndexWhen(test=test, value=chosen) if value_range(test)[0] > 0:
+        case IndexWhen(test=test, value=chosen) if value_range(test, known)[0] > 0:
             return chosen
-        case IndexSub(left=left, right=right) if (known := _distance(left, right)) is not None:
-            return [IndexConst(known, span=op.span, hint=op.result.hint)]
+        case IndexSub(left=left, right=right) if (apart := _distance(left, right, known)) is not None:
+            return [IndexConst(apart, span=op.span, hint=op.result.hint)]
         case IndexWrap(value=value, dtype=dtype) if (
-            dtype.low <= value_range(value)[0] and value_range(value)[1] <= dtype.high
+            dtype.low <= value_range(value, known)[0] and value_range(value, known)[1] <= dtype.high
         ):
             return value
-        case IndexMax(left=left, right=right) if value_range(left)[0] >= value_range(right)[1]:
+        case IndexMax(left=left, right=right) if value_range(left, known)[0] >= value_range(right, known)[1]:
             return left
-        case IndexMax(left=left, right=right) if value_range(right)[0] >= value_range(left)[1]:
+        case IndexMax(left=left, right=right) if value_range(right, known)[0] >= value_range(left, known)[1]:
             return right
-        case IndexMin(left=left, right=right) if value_range(left)[1] <= value_range(right)[0]:
+        case IndexMin(left=left, right=right) if value_range(left, known)[1] <= value_range(right, known)[0]:
             return left
-        case IndexMin(left=left, right=right) if value_range(right)[1] <= value_range(left)[0]:
+        case IndexMin(left=left, right=right) if value_range(right, known)[1] <= value_range(left, known)[0]:
             return right
         case IndexLoad(x=x) if isinstance(x.op, Splat):
             return [IndexConst(int(x.op.value), span=op.span)]
         case Cond(left=left, right=right):
-            a, b = value_range(left), value_range(right)
+            a, b = value_range(left, known), value_range(right, known)
             if a[1] < b[0] or a[0] >= b[1]:
                 return [Splat(a[1] < b[0], TensorType(dtypes.bool_))]
             return None
-        case IndexTensor(value=value, type=type_) if exact(value) is not None:
-            return [Splat(_wrapped(exact(value) or 0, type_), type_, span=op.span)]
-        case IndexOp() if exact(op.result) is not None:
-            return [IndexConst(exact(op.result), span=op.span, hint=op.result.hint)]
+        case IndexTensor(value=value, type=type_) if exact(value, known) is not None:
+            return [Splat(_wrapped(exact(value, known) or 0, type_), type_, span=op.span)]
+        case IndexOp() if exact(op.result, known) is not None:
+            return [IndexConst(exact(op.result, known), span=op.span, hint=op.result.hint)]
         case Operator():
             return _operator(module, op)
     return None
 
 
-def _distance(left: Value, right: Value) -> int | None:
+def _distance(left: Value, right: Value, known: Ranges) -> int | None:
     """left - right, where what they share cancels and leaves a number."""
-    low, high = difference(left, right)
+    low, high = difference(left, right, known)
     return low if low == high else None
 
 

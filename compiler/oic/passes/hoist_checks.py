@@ -336,21 +336,49 @@ class _Mover:
 
     def early(self, value: Value, turn: dict[Value, Value], ops: list[Op]) -> Value | None:
         """The value as computed before the first effect, by ops that are added; None if it cannot be."""
-        if value in turn:
-            return turn[value]
-        if value.op is None:
-            return value if self.is_given(value) else None
-        if self.stands_early(value.op):
-            return value
-        if turn and not any(_depends(value, index) for index in turn):
-            return self.invariant(value)
-        if not turn and value in self.copies:
-            return self.copies[value]
+        found = dict(turn) if turn else self.copies
+        waiting = [value]
+        while waiting:  # no recursion: a chain of increments may be thousands of ops long
+            last = waiting[-1]
+            if last in found:
+                waiting.pop()
+                continue
+            if turn and self.is_invariant(last, turn):
+                same = self.invariant(last)
+                if same is None:
+                    return None
+                found[last] = same
+                continue
+            sources = self.sources(last)
+            if sources is None:
+                return None
+            missing = [v for v in sources if v not in found]
+            if missing:
+                waiting += missing
+            elif last.op is None or self.stands_early(last.op):
+                found[last] = last
+            elif isinstance(last.op, StateGet) and (before := _set_before(last.op)) is not None:
+                found[last] = found[before]
+            else:
+                copy = clone_op(last.op, {v: found[v] for v in sources})
+                ops.append(copy)
+                found[last] = copy.result
+        return found[value]
+
+    def sources(self, value: Value) -> list[Value] | None:
+        """The values of which a value is computed early; None if it cannot be.
+
+        What exists before the first effect has none; a read of state has the value just set there.
+        """
         op = value.op
+        if op is None:
+            return [] if self.is_given(value) else None
+        if self.stands_early(op):
+            return []
         if isinstance(op, StateGet):
             before = _set_before(op)
             if before is not None:
-                return self.early(before, turn, ops)
+                return [before]
             if self.changes(op):
                 return None
         elif isinstance(op, IndexSize):
@@ -361,19 +389,13 @@ class _Mover:
                 return None
         elif not isinstance(op, IndexOp):
             return None
-        mapping: dict[Value, Value] = {}
-        for operand in op.operands:
-            if not isinstance(operand.type, IndexType):
-                continue  # a state, or a tensor that is there
-            found = self.early(operand, turn, ops)
-            if found is None:
-                return None
-            mapping[operand] = found
-        copy = clone_op(op, dict(mapping))
-        ops.append(copy)
-        if not turn:
-            self.copies[value] = copy.result
-        return copy.result
+        # The others are a state, or a tensor that exists.
+        return [v for v in op.operands if isinstance(v.type, IndexType)]
+
+    def is_invariant(self, value: Value, turn: dict[Value, Value]) -> bool:
+        """It has to be computed early, and none of the loops' indices decides about it."""
+        op = value.op
+        return op is not None and not self.stands_early(op) and not any(_depends(value, i) for i in turn)
 
     def invariant(self, value: Value) -> Value | None:
         """A value that is the same in every turn, computed once before the loops of checks."""
@@ -487,23 +509,26 @@ def _enclosing(op: Op, body: Block) -> list[For] | None:
 
 
 def _depends(value: Value, index: Value) -> bool:
-    if value is index:
-        return True
-    return value.op is not None and any(_depends(v, index) for v in value.op.operands)
+    seen: set[Value] = set()
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if at is index:
+            return True
+        if at not in seen and at.op is not None:
+            waiting += at.op.operands
+        seen.add(at)
+    return False
 
 
 def _monotone(value: Value, index: Value) -> bool:
     """The value goes one way as the index grows, so that its extremes are at the loop's ends."""
-    if value is index or not _depends(value, index):
-        return True
-    op = value.op
-    if isinstance(op, (IndexAdd, IndexSub)):
+    while value is not index and _depends(value, index):
+        op = value.op
+        if not isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexDiv)):
+            return False
         sides = [v for v in op.operands if _depends(v, index)]
-        return len(sides) == 1 and _monotone(sides[0], index)
-    if isinstance(op, IndexDiv):
-        return not _depends(op.right, index) and _monotone(op.left, index)
-    if isinstance(op, IndexMul):
-        sides = [v for v in op.operands if _depends(v, index)]
-        others = [v for v in op.operands if not _depends(v, index)]
-        return len(sides) == 1 and _monotone(sides[0], index) and len(others) == 1
-    return False
+        if len(sides) != 1 or (isinstance(op, IndexDiv) and sides[0] is not op.left):
+            return False
+        value = sides[0]
+    return True

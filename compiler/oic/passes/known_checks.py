@@ -11,13 +11,53 @@ one and the same integer need no comparison.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.module import Module
 from oic.ops.index import AssertShape, CheckRange, ExtentBind
-from oic.ops.ranges import Linear, added, linear, linear_range
+from oic.ops.ranges import Linear, Ranges, added, linear, linear_range
 
-Facts = list[Linear]
+
+class Facts:
+    """Sums that are not negative in a block, by what they are sums of.
+
+    Of two that differ by an integer the smaller says more.  `known` are ranges of values: checks are
+    dropped here and values stay, so that they hold for the whole pass.
+    """
+
+    def __init__(self, known: Ranges, outer: Facts | None = None) -> None:
+        self.known, self.outer = known, outer
+        self._by_atom: dict[object, dict[frozenset[tuple[object, int]], int]] = {}
+
+    def add(self, fact: Linear) -> None:
+        """Note a sum that is not negative."""
+        form = frozenset((atom, c) for atom, c in fact.items() if atom is not None)
+        constant = fact.get(None, 0)
+        for atom, _ in form:
+            forms = self._by_atom.setdefault(atom, {})
+            forms[form] = min(constant, forms.get(form, constant))
+
+    def imply(self, side: Linear) -> bool:
+        """The sum is not negative: by its range, or as it is a fact and something that is not."""
+        if linear_range(side, self.known)[0] >= 0:
+            return True
+        return any(
+            linear_range(added(side, fact, -1), self.known)[0] >= 0 for fact in self._about(side)
+        )
+
+    def _about(self, side: Linear) -> Iterator[Linear]:
+        """The facts that share something with a sum; no other can bound it."""
+        for atom in side:
+            for forms in (facts._by_atom.get(atom, {}) for facts in self._and_outer()):
+                yield from ({**dict(form), None: constant} for form, constant in forms.items())
+
+    def _and_outer(self) -> Iterator[Facts]:
+        facts: Facts | None = self
+        while facts is not None:
+            yield facts
+            facts = facts.outer
 
 
 def known_checks(module: Module) -> None:
@@ -28,7 +68,7 @@ def known_checks(module: Module) -> None:
             if isinstance(op, AssertShape):
                 pairs = zip(op.x.shape, op.shape, strict=True)
                 op.checked = op.checked or all(_equal(a, b, bound) for a, b in pairs)
-        _block(func.body, [])
+        _block(func.body, Facts({}))
 
 
 def _equal(a: Dim, b: Dim, bound: dict[Extent, Value]) -> bool:
@@ -53,31 +93,30 @@ def _block(block: Block, facts: Facts) -> None:
     kept: list[Op] = []
     for op in block.ops:
         if isinstance(op, CheckRange):
-            sides = _sides(op.value, op.low, op.high)
-            if all(_implied(side, facts) for side in sides):
+            sides = _sides(op.value, op.low, op.high, facts.known)
+            if all(facts.imply(side) for side in sides):
                 continue
-            facts += sides
+            _add(facts, sides)
         elif isinstance(op, ExtentBind):
-            sides = _sides(op.value, 0, op.extent.maximum)
-            op.checked = op.checked or all(_implied(side, facts) for side in sides)
-            facts += sides
+            sides = _sides(op.value, 0, op.extent.maximum, facts.known)
+            op.checked = op.checked or all(facts.imply(side) for side in sides)
+            _add(facts, sides)
         for region in op.regions:
-            _block(region, list(facts))
+            _block(region, Facts(facts.known, facts))
         kept.append(op)
     block.set_ops(kept)
 
 
-def _sides(value: Value, low: int | Value, high: int | Value) -> Facts:
+def _add(facts: Facts, sides: list[Linear]) -> None:
+    for side in sides:
+        facts.add(side)
+
+
+def _sides(value: Value, low: int | Value, high: int | Value, known: Ranges) -> list[Linear]:
     """What a passed check shows not to be negative."""
-    middle = linear(value)
-    return [added(middle, _linear(low), -1), added(_linear(high), middle, -1)]
+    middle = linear(value, known)
+    return [added(middle, _linear(low, known), -1), added(_linear(high, known), middle, -1)]
 
 
-def _linear(bound: int | Value) -> Linear:
-    return linear(bound) if isinstance(bound, Value) else {None: bound} if bound else {}
-
-
-def _implied(side: Linear, facts: Facts) -> bool:
-    if linear_range(side)[0] >= 0:
-        return True
-    return any(linear_range(added(side, fact, -1))[0] >= 0 for fact in facts)
+def _linear(bound: int | Value, known: Ranges) -> Linear:
+    return linear(bound, known) if isinstance(bound, Value) else {None: bound} if bound else {}

@@ -27,6 +27,8 @@ from oic.passes.serialize import body_of, inlined
 def order_consumers(module: Module) -> None:
     """Merge the regions that must stay in order, in every function."""
     for func in module.functions():
+        if not any(isinstance(op, Parallel) for op in func.body.all_ops()):
+            continue
         mapping: dict[Value, Value] = {}
         _block(func.body, {}, mapping)
         func.body.replace(mapping)

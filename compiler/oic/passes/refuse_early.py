@@ -12,53 +12,56 @@ check of computed data all others stay.  What is stored can then be computed in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from oic.ir.core import Block, Op, sizes_used
 from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ops.control import Barrier, Parallel
 from oic.ops.index import ExtentBind, IndexLoad, IndexOp
-from oic.ops.ranges import may_refuse
+from oic.ops.ranges import Ranges, may_refuse
 from oic.ops.state import StateGet
 
 
 def refuse_early(module: Module) -> None:
     """Move the checks of every block."""
     for func in module.functions():
+        known: Ranges = {}  # ops are moved, not changed
         for block in func.body.walk():
-            _block(block)
+            _block(block, known)
 
 
-def _block(block: Block) -> None:
+def _block(block: Block, known: Ranges) -> None:
     ops: list[Op] = []
     stretch: list[Op] = []
     for op in block.ops:
         if op.terminator or isinstance(op, (Barrier, Parallel)) or op.touched("write"):
-            ops += [*_checks_first(stretch), op]
+            ops += [*_checks_first(stretch, known), op]
             stretch = []
         else:
             stretch.append(op)
     block.set_ops([*ops, *stretch])
 
 
-def _checks_first(stretch: list[Op]) -> list[Op]:
+def _checks_first(stretch: list[Op], known: Ranges) -> list[Op]:
     """Ops without effects, those that may refuse in front."""
-    front: dict[Op, None] = {}
+    front: dict[Op, None] = {}  # with all that they need
     binds = {op.extent: op for op in stretch if isinstance(op, ExtentBind)}
-    own = set(stretch)
+    places = {op: place for place, op in enumerate(stretch)}
     for op in stretch:
-        if not any(may_refuse(inner) for inner in op.walk()):
+        if op in front or not any(may_refuse(inner, known) for inner in op.walk()):
             continue
-        needed = _needed(op, own, binds)
-        if op.regions or not all(_is_light(o) for o in needed):
+        needed = _needed(op, places, binds, front)
+        if op.regions or not all(_is_light(o, known) for o in needed):
             break
-        front |= {o: None for o in stretch if o in needed and o not in front}
+        front |= dict.fromkeys(sorted(needed, key=places.__getitem__))
     return [*front, *(op for op in stretch if op not in front)]
 
 
-def _needed(op: Op, own: set[Op], binds: Mapping[Extent, Op]) -> set[Op]:
-    """The op and all it needs of the same stretch."""
+def _needed(
+    op: Op, own: Container[Op], binds: Mapping[Extent, Op], front: Container[Op]
+) -> set[Op]:
+    """The op and all it needs of the same stretch, but for what is in front already."""
     found: set[Op] = set()
     waiting = [op]
     while waiting:
@@ -67,15 +70,15 @@ def _needed(op: Op, own: set[Op], binds: Mapping[Extent, Op]) -> set[Op]:
             continue
         found.add(at)
         makers = [v.op for v in at.operands] + [binds[e] for e in sizes_used(at) if e in binds]
-        waiting += [m for m in makers if m is not None and m in own]
+        waiting += [m for m in makers if m is not None and m in own and m not in front]
     return found
 
 
-def _is_light(op: Op) -> bool:
+def _is_light(op: Op, known: Ranges) -> bool:
     """Integers, checks and views: nothing is computed."""
     return (
         isinstance(op, (IndexOp, IndexLoad, StateGet))
-        or may_refuse(op)
+        or may_refuse(op, known)
         or op.view
         or isinstance(op, ExtentBind)
     )
