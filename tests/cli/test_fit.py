@@ -62,7 +62,7 @@ graph positions {
         (GROWING, {"ram": 4096}, "--max t"),
         (FIXED, {"ram": 10000}, "--set W"),
         (EXTENT, {"ram": 20480}, "--set most"),
-        (FOLDED, {"flash": 8192}, "--set T"),
+        (FOLDED, {"flash": 16384}, "--set T"),
         (FOLDED, {"ram": 3000, "flash": 1 << 20}, "--set T"),
     ],
 )

@@ -647,7 +647,7 @@ def test_a_counter_beyond_64_bits_is_refused() -> None:
       cache.read K[m + 1 - 9223372036854775807] >> y; return; }
     block wraps @entry { cache.increment m; cache.increment s; return; }"""
     both = Both(text)
-    assert both.refused().status == "OIC_ERR_INDEX"
+    assert both.refused().status == "OIC_ERR_OVERFLOW"
     both.step("wraps")
     assert both.state("m") == -(1 << 63) and both.state("s") == 0
 
