@@ -1,0 +1,45 @@
+/* What generated code asks of the compiler and of the machine.  It counts on every operation on floats being the one
+   that is written, rounded once, and on little-endian memory. */
+#ifndef OIC_MACHINE_H
+#define OIC_MACHINE_H
+
+#include "version.h"
+
+#include <float.h>
+
+#if defined(__FAST_MATH__)
+#error "oic: -ffast-math and -Ofast change results: compile generated code without them"
+#elif defined(__ASSOCIATIVE_MATH__)
+#error "oic: -fassociative-math (of -funsafe-math-optimizations) changes results: compile generated code without it"
+#elif defined(__RECIPROCAL_MATH__)
+#error "oic: -freciprocal-math (of -funsafe-math-optimizations) changes results: compile generated code without it"
+#elif defined(__NO_SIGNED_ZEROS__)
+#error "oic: -fno-signed-zeros changes results: compile generated code without it"
+#elif defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "oic: -ffinite-math-only changes results: compile generated code without it"
+#elif defined(_M_FP_FAST)
+#error "oic: /fp:fast changes results: compile generated code with /fp:precise"
+#endif
+
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+#error "oic: floats are computed with excess precision: for x86 of 32 bits, compile with -msse2 -mfpmath=sse"
+#endif
+
+#if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) || defined(__BIG_ENDIAN__) || \
+    defined(__ARMEB__)
+#error "oic: generated code, its weights and saved states are for little-endian machines"
+#endif
+
+/* -fsingle-precision-constant changes constants of type double. */
+typedef char oic_constants_are_double[sizeof(0.1) == sizeof(double) ? 1 : -1];
+
+/* clang shows few parts of -ffast-math by a macro, so they are switched off from here on. */
+#if defined(__clang__) && __clang_major__ >= 12
+#if defined(__x86_64__) || defined(__i386__)
+#pragma float_control(precise, on) /* all of them; elsewhere not supported */
+#endif
+#pragma clang fp reassociate(off)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#endif
