@@ -81,7 +81,10 @@ class Names:
 
     def unique(self, hint: str, otherwise: str = "v") -> str:
         """A name like the hint that was not given before: `h`, then `h_2`, `h_3`."""
-        base = identifier(hint, otherwise)
+        return self.numbered(identifier(hint, otherwise))
+
+    def numbered(self, base: str) -> str:
+        """This name, or the first of `base_2`, `base_3`, … that was not given before."""
         name, number = base, 1
         while name in self._taken:
             number += 1
@@ -155,6 +158,9 @@ class Library:
         return inside.reserve(name)
 
     def define(self, ending: str) -> str:
-        """The name of a macro with this ending, which may have one of every library's."""
+        """The name of a macro with this ending, which may have one of every library's.
+
+        Names of the library's own are three words or more, of which the first is not C's: none is a macro of C.
+        """
         name = f"{self.macro}_{ending}"
-        return name if ending in MACROS else self.scope.unique(name)
+        return name if ending in MACROS else self.scope.numbered(name)

@@ -273,8 +273,10 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int, weights: int) 
         for output in entry.face.outputs:
             nbytes = output.type.nbytes
             found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
-    width = max(len(m.value) for m in found if m.note)
-    return tuple(Macro(m.name, f"{m.value:<{width}}" if m.note else m.value, m.note) for m in found)
+    width = max(len(m.name) + len(m.value) for m in found if m.note)
+    return tuple(
+        Macro(m.name, f"{m.value:<{width - len(m.name)}}" if m.note else m.value, m.note) for m in found
+    )
 
 
 def _uint64(number: int) -> str:
