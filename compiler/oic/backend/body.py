@@ -110,7 +110,10 @@ def _check_spans(frame: Frame) -> None:
 
 
 def _span_bytes(type_: TensorType, face: Interface) -> str:
-    """The bytes of an input or output in a step; of one element where only the step finds out."""
+    """The bytes of an input or output in a step; of one element where only the step finds out.
+
+    None, where an extent is below zero: the step refuses it later, with its place.
+    """
     dtype, members = type_.dtype, {extent: f"in->{member}" for extent, member in face.extents}
     if not dims.extents(type_.shape) <= members.keys():
         return str(dtype.nbytes(1))
@@ -118,7 +121,10 @@ def _span_bytes(type_: TensorType, face: Interface) -> str:
     if elements.number is not None:
         return str(dtype.nbytes(elements.number))
     count = f"(uint64_t){elements.at(expr.ATOM)}"
-    return f"({count} * {dtype.bits} + 7) / 8" if dtype.packed else f"{count} * sizeof({dtype.c})"
+    text = f"({count} * {dtype.bits} + 7) / 8" if dtype.packed else f"{count} * sizeof({dtype.c})"
+    signed = [expr.size(n, members.__getitem__) for n in type_.shape if dims.bounds(n)[0] < 0]
+    known = " && ".join(f"{n.at(expr.SUM)} > 0" for n in signed)
+    return f"{known} ? {text} : 0" if known else text
 
 
 def _argument(frame: Frame, name: str, value: Value, address: str, const: bool) -> None:
