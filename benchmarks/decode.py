@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import oic
-from oic.backend.toolchain import find_compiler
+from oic.toolchain.compiler import find_compiler
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA = ROOT / "examples" / "tinystories" / "graph.oi"

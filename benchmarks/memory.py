@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import oic
-from oic.difftest.generate import Options, generate
-from oic.difftest.generate_lifetimes import CLASSES, lifetimes
+from oic.check.source import parse, parse_file
 from oic.driver import Program, Settings, compile_graph, lowered
-from oic.frontend.parse import parse, parse_file
 from oic.ir.module import Buffer, Module
 from oic.memory import placement, planner
 from oic.memory.map import Placed, Stored, placed, stored
+from tests.fuzz.generate import Options, generate
+from tests.fuzz.generate_lifetimes import CLASSES, lifetimes
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"

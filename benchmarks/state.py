@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import oic
-from oic.difftest.resident import resident_bytes
+from tests.fuzz.resident import resident_bytes
 
 GRAPH = """
 dynamic {{ x: f32[N, {width}] @max(N=250); }}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oic import Synthesizer
-from oic.difftest import together
+from tests.fuzz import batch_build as together
 
 
 def build_together(made: Sequence[Synthesizer], folder: Path, *flags: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "compiler" / "oic"
 
 BASE = {"dtypes", "diagnostics", "notebook", "resources", "version"}
-CORE = BASE | {"ir", "ops"}
+CORE = BASE | {"ir", "operators"}
 
 # A part is a module or a subpackage of `oic`.  Beside itself it may import:
 PARTS: dict[str, set[str]] = {
@@ -26,47 +26,44 @@ PARTS: dict[str, set[str]] = {
     "notebook": set(),
     "resources": set(),
     "version": set(),
+    "pages": BASE,  # what is known of each diagnostic
     "ir": BASE,
-    "ops": BASE | {"ir"},
+    "operators": BASE | {"ir"},
     "model": BASE,
     "memory": CORE,
-    "frontend": CORE | {"model"},
+    "syntax": BASE,
+    "check": CORE | {"syntax", "model"},
+    "lower": CORE | {"syntax", "check"},
     "passes": CORE | {"memory"},
     "reference": CORE | {"memory"},
-    "backend": CORE | {"memory", "model"},
-    "session": CORE | {"memory", "model", "reference", "backend"},
-    "difftest": CORE | {"memory", "model", "reference", "backend", "session", "frontend", "passes", "driver"},
+    "toolchain": BASE | {"ir"},
+    "codegen": CORE | {"memory", "toolchain"},
+    "report": CORE | {"memory", "toolchain", "codegen"},
+    "library": CORE | {"memory", "toolchain", "codegen", "report"},
+    "session": CORE | {"memory", "model", "reference", "codegen", "library", "toolchain"},
+    "compare": CORE | {"memory", "reference", "session"},
 }
-PARTS["driver"] = set(PARTS) - {"difftest"}  # the campaigns compile what they make up
-PARTS["api"] = set(PARTS)  # the public classes: a driver with sessions
-PARTS["pages"] = BASE  # what is known of each diagnostic
+PARTS["driver"] = set(PARTS) - {"compare"}
+PARTS["api"] = set(PARTS) - {"compare"}  # the public classes: a driver with sessions
 PARTS["cli"] = set(PARTS)
-_COMMANDS = {path.stem for path in PACKAGE.glob("cli_*.py")}  # what the commands do, a file a family
-for _part in _COMMANDS - {"cli_text"}:
-    PARTS[_part] = set(PARTS) - _COMMANDS - {"cli"} | {"cli_text"}
-PARTS["cli_text"] = BASE
-PARTS["cli"] = PARTS["cli"] | _COMMANDS
 PARTS["__init__"] = set(PARTS)  # the public names of `oic`; nothing inside imports it
 PARTS["__main__"] = {"cli"}
 
 # A package from outside: the parts or modules that may import it.
 THIRD_PARTY: dict[str, set[str]] = {
-    "lark": {"frontend"},
-    "jinja2": {"backend"},
-    "cffi": {"backend"},
-    "click": {"cli"} | _COMMANDS,
-    "rich": {"cli"} | _COMMANDS,
+    "lark": {"syntax"},
+    "jinja2": {"library", "report"},
+    "cffi": {"library"},
+    "click": {"cli"},
+    "rich": {"cli"},
     "gguf": {"model"},
     "safetensors": {"model"},
-    "ml_dtypes": {"dtypes", "model", "ops", "reference"},
-    "numpy": set(PARTS) - {"diagnostics", "resources"},
+    "ml_dtypes": {"dtypes", "model", "operators", "reference"},
+    "numpy": set(PARTS) - {"diagnostics", "resources", "syntax"},
 }
 
 # Modules that may not import what their part may.
-EXCEPT: dict[str, set[str]] = {
-    "frontend.syntax": {"numpy"},
-    "frontend.parse": {"numpy"},
-}
+EXCEPT: dict[str, set[str]] = {"check.source": {"numpy"}, "check.diagnose": {"numpy"}}
 
 
 @dataclass(frozen=True)
@@ -75,25 +72,26 @@ class Import:
 
     path: Path
     line: int
-    module: str  # the one that imports, below oic: 'frontend.parse'
+    module: str  # the one that imports, below oic: 'syntax.parse'
     target: str  # 'oic.ir.core', 'numpy.typing'
 
 
-def imports(package: Path) -> Iterator[Import]:
-    """Every import of every module of the package."""
+def imports(package: Path, names: bool = False) -> Iterator[Import]:
+    """Every import of every module of the package; `names`: down to what is taken from a module."""
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         inside = ("oic", *parts[:-1])  # the package that a relative import starts from
         module = ".".join(parts[:-1] if parts[-1] == "__init__" and parts[1:] else parts)
         for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
             match found:
-                case ast.Import(names=names):
-                    targets = [name.name for name in names]
-                case ast.ImportFrom(module=source, names=names, level=level):
+                case ast.Import(names=taken):
+                    targets = [name.name for name in taken]
+                case ast.ImportFrom(module=source, names=taken, level=level):
                     above = inside[: len(inside) + 1 - level] if level else ()
                     base = ".".join([*above, *([source] if source else [])])
                     # `from oic import x` takes the part x
-                    targets = [f"oic.{name.name}" for name in names] if base == "oic" else [base]
+                    every = names or base == "oic"
+                    targets = [f"{base}.{name.name}" for name in taken] if every else [base]
                 case _:
                     continue
             yield from (Import(path, found.lineno, module, target) for target in targets)
@@ -143,6 +141,26 @@ def test_rules_have_no_cycle() -> None:
         placed |= ready
 
 
+def test_modules_have_no_circle() -> None:
+    """Every module can be imported after all that it imports, wherever it does so."""
+    modules = {
+        ".".join(part for part in path.relative_to(PACKAGE).with_suffix("").parts if part != "__init__")
+        for path in PACKAGE.rglob("*.py")
+    }
+    needs: dict[str, set[str]] = {module: set() for module in modules}
+    for found in imports(PACKAGE, names=True):
+        target = found.target.removeprefix("oic.").removeprefix("oic")
+        while target and target not in modules:
+            target = target.rpartition(".")[0]
+        needs[found.module if found.module in modules else ""].add(target)
+    rooms = {module for module in modules if (PACKAGE / Path(*module.split(".")) / "__init__.py").exists()}
+    placed = rooms | {""}  # a room's own module only names what lies in it
+    while rest := modules - placed:
+        ready = {module for module in rest if needs[module] - {module} <= placed}
+        assert ready, f"these modules import one another: {sorted(rest)}"
+        placed |= ready
+
+
 def test_every_part_is_in_the_table() -> None:
     parts = {path.stem for path in PACKAGE.glob("*.py")}
     parts |= {path.parent.name for path in PACKAGE.glob("*/*.py")}
@@ -150,27 +168,29 @@ def test_every_part_is_in_the_table() -> None:
 
 
 WRONG = [
-    ("ir/core.py", "from oic.ops import relu", "'ir' may not import 'ops'"),
-    ("ir/core.py", "from oic import ops", "'ir' may not import 'ops'"),
-    ("ir/core.py", "from ..ops import relu", "'ir' may not import 'ops'"),
-    ("ir/__init__.py", "from ..ops import relu", "'ir' may not import 'ops'"),
-    ("ir/deep/core.py", "from ...ops import relu", "'ir' may not import 'ops'"),
-    ("ops/math.py", "def f():\n    import oic.driver", "'ops' may not import 'driver'"),
+    ("ir/core.py", "from oic.operators import relu", "'ir' may not import 'operators'"),
+    ("ir/core.py", "from oic import operators", "'ir' may not import 'operators'"),
+    ("ir/core.py", "from ..operators import relu", "'ir' may not import 'operators'"),
+    ("ir/__init__.py", "from ..operators import relu", "'ir' may not import 'operators'"),
+    ("ir/deep/core.py", "from ...operators import relu", "'ir' may not import 'operators'"),
+    ("operators/math.py", "def f():\n    import oic.driver", "'operators' may not import 'driver'"),
     ("passes/fold.py", "import oic.reference.interpret as r", "'passes' may not import 'reference'"),
-    ("backend/view.py", "import oic", "takes a name from `oic` itself"),
-    ("ops/math.py", "from oic import Model", "takes a name from `oic` itself"),
-    ("frontend/parse.py", "import numpy as np", "'frontend.parse' may not import 'numpy'"),
+    ("syntax/parse.py", "from oic.check import names", "'syntax' may not import 'check'"),
+    ("toolchain/stack.py", "from oic.codegen import names", "'toolchain' may not import 'codegen'"),
+    ("codegen/view.py", "import oic", "takes a name from `oic` itself"),
+    ("operators/math.py", "from oic import Model", "takes a name from `oic` itself"),
+    ("syntax/parse.py", "import numpy as np", "'syntax.parse' may not import 'numpy'"),
     ("session/run.py", "from cffi import FFI", "'session.run' may not import 'cffi'"),
     ("driver.py", "import torch", "'torch' is not in THIRD_PARTY"),
     ("helper.py", "import os", "'helper' is not in PARTS"),
 ]
 RIGHT = [
     ("ir/core.py", "from .types import Type\nfrom ..dtypes import F32"),
-    ("frontend/parse.py", "import lark\nfrom oic.frontend import syntax\nfrom oic import ir"),
-    ("frontend/check.py", "import numpy as np"),
-    ("backend/build.py", "import cffi\nfrom jinja2 import Environment"),
+    ("syntax/parse.py", "import lark\nfrom oic.syntax import tree"),
+    ("check/check.py", "import numpy as np\nfrom oic import ir"),
+    ("library/build.py", "import cffi\nfrom jinja2 import Environment"),
     ("__init__.py", "from oic.driver import parse_file\nfrom .session import Executor"),
-    ("cli.py", "import os, click\nfrom oic import driver"),
+    ("cli/main.py", "import os, click\nfrom oic import driver"),
 ]
 
 

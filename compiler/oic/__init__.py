@@ -14,17 +14,17 @@ from oic.version import __version__
 
 if TYPE_CHECKING:
     from oic.api import Simulator, Synthesizer
+    from oic.check.source import parse, parse_file
     from oic.diagnostics import Diagnostic, OicError, Refusal, StepError
-    from oic.frontend.parse import parse, parse_file
-    from oic.frontend.syntax import Graph
     from oic.model import Model, Tensor
     from oic.session.executor import Executor
+    from oic.syntax.tree import Graph
 
 # Public names and where they are: imported when first used, so that `import oic` costs nothing.
 _HOME = {
-    "parse": "oic.frontend.parse",
-    "parse_file": "oic.frontend.parse",
-    "Graph": "oic.frontend.syntax",
+    "parse": "oic.check.source",
+    "parse_file": "oic.check.source",
+    "Graph": "oic.syntax.tree",
     "Simulator": "oic.api",
     "Synthesizer": "oic.api",
     "Model": "oic.model",

@@ -1,6 +1,6 @@
 """`python -m oic` is the command `oic`."""
 
-from oic.cli import main
+from oic.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="oic")

@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from oic.backend.target import target as target_named
 from oic.diagnostics import Diagnostic, fail
 from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
-from oic.frontend.syntax import Graph
 from oic.model import Model
 from oic.session.executor import Executor
 from oic.session.simulator import Simulator as _Simulator
 from oic.session.synthesizer import Synthesizer as _Synthesizer
+from oic.syntax.tree import Graph
+from oic.toolchain.target import target as target_named
 
 STAGES = ("graph", "planned")
 MOST_THREADS = 64  # of one pool (runtime_c/pool.h)

@@ -9,21 +9,21 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import oic.ops as _catalog  # registers the operators
+import oic.operators as _catalog  # registers the operators
+from oic.check import variables as frontend
+from oic.check.bind import bind
+from oic.check.check import check
+from oic.check.model_data import data_of
+from oic.check.reach import entry_uses
+from oic.check.settings import check_fetch, check_sizes
+from oic.check.variables import Binding
 from oic.diagnostics import Diagnostic, OicError
-from oic.frontend import syntax
-from oic.frontend import variables as frontend
-from oic.frontend.bind import bind
-from oic.frontend.check import check
-from oic.frontend.check_settings import check_fetch, check_sizes
-from oic.frontend.model_data import data_of
-from oic.frontend.reach import entry_uses
-from oic.frontend.to_ir import Options, entries, lower_graph
-from oic.frontend.variables import Binding
 from oic.ir.module import Module
+from oic.lower.graph import Options, entries, lower_graph
 from oic.model import Model
-from oic.ops.late import Place, late_places
+from oic.operators.late import Place, late_places
 from oic.session.interface import Interface, Variable, interface
+from oic.syntax import tree as syntax
 
 if TYPE_CHECKING:
     from oic.passes.pipeline import Step

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import oic
-from oic.difftest.harness import Run, compare
+from oic.compare.harness import Run, compare
 from rules import BOS, END, EQUALS, held_out, spell
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.samples import AVERAGE, Oic, Outcome
-from oic.cli import main
+from oic.cli.main import main
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ import pytest
 from cli.conftest import Oic
 from cli.deep import PROGRAMS
 from model.samples import write_safetensors
+from oic.check.source import parse, parse_file
 from oic.diagnostics import OicError, visible
 from oic.driver import Settings, compile_graph
-from oic.frontend import syntax
-from oic.frontend.parse import MOST_BYTES, parse, parse_file
+from oic.syntax import tree as syntax
+from oic.syntax.parse import MOST_BYTES
 
 MOST_TEXT = 8000  # characters of all diagnostics together
 
@@ -28,7 +29,7 @@ def test_every_program_ends_in_a_result_or_a_diagnostic(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parsed, checked, lowered and planned."""
-    monkeypatch.setattr("oic.frontend.lower_control.MOST_STATEMENTS", 2500)
+    monkeypatch.setattr("oic.lower.control.MOST_STATEMENTS", 2500)
     make, slug = PROGRAMS[name]
     if slug is None:
         program = compile_graph(parse(make()), None, Settings())
@@ -106,7 +107,7 @@ def test_a_large_source_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.oi"
     path.touch()
     os.truncate(path, 1 << 40)
-    code = f"from oic.frontend.parse import parse_file; parse_file({str(path)!r})"
+    code = f"from oic.syntax.parse import parse_file; parse_file({str(path)!r})"
     limit = 1 << 30
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
@@ -118,7 +119,7 @@ def test_a_large_source_is_not_read(tmp_path: Path) -> None:
 def test_long_strings_take_little(tmp_path: Path) -> None:
     """A pattern that came back to every character of a string took 600 bytes for each."""
     code = (
-        "import resource; from oic.frontend.parse import parse\n"
+        "import resource; from oic.syntax.parse import parse\n"
         "text = 'constant { w: f32[4] @ref(\"' + 'a' * 4_000_000 + '\"); } block entry { }'\n"
         "parse(text); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cli.samples import Oic
-from oic.cli_fit import LARGEST, largest
+from oic.cli.fit import LARGEST, largest
 
 GROWING = """
 graph growing {

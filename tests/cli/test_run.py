@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from cli.samples import AVERAGE, Oic
-from oic import cli_run
-from oic.difftest.harness import Difference, Verdict
-from oic.ops.elementwise import Sub
+from oic.cli import run as cli_run
+from oic.compare.harness import Difference, Verdict
+from oic.operators.elementwise import Sub
 
 RUN = ("run", "average.oi", "--backend", "reference")
 

@@ -14,8 +14,8 @@ import pytest
 
 import oic as package
 from cli.samples import AVERAGE, Oic
-from oic.cli import MEANT, main
-from oic.cli_text import in_color, in_columns
+from oic.cli.main import MEANT, main
+from oic.cli.text import in_color, in_columns
 from oic.ir.text import parse_module
 from oic.model.inspect import describe
 from oic.model.oinf_write import write_oinf
@@ -204,11 +204,11 @@ def test_a_full_disk(oic: Oic, arguments: list[str]) -> None:
 
 def test_checking_needs_no_backend(oic: Oic) -> None:
     """What `oic check` does not use, it does not import; `oic --version` imports next to nothing."""
-    heavy = ("oic.backend", "oic.reference", "oic.passes", "oic.difftest", "jinja2", "cffi", "rich")
+    heavy = ("oic.library", "oic.reference", "oic.passes", "oic.compare", "jinja2", "cffi", "rich")
     program = "import sys; from oic.cli import main; main({!r}, standalone_mode=False); print(sorted(sys.modules))"
     for arguments, unwanted in (
         (["check", "average.oi"], (*heavy, "oic.session.executor", "oic.session.synthesizer")),
-        (["--version"], (*heavy, "numpy", "lark", "oic.driver", "oic.ops", "oic.frontend")),
+        (["--version"], (*heavy, "numpy", "lark", "oic.driver", "oic.operators", "oic.check")),
     ):
         done = subprocess.run(
             [sys.executable, "-c", program.format(arguments)],

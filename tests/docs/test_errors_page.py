@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import oic
-from frontend.test_errors import GOLDEN, diagnostics
+from check.test_errors import GOLDEN, diagnostics
 from oic.pages import Page, named, page, pages
 from pages import ROOT
 
@@ -41,7 +41,7 @@ def slugs() -> list[str]:
         text = path.read_text(encoding="utf-8")
         found = re.search(rf"^(\w+)\[{re.escape(path.stem)}\]: (.+)$", text, re.MULTILINE)
         if found is None:
-            continue  # tests/frontend/test_errors.py says so
+            continue  # tests/check/test_errors.py says so
         note = " *(a warning)*" if found[1] == "warning" else ""
         message = found[2].replace("|", r"\|").replace("*", r"\*").replace("_", r"\_")
         rows.append(f"| `{path.stem}` | {message}{note} |")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from oic.cli import main
+from oic.cli.main import main
 from pages import PAGES, ROOT, agrees, blocks, run, run_page, with_output
 
 RUNNABLE = [

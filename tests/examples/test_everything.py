@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import oic
-from oic.backend.build import find_compiler
-from oic.backend.target import WARNINGS
+from oic.library.build import find_compiler
+from oic.toolchain.target import WARNINGS
 from paths import ROOT
 
 GRAPH = ROOT / "examples" / "everything" / "graph.oi"

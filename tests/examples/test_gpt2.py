@@ -17,7 +17,7 @@ import pytest
 import oic
 from oic.driver import Program, Settings, compile_graph
 from oic.memory.map import stored
-from oic.ops.fused import Copy
+from oic.operators.fused import Copy
 from paths import ROOT, models_dir, needs_models
 
 FOLDER = ROOT / "examples" / "gpt2"

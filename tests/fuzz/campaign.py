@@ -19,17 +19,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from oic.difftest import generate
-from oic.difftest.between import told
-from oic.difftest.checks import Fault, check_memory, check_passes, compiled, program_of, steps
-from oic.difftest.features import FEATURES, features
-from oic.difftest.harness import Run, compare
-from oic.difftest.plans import LAYOUTS, laid_out
-from oic.difftest.reduce import reduced
-from oic.difftest.sanitized import OPTIMIZED, SANITIZED, Crash, SanitizedExecutor, build_sanitized
+from oic.compare.between import told
+from oic.compare.harness import Run, compare
 from oic.driver import Program
-from tests.fuzz import graphs
+from tests.fuzz import generate, graphs
+from tests.fuzz.checks import Fault, check_memory, check_passes, compiled, program_of, steps
 from tests.fuzz.coverage import Coverage
+from tests.fuzz.graph_features import FEATURES, features
+from tests.fuzz.memory_plans import LAYOUTS, laid_out
+from tests.fuzz.reduce import reduced
+from tests.fuzz.sanitized import OPTIMIZED, SANITIZED, Crash, SanitizedExecutor, build_sanitized
 
 BATCH = 20  # graphs in one call of the C compiler
 TRIES = 400  # texts to try while a graph is made small

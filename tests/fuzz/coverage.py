@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from oic.difftest.forms import catalog
 from oic.dtypes import ALL
 from oic.ir.module import Module
-from oic.ops.base import Operator
+from oic.operators.base import Operator
+from oic.operators.element_types import catalog
 from oic.passes.pipeline import PIPELINE
 from tests.fuzz.variants import retyped
 

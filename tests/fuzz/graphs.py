@@ -1,6 +1,6 @@
 """Random graphs of everything: every operator and element type, weights of a model, every statement.
 
-`oic.difftest.generate` makes the figures that memory planning and passes are about; here they are mixed
+`tests.fuzz.generate` makes the figures that memory planning and passes are about; here they are mixed
 with applications of any operator (`catalog_ops`), products of long sums, model weights by `@ref` and
 `@pattern`, resets of parts of tables and rings, `dep`.  The same seed gives the same text.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import random
 
-from oic.difftest.generate import Graph, Options
-from oic.difftest.pool import Shape, Var, shaped
 from oic.dtypes import ALL
 from tests.fuzz.catalog_ops import any_elementwise, any_operator, long_product, operand
+from tests.fuzz.generate import Graph, Options
+from tests.fuzz.pool import Shape, Var, shaped
 from tests.fuzz.variants import of_shape
 
 EVERYTHING = Options(

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from oic.difftest.catalog import ACCEPTED
-from oic.difftest.checks import check, compiled, program_of, steps
-from oic.difftest.forms import catalog
 from oic.dtypes import ALL
+from oic.operators.element_types import catalog
 from tests.fuzz import campaign
+from tests.fuzz.checks import check, compiled, program_of, steps
 from tests.fuzz.coverage import Coverage
 from tests.fuzz.graphs import EVERYTHING, generate
+from tests.fuzz.operator_catalog import ACCEPTED
 from tests.fuzz.variants import retyped
 
 MANY = range(220)

@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from oic import ops as _ops  # noqa: F401  (registers the operators)
-from oic.difftest.cases import literal
-from oic.difftest.forms import NAMES, catalog
+from oic import operators as _ops  # noqa: F401  (registers the operators)
 from oic.dtypes import ALL, DType
 from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.types import TensorType
-from oic.ops.base import Operator, by_name, parse_example, positional
+from oic.operators.base import Operator, by_name, parse_example, positional
+from oic.operators.element_types import catalog
+from tests.fuzz.operator_cases import literal
+from tests.fuzz.operator_shapes import NAMES
 
 LARGEST_EXTENT = 4
 N = dims.of(Extent("N", LARGEST_EXTENT))

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic import dtypes
 from oic.diagnostics import OicError, Source, Span
 from oic.ir import dims
+from oic.ir.control import Barrier
 from oic.ir.dims import Dim, Extent
 from oic.ir.module import Module
+from oic.ir.state import Splat
 from oic.ir.text import changed, parse_module, print_mlir, print_module
 from oic.ir.types import INDEX, StateIndex, StateType, TensorType
-from oic.ops.control import Barrier
-from oic.ops.state import Splat
 
 GRAPH = """module "decode" {stage="graph", source="decode.oi"}
 extents { N <= 512, n5 <= 16 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic import dtypes
 from oic.ir.core import Op, Place, Value, clone_op
 from oic.ir.module import Module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic.ir.core import Op, Value
 from oic.ir.text import parse_module
 from oic.memory.liveness import Liveness, liveness

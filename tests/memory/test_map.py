@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from oic.check.source import parse
 from oic.diagnostics import OicError
-from oic.difftest.generate import Options, generate
 from oic.driver import Settings, compile_graph
-from oic.frontend.parse import parse
 from oic.ir.module import Module
 from oic.ir.text import print_module
 from oic.memory.map import KINDS, Placed, buffer_kind, orders, placed
+from tests.fuzz.generate import Options, generate
 
 GRAPH = """
 graph kinds {

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oic
-from oic.difftest.generate_lifetimes import CLASSES, lifetimes
 from oic.ir.module import Buffer
 from oic.memory import placement, planner
 from oic.memory.search import Search
+from tests.fuzz.generate_lifetimes import CLASSES, lifetimes
 
 SIZES = st.one_of(st.integers(0, 700), st.just(0), st.sampled_from([64, 128, 192]))
 RANGES = st.tuples(st.integers(0, 30), st.integers(0, 12))
@@ -236,7 +236,7 @@ def test_local_search_keeps_to_its_steps_and_is_no_worse_than_its_start() -> Non
 
 
 PROGRAM = """
-from oic.difftest.generate_lifetimes import lifetimes
+from tests.fuzz.generate_lifetimes import lifetimes
 from oic.memory import planner
 for kind in ("alike", "cut", "wide"):
     planned = planner.plan(lifetimes(kind, 5, 120), effort=300_000_000)

@@ -16,16 +16,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from oic.difftest import plans
-from oic.difftest.checks import check_memory, compiled, program_of, steps
-from oic.difftest.generate import Options
-from oic.difftest.reduce import reduced
 from oic.driver import Program
 from oic.ir.module import Buffer
 from oic.memory import planner, sharing
 from oic.memory.liveness import Liveness
-from oic.passes import destinations, materialize
+from oic.passes import destination_passing as destinations
+from oic.passes import materialize
+from tests.fuzz import memory_plans as plans
 from tests.fuzz.campaign import Tally, in_c
+from tests.fuzz.checks import check_memory, compiled, program_of, steps
+from tests.fuzz.generate import Options
+from tests.fuzz.reduce import reduced
 
 # Small graphs are made by `reduced`, not by smaller seeds; each run draws the same.
 FIXED = settings(

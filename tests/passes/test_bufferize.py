@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from oic.difftest import plans
-from oic.difftest.checks import check, check_memory, compiled, steps
 from oic.driver import Program
+from oic.ir.state import StateStore
 from oic.memory import sharing
-from oic.ops.fused import Copy, Exchange
-from oic.ops.state import StateStore
+from oic.operators.fused import Copy, Exchange
 from tests.fuzz import campaign
+from tests.fuzz import memory_plans as plans
+from tests.fuzz.checks import check, check_memory, compiled, steps
 
 HEAD = """
 graph g {

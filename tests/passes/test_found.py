@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oic.difftest.checks import check, compiled, steps
+from tests.fuzz.checks import check, compiled, steps
 
 FOUND = {
     # The inner loop's start was computed over the outer carried value, which `add` still reads.

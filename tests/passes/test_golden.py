@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic.ir.text import parse_module, print_module
 from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE

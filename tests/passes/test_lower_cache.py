@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oic import dtypes
+from oic.check.source import parse
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph, interface_of
-from oic.frontend.parse import parse
-from oic.ops.late import late_checks
-from oic.ops.state import COUNTS
+from oic.ir.state import COUNTS
+from oic.operators.late import late_checks
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import Synthesizer
 

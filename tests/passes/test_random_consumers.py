@@ -11,9 +11,9 @@ import pytest
 import oic
 from batch import build_together
 from oic.driver import Settings, compile_graph, lowered
+from oic.ir.control import Parallel
 from oic.ir.core import Block
 from oic.ir.module import Module
-from oic.ops.control import Parallel
 from oic.reference.interpret import Machine
 
 DECLARED = """

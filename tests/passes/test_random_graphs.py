@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from oic.difftest.checks import check_memory, check_passes, compiled, program_of, steps
-from oic.difftest.generate import Options, generate
-from oic.difftest.reduce import reduced
 from oic.memory import sharing
 from tests.fuzz import campaign
+from tests.fuzz.checks import check_memory, check_passes, compiled, program_of, steps
+from tests.fuzz.generate import Options, generate
+from tests.fuzz.reduce import reduced
 
 PASSES = range(12)
 

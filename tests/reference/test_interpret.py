@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic.diagnostics import StepError
 from oic.ir.text import parse_module
 from oic.reference.interpret import Machine

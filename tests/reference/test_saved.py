@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oic.check.source import parse
 from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
-from oic.frontend.parse import parse
 from oic.reference.crc32c import SHORT, crc32c
 from oic.reference.interpret import Machine
 from passes import test_lower_cache as programs

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic.diagnostics import StepError
 from oic.ir.module import Module
 from oic.ir.text import parse_module, print_module

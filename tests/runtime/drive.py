@@ -23,7 +23,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Op, Place, Value
 from oic.ir.types import INDEX, TensorType
-from oic.ops.base import Call, Cast, Deref, Ints, Operator, Out, Pointers, Scratch, Stride
+from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Pointers, Scratch, Stride
 
 RUNTIME = Path(__file__).parents[2] / "runtime_c"
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-ffp-contract=off"]

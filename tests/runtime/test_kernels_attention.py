@@ -9,8 +9,8 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ops.attention import Attention, Attn
-from oic.ops.position import RelativePositionBias, Rope
+from oic.operators.attention import Attention, Attn
+from oic.operators.position import RelativePositionBias, Rope
 from runtime.drive import BUILDS, Case, check, spaced
 
 RNG = np.random.default_rng(4)

@@ -9,7 +9,7 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ops.matmul import Linear, MatMul
+from oic.operators.matmul import Linear, MatMul
 from runtime.drive import BUILDS, Case, across, check, spaced
 
 RNG = np.random.default_rng(1)

@@ -9,10 +9,10 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ops.conv import AvgPool, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, MaxPool
-from oic.ops.quant import Dequantize, Quantize, Requantize
-from oic.ops.recurrent import GruCell, LstmCell
-from oic.ops.sampling import Sample, TopK
+from oic.operators.conv import AvgPool, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, MaxPool
+from oic.operators.quant import Dequantize, Quantize, Requantize
+from oic.operators.recurrent import GruCell, LstmCell
+from oic.operators.sampling import Sample, TopK
 from runtime.drive import BUILDS, Case, check
 
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ops.arrange import Concat, Flip, Gather, Iota, Pad, Repeat
+from oic.operators.arrange import Concat, Flip, Gather, Iota, Pad, Repeat
 from runtime.drive import BUILDS, Case, check
 
 RNG = np.random.default_rng(2)

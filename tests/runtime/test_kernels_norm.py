@@ -9,7 +9,7 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ops.norm import BatchNorm, LayerNorm, LogSoftmax, RmsNorm, Softmax
+from oic.operators.norm import BatchNorm, LayerNorm, LogSoftmax, RmsNorm, Softmax
 from runtime.drive import BUILDS, Case, check
 
 RNG = np.random.default_rng(3)

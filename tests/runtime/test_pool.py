@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from oic.backend.target import WARNINGS
-from oic.backend.toolchain import find_compiler
 from oic.resources import runtime_dir
+from oic.toolchain.compiler import find_compiler
+from oic.toolchain.target import WARNINGS
 
 PROGRAM = r"""
 #include "pool.h"

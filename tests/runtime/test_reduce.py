@@ -8,18 +8,18 @@ import math
 import numpy as np
 import pytest
 
-import oic.ops
+import oic.operators
 from oic import dtypes
 from oic.dtypes import Array, pack, unpack
 from oic.ir.core import REGISTRY
-from oic.ops.base import Operator
+from oic.operators.base import Operator
 from runtime.native import Toolchain
 from runtime.values import random, special
 from runtime.wrap import assert_agrees, kernel, make, sizes, source
 
-assert oic.ops
+assert oic.operators
 
-NAMES = [*sorted(n for n, c in REGISTRY.items() if c.__module__ == "oic.ops.reduce"), "is_finite"]
+NAMES = [*sorted(n for n, c in REGISTRY.items() if c.__module__ == "oic.operators.reduce"), "is_finite"]
 OPERATORS: dict[str, list[Operator]] = {
     name: [make(name, e) for e in getattr(REGISTRY[name], "examples")]  # noqa: B009
     for name in NAMES

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import oic.ops
+import oic.operators
 from oic.dtypes import Array, pack, unpack
 from oic.ir.core import REGISTRY
-from oic.ops.base import Operator
+from oic.operators.base import Operator
 from runtime.native import Toolchain
 from runtime.values import mixed
 from runtime.wrap import assert_agrees, elementwise, key, make, source
 
-assert oic.ops
+assert oic.operators
 
 
 def _operators() -> dict[str, list[Operator]]:

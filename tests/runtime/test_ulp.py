@@ -9,8 +9,8 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ops.base import Operator
-from oic.ops.math import Function, Gelu
+from oic.operators.base import Operator
+from oic.operators.math import Function, Gelu
 from runtime.native import Toolchain
 from runtime.wrap import elementwise, make, source
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from oic.difftest.values import mixed, random, special
+from tests.fuzz.values import mixed, random, special
 
 __all__ = ["mixed", "random", "special"]

@@ -10,7 +10,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
-from oic.ops.base import Ints, Operator, Out, Scalar, computed, parse_example, positional
+from oic.operators.base import Ints, Operator, Out, Scalar, computed, parse_example, positional
 
 
 def make(name: str, example: tuple[str, ...]) -> Operator:

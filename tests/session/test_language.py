@@ -16,8 +16,8 @@ import pytest
 import oic
 from batch import build_together
 from oic import StepError, dtypes
-from oic.frontend.graph_json import from_json, to_json
-from oic.frontend.unparse import unparse
+from oic.syntax.graph_json import from_json, to_json
+from oic.syntax.unparse import unparse
 
 Step = tuple[dict[str, Any], dict[str, Any] | str]
 

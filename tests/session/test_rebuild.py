@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import oic
-from oic.backend import toolchain
+from oic.toolchain import compiler as toolchain
 
 TEXT = """
 graph one {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import oic.ops  # noqa: F401  (registers the ops)
+import oic.operators  # noqa: F401  (registers the ops)
 from oic import dtypes
 from oic.diagnostics import OicError, Source, Span, StepError
 from oic.ir import dims

@@ -1,6 +1,6 @@
 """Read the text form of a module (`text_print`); every mistake is an OicError that points at it.
 
-The ops must have been registered: import `oic.ops` before.
+The ops must have been registered: import `oic.operators` before.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of
-from oic.ops.control import For, If, Parallel
-from oic.ops.fused import Fused
+from oic.operators.fused import Fused
 
 
 @dataclass

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Buffer, Module
+from oic.ir.state import StateStore
 from oic.ir.text_print import Names, dim_text, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import root
-from oic.ops.control import For, Func, If, Parallel, Yield
-from oic.ops.fused import Copy, Exchange, Fused
-from oic.ops.part import Insert
-from oic.ops.state import StateStore
+from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.part import Insert
 
 KINDS = {
     "value": "a value in memory of its own",

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.module import Module
+from oic.ir.state import FARTHEST, keeps_touched
 from oic.ir.types import StateIndex, StateType
 from oic.memory.layout import stored
-from oic.ops.state import FARTHEST, keeps_touched
 
 VERSION = 2  # OIC_SAVED_VERSION
 HEAD = 32  # bytes of the head
@@ -60,7 +60,7 @@ class Axis:
 class Part:
     """Something of the state that has elements.
 
-    symbol   of its storage: the variable's, or one kept beside it (`ops.state.State`)
+    symbol   of its storage: the variable's, or one kept beside it (`ir.state.State`)
     owner    the variable
     table    table indices; none: it is one entry
     entry    dimensions of an entry

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from oic.ir.control import Barrier, For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
+from oic.ir.index import ExtentBind, IndexOp
+from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import StateType, TensorType
-from oic.memory.boxes import Box, apart, bound_sizes, is_apart, same, whole_entries
 from oic.memory.layout import storage_strides
 from oic.memory.liveness import liveness
+from oic.memory.state_regions import Box, apart, bound_sizes, is_apart, same, whole_entries
 from oic.memory.views import is_dense, root, strides_of, whole_root
-from oic.ops.base import Operator
-from oic.ops.control import Barrier, For, If, Parallel
-from oic.ops.fused import Copy, Exchange, Fused
-from oic.ops.index import ExtentBind, IndexOp
-from oic.ops.part import Insert
-from oic.ops.ranges import Ranges, may_refuse
-from oic.ops.state import StateGet, StateLoad, StateStore
+from oic.operators.base import Operator
+from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.part import Insert
 
 LATE = "needed after its destination changes"
 

@@ -17,14 +17,14 @@ from itertools import combinations
 from oic.ir import dims
 from oic.ir.core import Block, Op, Place, Value
 from oic.ir.module import Buffer, Module, Plan
+from oic.ir.ranges import may_refuse
+from oic.ir.state import StateEntry, StateLoad, StateStore
 from oic.ir.text_print import place_text
 from oic.ir.types import TensorType
 from oic.ir.verify import verify as verify_stage
-from oic.memory.boxes import Bound, Box, bound_sizes, is_apart, same
-from oic.memory.lives import Lives, fault, last_needed, lives, root, walk
-from oic.ops.fused import Exchange
-from oic.ops.ranges import may_refuse
-from oic.ops.state import StateEntry, StateLoad, StateStore
+from oic.memory.state_regions import Bound, Box, bound_sizes, is_apart, same
+from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
+from oic.operators.fused import Exchange
 
 PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operand, in order
 

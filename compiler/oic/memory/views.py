@@ -9,11 +9,11 @@ from __future__ import annotations
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
+from oic.ir.index import AssertShape
+from oic.ir.state import ConstantSelect, StateLoad
 from oic.ir.types import StateType
 from oic.memory.layout import constant_strides, storage_strides
-from oic.ops.index import AssertShape
-from oic.ops.shape import BroadcastTo, Reshape, Slice, Split, Transpose
-from oic.ops.state import ConstantSelect, StateLoad
+from oic.operators.shape import BroadcastTo, Reshape, Slice, Split, Transpose
 
 Strides = tuple[Dim, ...]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
-from oic.ops.base import Operator
-from oic.ops.shape import BroadcastTo
+from oic.operators.base import Operator
+from oic.operators.shape import BroadcastTo
 
 
 def broadcast(module: Module) -> None:

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oic.ir.control import Func
 from oic.ir.core import Block, Op, Place, Value, is_index
 from oic.ir.module import Module
+from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.types import TensorType
 from oic.memory.layout import weights_layout
 from oic.memory.sharing import movable, over, takeable
 from oic.memory.views import is_dense, root, strides_of
-from oic.ops.control import Func
-from oic.ops.fused import Fused
-from oic.ops.part import Insert
-from oic.ops.state import Constant, StateEntry, StateLoad
-from oic.passes.destinations import Assignment, destinations, in_memory
+from oic.operators.fused import Fused
+from oic.operators.part import Insert
+from oic.passes.destination_passing import Assignment, destinations, in_memory
 
 
 def bufferize(module: Module) -> None:

@@ -16,10 +16,10 @@ from collections import ChainMap
 from collections.abc import Hashable
 from typing import Any
 
+from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value
+from oic.ir.index import CheckRange
 from oic.ir.module import Module
-from oic.ops.control import Func
-from oic.ops.index import CheckRange
 
 Known = ChainMap[Hashable, list[Value]]  # what an op like this one has given
 

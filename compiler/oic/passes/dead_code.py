@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
+from oic.ir.index import IndexLoad
 from oic.ir.module import Module
-from oic.ops.control import For, Func, If, Parallel, Yield
-from oic.ops.index import IndexLoad
-from oic.ops.ranges import Ranges, may_refuse
-from oic.ops.state import StateGet
+from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.state import StateGet
 
 
 def dead_code(module: Module) -> None:

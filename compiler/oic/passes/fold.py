@@ -19,13 +19,9 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import Array
+from oic.ir.control import Cond, For, Func, If, Yield
 from oic.ir.core import Block, Op, Value
-from oic.ir.module import Module
-from oic.ir.types import TensorType
-from oic.ops.base import Operator
-from oic.ops.control import Cond, For, Func, If, Yield
-from oic.ops.evaluate import compute
-from oic.ops.index import (
+from oic.ir.index import (
     CheckRange,
     IndexConst,
     IndexEnd,
@@ -37,8 +33,12 @@ from oic.ops.index import (
     IndexWhen,
     IndexWrap,
 )
-from oic.ops.ranges import Ranges, difference, exact, value_range
-from oic.ops.state import Constant, IndexTensor, Splat
+from oic.ir.module import Module
+from oic.ir.ranges import Ranges, difference, exact, value_range
+from oic.ir.state import Constant, IndexTensor, Splat
+from oic.ir.types import TensorType
+from oic.operators.base import Operator
+from oic.operators.evaluate import compute
 
 SMALL = 1 << 16  # elements up to which a folded result may be larger than its operands
 

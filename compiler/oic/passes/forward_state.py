@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from oic import dtypes
 from oic.ir.core import Block, Op, Value
+from oic.ir.index import IndexAdd, IndexWrap
 from oic.ir.module import Module
+from oic.ir.state import State, StateAdd, StateGet, StateSet
 from oic.ir.types import StateType
-from oic.ops.index import IndexAdd, IndexWrap
-from oic.ops.state import State, StateAdd, StateGet, StateSet
 
 Known = dict[Value, Value]  # state -> its present value
 

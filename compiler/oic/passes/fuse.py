@@ -14,12 +14,12 @@ look into or bars movement.  Operators move later, never earlier.
 
 from __future__ import annotations
 
+from oic.ir.control import Yield
 from oic.ir.core import Block, Op, Value, clone_op
 from oic.ir.module import Module
 from oic.ir.types import TensorType
-from oic.ops.base import Operator
-from oic.ops.control import Yield
-from oic.ops.fused import Fused
+from oic.operators.base import Operator
+from oic.operators.fused import Fused
 
 LARGEST = 24  # ops in one region: more spill registers
 

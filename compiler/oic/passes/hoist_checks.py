@@ -17,14 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oic.ir import dims
+from oic.ir.control import Barrier, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
 from oic.ir.dims import Extent
-from oic.ir.module import Module
-from oic.ir.types import INDEX, IndexType, StateType
-from oic.memory.boxes import Box, is_apart
-from oic.ops.base import Operator
-from oic.ops.control import Barrier, Cond, For, If, Parallel, Yield
-from oic.ops.index import (
+from oic.ir.index import (
     AssertShape,
     CheckIds,
     CheckRange,
@@ -39,8 +35,12 @@ from oic.ops.index import (
     IndexSub,
     equal,
 )
-from oic.ops.ranges import difference, linear, value_range
-from oic.ops.state import State, StateGet, StateLoad, StateSet
+from oic.ir.module import Module
+from oic.ir.ranges import difference, linear, value_range
+from oic.ir.state import State, StateGet, StateLoad, StateSet
+from oic.ir.types import INDEX, IndexType, StateType
+from oic.memory.state_regions import Box, is_apart
+from oic.operators.base import Operator
 
 Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first turn, and the end
 CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)

@@ -7,7 +7,7 @@
                                             state.set(%K.t, %m)
 
 What has to be known of a variable beside its contents is kept in states of their own, integers
-(`ops.state.State`); which ones a variable needs is known at build.  Reads and writes:
+(`ir.state.State`); which ones a variable needs is known at build.  Reads and writes:
 `lower_table` and `lower_ring`, their growing dimensions `lower_auto`; resets: `lower_reset`.
 Meaning: SPEC, section 8.
 """
@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from oic import dtypes
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
-from oic.ir.types import StateType
-from oic.ops.state import (
+from oic.ir.state import (
     COUNTS,
     FARTHEST,
     CacheCount,
@@ -34,9 +33,11 @@ from oic.ops.state import (
     StateAdd,
     keeps_touched,
 )
-from oic.passes import lower_ring, lower_table
-from oic.passes.lower_reset import lower_reset
-from oic.passes.lower_state import Emitter, Kept, Position, is_zeros
+from oic.ir.types import StateType
+from oic.passes.state import ring as lower_ring
+from oic.passes.state import table as lower_table
+from oic.passes.state.emitter import Emitter, Kept, Position, is_zeros
+from oic.passes.state.reset import lower_reset
 
 
 def lower_cache(module: Module) -> None:

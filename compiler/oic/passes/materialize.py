@@ -17,18 +17,18 @@ Everything else stays a view.
 
 from __future__ import annotations
 
+from oic.ir.control import Barrier
 from oic.ir.core import Block, Op, Value
+from oic.ir.index import CheckIds
 from oic.ir.module import Module
+from oic.ir.state import Constant, StateLoad, StateStore
 from oic.ir.types import TensorType
-from oic.memory.boxes import Box, bound_sizes, is_apart, same
 from oic.memory.liveness import Liveness, liveness
+from oic.memory.state_regions import Box, bound_sizes, is_apart, same
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
-from oic.ops.base import Operator
-from oic.ops.control import Barrier
-from oic.ops.fused import Copy
-from oic.ops.index import CheckIds
-from oic.ops.shape import Reshape
-from oic.ops.state import Constant, StateLoad, StateStore
+from oic.operators.base import Operator
+from oic.operators.fused import Copy
+from oic.operators.shape import Reshape
 
 
 def materialize(module: Module) -> None:

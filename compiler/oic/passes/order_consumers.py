@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
-from oic.ops.control import Parallel, Yield
-from oic.ops.known import Ranges, learn, refuses
+from oic.operators.known import Ranges, learn, refuses
 from oic.passes.serialize import body_of, inlined
 
 

@@ -14,12 +14,12 @@ from oic.passes.fold import fold
 from oic.passes.forward_state import forward_state
 from oic.passes.fuse import fuse
 from oic.passes.hoist_checks import hoist_checks
-from oic.passes.known_checks import known_checks
+from oic.passes.hoist_failures import refuse_early
 from oic.passes.lower_cache import lower_cache
 from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
 from oic.passes.plan_memory import plan_memory
-from oic.passes.refuse_early import refuse_early
+from oic.passes.redundant_checks import known_checks
 from oic.passes.serialize import serialize
 
 Pass = Callable[[Module], None]

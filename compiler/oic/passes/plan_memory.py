@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from oic.ir.control import Parallel
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import TensorType
 from oic.memory import planner
 from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_layout
 from oic.memory.liveness import Liveness, liveness
-from oic.ops.base import Operator, Scratch
-from oic.ops.control import Parallel
-from oic.ops.fused import Exchange
+from oic.operators.base import Operator, Scratch
+from oic.operators.fused import Exchange
 
 
 def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:

@@ -11,9 +11,9 @@ Extents that a region binds hold after the op, so nothing is renamed.
 
 from __future__ import annotations
 
+from oic.ir.control import Parallel
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
-from oic.ops.control import Parallel
 
 
 def serialize(module: Module) -> None:

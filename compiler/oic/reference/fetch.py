@@ -14,7 +14,7 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.types import StateIndex
-from oic.reference.boxes import Box, Storage
+from oic.reference.state_storage import Box, Storage
 
 
 def logical(name: str, states: Mapping[str, Any]) -> Array:

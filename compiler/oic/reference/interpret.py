@@ -22,15 +22,16 @@ from oic.ir.text_print import print_op
 from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
-from oic.ops.evaluate import compute, shape_of
-from oic.ops.late import Place
-from oic.ops.refusal import refusal
-from oic.reference import boxes, saved
-from oic.reference.boxes import Storage, zeros
+from oic.operators.evaluate import compute, shape_of
+from oic.operators.late import Place
+from oic.operators.refusal import refusal
+from oic.reference import saved
+from oic.reference import state_storage as boxes
 from oic.reference.fetch import logical
 from oic.reference.journal import Journal
-from oic.reference.meanings import MEANINGS
-from oic.reference.places import Places
+from oic.reference.memory_image import Places
+from oic.reference.registry import SEMANTICS
+from oic.reference.state_storage import Storage, zeros
 from oic.reference.variables import Variable
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
@@ -42,7 +43,7 @@ class Machine:
     """A module that can be stepped, with its persistent state.
 
     observer   called with every op before it runs, if set
-    late       the places that `ops.late` finds in the program compiled, where that is to be told:
+    late       the places that `operators.late` finds in the program compiled, where that is to be told:
                a refusal there leaves the state changed in GRAPH too
     """
 
@@ -216,7 +217,7 @@ class Machine:
         """Run one op."""
         if self.observer is not None:
             self.observer(op)
-        meaning = MEANINGS.get(op.name)
+        meaning = SEMANTICS.get(type(op))
         if meaning is not None:
             meaning(self, op)
         elif self.places is not None and self.places.is_view(op):

@@ -13,27 +13,27 @@ from typing import Any, Self
 import numpy as np
 
 from oic import dtypes
-from oic.backend.build import Library, build, emit_measured
-from oic.backend.emit import Files, emit
-from oic.backend.folder import temporary_folder
-from oic.backend.names import name_in_private
-from oic.backend.target import target as target_named
-from oic.backend.unit import Input, Output
-from oic.backend.unit import Interface as Face
+from oic.codegen.c_module import Input, Output
+from oic.codegen.c_module import Interface as Face
+from oic.codegen.names import name_in_private
 from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.ir.types import TensorType
+from oic.library.build import Library, build, emit_measured
+from oic.library.emit import Files, emit
 from oic.memory.layout import state_layout
-from oic.ops.refusal import refusal, refused_by
-from oic.reference.boxes import Storage, zeros
+from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
+from oic.reference.state_storage import Storage, zeros
 from oic.resources import runtime_dir
 from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
 from oic.session.trace import records
+from oic.toolchain.folders import temporary_folder
+from oic.toolchain.target import target as target_named
 
 
 class Synthesizer:
@@ -59,7 +59,7 @@ class Synthesizer:
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
 
-        Raises OicError: see `backend.build.build`.
+        Raises OicError: see `toolchain.build.build`.
         """
         with self._lock:
             if out_dir is None:

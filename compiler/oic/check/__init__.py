@@ -1,0 +1,1 @@
+"""Everything about a graph that is refused before it is lowered: names, kinds, sizes, flow, the model's data."""

@@ -1,0 +1,205 @@
+"""Declarations given their meaning: dtypes, sizes, extents, model data.
+
+`bind` makes a `Variable` of every declaration of a graph.  Sizes come from `--set`, the `sizes`
+section, the model and, last, from the axes of bound model tensors (SPEC, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from oic import dtypes
+from oic.check.model_data import axes, bound_tensors, check_data, find_data
+from oic.check.names import extents_of, names_in
+from oic.check.sizes import size_values
+from oic.check.variables import (
+    Binding,
+    ModelLike,
+    Refused,
+    Variable,
+    check_bytes,
+    evaluate,
+)
+from oic.diagnostics import Diagnostic, Note
+from oic.ir.dims import Extent
+from oic.syntax import tree as s
+
+
+def bind(
+    graph: s.Graph,
+    model: ModelLike | None,
+    overrides: Mapping[str, int],
+    found: Collection[Diagnostic] = (),
+) -> Binding:
+    """The variables of a graph with sizes, extents and model data; errors are collected.
+
+    overrides  values of `--set`
+    found      what the checks of the graph said; nothing is reported twice
+    """
+    refused = [d.span for d in found if d.severity == "error" and d.span is not None]
+    binding = Binding(graph, model, {}, {}, {}, [], refused)
+    for declaration in graph.declarations:
+        _declare(binding, declaration)
+    _resolve_sizes(binding, overrides)
+    _find_extents(binding)
+    for variable in list(binding.variables.values()):
+        declaration = variable.declaration
+        try:
+            variable.dims = binding.dims_of(declaration)
+            check_bytes(variable.name, variable.dtype, variable.dims, declaration.type_span)
+        except Refused as refusal:
+            binding.report(refusal)
+            del binding.variables[variable.name]
+            continue
+        check_data(binding, variable)
+    return binding
+
+
+def _declare(binding: Binding, declaration: s.Declaration) -> None:
+    """A variable with its data, if the checks left anything of it."""
+    dtype = dtypes.ALL.get(declaration.dtype)
+    if dtype is None or declaration.name in binding.variables:
+        return
+    init = next((a for a in declaration.attributes if a.name == "init"), None)
+    wrong_init = init is not None and binding.is_refused(init.span)
+    others = [declaration.name_span, declaration.head_span, declaration.type_span]
+    others += [a.span for a in declaration.attributes if a is not init]
+    if any(binding.is_refused(span) for span in others):
+        return
+    variable = Variable(declaration, dtype, (), _init(init))
+    if wrong_init:
+        variable.init = 0  # any value: reported already
+    binding.variables[variable.name] = variable
+    find_data(binding, variable)
+
+
+def _init(attribute: s.Attribute | None) -> Any:
+    if attribute is None or not attribute.args:
+        return None
+    value = attribute.args[0].value
+    if isinstance(value, s.Unary) and isinstance(value.operand, s.Int):
+        return -value.operand.value
+    return getattr(value, "value", None)
+
+
+# ---------------------------------------------------------------- sizes and extents
+
+
+def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
+    """The value of every size that has one; two sources that disagree are an error."""
+    graph, model = binding.graph, binding.model
+    given = dict(model.sizevars) if model else {}
+    binding.sizes, _ = size_values(graph, overrides, given)
+    inferred = _inferred(binding)
+    binding.sizes, errors = size_values(graph, overrides, given | inferred)
+    binding.diagnostics += errors
+    wrong = {n for n in (*overrides, *given) if n not in binding.sizes}
+    binding.broken = wrong | _broken(binding, bool(errors))
+    _check_section(binding, overrides, given)
+
+
+def _broken(binding: Binding, wrong: bool) -> set[str]:
+    """Sizes of the section without a value for a reason that was reported.
+
+    wrong   some size has a value that is not legal
+    """
+    left = [size for size in binding.graph.sizes if size.name not in binding.sizes]
+    if wrong:
+        return {size.name for size in left}
+    extents = {extent.name for extent in extents_of(binding.graph)}  # refused in a size
+    found = {size.name for size in left if binding.is_refused(size.span)}
+    while more := {
+        size.name
+        for size in left
+        if size.name not in found and any(n.name in found | extents for n in names_in(size.value))
+    }:
+        found |= more
+    return found
+
+
+def _inferred(binding: Binding) -> dict[str, int]:
+    """Sizes without a value otherwise: that of a model tensor's axis declared as just them."""
+    own = {size.name for size in binding.graph.sizes}
+    found: dict[str, tuple[int, str]] = {}
+    for variable, tensor in bound_tensors(binding):
+        for dim, size in axes(binding, variable, tensor):
+            if dim.name in binding.sizes or dim.name in own:
+                continue
+            known = found.setdefault(dim.name, (size, tensor))
+            if known[0] != size:
+                binding.diagnostics.append(
+                    Diagnostic(
+                        "size-disagrees",
+                        f"size '{dim.name}' is {known[0]} in '{known[1]}' and {size} in '{tensor}'",
+                        dim.span,
+                        hint=f"--set {dim.name}=… decides",
+                    )
+                )
+    return {name: size for name, (size, _) in found.items() if size > 0}
+
+
+def _check_section(
+    binding: Binding, overrides: Mapping[str, int], given: Mapping[str, int]
+) -> None:
+    """A size of the `sizes` section has the value that the model gives it, if it does."""
+    for size in binding.graph.sizes:
+        own, other = binding.sizes.get(size.name), given.get(size.name)
+        if size.name in overrides or own is None or other is None or own == other:
+            continue
+        assert binding.model is not None
+        binding.diagnostics.append(
+            Diagnostic(
+                "size-disagrees",
+                f"size '{size.name}' is {own} here and {other} in {binding.model.name}",
+                size.span,
+                hint=f"--set {size.name}=… decides",
+            )
+        )
+
+
+def _find_extents(binding: Binding) -> None:
+    first: dict[str, s.Argument] = {}
+    arguments = (
+        arg
+        for declaration in binding.graph.declarations
+        for attribute in declaration.attributes
+        if attribute.name == "max"
+        for arg in attribute.args
+        if arg.key is not None
+    )
+    for arg in arguments:
+        assert arg.key is not None
+        maximum = _maximum(binding, arg)
+        if maximum is None:
+            binding.broken.add(arg.key)
+            continue
+        known = binding.extents.setdefault(arg.key, Extent(arg.key, maximum))
+        first.setdefault(arg.key, arg)
+        if known.maximum != maximum:
+            binding.diagnostics.append(
+                Diagnostic(
+                    "extent-maximum",
+                    f"the maximum of '{arg.key}' is {maximum} here and {known.maximum} elsewhere",
+                    arg.span,
+                    notes=(Note(first[arg.key].span, "first given here"),),
+                )
+            )
+
+
+def _maximum(binding: Binding, arg: s.Argument) -> int | None:
+    """The value of `@max(N=value)`; None where it is refused."""
+    if binding.is_refused(arg.span) or not isinstance(arg.value, s.Int | s.Name | s.Unary | s.Binary):
+        return None
+    try:
+        maximum = evaluate(arg.value, binding.size)
+    except Refused as refused:
+        binding.report(refused)
+        return None
+    if isinstance(maximum, int) and maximum >= 1:
+        return maximum
+    what = f"the maximum of '{arg.key}' must be at least 1, but is {maximum}"
+    if not isinstance(maximum, int):
+        what = f"the maximum of '{arg.key}' is not known at build"
+    binding.diagnostics.append(Diagnostic("bound-range", what, arg.value.span))
+    return None

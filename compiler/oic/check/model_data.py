@@ -1,0 +1,321 @@
+"""What a model gives a graph: tensors and config values behind constants and volatile variables."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.check.variables import Binding, ModelLike, Variable
+from oic.diagnostics import Diagnostic, Span
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.syntax import tree as s
+
+NEAR = 3  # names of a model that are shown for one it lacks
+MOST_HOLES = 1 << 16  # places in a family without a member
+
+
+def find_data(binding: Binding, variable: Variable) -> None:
+    """Bind a variable to what the model has for it; say what should be there and is not."""
+    if variable.kind == "persistent":
+        _check_not_in_model(binding, variable)
+    if variable.kind not in ("constant", "volatile"):
+        return
+    tried = _names_tried(variable)
+    model = binding.model
+    if model is not None and any(_find(model, variable, name) for name, _ in tried):
+        return
+    explicit = variable.attribute("ref") or variable.attribute("pattern")
+    absent = variable.init is None and variable.kind == "constant"
+    if variable.init is None and (explicit is not None or (absent and model is not None)):
+        _refuse_missing(binding, variable, tried)
+    elif absent:
+        binding.diagnostics.append(
+            Diagnostic(
+                "constant-zero",
+                f"there is no model, and constant '{variable.name}' has no @init: it is zero",
+                variable.declaration.name_span,
+                hint="give its value with --model",
+                severity="warning",
+            )
+        )
+
+
+def _check_not_in_model(binding: Binding, variable: Variable) -> None:
+    model = binding.model
+    if model is not None and model.has(variable.name):
+        binding.diagnostics.append(
+            Diagnostic(
+                "persistent-in-model",
+                f"persistent '{variable.name}' is also a tensor of {model.name}",
+                variable.declaration.name_span,
+                hint="persistent state starts from @init; rename one of them",
+            )
+        )
+
+
+def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
+    attribute = variable.attribute("ref") or variable.attribute("pattern")
+    if attribute is None:
+        return [(variable.name, variable.declaration.name_span)]
+    return [(a.value.value, a.span) for a in attribute.args if isinstance(a.value, s.Str)]
+
+
+def _find(model: ModelLike, variable: Variable, name: str) -> bool:
+    """Bind the variable to what the model has under a name, or pattern; False: nothing."""
+    if not variable.family:
+        return _find_one(model, variable, name)
+    return (_find_stacked if variable.stacked else _find_members)(model, variable, name)
+
+
+def _find_one(model: ModelLike, variable: Variable, name: str) -> bool:
+    """A tensor, a config value, or for an integer a sizevar."""
+    if model.has(name):
+        variable.data = name
+    elif name in model.metadata:
+        variable.scalar = model.metadata[name]
+    elif variable.dtype.is_int and name in model.sizevars:
+        variable.scalar = model.sizevars[name]
+    else:
+        return False
+    return True
+
+
+def _find_stacked(model: ModelLike, variable: Variable, name: str) -> bool:
+    """One tensor whose leading axes are the indices."""
+    if not model.has(name):
+        return False
+    variable.data = name
+    variable.counts = tuple(model.info(name).shape[: len(variable.indices)])
+    return True
+
+
+def _find_members(model: ModelLike, variable: Variable, pattern: str) -> bool:
+    variable.members = _members(model, pattern, variable.indices)
+    if variable.members:
+        variable.counts = tuple(max(along) + 1 for along in zip(*variable.members, strict=True))
+    return bool(variable.members)
+
+
+def _members(
+    model: ModelLike, pattern: str, indices: Sequence[str]
+) -> dict[tuple[int, ...], str]:
+    """Model tensors that match a pattern, by the values of its indices."""
+    seen: set[str] = set()
+    regex = ""
+    for part in re.split(r"(\{\w+\})", pattern):
+        name = part[1:-1]
+        if part.startswith("{") and name in indices:
+            regex += f"(?P={name})" if name in seen else f"(?P<{name}>0|[1-9][0-9]*)"
+            seen.add(name)
+        else:
+            regex += re.escape(part)
+    if seen != set(indices):
+        return {}
+    found: dict[tuple[int, ...], str] = {}
+    for name in model.names():
+        match = re.fullmatch(regex, name)
+        if match and model.has(name):
+            found[tuple(int(match[i]) for i in indices)] = name
+    return found
+
+
+def _near_tensors(tried: Sequence[str], known: Collection[str]) -> str:
+    """What a name that a model lacks may mean: the few like it, or the first that there are.
+
+    Checkpoints put prefixes before names (`model.layers.0.`), so the ends of names count as well.
+    """
+    ends = {name: name.rsplit(".", 2)[-2:] for name in known}
+    near: list[str] = []
+    for name in tried:
+        near += difflib.get_close_matches(name, known, NEAR)
+        near += [n for n, parts in ends.items() if name in (*parts, ".".join(parts))]
+    listed = [f"'{n}'" for n in dict.fromkeys(near)][:NEAR]
+    if listed:
+        return f"did you mean {' or '.join(listed)}? @ref(\"…\") binds another name"
+    some = ", ".join(f"'{n}'" for n in list(known)[:NEAR])
+    return f"it has {some}{', …' if len(known) > NEAR else ''}" if known else "it is empty"
+
+
+def _refuse_missing(
+    binding: Binding, variable: Variable, tried: list[tuple[str, Span]]
+) -> None:
+    model = binding.model
+    where = f"{model.name} has" if model else "there is no model, and so"
+    listed = " or ".join(f"'{n}'" for n, _ in tried)
+    known = [*model.names(), *model.metadata] if model else []
+    what = "no tensor like" if variable.family else "no tensor or config value"
+    binding.diagnostics.append(
+        Diagnostic(
+            "missing-model-tensor",
+            f"{where} {what} {listed}",
+            tried[0][1],
+            hint=_near_tensors([name for name, _ in tried], known) if model else "give one with --model",
+        )
+    )
+    # Its value is of no importance any more, and uses of it are not refused as well.
+    variable.init = 0
+
+
+# ---------------------------------------------------------------- sizes and shapes
+
+
+def bound_tensors(binding: Binding) -> Iterator[tuple[Variable, str]]:
+    """Every variable that the model backs, with each of its tensors."""
+    for variable in binding.variables.values():
+        for name in _tensors(variable):
+            yield variable, name
+
+
+def _tensors(variable: Variable) -> list[str]:
+    return [variable.data] if variable.data is not None else list(variable.members.values())
+
+
+def axes(binding: Binding, variable: Variable, tensor: str) -> Iterator[tuple[s.Name, int]]:
+    """The axes of a tensor that are declared as just one name, with their sizes."""
+    assert binding.model is not None
+    shape = _own_shape(variable, binding.model.info(tensor).shape)
+    if len(shape) == len(variable.declaration.dims):
+        for dim, size in zip(variable.declaration.dims, shape, strict=True):
+            if isinstance(dim, s.Name):
+                yield dim, size
+
+
+def check_data(binding: Binding, variable: Variable) -> None:
+    """Dtype and shape of the model's data against the declaration; `?` takes the data's size."""
+    for tensor in _tensors(variable):
+        assert binding.model is not None
+        info = binding.model.info(tensor)
+        if not widens(info.dtype, variable.dtype):
+            message = f"'{tensor}' is {info.dtype} in {binding.model.name}, not {variable.dtype}"
+            _refuse_data(binding, variable, "model-dtype", variable.declaration.dtype_span, message)
+            return
+        if not _fits(variable, tuple(info.shape)):
+            sizes = [*variable.indices] if variable.stacked else []
+            shown = ", ".join(sizes + ["?" if d is None else str(d) for d in variable.dims])
+            message = f"'{tensor}' is {list(info.shape)} in {binding.model.name}, not [{shown}]"
+            _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
+            return
+    if variable.members:
+        _check_holes(binding, variable)
+    if variable.scalar is not None:
+        _check_scalar(binding, variable)
+
+
+def _fits(variable: Variable, shape: tuple[int, ...]) -> bool:
+    """The declared sizes are those of the tensor; one element fits one element.
+
+    A volatile variable starts with the tensor, so an extent, which may differ, does not fit.
+    """
+    sizes = variable.dims
+    if variable.stacked and len(shape) < len(variable.indices):
+        return False
+    shape = _own_shape(variable, shape)
+    if len(sizes) == len(shape) and all(d in (None, n) for d, n in zip(sizes, shape, strict=True)):
+        return not variable.family or None not in sizes
+    return math.prod(shape) == 1 and all(d == 1 for d in sizes)
+
+
+def _own_shape(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
+    """The axes of a tensor that the declared sizes are about: without those of the indices."""
+    return tuple(shape)[len(variable.indices) if variable.stacked else 0 :]
+
+
+def _refuse_data(
+    binding: Binding, variable: Variable, slug: str, span: Span, message: str
+) -> None:
+    binding.diagnostics.append(Diagnostic(slug, message, span))
+    variable.data, variable.members, variable.scalar, variable.init = None, {}, None, 0
+
+
+def _check_holes(binding: Binding, variable: Variable) -> None:
+    """Members lie side by side; a few holes are filled with zeros, which nobody can read."""
+    if math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
+        reach = [n - 1 for n in variable.counts]
+        message = f"the members of '{variable.name}' reach {reach}, with most missing"
+        span = variable.declaration.head_span
+        _refuse_data(binding, variable, "missing-member", span, message)
+
+
+def _check_scalar(binding: Binding, variable: Variable) -> None:
+    """A config value against the type of its variable."""
+    value, dtype = variable.scalar, variable.dtype
+    span = variable.declaration.dtype_span
+    if any(d != 1 for d in variable.dims):
+        message = f"config value {_shown(value)} is a scalar, not {variable.declaration.type_span.text}"
+        _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
+    elif not _converts(value, dtype):
+        message = f"config value {_shown(value)} is not a value of {dtype}"
+        _refuse_data(binding, variable, "model-dtype", span, message)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}…"
+
+
+def _converts(value: Any, dtype: DType) -> bool:
+    """A number converts exactly, or to floats rounded; a bool only to bool."""
+    if isinstance(value, bool) or dtype.kind == "bool":
+        return isinstance(value, bool) and dtype.kind == "bool"
+    if not isinstance(value, int | float):
+        return False
+    if dtype.is_float:
+        return abs(value) < 1 << 1000 if isinstance(value, int) else True
+    whole = isinstance(value, int) or value.is_integer()
+    return whole and dtype.low <= value <= dtype.high
+
+
+def widens(stored: DType, declared: DType) -> bool:
+    """A stored dtype may be used as a declared one: equal, or narrower of the same kind."""
+    if stored is declared:
+        return True
+    if stored.is_float and declared.is_float:
+        exact = {("f8", "f16"), ("f8", "bf16")}
+        return stored.bits < declared.bits and (
+            declared.bits >= 32 or (stored.name, declared.name) in exact
+        )
+    return stored.kind == declared.kind and stored.is_int and stored.bits < declared.bits
+
+
+# ---------------------------------------------------------------- values
+
+
+def data_of(binding: Binding, variable: Variable) -> Array:
+    """The value of a constant, or the starting value of a volatile: model, else @init, else zeros.
+
+    Families: members along leading axes, of a pattern zeros where there is none.
+    Shape: declared, with extents at their maximum, and `?` as in the model, else 0.
+    """
+    shape = tuple(dims.maximum(d) if d is not None else 0 for d in variable.dims)
+    if variable.members:
+        assert binding.model is not None
+        stacked = np.zeros(variable.counts + shape, variable.dtype.np)
+        for key in product(*map(range, variable.counts)):
+            if key in variable.members:
+                member = binding.model.tensor(variable.members[key])
+                stacked[key] = member.astype(variable.dtype.np).reshape(shape)
+        return stacked
+    if variable.data is not None:
+        assert binding.model is not None
+        array = binding.model.tensor(variable.data)
+        wanted = array.shape if None in variable.dims else variable.counts + shape
+        return array.astype(variable.dtype.np, copy=False).reshape(wanted)
+    value = variable.scalar if variable.scalar is not None else variable.init
+    if value is None:
+        value = -1 if variable.dtype is dtypes.t1 else 0
+    return np.broadcast_to(_element(value, variable.dtype), shape)
+
+
+def _element(value: Any, dtype: DType) -> Array:
+    """One number of the source or the model as an element, rounded once."""
+    if dtype.is_float:
+        return dtypes.store(np.asarray(float(value), np.float64), dtype)
+    return np.asarray(bool(value) if dtype.kind == "bool" else int(value)).astype(dtype.np)

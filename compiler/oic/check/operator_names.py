@@ -1,0 +1,57 @@
+"""The operators that a source may name, and what is said of a name that is none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import oic.operators as _catalog  # registers the operators
+from oic.check.foreign import SETTINGS, STATEMENTS, plain
+from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
+from oic.ir.core import REGISTRY
+from oic.operators.base import Operator, from_source
+
+assert _catalog
+CLOSE = 0.75  # of names: a slip of the keyboard
+
+
+def catalog() -> dict[str, type[Operator]]:
+    """The operators usable in source, by name."""
+    return {n: c for n, c in REGISTRY.items() if c.catalog and issubclass(c, Operator)}
+
+
+def unknown_operator(name: str, span: Span | None = None) -> Diagnostic:
+    """The refusal of a name that is no operator."""
+    return Diagnostic("unknown-op", f"unknown operator '{name}'", span, hint=operator_hint(name))
+
+
+def operator_hint(name: str) -> str | None:
+    """What an unknown name may mean: another spelling, another framework's name, a near name."""
+    known = catalog()
+    same = {plain(n): n for n in known}
+    if plain(name) in same:
+        return f"did you mean '{same[plain(name)]}'?"
+    if plain(name) in STATEMENTS:
+        return f"here that is '{STATEMENTS[plain(name)]}'"
+    if f"{name}_axis" in known:
+        return f"did you mean '{name}_axis'?"
+    close = nearest(plain(name), [*STATEMENTS, *same], CLOSE)
+    if close in STATEMENTS:
+        return f"here '{close}' is '{STATEMENTS[close]}'"
+    return did_you_mean(name, known)
+
+
+def takes_string(operator: str, setting: str) -> bool:
+    """A setting of an operator is a string, which stands in quotes."""
+    cls = catalog().get(operator)
+    field = cls.fields.get(from_source(cls, setting)) if cls is not None else None
+    return field is not None and field.annotation == "str"
+
+
+def setting_hint(name: str, known: Collection[str]) -> str | None:
+    """What an unknown setting may mean, among those that an operator has."""
+    for other in SETTINGS.get(name, ()):
+        if other in known:
+            return f"did you mean '{other}'?"
+    if (hint := did_you_mean(name, known)) is not None:
+        return hint
+    return f"it has {', '.join(known)}" if known else None

@@ -1,0 +1,64 @@
+"""A source read as users give it: its tree, or every error that one run can find."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from oic.check.diagnose import diagnose_parsed
+from oic.diagnostics import OicError, fail
+from oic.model.others import WEIGHTS, described
+from oic.syntax import tree as syntax
+from oic.syntax.parse import MOST_BYTES, parse_all
+
+
+def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
+    """The syntax tree of a graph.
+
+    Raises OicError with all syntax errors, and what else is wrong with what could be read.
+    """
+    parsed = parse_all(text, name)
+    if parsed.errors:
+        raise OicError(diagnose_parsed(parsed, {}, None))
+    assert parsed.graph is not None
+    return parsed.graph
+
+
+def parse_file(path: str | Path) -> syntax.Graph:
+    """The syntax tree of a `.oi` file.  Raises OicError, also where the file cannot be read."""
+    name = os.fsencode(path).decode("utf-8", "replace")  # it is written to files, so it has to be text
+    _require_graph(name)
+    try:
+        raw = _read_file(path)
+        # What is cut off may have been half a character; the text is too long anyway.
+        text = raw.decode("utf-8", "strict" if len(raw) <= MOST_BYTES else "ignore")
+    except UnicodeDecodeError as error:
+        raise fail("source-encoding", f"{name} is not UTF-8 at byte {error.start}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise fail("source-open", f"{name} cannot be read: {why}") from None
+    return parse(text, name)
+
+
+def _require_graph(name: str) -> None:
+    """Refuse a model where a graph belongs, by its name."""
+    if Path(name).suffix.lower() in WEIGHTS:
+        what = f"{name} is a model, not a graph"
+        raise fail("source-encoding", what, hint=f"oic … graph.oi --model {name}")
+    other = described(name)
+    if other is not None and Path(name).is_file():
+        what = f"{name} is {other[0]}, not a graph"
+        hint = f"a graph is written in a .oi file (docs/tutorial.md); {other[1]}"
+        raise fail("source-encoding", what, hint=hint)
+
+
+def _read_file(path: str | Path) -> bytes:
+    """The bytes of a regular file, one more than `MOST_BYTES` at most; ValueError for another."""
+    # Opening a pipe would wait for a writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError("Is a directory" if stat.S_ISDIR(mode) else "it is not a file")
+        return file.read(MOST_BYTES + 1)

@@ -1,0 +1,257 @@
+"""What names of a graph mean before a statement is lowered: variables, sizes, extents.
+
+`bind` (in `bind.py`) makes a `Binding`; the dimensions and expressions of a graph are evaluated
+with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from oic.check.names import names_in
+from oic.check.sizes import divided
+from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.dims import Dim, Expr, Extent
+from oic.syntax import tree as s
+
+RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+
+
+class ModelLike(Protocol):
+    """What is asked of a model (`oic.model.Model`)."""
+
+    name: str
+    sizevars: dict[str, int]
+    metadata: dict[str, Any]
+
+    def names(self) -> list[str]: ...
+    def has(self, name: str) -> bool: ...
+    def info(self, name: str) -> Any: ...
+    def tensor(self, name: str) -> Array: ...
+
+
+@dataclass
+class Variable:
+    """A declared variable.
+
+    dims      sizes; None for `?`
+    init      of every element, where `@init` gives one
+    data      model tensor that backs it (constant, volatile), by name
+    scalar    config value that backs it
+    members   of a family with a pattern: model tensor by index tuple
+    counts    of a family that the model backs: how far each index reaches
+    """
+
+    declaration: s.Declaration
+    dtype: DType
+    dims: tuple[Dim | None, ...]
+    init: Any = None
+    data: str | None = None
+    scalar: Any = None
+    members: dict[tuple[int, ...], str] = field(default_factory=dict)
+    counts: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def kind(self) -> str:
+        return self.declaration.kind
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.declaration.indices or ())
+
+    @property
+    def family(self) -> bool:
+        """`W(l)`: members are used as `W[i]`, with a pattern or stacked in one tensor."""
+        return bool(self.indices) and self.kind in ("constant", "volatile")
+
+    @property
+    def stacked(self) -> bool:
+        """A family in one tensor, whose leading axes are the indices (SPEC section 5)."""
+        return self.family and self.attribute("pattern") is None
+
+    @property
+    def absent(self) -> bool:
+        """A constant to which neither a model nor `@init` gives a value."""
+        return self.kind == "constant" and self.init is None and self.scalar is None and not self.stored
+
+    @property
+    def stored(self) -> bool:
+        """A model tensor backs it, or several do."""
+        return self.data is not None or bool(self.members)
+
+    def attribute(self, name: str) -> s.Attribute | None:
+        """The attribute of this name."""
+        return next((a for a in self.declaration.attributes if a.name == name), None)
+
+    def note(self) -> Note:
+        """Where it is declared, for diagnostics."""
+        return Note(self.declaration.head_span, "declared here")
+
+
+class Refused(Exception):
+    """An expression that has no value; carries the diagnostic, or None if it was reported."""
+
+    def __init__(self, diagnostic: Diagnostic | None) -> None:
+        super().__init__(diagnostic.message if diagnostic else "")
+        self.diagnostic = diagnostic
+
+
+def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span) -> None:
+    """Raises Refused for a tensor that no machine can hold."""
+    nbytes = dtype.nbytes(math.prod(dims.maximum(d) for d in sizes if d is not None))
+    if nbytes > RESERVE:
+        most = RESERVE >> 30
+        what = f"'{name}' takes {nbytes >> 30} GiB, and at most {most} are possible"
+        raise Refused(Diagnostic("size-limit", what, span))
+
+
+Divide = Callable[[s.Binary, Dim, Dim], Dim]
+
+
+def evaluate(
+    expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim], divide: Divide | None = None
+) -> Dim:
+    """An expression over names; build-time values fit 64 bits.
+
+    divide   what `/` and `%` give; default: `exactly`
+    Raises `Refused`.
+    """
+    match expr:
+        case s.Int(value, span):
+            return _within(value, span)
+        case s.Name():
+            return lookup(expr)
+        case s.Unary(operand, span):
+            return _within(-evaluate(operand, lookup, divide), span)
+        case s.Binary(op, left, right, span):
+            a, b = (evaluate(side, lookup, divide) for side in (left, right))
+            if op in "/%":
+                return (divide or exactly)(expr, a, b)
+            return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
+    raise AssertionError(expr)
+
+
+def exactly(node: s.Binary, a: Dim, b: Dim) -> Dim:
+    """`a / b` where a remainder is an error: of sizes known at build here, of others at run time."""
+    if isinstance(a, int) and isinstance(b, int):
+        value, wrong = divided(node.op, a, b)
+        if wrong:
+            raise Refused(Diagnostic("size-division", wrong, node.span))
+        return value
+    if dims.maximum(b) < 1:
+        raise Refused(Diagnostic("size-division", f"{a} is divided by {b}", node.span))
+    return dims.floor_div(a, b)
+
+
+def _within(value: Dim, span: Span) -> Dim:
+    """The value, whose known parts fit 64 bits."""
+    parts = [c for _, c in value.terms] if isinstance(value, Expr) else [value]
+    if all(LOW <= part <= HIGH for part in parts):
+        return value
+    raise Refused(Diagnostic("size-range", f"'{span.text}' does not fit 64 bits", span))
+
+
+@dataclass
+class Binding:
+    """Everything known of a graph's names before a statement is lowered.
+
+    sizes      every sizevar that has a value
+    extents    every extent, by name
+    refused    what the checks refused: no more is said about these places
+    broken     sizes and extents without a value for a reason that was reported
+    pinned     extents that `@entry(N=1)` fixes, while that entry is lowered
+    unbound    extents that no input of the entry being lowered gives a value
+    """
+
+    graph: s.Graph
+    model: ModelLike | None
+    sizes: dict[str, int]
+    extents: dict[str, Extent]
+    variables: dict[str, Variable]
+    diagnostics: list[Diagnostic]
+    refused: list[Span] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    pinned: Mapping[str, int] = field(default_factory=dict)
+    unbound: frozenset[str] = frozenset()
+
+    def is_refused(self, span: Span) -> bool:
+        """Something inside this place was refused by the checks."""
+        return any(span.start <= r.start and r.end <= span.end for r in self.refused)
+
+    def report(self, refused: Refused) -> None:
+        """Keep the diagnostic of a refusal, unless it was reported."""
+        if refused.diagnostic is not None:
+            self.diagnostics.append(refused.diagnostic)
+
+    def size(self, name: s.Name) -> Dim:
+        """The value of a name in a dimension.  Raises `Refused`."""
+        if name.name in self.pinned:
+            return self.pinned[name.name]
+        if name.name in self.unbound or name.name in self.broken:
+            raise Refused(None)  # reported: by the checks of extents, or where it gets its value
+        if name.name in self.extents:
+            return dims.of(self.extents[name.name])
+        if name.name in self.sizes:
+            return self.sizes[name.name]
+        raise Refused(self._missing(name))
+
+    def _missing(self, name: s.Name) -> Diagnostic | None:
+        """The error for a size without a value, once; of one made of others, the one that lacks it."""
+        root = name.name
+        made = {size.name: size for size in self.graph.sizes}
+        while root in made:
+            parts = (n.name for n in names_in(made[root].value))
+            root = next(n for n in parts if n not in self.sizes)
+        if root in self.broken:
+            return None
+        self.broken |= {root, name.name}
+        what = f"size '{root}' has no value"
+        if root != name.name:
+            what = f"size '{root}', of which '{name.name}' is made, has no value"
+        return Diagnostic("size-missing", what, name.span, hint=self._where_from(root))
+
+    def _where_from(self, size: str) -> str:
+        """What gives a size its value."""
+        near = did_you_mean(size, [n for n in (*self.sizes, *self.extents) if n != size])
+        if near is not None:
+            return near
+        hint = f"give it with --set {size}=…, in 'sizes', or in the model"
+        for d in self.graph.declarations:
+            if d.kind == "dynamic" and any(isinstance(n, s.Name) and n.name == size for n in d.dims):
+                return f"{hint}; if it varies: '{d.name}: {d.type_span.text} @max({size}=…);'"
+        return hint
+
+    def _require_values(self, declaration: s.Declaration) -> None:
+        """Report every size of a declaration that has no value.  Raises `Refused`."""
+        missing = False
+        for name in (name for dim in declaration.dims for name in names_in(dim)):
+            try:
+                self.size(name)
+            except Refused as refused:
+                self.report(refused)
+                missing = True
+        if missing:
+            raise Refused(None)
+
+    def dims_of(self, declaration: s.Declaration) -> tuple[Dim | None, ...]:
+        """The sizes of a declaration.  Raises `Refused`."""
+        self._require_values(declaration)
+        found: list[Dim | None] = []
+        for dim in declaration.dims:
+            size = None if isinstance(dim, s.Unknown) else evaluate(dim, self.size)
+            if size is not None and dims.maximum(size) < 0:
+                raise Refused(
+                    Diagnostic("size-negative", f"dimension {size} is negative", dim.span)
+                )
+            found.append(size)
+        return tuple(found)

@@ -1,0 +1,454 @@
+"""What `oic fit` does: whether memory is enough, and how far a bound may grow until it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import click
+
+from oic.check.model_data import data_of
+from oic.cli.text import in_columns, json_text, say
+from oic.diagnostics import OicError, did_you_mean, fail
+from oic.driver import Program, compile_graph
+from oic.library.build import measure
+from oic.library.emit import write_code
+from oic.memory import layout
+from oic.model import Model, Tensor
+from oic.syntax import tree as syntax
+from oic.toolchain.code_metrics import Figures
+from oic.toolchain.folders import scratch_folder
+from oic.toolchain.target import target as target_named
+
+ABSENT = "(absent)"  # the name of a model that is made up of declared sizes
+LARGEST = 1 << 30  # of a bound that is looked for
+ROUNDS = 4  # of looking with other bytes of stack and code, until they are those of the answer
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes a graph takes: what changes is in RAM, what does not in flash.
+
+    stack, code   by the compiler, with all calls inside the library; 0 where they are not counted
+    """
+
+    state: int
+    arena: int
+    weights: int
+    stack: int = 0
+    code: int = 0
+
+    @property
+    def ram(self) -> int:
+        return self.state + self.arena + self.stack
+
+    @property
+    def flash(self) -> int:
+        return self.weights + self.code
+
+
+@dataclass(frozen=True)
+class Room:
+    """What there is; None where it is not asked."""
+
+    ram: int | None
+    flash: int | None
+
+    def holds(self, what: Footprint) -> bool:
+        """Both are enough."""
+        return (self.ram is None or what.ram <= self.ram) and (self.flash is None or what.flash <= self.flash)
+
+    def lacks(self, what: Footprint) -> str:
+        """Which is too small, and by how much."""
+        found = [
+            f"{name} {used - given:,} bytes short"
+            for name, used, given in (("RAM", what.ram, self.ram), ("flash", what.flash, self.flash))
+            if given is not None and used > given
+        ]
+        return ", ".join(found)
+
+
+def footprint(program: Program) -> Footprint:
+    """The bytes that are planned of a graph: no stack, no code."""
+    plan = program.planned.plan
+    assert plan is not None
+    arena = layout.arena_bytes(program.planned)
+    return Footprint(plan.state_bytes, arena, plan.weights_bytes if program.planned.weights else 0)
+
+
+def with_weights(program: Program) -> Program:
+    """The program with zeros of the declared sizes for the constants that nothing gives a value.
+
+    Without a model they would be counted as nothing.
+    """
+    missing = {
+        v.name: Tensor(data_of(program.binding, v), v.dtype)
+        for v in program.binding.variables.values()
+        if v.absent and not v.family
+    }
+    if program.model is not None or not missing:
+        return program
+    return compile_graph(program.graph, Model(missing, name=ABSENT), program.settings)
+
+
+def absent(program: Program) -> list[str]:
+    """The constants whose values are not there, though they were counted."""
+    model = program.model
+    return model.names() if model is not None and model.name == ABSENT else []
+
+
+def parse_bytes(text: str) -> int:
+    """`256K`, `1M`, `64KiB` or a number, in bytes."""
+    units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    plain = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = plain[-1:] if plain[-1:] in ("K", "M", "G") else ""
+    try:
+        value = float(plain.removesuffix(unit))
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M") from None
+    if not 0 < value < 1 << 50:
+        raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M")
+    return int(value * units[unit])
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Something that can be made larger or smaller: an index (`--max`) or a size (`--set`).
+
+    now   its value; None: nothing bounds it
+    """
+
+    option: str
+    name: str
+    now: int | None
+
+    def __str__(self) -> str:
+        return f"--{self.option} {self.name}"
+
+
+def bounds(program: Program) -> list[Bound]:
+    """The growable bounds of a graph, the likeliest first.
+
+    Indices of tables without `@fixed`; then names that `@fixed` and `@max` give as a size.
+    """
+    found: dict[tuple[str, str], Bound] = {}
+    for op in program.module.states():
+        for index in (*op.type.table, *op.type.auto):
+            if not index.fixed:
+                now = None if index.reserved else index.capacity
+                found.setdefault(("max", index.name), Bound("max", index.name, now))
+    for name in _size_names(program.graph):
+        found[("set", name)] = Bound("set", name, program.binding.sizes.get(name))
+    return list(found.values())
+
+
+def _size_names(graph: syntax.Graph) -> Iterator[str]:
+    """Names that stand alone as a bound in `@max` or `@fixed`.
+
+    Those of `sizes` first, which the graph is free to choose (others are of the model); then the most used.
+    """
+    count: dict[str, int] = {}
+    for declaration in graph.declarations:
+        for attribute in declaration.attributes:
+            for arg in attribute.args if attribute.name in ("max", "fixed") else ():
+                if isinstance(arg.value, syntax.Name):
+                    count[arg.value.name] = count.get(arg.value.name, 0) + 1
+    sections = {d.name: d.value for d in graph.sizes}
+    yield from sorted(count, key=lambda n: (n not in sections, -count[n]))
+
+
+def choose(program: Program, name: str | None) -> Bound | None:
+    """The bound to vary: the one named, else the likeliest; None where the graph has none.
+
+    Raises OicError `fit-bound` for a name that bounds nothing.
+    """
+    known = bounds(program)
+    if name is None:
+        return known[0] if known else None
+    for bound in known:
+        if bound.name == name:
+            return bound
+    names = [b.name for b in known]
+    listed = ", ".join(names) or "none"
+    raise fail(
+        "fit-bound", f"'{name}' bounds nothing that grows (known: {listed})",
+        hint=did_you_mean(name, names),
+    )  # fmt: skip
+
+
+def largest(good: Callable[[int], bool], start: int = 1, guess: Callable[[int, int], int] | None = None) -> int:
+    """The largest number for which a property holds that ends somewhere; 0 if it never does.
+
+    start   where to look first
+    guess   (a number for which it holds, one for which it does not) -> where it may end, between them
+    """
+    low, high = 0, min(max(1, start), LARGEST)
+    while good(high):
+        if high == LARGEST:
+            return LARGEST
+        low, high = high, min(high * 2, LARGEST)
+    turn = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if guess is not None and low and turn % 3 < 2:  # every third halves, wherever guesses lead
+            middle = min(max(guess(low, high) + turn % 3, low + 1), high - 1)
+        low, high = (middle, high) if good(middle) else (low, middle)
+        turn += 1
+    return low
+
+
+Load = Callable[[dict[str, int], dict[str, int]], Program]
+
+
+class Search:
+    """Footprints of a graph with one bound at different values.
+
+    Planning takes a moment, compiling some seconds; stack and code hardly change with a bound.  So the
+    answer is looked for with those of another value, and counts once it was compiled itself.
+    """
+
+    def __init__(self, load: Load, target: str, room: Room, bound: Bound) -> None:
+        self.load, self.target, self.room, self.bound = load, target, room, bound
+        self.plain: dict[int, Footprint] = {}
+        self.figures: dict[int, Figures] = {}
+        self.refused: dict[int, str] = {}
+        self.first = 1  # the least value that the graph can have, as far as is known
+
+    def program(self, value: int) -> Program:
+        """The graph with the bound at this value.  Raises OicError if it cannot be."""
+        more = {self.bound.name: value}
+        return self.load(more, {}) if self.bound.option == "set" else self.load({}, more)
+
+    def planned(self, value: int, like: Footprint | None = None) -> Footprint | None:
+        """Its footprint with the stack and code of another; None if the graph cannot have this value."""
+        if value not in self.plain and value not in self.refused:
+            try:
+                self.plain[value] = footprint(self.program(value))
+            except OicError as error:
+                self.refused[value] = next(d.message for d in error.diagnostics if d.severity == "error")
+        found = self.plain.get(value)
+        return found and (replace(found, stack=like.stack, code=like.code) if like else found)
+
+    def compiled(self, value: int) -> Footprint:
+        """Its footprint with its own stack and code."""
+        if value not in self.figures:
+            program = self.program(value)
+            self.plain[value] = footprint(program)
+            self.figures[value] = figures_of(program, self.target)
+        return with_figures(self.plain[value], self.figures[value])
+
+    def fits(self, value: int) -> bool:
+        """It fits, compiled.  What is too large without stack and code is not compiled."""
+        plain = self.planned(value)
+        return plain is not None and self.room.holds(plain) and self.room.holds(self.compiled(value))
+
+    def largest(self, like: Footprint) -> int:
+        """The largest value that fits, while the next larger does not; 0 if none does.
+
+        like   has the stack and code to begin with
+        """
+        found = self.bound.now or 1
+        for _ in range(ROUNDS):
+            found = self._with(like, found)
+            if self._too_small(found):
+                self.first = found + 1
+                return 0
+            if found and not self.fits(found):
+                like = self.compiled(found)
+            elif found < LARGEST and self.fits(found + 1):
+                found += 1
+                like = self.compiled(found)
+            else:
+                return found
+        return largest(self.fits, max(1, found))
+
+    def _with(self, like: Footprint, start: int) -> int:
+        """The largest value that fits, if stack and code are those of another."""
+
+        def good(value: int) -> bool:
+            found = self.planned(value, like)
+            return self._too_small(value) if found is None else self.room.holds(found)
+
+        def guess(low: int, high: int) -> int:
+            """Where a straight line between two footprints meets what there is."""
+            a, b = self.planned(low, like), self.planned(high, like)
+            if a is None or b is None:
+                return (low + high) // 2
+            ends = [
+                low + (room - x) * (high - low) // (y - x)
+                for x, y, room in ((a.ram, b.ram, self.room.ram), (a.flash, b.flash, self.room.flash))
+                if room is not None and y > x
+            ]
+            return min(ends, default=(low + high) // 2)
+
+        return largest(good, start, guess)
+
+    def _too_small(self, value: int) -> bool:
+        """The graph cannot have this value, less than one that it can have."""
+        return self.bound.now is not None and value < self.bound.now and value in self.refused
+
+    def why_not(self, value: int) -> str:
+        """What is wrong with a value that does not fit."""
+        plain = self.planned(value)
+        if plain is None:
+            return f"refused: {self.refused[value]}"
+        return self.room.lacks(self.compiled(value) if self.room.holds(plain) else plain)
+
+
+def figures_of(program: Program, target: str) -> Figures:
+    """Stack and code by the compiler that there is; without a compiler, why they are missing."""
+    try:
+        with scratch_folder() as folder:
+            return measure(write_code(program.planned, target_named(target), folder), folder)
+    except OicError as error:
+        return Figures("", (), error.diagnostics[0].message.splitlines()[0])
+
+
+def with_figures(planned: Footprint, figures: Figures) -> Footprint:
+    """A footprint with what the compiler tells of stack and code."""
+    stack = figures.worst.nbytes if figures.worst else 0
+    return replace(planned, stack=stack, code=figures.code_bytes or 0)
+
+
+# ---------------------------------------------------------------- the command
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a graph fits as it is, and how far its bound may grow.
+
+    now, figures   of the graph as it is
+    largest        the bound's largest value that fits, 0 if none does; None where nothing was looked for
+    then, why      the footprint at that value, and what is wrong with the next larger; where none
+                   fits, the least value and what is wrong with it
+    unbounded      other indices that nothing bounds: memory for them has no end
+    endless        nothing bounds them or the bound, as the graph is
+    absent         constants without a value, counted by their declared size
+    """
+
+    fits: bool
+    now: Footprint
+    figures: Figures
+    bound: Bound | None
+    largest: int | None = None
+    then: Footprint | None = None
+    why: str = ""
+    unbounded: tuple[str, ...] = ()
+    endless: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+def fit(load: Load, room: Room, vary: str | None, target: str, as_json: bool) -> bool:
+    """Print whether a graph fits, and the largest bound that does; whether it fits.
+
+    load   compiles the graph with more sizes and capacities
+    """
+    answer = answered(load, room, vary, target)
+    say(json_text(_as_json(answer)) if as_json else in_columns(_lines(answer, room)))
+    return answer.fits
+
+
+def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
+    """Look for the answer.  Raises OicError of a graph that is wrong, and `fit-bound`."""
+    program = load({}, {})
+    bound = choose(program, vary)
+    unbounded = [b.name for b in bounds(program) if b.now is None and b.option == "max"]
+    if unbounded:
+        figures = Figures("", (), "some tables have no bound yet")  # more than any memory, with any stack
+    else:
+        figures = figures_of(program, target)
+    now = with_figures(footprint(program), figures)
+    others = tuple(n for n in unbounded if bound is None or n != bound.name)
+    fits = room.holds(now) and not unbounded
+    answer = Answer(
+        fits, now, figures, bound, unbounded=others, endless=tuple(unbounded), absent=tuple(absent(program))
+    )
+    if bound is None or (room.ram is None and room.flash is None):
+        return answer
+    search = Search(load, target, room, bound)
+    if bound.now is not None and figures.compiler:
+        search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
+    best = search.largest(now)
+    if best == 0:
+        why = f"{search.first:,}: {search.why_not(search.first)}"
+        return replace(answer, largest=0, why=why)
+    why = search.why_not(best + 1) if best < LARGEST else ""
+    return replace(
+        answer, largest=best, then=search.compiled(best), why=why, figures=search.figures[best]
+    )
+
+
+def _as_json(a: Answer) -> dict[str, object]:
+    return {
+        "fits": a.fits,
+        "now": None if a.endless else _bytes(a.now),
+        "bound": str(a.bound) if a.bound else None,
+        "value": a.bound.now if a.bound else None,
+        "largest": a.largest,
+        "then": _bytes(a.then) if a.then else None,
+        "next": a.why or None,
+        "unbounded": list(a.unbounded),
+        "endless": list(a.endless),
+        "absent": list(a.absent),
+        "compiler": a.figures.compiler or None,
+        "not_counted": a.figures.missing or None,
+        "externals": _externals(a.figures),
+    }
+
+
+def _bytes(f: Footprint) -> dict[str, int]:
+    return {"ram": f.ram, "state": f.state, "arena": f.arena, "stack": f.stack,
+            "flash": f.flash, "weights": f.weights, "code": f.code}  # fmt: skip
+
+
+def _lines(a: Answer, room: Room) -> list[str]:
+    """The answer for people."""
+    lines = [_line("RAM", a.now.ram, room.ram, _ram(a.now)), _line("flash", a.now.flash, room.flash, _flash(a.now))]
+    if a.endless:
+        lines = [f"as it is, it needs memory without end: nothing bounds {', '.join(a.endless)} (--max)"]
+    if a.bound is None:
+        lines.append("nothing here grows: no table without @fixed, and no size in @fixed or @max")
+    elif a.largest and a.then is not None:
+        now = "" if a.bound.now is None else f" (now {a.bound.now:,})"
+        found = f"the largest {a.bound} that fits is {a.largest:,}{now}; {a.largest + 1:,}: {a.why}"
+        lines.append(found if a.why else f"any {a.bound} up to {LARGEST:,} fits{now}")
+        lines.append(f"  RAM   {a.then.ram:>14,} bytes: {_ram(a.then)}")
+        lines.append(f"  flash {a.then.flash:>14,} bytes: {_flash(a.then)}")
+    elif a.largest is not None:
+        lines.append(f"no {a.bound} fits; {a.why}")
+    if a.unbounded:
+        lines.append(f"nothing bounds {', '.join(a.unbounded)} either: give --max")
+    if a.absent:
+        lines.append(f"warning: no --model, so {', '.join(a.absent)} count by their declared sizes")
+    f = a.figures
+    if not f.compiler:
+        return [*lines, f"stack and code are not counted: {f.missing}"]
+    lines.append(f"by {f.compiler}")
+    if f.missing:
+        lines.append(f"stack is not counted: {f.missing}")
+    if f.code_bytes is None:
+        lines.append("code is not counted: the object file is not ELF")
+    if outside := _externals(f):
+        lines.append(f"not counted: code of other libraries, and what one of their functions needs on the stack "
+                     f"({', '.join(outside)})")  # fmt: skip
+    return lines
+
+
+def _externals(figures: Figures) -> list[str]:
+    """Functions of other libraries that the API reaches."""
+    return sorted({name for s in figures.stacks for name in s.externals})
+
+
+def _ram(f: Footprint) -> str:
+    return f"state {f.state:,} + arena {f.arena:,}" + (f" + stack {f.stack:,}" if f.stack else "")
+
+
+def _flash(f: Footprint) -> str:
+    return f"weights {f.weights:,}" + (f" + code {f.code:,}" if f.code else "")
+
+
+def _line(what: str, used: int, given: int | None, parts: str) -> str:
+    if given is None:
+        return f"{what:<6}{used:>14,} bytes ({parts})"
+    word = "fits" if used <= given else "DOES NOT FIT"
+    return f"{what:<6}{used:>14,} of {given:,} bytes: {word} ({parts})"

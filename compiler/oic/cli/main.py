@@ -1,0 +1,427 @@
+"""The `oic` command: arguments in, exit status out.
+
+Exit status: 0 ok, 1 the user's graph, model or input is wrong, 2 usage, 3 reference and compiled
+code differ, 4 no usable C compiler.  Imports of the compiler stand inside the commands, so that
+`oic --version` answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oic.cli.text import in_color, json_text, progress, report, say
+from oic.version import __version__
+
+if TYPE_CHECKING:
+    from oic.driver import Program
+
+OK, USER, MISMATCH, TOOLCHAIN = 0, 1, 3, 4  # 2, usage, is click's own
+TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
+
+# Commands of other tools, and what is done here instead.
+MEANT = {
+    **dict.fromkeys(("fmt", "format"), "There is no formatter: the layout of a graph is its author's."),
+    **dict.fromkeys(("compile", "codegen", "emit", "generate"), "'oic build' generates C and compiles it."),
+    **dict.fromkeys(("lint", "validate", "verify"), "'oic check' says everything that is wrong with a graph."),
+    **dict.fromkeys(("test", "compare"), "'oic diff' compares the compiled C with the reference."),
+    **dict.fromkeys(("exec", "simulate", "eval"), "'oic run' runs a graph; --backend reference in NumPy."),
+    **dict.fromkeys(("size", "memory"), "'oic fit' counts memory, 'oic explain' says why."),
+    **dict.fromkeys(("show", "info", "dump", "print"), "'oic inspect' shows a model, 'oic ir' a graph."),
+    **dict.fromkeys(("help", "doc", "docs"), "'oic --help' and 'oic COMMAND --help' show usage."),
+}
+
+Command = Callable[..., Any]
+
+
+def binding(text: str) -> tuple[str, int]:
+    """`NAME=INTEGER` of an option."""
+    name, equals, number = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' has no '='")
+    try:
+        return name.strip(), int(number, 0)
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not NAME=INTEGER") from None
+
+
+def given(text: str) -> tuple[str, str]:
+    """`NAME=FILE.npy` or `NAME=[1, 2, 3]` of an option."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not NAME=FILE.npy or NAME=[numbers]")
+    return name.strip(), value.strip()
+
+
+def graph_command(command: Command) -> Command:
+    """Options of every command that takes a graph, and the handling of refusals."""
+    options = (
+        click.argument("graph", type=click.Path()),
+        click.option("--model", type=click.Path(), help="model file or Hugging Face folder"),
+        click.option(
+            "--set", "sizes", type=binding, metavar="NAME=N", multiple=True, help="value of a sizevar"
+        ),
+        click.option(
+            "--max", "capacity", type=binding, metavar="NAME=N", multiple=True,
+            help="the most a table's index may reach: t=N or K.t=N",
+        ),
+        click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return guarded(command)
+
+
+def inputs_option(help_text: str) -> Callable[[Command], Command]:
+    """`--input NAME=FILE.npy`, any number of times."""
+    return click.option(
+        "--input", "inputs", type=given, metavar="NAME=VALUE", multiple=True, help=help_text
+    )
+
+
+def threads_option(command: Command) -> Command:
+    """`--threads N`."""
+    return click.option(
+        "--threads", type=click.IntRange(1, 64), metavar="N", default=1, show_default=True,
+        help="run consumers of a yield on so many threads",
+    )(command)  # fmt: skip
+
+
+def guarded(command: Command) -> Command:
+    """Refusals become diagnostics and exit statuses, and never a traceback."""
+
+    @click.option("--json", "as_json", is_flag=True, help="print what a program can read")
+    @click.option(
+        "--color", type=click.Choice(("auto", "always", "never")), default="auto",
+        show_default=True, help="of diagnostics",
+    )  # fmt: skip
+    @wraps(command)
+    def run(*args: Any, as_json: bool, color: str, **kw: Any) -> None:
+        _prepare_streams()
+        tinted = in_color(color, sys.stderr.isatty())
+        try:
+            command(*args, as_json=as_json, color=tinted, **kw)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has seen enough, as in `oic ops | head`
+            _silence()
+        except Exception as error:
+            sys.exit(_refused(error, as_json, tinted))
+
+    return run
+
+
+def _refused(error: Exception, as_json: bool, color: bool) -> int:
+    """Report what a command was refused for; the exit status.  What is our own fault goes on."""
+    from oic.diagnostics import Diagnostic, OicError, StepError
+
+    match error:
+        case OicError():
+            report(error.diagnostics, as_json, color)
+            slugs = {d.slug for d in error.diagnostics if d.severity == "error"}
+            return TOOLCHAIN if slugs & TOOLCHAIN_SLUGS else USER
+        case StepError():
+            report([error.diagnostic()], as_json, color)
+        case MemoryError():
+            report([Diagnostic("out-of-memory", str(error) or "no memory is left")], as_json, color)
+        case OSError():
+            if error.filename is None:  # standard output, on a full disk
+                _silence()
+                as_json = False
+            what = f"{error.filename or 'standard output'}: {error.strerror or error}"
+            report([Diagnostic("system", what)], as_json, color)
+        case _:
+            raise error
+    return USER
+
+
+def _prepare_streams() -> None:
+    """Neither closed streams nor names of files that are no text keep a command from its work."""
+    if sys.stdout is None or sys.stderr is None:
+        while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # no other file gets their numbers
+            pass
+        os.close(file)
+        sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence() -> None:
+    """Nothing more goes to standard output, nor is complained about when Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def load(
+    graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, **more: Any
+) -> Program:
+    """Parse, check and lower a graph.  Raises OicError."""
+    from oic.check.source import parse_file
+    from oic.driver import Settings, compile_graph
+    from oic.model import Model
+
+    wanted = [n.strip() for n in fetch.split(",") if n.strip()] if fetch is not None else None
+    settings = Settings(dict(sizes), dict(capacity), wanted, **more)
+    tree = parse_file(graph)
+    return compile_graph(tree, Model.open(model) if model else None, settings)
+
+
+class Commands(click.Group):
+    """The commands; a name that is none of them is answered with what does it here."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in MEANT and args[0] not in self.commands:
+            context.fail(f"No such command '{args[0]}'. {MEANT[args[0]]}")
+        return super().resolve_command(context, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "--version", message="oic %(version)s")
+def main() -> None:
+    """Compile stateful inference graphs (.oi) to self-contained C, and prove the C right.
+
+    Exit status: 0 ok, 1 the graph, model or input is wrong, 2 usage, 3 the compiled code and the
+    reference differ, 4 no usable C compiler.
+    """
+
+
+@main.command()
+@graph_command
+def check(as_json: bool, color: bool, **options: Any) -> None:
+    """Say everything that is wrong with a graph."""
+    program = load(**options)
+    report(program.warnings, as_json, color)
+    if not as_json:
+        count = len(program.warnings)
+        warned = f", {count} warning{'s' if count > 1 else ''}" if count else ""
+        say(f"{program.graph.name}: ok{warned}")
+
+
+def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """What `oic ir --list` does; it needs no graph."""
+    if wanted:
+        from oic.cli.ir import passes
+
+        say(passes())
+        context.exit()
+
+
+@main.command()
+@graph_command
+@click.option(
+    "--stage", type=click.Choice(("graph", "indexed", "planned")), default="planned",
+    show_default=True, help="the last stage to reach",
+)  # fmt: skip
+@click.option("--after", metavar="PASS", help="stop after this pass")
+@click.option("--changed", is_flag=True, help="print the module after every pass that changed it")
+@click.option(
+    "--passes", "only", metavar="NAMES", help="run only these passes, separated by commas"
+)
+@click.option("--mlir", is_flag=True, help="MLIR's generic form")
+@click.option(
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=list_passes,
+    help="list the passes and their reasons, and do nothing else",
+)  # fmt: skip
+@click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
+@click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
+@threads_option
+def ir(
+    as_json: bool, color: bool, stage: str, after: str | None, changed: bool, only: str | None,
+    mlir: bool, verified: bool, no_reuse: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Print a graph's intermediate representation at any stage."""
+    from oic.cli.ir import modules, shown
+
+    program = load(**options, verified=verified, reuse=not no_reuse)
+    found = modules(program, stage, after, only)
+    say(shown(found, changed=changed, mlir=mlir, as_json=as_json))
+
+
+@main.command()
+@graph_command
+@click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
+@click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
+@click.option(
+    "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
+    show_default=True, help="this machine, any of its kind, or bare metal",
+)  # fmt: skip
+@click.option(
+    "--weights", type=click.Choice(("blob", "array")), default="blob", show_default=True,
+    help="a file beside the code, or a C array",
+)  # fmt: skip
+@click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
+@threads_option
+@click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
+def build(
+    as_json: bool, color: bool, output: str | None, name: str | None, target: str, weights: str,
+    no_reuse: bool, no_compile: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Generate C and compile it into a shared library."""
+    from oic.cli.run import build_library, built
+
+    hosted = target != "freestanding"
+    program = load(**options, hosted=hosted, reuse=not no_reuse)
+    if not as_json:
+        report(program.warnings, as_json, color)
+    folder = Path(output) if output else Path("build") / (name or program.graph.name)
+    with progress(f"building {program.graph.name}"):
+        made = build_library(program, folder, target, weights, name, compiled=not no_compile)
+    say(json_text(made) if as_json else built(made))
+
+
+@main.command()
+@graph_command
+@inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="how many"
+)
+@click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
+@click.option(
+    "--backend", type=click.Choice(("c", "reference")), default="c", show_default=True,
+    help="compiled code, or the NumPy reference",
+)  # fmt: skip
+@click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
+@threads_option
+@click.option("--trace", is_flag=True, help="print the statements of the last step")
+def run(
+    as_json: bool, color: bool, inputs: Any, steps: int, entry: str, backend: str,
+    output: str | None, trace: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Run a graph for a number of steps and print or save its outputs."""
+    from oic.cli.run import outcome, run_steps, save_outputs
+
+    program = load(**options)
+    with progress(f"running {program.graph.name}", steps) as advance:
+        result = run_steps(program, dict(inputs), steps, entry, backend, advance)
+    files = save_outputs(result.outputs, Path(output)) if output and result.outputs else None
+    text = outcome(result, files, traced=trace, as_json=as_json)
+    if text:
+        say(text)
+    if result.refusal is not None:
+        if not as_json:
+            raise result.refusal
+        sys.exit(USER)
+
+
+@main.command()
+@graph_command
+@inputs_option("a dynamic input of every step, given instead of random")
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="how many"
+)
+@click.option(
+    "--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True,
+    help="of the random inputs",
+)  # fmt: skip
+@click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
+@threads_option
+@click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
+def diff(
+    as_json: bool, color: bool, inputs: Any, steps: int, seed: int, entry: str | None,
+    bisected: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Compare the reference and the compiled C, step by step."""
+    from oic.cli.run import compared, diff_steps
+
+    program = load(**options)
+    with progress(f"comparing {program.graph.name}", steps) as advance:
+        verdict, culprit = diff_steps(program, dict(inputs), steps, seed, entry, bisected, advance)
+    say(compared(program.graph.name, verdict, culprit, bisected, as_json))
+    if not verdict.equal or culprit:
+        sys.exit(MISMATCH)
+
+
+@main.command()
+@graph_command
+@click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons (the default)")
+def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any) -> None:
+    """Say why values lie where they lie, or what an error means.
+
+    GRAPH is a file, or the slug of a diagnostic or status: oic explain table-rank
+    """
+    from oic.cli.memory import explain as print_decisions
+    from oic.pages import named, page
+
+    slug = named(graph)
+    if slug is not None and not Path(graph).exists():
+        found = page(slug)
+        text = found.plain(min(100, get_terminal_size().columns)).rstrip("\n")
+        say(json_text(asdict(found)) if as_json else text)
+        return
+    del memory  # the only kind of decision there is to explain so far
+    print_decisions(load(graph, **options), as_json)
+
+
+@main.command()
+@graph_command
+@click.option("--ram", metavar="BYTES", help="for state, arena and stack: 256K, 1M")
+@click.option("--flash", metavar="BYTES", help="for weights and code")
+@click.option("--vary", metavar="NAME", help="the bound to enlarge (default: the likeliest)")
+@click.option(
+    "--target", type=click.Choice(("host", "portable", "freestanding")), default="freestanding",
+    show_default=True, help="whose stack and code count, as CC compiles for it",
+)  # fmt: skip
+def fit(
+    as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, target: str,
+    sizes: Any, capacity: Any, **options: Any,
+) -> None:  # fmt: skip
+    """Say whether a graph fits into memory, and how far it may grow."""
+    from oic.cli.fit import Room, parse_bytes, with_weights
+    from oic.cli.fit import fit as print_fit
+
+    def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
+        found = load(
+            sizes=[*sizes, *more_sizes.items()], capacity=[*capacity, *more_capacity.items()],
+            **options,
+        )  # fmt: skip
+        return with_weights(found)
+
+    room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
+    if not print_fit(compiled, room, vary, target, as_json):
+        sys.exit(USER)
+
+
+@main.command()
+@click.argument("name", required=False)
+@guarded
+def ops(as_json: bool, color: bool, name: str | None) -> None:
+    """List the operators, or describe one."""
+    from oic.cli.ops import describe, listing
+
+    say(describe(name, as_json) if name else listing(as_json))
+
+
+@main.command()
+@click.argument("file", type=click.Path())
+@click.option("--stats", is_flag=True, help="smallest, largest and mean value of every tensor")
+@guarded
+def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
+    """Print the sizevars, metadata and tensors of a model file.
+
+    Of a folder without config.json, those of the model files in it.
+    """
+    from oic.model.inspect import describe, opened, to_json
+
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    models = opened(file)
+    if as_json:
+        say(json_text(to_json(models[0], stats) if len(models) == 1 else [to_json(m, stats) for m in models]))
+        return
+    say("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
+
+
+if __name__ == "__main__":
+    main(prog_name="oic")

@@ -1,0 +1,92 @@
+"""What `oic ops` prints: the catalog, from the operators' own classes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import oic.operators as _catalog
+from oic.check.operator_names import unknown_operator
+from oic.cli.text import json_text
+from oic.diagnostics import OicError
+from oic.dtypes import ALL
+from oic.ir.core import REQUIRED, Op
+from oic.operators.base import Operator, by_name, in_source, positional, settings
+from oic.operators.element_types import accepted, catalog
+
+assert _catalog
+
+
+def operators() -> dict[str, type[Operator]]:
+    """The operators of the catalog by name."""
+    return catalog()
+
+
+def signature(cls: type[Operator]) -> str:
+    """`rms_norm(x, gamma, eps=…)`, optional operands and settings with their defaults."""
+    parts = [f"{n}, …" if cls.fields[n].kind == "rest" else in_source(cls, n) for n in positional(cls)]
+    parts += [f"{n}=?" for n in by_name(cls)]
+    for name in settings(cls):
+        if name in cls.derived:
+            continue
+        default = cls.fields[name].default
+        key = in_source(cls, name)
+        parts.append(f"{key}=…" if default is REQUIRED else f"{key}={_shown(default)}")
+    return f"{cls.name}({', '.join(parts)})"
+
+
+def _shown(default: Any) -> str:
+    if default is None:
+        return "none"
+    return json.dumps(default) if isinstance(default, (str, bool)) else str(default)
+
+
+def listing(as_json: bool) -> str:
+    """Every operator with the first line of its description."""
+    found = operators()
+    if as_json:
+        return json_text({n: _facts(c) for n, c in found.items()})
+    width = max(map(len, found))
+    return "\n".join(f"{n:<{width}}  {_first_line(c)}" for n, c in found.items())
+
+
+def describe(name: str, as_json: bool) -> str:
+    """One operator: signature, description, examples.  Raises OicError `unknown-op`."""
+    found = operators()
+    if name not in found:
+        raise OicError(unknown_operator(name))
+    cls = found[name]
+    if as_json:
+        return json_text(_facts(cls))
+    text = inspect.cleandoc(cls.__doc__ or "")
+    examples = [f"  {', '.join(_parts(e))}" for e in getattr(cls, "examples", ())]
+    types = "element types  " + " ".join(_types(cls))
+    return "\n".join([f"op {signature(cls)}", "", text, "", types, "", "tested with", *examples])
+
+
+def _types(cls: type[Operator]) -> list[str]:
+    """What the first operand may be (of `where` the second; of `iota` the result)."""
+    found = accepted(cls)
+    return [name for name, dtype in ALL.items() if dtype in found]
+
+
+def _parts(example: Any) -> tuple[str, ...]:
+    return (example,) if isinstance(example, str) else tuple(example)
+
+
+def _first_line(cls: type[Op]) -> str:
+    return inspect.cleandoc(cls.__doc__ or "").split("\n", 1)[0]
+
+
+def _facts(cls: type[Operator]) -> dict[str, Any]:
+    return {
+        "name": cls.name,
+        "signature": signature(cls),
+        "operands": [in_source(cls, n) for n in positional(cls)],
+        "optional": by_name(cls),
+        "settings": [in_source(cls, n) for n in settings(cls) if n not in cls.derived],
+        "dtypes": _types(cls),
+        "description": inspect.cleandoc(cls.__doc__ or ""),
+        "examples": [list(_parts(e)) for e in getattr(cls, "examples", ())],
+    }

@@ -1,0 +1,298 @@
+"""What `oic build`, `oic run` and `oic diff` do, and what they print."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.cli.text import json_text
+from oic.compare.between import drawn
+from oic.compare.bisect import Culprit, bisect
+from oic.compare.harness import Run, Verdict, compare
+from oic.compare.inputs import random_inputs
+from oic.diagnostics import StepError, did_you_mean, fail
+from oic.driver import Program, interface_of, lowered
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.model.npy import read_npy
+from oic.session.executor import Record
+from oic.session.inputs import checked
+from oic.session.interface import Interface
+from oic.session.simulator import Simulator
+from oic.session.synthesizer import Synthesizer
+
+Advance = Callable[[], None]
+
+
+# ---------------------------------------------------------------- build
+
+
+def build_library(
+    program: Program, folder: Path, target: str, weights: str, name: str | None, *, compiled: bool
+) -> dict[str, Any]:
+    """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
+    threads = program.settings.threads
+    maker = Synthesizer(program.planned, interface_of(program), target, weights, threads, name)
+    if compiled and maker.target.hosted:
+        maker.build(folder)
+        assert maker.library is not None
+        files, library = maker.library.files, str(maker.library.path)
+    else:
+        files, library = maker.emit_measured(folder) if compiled else maker.emit(folder), ""
+    plan = program.planned.plan
+    assert plan is not None
+    return {
+        "name": files.name,
+        "folder": str(folder),
+        "files": [str(p) for p in files.paths],
+        "state": files.unit.state_bytes,
+        "arena": files.unit.arena_bytes,
+        "arena_lower_bound": max(plan.lower_bound.values(), default=0),
+        "weights": files.unit.weights_bytes,
+        "compiled": files.figures.to_json() if files.figures else None,
+        "library": library,
+        "late_checks": [f"{span} ({variable})" for span, variable in files.late_checks],
+    }
+
+
+def built(made: dict[str, Any]) -> str:
+    """What was built, for people: bytes, and what they should know."""
+    lines = [f"{made['name']}: {made['folder']}"]
+    lines.append(f"  state    {made['state']:>14,} bytes")
+    bound = f"   (lower bound {made['arena_lower_bound']:,})" if made["arena_lower_bound"] else ""
+    lines.append(f"  arena    {made['arena']:>14,} bytes{bound}")
+    lines.append(f"  weights  {made['weights']:>14,} bytes")
+    if made["library"]:
+        lines.append(f"  library  {made['library']}")
+    for place in made["late_checks"]:
+        lines.append(f"  a refusal at {place} leaves state changed: steps are then OIC_ERR_STATE")
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- inputs
+
+
+def given_inputs(face: Interface, inputs: dict[str, str]) -> dict[str, Array]:
+    """Inputs from `NAME=FILE.npy` or `NAME=[…]`.  Raises OicError, StepError."""
+    found: dict[str, Array] = {}
+    for name, text in inputs.items():
+        variable = face.variables.get(name)
+        if text.endswith(".npy"):
+            value = _restored(read_npy(text), variable.dtype if variable else None)
+        else:
+            value = _numbers(text)
+        found[name] = checked(face, name, value)
+    return found
+
+
+def _restored(array: Array, dtype: dtypes.DType | None) -> Array:
+    """Elements of a dtype that .npy files do not have, from one in which nothing of them is lost."""
+    if dtype is None or dtype.np.kind in "fiub" or array.dtype.kind not in "fiu":
+        return array
+    found = array.astype(dtype.np)
+    same = np.array_equal(found.astype(np.float64), array.astype(np.float64), equal_nan=True)
+    return found if same else array
+
+
+def _numbers(text: str) -> Any:
+    """Numbers, true and false in nested lists, as Python or JSON writes them."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, (int, float, list, tuple)):
+            return value
+    raise fail("input-value", f"'{text}' is neither a .npy file nor numbers")
+
+
+def _require_entry(face: Interface, entry: str) -> None:
+    if entry not in face.entries:
+        message = f"there is no entry '{entry}'"
+        raise fail("unknown-entry", message, hint=did_you_mean(entry, face.entries))
+
+
+# ---------------------------------------------------------------- run
+
+
+@dataclass
+class Result:
+    """Outputs of the steps that ran, the trace of the last, and the refusal that ended them."""
+
+    outputs: list[dict[str, Array]] = field(default_factory=list)
+    trace: list[Record] = field(default_factory=list)
+    refusal: StepError | None = None
+
+
+def run_steps(
+    program: Program, inputs: dict[str, str], steps: int, entry: str, backend: str, advance: Advance
+) -> Result:
+    """Run steps until one is refused.  Raises OicError, and StepError for what is given."""
+    face = interface_of(program)
+    _require_entry(face, entry)
+    given = given_inputs(face, inputs)
+    maker: Simulator | Synthesizer
+    if backend == "c":
+        maker = Synthesizer(program.planned, face, threads=program.settings.threads).build()
+    else:
+        maker = Simulator(program.module, face)
+    result = Result()
+    with maker.make_executor() as ex:
+        try:
+            for _ in range(steps):
+                result.outputs.append(ex.step(entry, **given))
+                advance()
+        except StepError as refusal:
+            result.refusal = refusal
+        result.trace = list(ex.trace())
+    return result
+
+
+def outcome(result: Result, files: list[Path] | None, *, traced: bool, as_json: bool) -> str:
+    """What `oic run` prints on standard output."""
+    if as_json:
+        found: dict[str, Any] = {}
+        if files is None:
+            found["steps"] = [{n: plain(a) for n, a in step.items()} for step in result.outputs]
+        else:
+            found["files"] = [str(path) for path in files]
+        if traced:
+            found["trace"] = [vars(record) for record in result.trace]
+        if result.refusal is not None:
+            found["diagnostics"] = [result.refusal.diagnostic().to_json()]
+        return json_text(found, indent=None)  # arrays may be long
+    lines = _outputs(result.outputs) if files is None else [str(path) for path in files]
+    if traced:
+        lines += [_traced(record) for record in result.trace]
+    return "\n".join(lines)
+
+
+def _outputs(found: list[dict[str, Array]]) -> list[str]:
+    """A line for every output of every step, and lines of its elements."""
+    lines = []
+    with np.printoptions(precision=6, threshold=64, suppress=True):
+        for number, step in enumerate(found):
+            for name, array in step.items():
+                dtype = dtypes.from_array(array.dtype) or array.dtype
+                shape = list(array.shape) if array.shape else ""
+                wide = array if array.dtype.kind in "fiub" else array.astype(np.float64)
+                lines += [f"step {number}  {name}: {dtype}{shape}", str(wide)]
+    return lines
+
+
+def _traced(record: Record) -> str:
+    place, operands = f"{record.block}:{record.line}", ", ".join(record.operands)
+    result = f" >> {record.result}" if record.result else ""
+    # Compiled code does not measure itself.
+    took = "" if math.isnan(record.microseconds) else f"  {record.microseconds:.1f} us"
+    return f"{place:<14} {record.operator:<16} {operands}{result}{took}"
+
+
+def plain(array: Array) -> Any:
+    """An array as nested lists of Python numbers."""
+    kind = dtypes.from_array(array.dtype)
+    return (array.astype(np.float64) if kind is not None and kind.narrow else array).tolist()
+
+
+def save_outputs(found: list[dict[str, Array]], folder: Path) -> list[Path]:
+    """Write every output as NAME.npy; the steps along a first axis where their shapes agree.
+
+    Where they do not, each step has a file of its own, NAME.0.npy and so on.  bf16, f8 and packed
+    elements are saved as f32 or as bytes, which every reader of .npy knows.  Raises OicError.
+    """
+    arrays: dict[str, Array] = {}
+    for name in found[0]:
+        steps = [_portable(step[name]) for step in found]
+        if len(steps) == 1:
+            arrays[name] = steps[0]
+        elif all(a.shape == steps[0].shape for a in steps):
+            arrays[name] = np.stack(steps)
+        else:
+            arrays |= {f"{name}.{i}": a for i, a in enumerate(steps)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, array in arrays.items():
+            np.save(folder / f"{name}.npy", array)
+    except OSError as error:
+        raise fail("output-folder", f"{folder} cannot be written: {error.strerror}") from None
+    return [folder / f"{name}.npy" for name in arrays]
+
+
+def _portable(array: Array) -> Array:
+    """The array in a dtype that NumPy has by itself; nothing is lost."""
+    dtype = dtypes.from_array(array.dtype)
+    if dtype is None or array.dtype.kind in "fiub":
+        return array
+    return array.astype(np.float32 if dtype.is_float else np.int8 if dtype.low < 0 else np.uint8)
+
+
+# ---------------------------------------------------------------- diff
+
+
+def diff_steps(
+    program: Program, inputs: dict[str, str], steps: int, seed: int, entry: str | None,
+    bisected: bool, advance: Advance,
+) -> tuple[Verdict, Culprit | None]:  # fmt: skip
+    """Compare both backends over random or given inputs.  Raises OicError, StepError."""
+    face = interface_of(program)
+    if entry is not None:
+        _require_entry(face, entry)
+    given = given_inputs(face, inputs)
+    rng, actions = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    order = [entry] if entry else list(face.entries)
+    runs = []
+    for number in range(steps):
+        chosen = face.entries[order[number % len(order)]]
+        own = {n: a for n, a in given.items() if n in chosen.inputs}
+        random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
+        runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
+    maker = Synthesizer(program.planned, face, threads=program.settings.threads)
+    with maker.build().make_executor() as executor:
+        verdict = compare(program.module, executor, runs, lambda _: advance(), maker.make_executor)
+    culprit = None
+    if bisected:
+        after = ((s.name, m) for s, m in lowered(program.module, program.settings))
+        culprit = bisect(program.module, after, runs[: verdict.steps])
+    return verdict, culprit
+
+
+def compared(
+    name: str, verdict: Verdict, culprit: Culprit | None, bisected: bool, as_json: bool
+) -> str:
+    """What `oic diff` prints."""
+    if as_json:
+        return json_text(
+            {
+                "equal": verdict.equal and culprit is None,
+                "verdict": str(verdict),
+                "steps": verdict.steps,
+                "compared": verdict.compared,
+                "refusals": verdict.refusals,
+                "worst": verdict.worst,
+                "states": dict(sorted(verdict.acts.items())),
+                "bisect": None if culprit is None else str(culprit),
+            }
+        )
+    lines = [f"{name}: {verdict}"]
+    if bisected:
+        lines.append(str(culprit) if culprit else "no pass changes the interpreter's answer")
+    return "\n".join(lines)
+
+
+def _sizes(types: Any, given: dict[str, Array]) -> dict[str, int]:
+    """Extents that given inputs decide."""
+    found: dict[str, int] = {}
+    for name, array in given.items():
+        for dim, size in zip(types[name].shape, array.shape, strict=False):
+            extent = dims.atom(dim)
+            if extent is not None:
+                found[extent.name] = size
+    return found

@@ -1,0 +1,56 @@
+"""Views: where the results of ops that move nothing begin in their operand's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oic.codegen import expressions as expr
+from oic.codegen.expressions import Index
+from oic.codegen.function_context import Frame, Ref, dense
+from oic.ir.state import ConstantSelect
+from oic.operators.shape import Slice, Split
+
+
+def view(frame: Frame, op: Any) -> None:
+    """Declare the results of an op with `view = True` that have no offset known at build."""
+    base = frame.ref(op.operands[0])
+    for number, result in enumerate(op.results):
+        start = _start(frame, op, base, number)
+        place = result.place
+        strides = place.strides if place is not None and place.strides is not None else None
+        if strides is None:
+            strides = base.strides[len(op.indices) :] if isinstance(op, ConstantSelect) else dense(result.shape)
+        frame.view(result, base, start, strides)
+
+
+def _start(frame: Frame, op: Any, base: Ref, number: int) -> Index:
+    """Elements from the operand's first to the result's first."""
+    match op:
+        case Slice():
+            axis = op.axis % len(base.strides)
+            return _times(frame, frame.number(op.start), base.strides[axis])
+        case Split():
+            axis = op.axis % len(base.strides)
+            total = expr.number(0)
+            for size in op.sizes[:number]:
+                total = _plus(total, _times(frame, frame.dim(size), base.strides[axis]))
+            return total
+        case ConstantSelect():
+            total = expr.number(0)
+            for index, stride in zip(op.indices, base.strides):
+                total = _plus(total, _times(frame, frame.index(index), stride))
+            return total
+    return expr.number(0)
+
+
+def _times(frame: Frame, index: Index, stride: Any) -> Index:
+    """A number of steps in elements; checks made before keep it within the operand."""
+    step = frame.dim(stride)
+    found = expr.arithmetic("*", index, step)
+    text = f"{index.at(expr.PRODUCT)} * {step.at(expr.ATOM)}"
+    return found or Index(text, expr.PRODUCT, 0, 1 << 48)
+
+
+def _plus(left: Index, right: Index) -> Index:
+    found = expr.arithmetic("+", left, right)
+    return found or Index(f"{left.text} + {right.at(expr.PRODUCT)}", expr.SUM, 0, 1 << 48)

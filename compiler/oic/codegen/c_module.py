@@ -1,0 +1,153 @@
+"""Facts about a whole module that its generated code shares: C names, places, memory layout."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from oic.codegen.names import Library, Names
+from oic.diagnostics import Span
+from oic.ir.core import Op, Value
+from oic.ir.dims import Extent
+from oic.ir.module import Module
+from oic.ir.state import COUNTS
+from oic.ir.types import StateType, TensorType
+from oic.memory import layout
+
+
+@dataclass(frozen=True)
+class Field:
+    """A persistent variable as a member of the structure of the state."""
+
+    op: Any
+    member: str
+    offset: int
+    nbytes: int
+
+    @property
+    def type(self) -> StateType:
+        found: StateType = self.op.type
+        return found
+
+    @property
+    def storage(self) -> tuple[int, ...]:
+        """Dimensions of the C array: of elements, or of bytes in the last one for packed types."""
+        shape, outer = self.type.capacity_shape, len(self.type.table)
+        if not self.type.dtype.packed:
+            return shape
+        return (*shape[:outer], self.nbytes // max(1, _count(shape[:outer])))
+
+
+class Unit:
+    """One module on its way to C, as a library of its name or of another."""
+
+    def __init__(
+        self, module: Module, where: dict[str, tuple[int, int]] | None = None, name: str | None = None
+    ) -> None:
+        self.module = module
+        self.names = Library(module.name if name is None else name, [f.symbol for f in module.functions()])
+        self.name, self.macro = self.names.name, self.names.macro
+        self.fields = _fields(module)
+        self.by_state: dict[Value, Field] = {f.op.result: f for f in self.fields.values()}
+        self.weights = where if where is not None else layout.weights_layout(module)
+        self.families = layout.family_ranks(module)
+        self.total = self.fields.get(COUNTS)  # the sum of the counts, if there are any
+        self.state_bytes = layout.state_bytes(module)
+        self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
+        self.arena_bytes = layout.arena_bytes(module)
+        self.headers: set[str] = {"session.h", "num.h", "image.h", "saved.h"}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A pointer among an entry's inputs; `value` is the body's argument."""
+
+    name: str
+    member: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Output:
+    """A result of an entry.  `sizes` is the member for its shape, or "" where that is static."""
+
+    name: str
+    member: str
+    sizes: str
+    value: Value
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.tensor
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What one entry takes and gives, by the names that C has for it."""
+
+    symbol: str
+    function: str
+    inputs: tuple[Input, ...]
+    extents: tuple[tuple[Extent, str], ...]
+    outputs: tuple[Output, ...]
+
+
+def interface(unit: Unit, func: Any) -> Interface:
+    """The inputs, extents and outputs of an entry."""
+    members = Names()
+    inputs = tuple(
+        Input(name, members.unique(name), arg)
+        for name, arg in zip(func.inputs, func.body.args, strict=True)
+    )
+    found = {e: None for arg in func.body.args for d in arg.shape if not isinstance(d, int) for e in d.extents}
+    ordered = sorted(found, key=lambda e: e.name)
+    extents = tuple((e, members.unique(e.name)) for e in ordered)
+    members = Names()
+    outputs = []
+    for name, value in zip(func.outputs, func.returned, strict=True):
+        member = members.unique(name)
+        sizes = "" if value.tensor.static else members.unique(f"{member}_shape")
+        outputs.append(Output(name, member, sizes, value))
+    return Interface(func.symbol, unit.names.entries[func.symbol].function, inputs, extents, tuple(outputs))
+
+
+def where(span: Span) -> str:
+    """A place in the source without the folders of this machine: `decode.oi:12`."""
+    return f"{os.path.basename(span.source.name)}:{span.line}"
+
+
+def source_lines(op: Op) -> list[tuple[str, str]]:
+    """(place, text) of the source lines that an op was made from, those of a fused body included."""
+    spans = [op.span]
+    if op.name == "fused":
+        spans = [inner.span for inner in op.regions[0].ops if not inner.terminator] + spans
+    found = {}
+    for span in spans:
+        if span is not None:
+            found[span.line] = (where(span), comment(span.source.line(span.line)))
+    return [found[line] for line in sorted(found)]
+
+
+def comment(text: str) -> str:
+    """Source text that may stand in a C comment."""
+    clean = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").removesuffix(" {")
+    return clean if len(clean) <= 90 else clean[:87] + "..."
+
+
+def _fields(module: Module) -> dict[str, Field]:
+    names = Names()
+    by_symbol = {op.symbol: op for op in module.states()}
+    declared = {s: names.unique(s) for s in by_symbol if "." not in s}  # the user's names come first
+    fields = {}
+    for symbol, offset, nbytes in layout.state_layout(module):
+        member = declared.get(symbol) or names.unique(symbol)
+        fields[symbol] = Field(by_symbol[symbol], member, offset, nbytes)
+    return fields
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    total = 1
+    for d in shape:
+        total *= d
+    return total

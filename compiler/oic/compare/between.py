@@ -1,0 +1,142 @@
+"""What is done with the state between steps: kept, loaded here, there or in a new session, forked, reset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from oic.compare.monte_carlo import PerturbedMachine
+from oic.ir.module import Module
+from oic.reference.interpret import Machine
+from oic.session.executor import Executor
+
+# By the word that a `Run` has for it; where no copy was kept, one of the present state is.
+ACTIONS = {
+    "save": "every session keeps a copy of its state",
+    "load": "every session returns to its copy",
+    "renew": "a new session goes on from the copy",
+    "give": "all sessions load the copy that the reference kept",
+    "take": "all sessions load the copy that the library kept",
+    "fork": "a fork goes on, and the session that was forked is reset",
+    "reset": "all state is as at the start",
+}
+SHARE = 0.4  # of the steps have an action before them
+RESET = 0.1  # of the actions are resets, after which deep states take many steps
+
+
+def drawn(rng: np.random.Generator) -> str:
+    """What to do before a step, mostly nothing."""
+    if rng.random() >= SHARE:
+        return ""
+    if rng.random() < RESET:
+        return "reset"
+    return str(rng.choice([name for name in ACTIONS if name != "reset"]))
+
+
+def told(acts: Counter[str]) -> str:
+    """How many of each were done, in words."""
+    words = {
+        "save": "saved", "load": "loaded", "renew": "loaded into a new session",
+        "give": "loaded from the reference", "take": "loaded from the library", "fork": "forked",
+        "reset": "reset",
+    }  # fmt: skip
+    return ", ".join(f"{acts[name]} {word}" for name, word in words.items() if acts[name])
+
+
+class Kept:
+    """The copy of its state that a machine keeps, where there is no other session beside it."""
+
+    def __init__(self) -> None:
+        self.saved: bytes | None = None
+
+    def act(self, machine: Machine, what: str) -> None:
+        """Do what comes nearest to an action."""
+        if what == "reset":
+            machine.reset()
+        elif what == "save":
+            self.saved = machine.save()
+        elif what:
+            copy = machine.save() if what == "fork" or self.saved is None else self.saved
+            if what in ("renew", "fork"):
+                machine.reset()
+            machine.load(copy)
+
+
+class Sessions:
+    """The reference, perturbed companions of it, and the library; actions replace some by others.
+
+    another   makes a new session of the library; without it a fork is taken for one
+    """
+
+    def __init__(
+        self, module: Module, executor: Executor, runs: int, another: Callable[[], Executor] | None
+    ) -> None:
+        self.module, self.another = module, another
+        self.reference = Machine(module)
+        self.others = [PerturbedMachine(module, seed) for seed in range(runs)]
+        self.executor = executor
+        self.copies: list[bytes] = []  # of the reference, of the others, of the library
+        self.opened: Executor | None = None  # the library's session, if it is not the one given
+
+    def all(self) -> list[Machine | Executor]:
+        return [self.reference, *self.others, self.executor]
+
+    def reset(self) -> None:
+        """All state as at the start."""
+        for session in self.all():
+            session.reset()
+
+    def act(self, what: str) -> None:
+        """Do one of `ACTIONS` to every session."""
+        if what == "reset":
+            self.reset()
+            return
+        if what == "fork":
+            self._fork()
+            return
+        if what == "save" or not self.copies:
+            self.copies = [session.save() for session in self.all()]
+        if what == "renew":
+            self._renew()
+        one = {"give": self.copies[0], "take": self.copies[-1]}.get(what)
+        if what != "save":
+            for session, own in zip(self.all(), self.copies, strict=True):
+                session.load(own if one is None else one)
+
+    def alike(self) -> bool:
+        """What is saved is the same, unless rounding makes variables differ."""
+        names = [op.symbol for op in self.module.states()]
+        values = ((self.reference.fetch_state(name), self.executor.fetch(name)) for name in names)
+        if any(a.tobytes() != b.tobytes() for a, b in values):
+            return True
+        return self.reference.save() == self.executor.save()
+
+    def close(self) -> None:
+        """End the session of the library that an action opened."""
+        if self.opened is not None:
+            self.opened.close()
+            self.opened = None
+
+    def _fork(self) -> None:
+        """Of the perturbed, whose errors a fork would not have, the state is loaded again."""
+        before: list[Machine | Executor] = [self.reference, self.executor]
+        self.reference = self.reference.fork()
+        self._replace(self.executor.fork, before)
+        for other in self.others:
+            copy = other.save()
+            other.reset()
+            other.load(copy)
+
+    def _renew(self) -> None:
+        self.reference = Machine(self.module)
+        self._replace(self.another or self.executor.fork, [])
+
+    def _replace(self, make: Callable[[], Executor], spoiled: list[Machine | Executor]) -> None:
+        """Another session of the library; then those that it must not depend on are reset."""
+        made = make()
+        for session in spoiled:
+            session.reset()
+        self.close()
+        self.executor = self.opened = made

@@ -1,0 +1,107 @@
+"""Which pass changed the answer: the interpreter after every pass, on the same steps.
+
+Passes change where and when things are computed, never what: the interpreter's results must be
+the same to the bit after each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from oic.compare.between import Kept
+from oic.compare.harness import Run
+from oic.compare.sanitizer import Watch
+from oic.diagnostics import StepError
+from oic.dtypes import Array
+from oic.ir.module import Module
+from oic.operators.late import late_checks
+from oic.reference.interpret import Machine
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The first pass after which the interpreter answers otherwise, and where."""
+
+    name: str
+    step: int
+    variable: str
+
+    def __str__(self) -> str:
+        return f"pass '{self.name}' changes {self.variable} at step {self.step}"
+
+
+def bisect(
+    module: Module, after: Iterable[tuple[str, Module]], runs: list[Run], *, watched: bool = False
+) -> Culprit | None:
+    """Compare the modules after each pass with the first; None if all answer alike.
+
+    watched   those that are planned are looked at byte by byte
+    """
+    expected = answers(module, runs)
+    for name, lowered in after:
+        if not can_run(lowered):
+            continue
+        actual = answers(lowered, runs, watched=watched and lowered.plan is not None)
+        for step, (one, two) in enumerate(zip(expected, actual, strict=True)):
+            for variable in one:
+                if variable not in two or not _same(one[variable], two[variable]):
+                    if variable == "status" and _refused_otherwise(module, lowered, one, two):
+                        continue
+                    return Culprit(name, step, variable)
+    return None
+
+
+def _refused_otherwise(
+    module: Module, lowered: Module, one: dict[str, Array], two: dict[str, Array]
+) -> bool:
+    """Both refuse the step, which breaks several rules, and another one was noticed first.
+
+    Checks that are made early come before those that cannot be, and a loop's checks each for all
+    turns at once.
+    """
+    if "OIC_OK" in (str(one["status"]), str(two["status"])):
+        return False
+    loops = any(op.name == "for" for op in module.all_ops())
+    return loops or bool(late_checks(lowered))
+
+
+def can_run(module: Module) -> bool:
+    """Buffers without offsets are no memory yet: between bufferize and plan-memory nothing runs."""
+    placed = any(r.place is not None for op in module.all_ops() for r in op.results)
+    return module.plan is not None or not placed
+
+
+def answers(
+    module: Module, runs: list[Run], *, watched: bool = False
+) -> list[dict[str, Array]]:
+    """Outputs, states and status of every step.
+
+    watched   planned memory is looked at byte by byte: see `watch`
+    """
+    machine, kept = Machine(module), Kept()
+    watch = Watch(machine) if watched else None
+    states = [op.symbol for op in module.states() if "." not in op.symbol]
+    found: list[dict[str, Array]] = []
+    for run in runs:
+        kept.act(machine, run.before)
+        before = machine.save()
+        try:
+            outputs = (watch or machine).step(run.entry, run.inputs)
+            status = "OIC_OK"
+        except StepError as error:
+            outputs, status = {}, error.status
+            if machine.broken:  # as before checks are hoisted; what it left behind means nothing
+                machine.load(before)
+        found.append(
+            outputs
+            | {name: machine.fetch_state(name) for name in states}
+            | {"status": np.asarray(status), "saved state": np.frombuffer(machine.save(), np.uint8)}
+        )
+    return found
+
+
+def _same(one: Array, two: Array) -> bool:
+    return one.shape == two.shape and one.dtype == two.dtype and one.tobytes() == two.tobytes()

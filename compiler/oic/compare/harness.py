@@ -1,0 +1,323 @@
+"""Drive the reference and a compiled library through the same steps and compare everything.
+
+After every step all outputs and all persistent variables are compared: exactly for integers, bool
+and shapes; for floats within what `perturbed` runs of the reference show the operators' own error
+bounds to allow.
+
+A few such runs seldom show a number that lies on an edge: a cast, an argmax, an index computed of data,
+which errors within the bounds may decide either way.  So what seems a difference is tried on many runs
+more before it is one (`doubtful`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oic import dtypes
+from oic.compare.between import Kept, Sessions, told
+from oic.compare.monte_carlo import PerturbedMachine
+from oic.diagnostics import StepError
+from oic.dtypes import Array
+from oic.ir.module import Module
+from oic.reference.interpret import Machine
+from oic.session.executor import Executor
+
+RUNS = 3  # perturbed runs
+MARGIN = 4.0  # times the largest difference seen among them
+DOUBTS = 40  # perturbed runs that are made where there seems to be a difference
+LOOSE = 0.05  # of a variable's size: a bound above that says little
+FLOOR = 4.0  # units in the last place that are always allowed where floats are computed at all
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element that differs.
+
+    ulp      units in the last place between the two, for floats
+    allowed  largest absolute difference that would have been right
+    """
+
+    step: int
+    variable: str
+    index: tuple[int, ...]
+    reference: object
+    compiled: object
+    ulp: float
+    allowed: float
+
+    def __str__(self) -> str:
+        where = f"{self.variable}{list(self.index) if self.index else ''}"
+        return (
+            f"step {self.step}, {where}: reference {self.reference}, compiled {self.compiled}"
+            f" ({self.ulp:.3g} ulp apart, {self.allowed:.3g} allowed)"
+        )
+
+
+@dataclass
+class Verdict:
+    """What a comparison found.
+
+    refusals  steps that both refused
+    spoiled   those of them after which the library had to be reset
+    otherwise those with another status: the step broke several rules, and C checks in another order
+    worst     largest difference of a float as a part of what was allowed
+    loose     floats compared with a bound that says little
+    statuses  refused steps by the reference's status
+    doubtful  ended before its last step: errors within the bounds may decide otherwise what differs
+    acts      how often each action was done between steps
+    """
+
+    steps: int = 0
+    compared: int = 0
+    refusals: int = 0
+    spoiled: int = 0
+    otherwise: int = 0
+    worst: float = 0.0
+    loose: int = 0
+    doubtful: bool = False
+    difference: Difference | None = None
+    statuses: Counter[str] = field(default_factory=Counter)
+    variables: list[str] = field(default_factory=list)
+    acts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def equal(self) -> bool:
+        return self.difference is None
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return f"DIFFERENT: {self.difference}"
+        refused = f", {self.refusals} refused alike" if self.refusals else ""
+        acts = f"; {told(self.acts)}" if self.acts else ""
+        return (
+            f"equal: {self.steps} steps{refused}, {self.compared:,} values of"
+            f" {len(self.variables)} variables, worst {self.worst:.3f} of the bound{acts}"
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One step to take: an entry and its inputs.
+
+    before   what is done with the state first, one of `between.ACTIONS`; "" is nothing
+    """
+
+    entry: str
+    inputs: dict[str, Array]
+    before: str = ""
+
+
+def compare(
+    module: Module, executor: Executor, runs: Iterable[Run], advance: Callable[[int], None] | None = None,
+    another: Callable[[], Executor] | None = None,
+) -> Verdict:  # fmt: skip
+    """Take every step on both sides; stops at the first difference.
+
+    module    GRAPH, for the reference
+    advance   called after each step with its number
+    another   makes a new session of the same library
+    """
+    sessions = Sessions(module, executor, RUNS, another)
+    sides = _Sides(module, sessions)
+    verdict = Verdict()
+    taken: list[Run] = []
+    try:
+        for number, run in enumerate(runs):
+            taken.append(run)
+            sides.act(number, run.before, verdict)
+            if verdict.equal:
+                sides.step(number, run, verdict)
+                verdict.steps += 1
+            if advance is not None:
+                advance(number)
+            if not verdict.equal:
+                break
+    finally:
+        sessions.close()
+    if verdict.difference is not None and doubtful(module, taken, verdict.difference):
+        verdict.difference, verdict.doubtful = None, True
+    return verdict
+
+
+def doubtful(module: Module, runs: list[Run], found: Difference) -> bool:
+    """Errors within the bounds may give the compiled answer, too, in the last of these runs."""
+    exact = _again(Machine(module), runs, found)
+    stirred = [_again(PerturbedMachine(module, RUNS + n, MARGIN), runs, found) for n in range(DOUBTS)]
+    if isinstance(exact, str):
+        return exact == found.reference and any(other == found.compiled for other in stirred)
+    if isinstance(found.reference, str):  # the shapes differ
+        return any(not isinstance(other, np.ndarray) or other.shape != exact.shape for other in stirred)
+    same = [o for o in stirred if isinstance(o, np.ndarray) and o.shape == exact.shape]
+    if len(same) < len(stirred):
+        return True
+    again = exact[found.index].item()
+    if again != found.reference and again == again:
+        return False  # taken again, without the library, the steps are others
+    compiled = exact.copy()
+    compiled[found.index] = found.compiled
+    error, allowed = differences(exact, compiled, same)
+    return bool(error[found.index] <= allowed[found.index])
+
+
+def _again(machine: Machine, runs: list[Run], found: Difference) -> Array | str:
+    """A variable, or the status, after the last of some runs."""
+    kept = Kept()
+    outputs: dict[str, Array] = {}
+    status: str | None = None
+    for run in runs:
+        kept.act(machine, run.before)
+        before = machine.save()
+        outputs, status = _outcome(lambda r=run: machine.step(r.entry, r.inputs))  # type: ignore[misc]
+        if machine.broken:
+            machine.load(before)
+    if status is not None or found.variable in ("status", "saved state"):
+        return status or "OIC_OK"
+    return outputs[found.variable] if found.variable in outputs else machine.fetch_state(found.variable)
+
+
+class _Sides:
+    """The reference, its perturbed companions and the library."""
+
+    def __init__(self, module: Module, sessions: Sessions) -> None:
+        self.sessions = sessions
+        self.states = [op.symbol for op in module.states()]
+
+    def act(self, number: int, what: str, verdict: Verdict) -> None:
+        """What a run wants done before its step; both sides save the same and load what either saved."""
+        if not what:
+            return
+        wrong = ""
+        try:
+            self.sessions.act(what)
+            wrong = "" if self.sessions.alike() else "other bytes"
+        except StepError as error:
+            wrong = error.status
+        verdict.acts[what] += 1
+        if wrong:
+            verdict.difference = Difference(number, "saved state", (), what, wrong, 0.0, 0.0)
+
+    def step(self, number: int, run: Run, verdict: Verdict) -> None:
+        reference, executor = self.sessions.reference, self.sessions.executor
+        expected, status = _outcome(lambda: reference.step(run.entry, run.inputs))
+        actual, refused = _outcome(lambda: executor.step(run.entry, **run.inputs))
+        if (status is None) != (refused is None):
+            verdict.difference = Difference(
+                number, "status", (), status or "OIC_OK", refused or "OIC_OK", 0.0, 0.0
+            )
+            return
+        stirred = []
+        for machine in self.sessions.others:
+            found, _ = _outcome(lambda m=machine: m.step(run.entry, run.inputs))  # type: ignore[misc]
+            stirred.append(found)
+        if status is not None:
+            verdict.refusals += 1
+            verdict.statuses[status] += 1
+            verdict.otherwise += status != refused
+            if self._spoiled():
+                verdict.spoiled += 1
+                self.sessions.reset()
+                return
+        for name in expected:
+            versions = [s[name] for s in stirred if name in s]
+            self.check(number, name, expected[name], actual[name], versions, verdict)
+        for name in self.states:
+            versions = [m.fetch_state(name) for m in self.sessions.others]
+            one, two = reference.fetch_state(name), executor.fetch(name)
+            self.check(number, name, one, two, versions, verdict)
+
+    def _spoiled(self) -> bool:
+        """The refusal came after an effect (SPEC, 8.6): the library wants to be reset."""
+        try:
+            self.sessions.executor.save()
+        except StepError:
+            return True
+        return False
+
+    def check(
+        self, number: int, name: str, one: Array, two: Array, versions: list[Array], verdict: Verdict
+    ) -> None:
+        """Compare one variable; records the first difference and the worst error."""
+        if verdict.difference is not None:
+            return
+        if name not in verdict.variables:
+            verdict.variables.append(name)
+        verdict.compared += one.size
+        if one.shape != two.shape or one.dtype != two.dtype:
+            shapes = f"{one.dtype}{list(one.shape)}", f"{two.dtype}{list(two.shape)}"
+            verdict.difference = Difference(number, name, (), *shapes, 0.0, 0.0)
+            return
+        same = [v for v in versions if v.shape == one.shape]
+        error, allowed = differences(one, two, same)
+        if error.size:
+            with np.errstate(all="ignore"):
+                part = np.where(error > 0, error / allowed, 0.0)
+            wrong = ~(error <= allowed)
+            verdict.loose += _loose(one, allowed)
+            if wrong.any():
+                at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), one.shape))
+                verdict.difference = Difference(
+                    number, name, at, one[at].item(), two[at].item(),
+                    float(error[at] / max(_ulp(one)[at], 5e-324)), float(allowed[at]),
+                )  # fmt: skip
+                return
+            verdict.worst = max(verdict.worst, float(part.max()))
+
+
+def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, Array]:
+    """How far each element is from the reference, and how far it may be (0: equal).
+
+    NaN equals NaN, infinities equal themselves; an integer may differ only where perturbed runs
+    differ too (an argmax of values that are equal within their errors), and as far as they do.
+    """
+    dtype = dtypes.from_array(one.dtype)
+    if dtype is None or not dtype.is_float:
+        low, high = one, one
+        for v in versions:
+            low, high = np.minimum(low, v), np.maximum(high, v)
+        error = (one != two).astype(np.float64)
+        return error, np.where((low <= two) & (two <= high), error, 0.0)
+    a, b = one.astype(np.float64), two.astype(np.float64)
+    with np.errstate(all="ignore"):
+        error = np.abs(a - b)
+        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
+        error = np.where(np.isnan(error), np.inf, error)
+        spread = np.zeros(one.shape)
+        for v in versions:
+            spread = np.fmax(spread, np.abs(v.astype(np.float64) - a))
+    if not spread.any():
+        return error, np.zeros(one.shape)  # nothing on the way here is inexact
+    finite = spread[np.isfinite(spread)]
+    # A single element may by chance be alike in all runs; its neighbours tell the scale.
+    typical = np.sqrt(np.mean(finite**2)) if finite.size else 0.0
+    return error, MARGIN * np.maximum(spread, typical) + FLOOR * _ulp(one)
+
+
+def _loose(array: Array, allowed: Array) -> int:
+    """How many floats have a bound that is large beside the numbers around them."""
+    wide = np.abs(array.astype(np.float64))
+    finite = wide[np.isfinite(wide)]
+    size = float(np.sqrt(np.mean(np.minimum(finite, 1e150) ** 2))) if finite.size else 0.0
+    return int((allowed > LOOSE * size).sum()) if allowed.any() else 0
+
+
+def _ulp(array: Array) -> Array:
+    """A unit in the last place of each element of a float array; 1 for integers."""
+    dtype = dtypes.from_array(array.dtype)
+    if dtype is None or not dtype.is_float:
+        return np.ones(array.shape)
+    digits = {"f8": 2, "f16": 10, "bf16": 7, "f32": 23, "f64": 52}[dtype.name]
+    tiny = {"f8": 2.0**-16, "f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 5e-324}
+    wide = np.abs(array.astype(np.float64))
+    exponent = np.floor(np.log2(np.where(np.isfinite(wide) & (wide > 0), wide, 1.0)))
+    return np.asarray(np.maximum(2.0 ** (exponent - digits), tiny[dtype.name]))
+
+
+def _outcome(step: Callable[[], dict[str, Array]]) -> tuple[dict[str, Array], str | None]:
+    try:
+        return step(), None
+    except StepError as error:
+        return {}, error.status

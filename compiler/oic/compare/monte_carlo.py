@@ -1,0 +1,62 @@
+"""How far two right answers may be apart: the reference with every operator's error stirred in.
+
+Every operator states how far its result may be from the exact one (`Operator.tolerance`).  What
+that means for an output many operators and steps later, nobody can say in general; but the
+reference can be run again with a random error of that size added to every result.  What such runs
+do not tell apart, a correct compiled program need not tell apart either (Monte Carlo arithmetic:
+Parker 1997).  Integers, booleans and moves have no error and are compared exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ir.core import Op
+from oic.ir.module import Module
+from oic.operators.base import Operator
+from oic.operators.evaluate import operand_parts, resolved
+from oic.reference.interpret import Machine
+
+
+class PerturbedMachine(Machine):
+    """The interpreter of GRAPH with an error within its bound added to every float result.
+
+    times   the errors are so many times as large
+    """
+
+    def __init__(self, module: Module, seed: int, times: float = 1.0) -> None:
+        self.random, self.times = np.random.default_rng(seed), times
+        super().__init__(module)
+
+    def write(self, op: Op, arrays: list[Array]) -> None:
+        if isinstance(op, Operator) and not op.view:
+            arrays = [self._stirred(op, i, a) for i, a in enumerate(arrays)]
+        super().write(op, arrays)
+
+    def _stirred(self, op: Operator, result: int, array: Array) -> Array:
+        dtype = op.results[result].dtype
+        # A bound is that of the first result, and of others of its type: the cell of an LSTM.
+        if not dtype.is_float or op.results[result].type != op.results[0].type or array.size == 0:
+            return array
+        inputs = [self._wide(part) for part in operand_parts(op)]
+        plain = resolved(op, self.read, self.sizes)
+        bound = np.broadcast_to(np.asarray(plain.tolerance(array, *inputs), np.float64), array.shape)
+        if not bound.any():
+            return array
+        error = self.times * bound * self.random.uniform(-1.0, 1.0, array.shape)
+        stirred = array.astype(np.float64) + np.where(np.isfinite(error), error, 0.0)
+        with np.errstate(all="ignore"):
+            kept = np.where(np.isfinite(array.astype(np.float64)), stirred, array.astype(np.float64))
+        return dtypes.store(kept.astype(dtype.wide), dtype)
+
+    def _wide(self, part: Any) -> Any:
+        if part is None:
+            return None
+        if isinstance(part, list):
+            return [self._wide(p) for p in part]
+        held = self.read(part)
+        return held if isinstance(held, int) else dtypes.widen(held, part.dtype)

@@ -1,0 +1,1 @@
+"""The files of a generated library: written, published at once, compiled, loaded."""

@@ -1,0 +1,207 @@
+"""From generated files to a library in this process: the C compiler, and cffi.
+
+The C is compiled to assembly, from which the stack of every function of the API is known, and that to
+the library; then the files that say what was built are written again, with the figures.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from oic.codegen import template_data as view
+from oic.diagnostics import OicError, fail
+from oic.ir.module import Module
+from oic.library.emit import Files, published, with_figures, write
+from oic.library.publish import staged
+from oic.toolchain import stack
+from oic.toolchain.code_metrics import Figures
+from oic.toolchain.compiler import compile_c, described, find_compiler, macros
+from oic.toolchain.elf import code_bytes
+from oic.toolchain.folders import scratch_folder
+from oic.toolchain.target import SHARED, STANDARD, WARNINGS, Target
+
+
+@dataclass(frozen=True)
+class Library:
+    """A loaded library: `lib` has its functions, `ffi` its types.
+
+    path     where it was put; a later build may have put another one there
+    weights  the blob it was built with, open: that of a later build is another file
+    """
+
+    path: Path
+    files: Files
+    ffi: Any
+    lib: Any
+    weights: BinaryIO | None
+
+    @property
+    def fingerprint(self) -> int:
+        """Of the files, which the library must have, too."""
+        return int(self.files.model.fingerprint.removeprefix("UINT64_C(").removesuffix(")"), 16)
+
+    @property
+    def weights_path(self) -> bytes | None:
+        """A path by which the blob can be opened again."""
+        if self.weights is None:
+            return None
+        opened = f"/dev/fd/{self.weights.fileno()}"
+        return opened.encode() if os.path.exists(opened) else os.fsencode(self.weights.name)
+
+
+def build(
+    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    name: str | None = None,
+) -> Library:  # fmt: skip
+    """Write the C library of a PLANNED module, compile and load it, and put all of it into a folder.
+
+    The folder keeps what it had until all that has succeeded, and is then switched at once.
+    Arguments as for `emit`.  Raises OicError: as `emit`, `no-compiler`, `compile-failed`,
+    `target-not-here` for a target that has no shared libraries, `load-failed`.
+    """
+    if not target.hosted:
+        raise fail(
+            "target-not-here",
+            f"code for the target '{target.name}' cannot be loaded into this process",
+            hint="the targets 'host' and 'portable' can",
+        )
+    with staged(out_dir) as stage:
+        files = write(module, target, stage.new, weights_mode, threads, name)
+        files, path = compile_library(files, stage.shown)
+        library = load(files, path)  # by a name that no other library has or had
+        files = published(files, stage)
+    return replace(library, files=files, path=files.folder / path.name)
+
+
+def emit_measured(
+    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    name: str | None = None,
+) -> Files:  # fmt: skip
+    """Emit for a target that has no libraries here, with the figures of the compiler that CC names, if any.
+
+    Raises OicError: as `emit` and `measure`.
+    """
+    with staged(out_dir) as stage:
+        files = write(module, target, stage.new, weights_mode, threads, name)
+        if os.environ.get("CC"):
+            files = with_figures(files, measure(files, stage.shown))
+        return published(files, stage)
+
+
+def command(files: Files, compiler: list[str], output: Path) -> list[str]:
+    """The one call that makes the shared library."""
+    flags = [*STANDARD, *files.target.flags, *SHARED, *WARNINGS]
+    sources = [str(p) for p in files.sources]
+    return [*compiler, *flags, "-I", str(files.folder), "-o", str(output), *sources, *_libraries(files)]
+
+
+def compile_library(files: Files, shown: Path) -> tuple[Files, Path]:
+    """Compile to `lib<name>.so` beside the files; these, now with figures, and the library.
+
+    shown   the folder to name where compilation fails
+    A compiler that knows no `-fstack-usage` makes the library in one call, and the stack is not known.
+    Raises OicError: `no-compiler`, `compile-failed`.
+    """
+    path = files.folder / f"lib{files.name}.so"
+    compiler = find_compiler()
+    whole = command(files, compiler, path)
+    with scratch_folder() as folder:
+        figures, made = _measured(files, compiler, folder)
+        rest = [str(p) for p in files.sources if p != _main(files)]
+        flags = [*STANDARD, *files.target.flags, *SHARED]
+        call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
+        compile_c(call, whole, {str(files.folder): str(shown)})
+    return with_figures(replace(files, names=(*files.names, path.name)), figures), path
+
+
+def measure(files: Files, shown: Path) -> Figures:
+    """Stack and code bytes by the compiler that there is; no library is made.
+
+    shown   the folder to name where compilation fails
+    Raises OicError: `no-compiler`, `compile-failed`.
+    """
+    compiler = find_compiler()
+    with scratch_folder() as folder:
+        figures, made = _measured(files, compiler, folder)
+        if made is None:  # is it C for this compiler at all?
+            call = [*compiler, *_flags(files.target), "-I", str(files.folder), "-c", "-o"]
+            call += [str(folder / f"{files.name}.o"), str(_main(files))]
+            compile_c(call, renamed={str(files.folder): str(shown)})
+    return figures
+
+
+def _flags(target: Target) -> list[str]:
+    """Flags that decide about the code of a target."""
+    return [*STANDARD, *target.flags, *(f for f in SHARED if target.hosted and f != "-shared")]
+
+
+def _libraries(files: Files) -> list[str]:
+    return [*files.model.thread_flags.split(), "-lm"]
+
+
+def _main(files: Files) -> Path:
+    return files.folder / f"{files.name}.c"
+
+
+def _measured(files: Files, compiler: list[str], folder: Path) -> tuple[Figures, Path | None]:
+    """Compile the main source by way of its assembly; the figures and the object file, in a folder.
+
+    None for the object where the compiler refuses, be it `-fstack-usage` or the source.
+    """
+    source, usage, made = (folder / f"{files.name}.{ending}" for ending in ("s", "su", "o"))
+    flags = [*_flags(files.target), *files.model.thread_flags.split()]
+    shown = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
+    call = [*compiler, *flags, "-I", str(files.folder), "-fstack-usage", "-S", "-o", str(source)]
+    try:
+        compile_c([*call, str(_main(files))])
+        texts = [p.read_text(encoding="utf-8", errors="replace") for p in (usage, source)]
+        compile_c([*compiler, *flags, "-c", "-o", str(made), str(source)])
+    except (OSError, OicError) as failure:
+        if isinstance(failure, OicError) and failure.diagnostics[0].slug == "no-compiler":
+            raise
+        return Figures(shown, missing="the compiler does not tell it (-fstack-usage)"), None
+    try:
+        stack.check_machine(macros((*compiler, *flags)))
+        return Figures(shown, _stacks(files, *texts), "", code_bytes(made)), made
+    except stack.Unknown as why:
+        return Figures(shown, (), str(why), code_bytes(made)), made
+
+
+def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.Stack, ...]:
+    """Of every function of the API, and of a thread of the pool that the library makes.  Raises Unknown."""
+    graph = stack.read(usage, assembly)
+    names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]
+    missing = [n for n in names if n not in graph and f"_{n}" not in graph]
+    if missing:
+        raise stack.Unknown(f"the assembly has no function {missing[0]}")
+    found = (stack.worst(graph, n if n in graph else f"_{n}") for n in names)
+    return tuple(replace(s, function=n) for n, s in zip(names, found))
+
+
+def _choices(compiler: list[str]) -> list[str]:
+    """Flags that CC itself carries and that change code."""
+    return [f for f in compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
+
+
+def load(files: Files, path: Path) -> Library:
+    """Load a library by the declarations of its own view.
+
+    Systems know libraries by path, and give an old one where another was loaded from the same; so the
+    path is a link that no other library had.
+    """
+    import cffi
+
+    ffi = cffi.FFI()
+    ffi.cdef(view.declarations(files.model))
+    with scratch_folder() as folder:
+        link = folder / path.name
+        link.symlink_to(path.resolve())
+        try:
+            lib = ffi.dlopen(str(link))
+        except OSError as failure:
+            why = str(failure).replace(str(link), str(path))
+            raise fail("load-failed", f"{path} cannot be loaded: {why}") from failure
+    return Library(path, files, ffi, lib, files.weights.open("rb") if files.weights else None)

@@ -1,0 +1,216 @@
+"""Files of a generated library: header, source, weights, memory map, build files, runtime headers."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from oic.codegen import template_data as view
+from oic.codegen import weights
+from oic.codegen.c_module import Unit, where
+from oic.codegen.names import check_library_name, name_in_private
+from oic.diagnostics import fail
+from oic.ir.module import Module
+from oic.library.publish import Stage, staged
+from oic.operators.late import Place, late_places
+from oic.report.html import report
+from oic.report.map_json import memory_json
+from oic.resources import runtime_dir, templates_dir
+from oic.toolchain.code_metrics import Figures
+from oic.toolchain.target import Target
+
+
+@dataclass(frozen=True)
+class Files:
+    """What was written.
+
+    folder        where the files are
+    names         every file, by path in the folder
+    late_checks   what may refuse after an effect (`operators.late`): steps are then OIC_ERR_STATE until
+                  reset or load
+    figures       what the compiler made of it; None as long as nothing is compiled
+    """
+
+    name: str
+    folder: Path
+    names: tuple[str, ...]
+    unit: Unit
+    model: view.Model
+    target: Target
+    late_checks: tuple[Place, ...]
+    figures: Figures | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file."""
+        return [self.folder / name for name in self.names]
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files to compile."""
+        return [p for p in self.paths if p.suffix == ".c"]
+
+    @property
+    def weights(self) -> Path | None:
+        """The weights blob, if there is one."""
+        return next((p for p in self.paths if p.suffix == ".weights"), None)
+
+
+def emit(
+    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    name: str | None = None,
+) -> Files:  # fmt: skip
+    """Write the C library of a PLANNED module to a folder.
+
+    weights_mode   'blob': a file to map or flash; 'array': a C array linked into the program
+    threads        that `<name>_open` lets consumers run on, where the module has any that may
+    name           of the library, which its files and names in C begin with; None: the graph's
+    What was there is replaced at once, when all is written.
+    Raises OicError: `weights-mode`, `library-name`, or `output-folder` if it cannot be written.
+    """
+    with staged(out_dir) as stage:
+        return published(write(module, target, stage.new, weights_mode, threads, name), stage)
+
+
+def published(files: Files, stage: Stage) -> Files:
+    """The files of a stage in the folder they were made for."""
+    stage.publish(files.name, files.names)
+    return replace(files, folder=stage.shown)
+
+
+def write(
+    module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1, name: str | None = None
+) -> Files:
+    """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`."""
+    check_library_name(module.name if name is None else name)
+    if weights_mode not in ("blob", "array"):
+        raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
+    unit = Unit(module, name=name)
+    if not unit.weights:
+        return _write_code(view.model(unit, target, False, threads), unit, target, folder)
+    if weights_mode == "array":
+        blob = io.BytesIO()
+        m = view.model(unit, target, True, threads, weights.write(module, blob))
+        return _write_code(m, unit, target, folder, {f"{m.name}.weights.c": blob.getvalue()})
+    with (folder / f"{unit.name}.weights").open("wb") as file:
+        m = view.model(unit, target, False, threads, weights.write(module, file))
+    return _write_code(m, unit, target, folder)
+
+
+def write_code(module: Module, target: Target, folder: Path) -> Files:
+    """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
+    unit = Unit(module, name=name_in_private(module.name))
+    return _write_code(view.model(unit, target, False), unit, target, folder)
+
+
+def _write_code(
+    m: view.Model, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes] | None = None
+) -> Files:
+    """Write all but the blob.
+
+    arrays   what is written as a C array, by the name of its file
+    """
+    assert unit.module.stage == "planned", f"a module at the stage {unit.module.stage} is not ready for C"
+    m = view.with_fingerprint(m, _texts(m).values())
+    texts = _texts(m) | {name: _weights_source(m, data) for name, data in (arrays or {}).items()}
+    names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
+    names += [f"{m.name}.weights"] if m.maps_weights else []
+    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(unit.module)))
+    _write(texts | _described(files), folder)
+    return files
+
+
+def with_figures(files: Files, figures: Figures) -> Files:
+    """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
+    m = view.with_figures(files.model, files.unit, figures)
+    found = replace(files, model=m, figures=figures)
+    _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
+    return found
+
+
+def render(m: view.Model) -> dict[str, str]:
+    """The text files that come from templates, by name."""
+    files = {
+        f"{m.name}.c": "model.c.j2",
+        "CMakeLists.txt": "CMakeLists.txt.j2",
+        "Makefile": "Makefile.j2",
+    }
+    texts = {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
+    return {f"{m.name}.h": _header(m), **texts}
+
+
+def _header(m: view.Model) -> str:
+    return _environment().get_template("model.h.j2").render(m=m)
+
+
+def runtime_headers(roots: list[str]) -> list[str]:
+    """The runtime headers that these include, themselves too, by name."""
+    found: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        text = (runtime_dir() / name).read_text(encoding="utf-8")
+        waiting += re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE)
+    return sorted(found)
+
+
+@cache
+def _runtime_header(name: str) -> str:
+    """The text of a runtime header; that of `version.h` with the number of all of them."""
+    text = (runtime_dir() / name).read_text(encoding="utf-8")
+    if name != "version.h":
+        return text
+    whole = "".join(path.read_text(encoding="utf-8") for path in sorted(runtime_dir().glob("*.h")))
+    number = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
+
+
+def _described(files: Files) -> dict[str, str]:
+    """The memory map, for tools and for people."""
+    late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
+    made = report(files.unit.module, late, files.figures)
+    page = _environment().get_template("report.html.j2").render(r=made)
+    table = memory_json(files.unit, files.figures, files.names, files.model.fingerprint)
+    return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
+
+
+def _texts(m: view.Model) -> dict[str, str]:
+    """Every text file of the library that is compiled, but for weights, by its path in the folder."""
+    texts = render(m)
+    for name in runtime_headers(["oic.h", "journal.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
+        texts[f"oic/{name}"] = _runtime_header(name)
+    return texts
+
+
+def _write(texts: dict[str, str], folder: Path) -> None:
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _weights_source(m: view.Model, data: bytes) -> str:
+    rows = [", ".join(map(str, data[i : i + 24])) + "," for i in range(0, len(data), 24)]
+    return _environment().get_template("weights.c.j2").render(m=m, rows=rows)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(templates_dir()),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

@@ -1,0 +1,514 @@
+"""What lowering a function keeps: where ops go, what each variable holds, integer expressions.
+
+A volatile variable or a temporary is no memory: `env` maps it to the SSA value it holds now.
+Integer expressions are kept as polynomials (`ir.dims`) over extents and over *atoms*, index
+values of the program, so that `(pos + N) - pos` is the size `N` without asking the program.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from oic.check.literals import number
+from oic.check.model_data import data_of
+from oic.check.names import names_in
+from oic.check.variables import HIGH, Binding, Refused, Variable, evaluate, exactly
+from oic.diagnostics import Diagnostic, Note, Span
+from oic.dtypes import INT, t1
+from oic.ir import dims
+from oic.ir.core import Block, Op, Value
+from oic.ir.dims import INDEX_BOUND, Atom, Dim, Expr, Extent
+from oic.ir.index import (
+    AssertShape,
+    CheckRange,
+    ExtentBind,
+    IndexAdd,
+    IndexConst,
+    IndexDiv,
+    IndexLoad,
+    IndexMod,
+    IndexMul,
+    IndexSize,
+    IndexSub,
+    divides,
+)
+from oic.ir.module import Module
+from oic.ir.ranges import may_refuse, value_range
+from oic.ir.state import CacheRead, Constant, Splat, StateGet
+from oic.ir.types import StateType, TensorType, Type
+from oic.lower.capacity import constant_integer
+from oic.lower.environment import POISON, Held, Local, Mark, Mixed, Poison
+from oic.syntax import tree as s
+
+
+@dataclass
+class Builder:
+    """Lowers one function; see the module's docstring.
+
+    scopes   visible temporaries by name, innermost last
+    loops    present value of every loop index
+    known    value of a persistent integer scalar since its last write, by name
+    nonneg   expressions that checks made before have shown not to be negative
+    calls    blocks being lowered, outermost first
+    depth    regions around the current block
+    given    what consumers wrote to yielded variables, until the `await`
+    returns  the block being lowered may return from inside a loop
+    whole    divisions in declared sizes that are checked to have no remainder
+    zeros    variables that start with nothing, and what they hold then: reading it is a warning
+    silent   something was left out because of what was refused before
+    """
+
+    binding: Binding
+    module: Module
+    states: dict[str, Value]
+    constants: dict[str, Value]
+    inputs: dict[str, Value]
+    diagnostics: list[Diagnostic]
+    prologue: Block
+    block: Block
+    counter: dict[str, int]
+    env: dict[str, Held] = field(default_factory=dict)
+    scopes: list[dict[str, Local]] = field(default_factory=lambda: [{}])
+    loops: dict[str, Dim] = field(default_factory=dict)
+    known: dict[str, Dim] = field(default_factory=dict)
+    nonneg: set[Dim] = field(default_factory=set)
+    atoms: dict[str, Value] = field(default_factory=dict)
+    memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
+    calls: list[str] = field(default_factory=list)
+    depth: int = 0
+    given: dict[str, Held] = field(default_factory=dict)
+    returns: bool = False
+    whole: set[dims.FloorDiv] = field(default_factory=set)
+    zeros: set[tuple[str, Value]] = field(default_factory=set)
+    silent: bool = False
+
+    # -- ops and diagnostics ---------------------------------------------------
+
+    def emit(self, op: Op) -> Op:
+        """Append an op to the current block."""
+        return self.block.append(op)
+
+    def refuse(self, diagnostic: Diagnostic) -> None:
+        """Record a diagnostic once, however often its statement is lowered."""
+        for known in self.diagnostics:
+            if known.slug == diagnostic.slug and known.span == diagnostic.span:
+                return
+        self.diagnostics.append(diagnostic)
+
+    def report(self, refused: Refused) -> None:
+        """Record the diagnostic of a refusal, unless it was reported."""
+        self.silent = True
+        if refused.diagnostic is not None:
+            self.refuse(refused.diagnostic)
+
+    def mark(self) -> Mark:
+        """Where lowering stands now."""
+        ops, prologue = len(self.block.ops), len(self.prologue.ops)
+        return Mark(dict(self.env), ops, prologue, list(self.diagnostics))
+
+    def restore(self, mark: Mark) -> None:
+        """Forget what was lowered into this block since the mark."""
+        self.env = dict(mark.env)
+        del self.block.ops[mark.ops :]
+        del self.prologue.ops[mark.prologue :]
+        self.diagnostics[:] = mark.diagnostics
+
+    def fresh(self, prefix: str) -> str:
+        """A name unused in this module."""
+        while True:
+            self.counter[prefix] = self.counter.get(prefix, 0) + 1
+            name = f"{prefix}{self.counter[prefix]}"
+            if name not in self.binding.extents:
+                return name
+
+    @contextmanager
+    def nested(self, block: Block) -> Iterator[Block]:
+        """Lower into another block; what is learnt inside is forgotten after it."""
+        saved = self.block, self.known, self.nonneg, self.memo
+        self.depth += 1
+        self.block, self.memo = block, self.memo.new_child()
+        self.known, self.nonneg = dict(self.known), set(self.nonneg)
+        try:
+            yield block
+        finally:
+            self.depth -= 1
+            self.block, self.known, self.nonneg, self.memo = saved
+
+    @contextmanager
+    def inside(self, returns: bool) -> Iterator[None]:
+        """Lower a block that is branched to: temporaries and loop indices are seen."""
+        saved = self.returns, self.loops
+        self.returns, self.loops = returns, dict(self.loops)
+        self.scopes.append({})
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            self.returns, self.loops = saved
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lower a consumer: nothing of the entry is seen but variables."""
+        saved = self.scopes, self.loops
+        self.scopes, self.loops = [], {}
+        try:
+            with self.inside(False):
+                yield
+        finally:
+            self.scopes, self.loops = saved
+
+    # -- variables -------------------------------------------------------------
+
+    def local(self, name: str) -> Local | None:
+        """The temporary or volatile variable of this name, as seen from here."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        variable = self.binding.variables.get(name)
+        if variable is None or variable.kind != "volatile":
+            return None
+        return Local(name, variable.declaration, variable.dtype, self.dims(variable), variable)
+
+    def local_of(self, key: str) -> Local | None:
+        """The local of a key of `env` that is visible here, or None."""
+        for scope in reversed(self.scopes):
+            for local in scope.values():
+                if local.key == key:
+                    return local
+        return None if "#" in key or "$" in key else self.local(key)
+
+    def declared(self, name: str) -> tuple[Note, ...]:
+        """The note that points at the declaration of a variable."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return (Note(scope[name].declaration.head_span, "declared here"),)
+        found = self.binding.graph.declaration(name)
+        return (Note(found.head_span, "declared here"),) if found else ()
+
+    def dims(self, variable: Variable) -> tuple[Dim | None, ...]:
+        """Declared sizes, with pinned extents at their value."""
+        sizes = self.binding.dims_of(variable.declaration)
+        for quotient in dims.quotients(d for d in sizes if d is not None):
+            if quotient not in self.whole:
+                self.whole.add(quotient)
+                for op in divides(quotient):
+                    op.span = variable.declaration.type_span
+                    self.prologue.append(op)
+        return sizes
+
+    def held(self, local: Local, span: Span | None) -> Value:
+        """The value a local holds; its starting value if nothing was written.  Raises Refused."""
+        value = self.env.get(local.key)
+        if isinstance(value, Poison) or local.dtype is None:
+            raise Refused(None)
+        if isinstance(value, Mixed):
+            name = local.declaration.name
+            what = f"'{name}' may be {value.types} here"
+            raise Refused(Diagnostic("shape-varies", what, span, notes=self.declared(name)))
+        if value is None:
+            value = self.env[local.key] = self.start(local)
+        if (local.key, value) in self.zeros and span is not None:
+            self._warn_of_zeros(local, span)
+        return value
+
+    def _warn_of_zeros(self, local: Local, span: Span) -> None:
+        name = local.declaration.name
+        what = f"'{name}' is read before it is written: it is zero"
+        kind = local.dtype.kind if local.dtype else ""
+        zero = {"float": "0.0", "bool": "false"}.get(kind, "0")
+        notes, hint = self.declared(name), f"if that is meant, declare it with @init({zero})"
+        if any(d.slug == "reads-zeros" and d.message == what for d in self.diagnostics):
+            return  # said at the first place
+        self.refuse(Diagnostic("reads-zeros", what, span, "", notes, hint, "warning"))
+
+    def begun(self, key: str) -> Held | None:
+        """What a variable holds that nothing was written to; None for what is not visible."""
+        local = self.local_of(key)
+        if local is None:
+            return None
+        return POISON if local.dtype is None else self.start(local)
+
+    def start(self, local: Local) -> Value:
+        """The starting value of a local, made at the start of the function."""
+        variable, dtype = local.variable, local.dtype
+        assert dtype is not None
+        if variable is not None and (variable.data is not None or variable.scalar is not None):
+            return self.constant(variable)
+        init = variable.init if variable is not None else None
+        zeros = variable is not None and init is None
+        if init is None:
+            init = -1 if dtype is t1 else 0
+        shape = tuple(0 if d is None else d for d in local.dims)
+        name, at = local.declaration.name, local.declaration.type_span
+        op = Splat(number(init, dtype), TensorType(dtype, shape), hint=name)
+        block = self.block if local.variable is None else self.prologue
+        for size in shape:
+            if dims.bounds(size)[0] < 0:
+                value = block.append(IndexSize(size)).result
+                block.append(_not_negative(value, size, name, at))
+        made = block.append(op).result
+        if zeros:
+            self.zeros.add((local.key, made))
+        return made
+
+    def constant(self, variable: Variable) -> Value:
+        """The value of a constant (or of model data behind a volatile), made once a module."""
+        if variable.name in self.constants:
+            return self.constants[variable.name]
+        array = data_of(self.binding, variable)
+        if not variable.stored or (not variable.family and array.size == 1):
+            shape = tuple(d for d in self.dims(variable) if d is not None)
+            value = array.reshape(-1)[0].item() if array.size else 0
+            type_ = TensorType(variable.dtype, array.shape if variable.stored else shape)
+            splat = Splat(number(value, variable.dtype), type_, hint=variable.name)
+            return self.prologue.append(splat).result
+        type_ = TensorType(variable.dtype, tuple(array.shape))
+        op = Constant(variable.name, type_, hint=variable.name, span=variable.declaration.name_span)
+        self.module.weights[variable.name] = array
+        self.module.top.append(op)
+        self.constants[variable.name] = op.result
+        return op.result
+
+    # -- integers --------------------------------------------------------------
+
+    def integer(self, expr: s.Expr, counts: Mapping[str, Callable[[], Dim]] | None = None) -> Dim:
+        """An integer expression, now.  Raises Refused.
+
+        counts   names that mean the counts of a matrix here, whatever else they are
+        """
+        own = counts or {}
+
+        def lookup(name: s.Name) -> Dim:
+            return own[name.name]() if name.name in own else self.integer_name(name)
+
+        def divide(node: s.Binary, a: Dim, b: Dim) -> Dim:
+            if any(n.name in own or self._is_late(n.name) for n in names_in(node)):
+                return self._floored(node, a, b)
+            return exactly(node, a, b)
+
+        return evaluate(expr, lookup, divide)
+
+    def _is_late(self, name: str) -> bool:
+        """The name has a value at run time only, even where lowering knows it."""
+        if name in self.loops or self.local(name) is not None:
+            return True
+        variable = self.binding.variables.get(name)
+        return name in self.binding.extents if variable is None else variable.kind != "constant"
+
+    def _floored(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
+        """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
+        if isinstance(b, int) and b < 1:
+            what = f"'{node.span.text}' divides by {b}"
+            raise Refused(Diagnostic("index-division", what, node.right.span))
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b if node.op == "/" else a % b
+        key = (node.op, a, b)
+        if key not in self.memo:
+            self.memo[key] = self._divided(node, a, b)
+        found: Dim = self.memo[key]
+        return found
+
+    def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
+        divisor = self.value(b, node.span)
+        if value_range(divisor)[0] < 1:
+            status, name = "OIC_ERR_INDEX", node.right.span.text
+            self.emit(CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
+        if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
+            return dims.floor_div(a, b)
+        make = IndexDiv if node.op == "/" else IndexMod
+        op = self.emit(make(self.value(a, node.span), divisor, span=node.span))
+        most = value_range(op.result)[1] if dims.maximum(a) < INDEX_BOUND or node.op == "%" else INDEX_BOUND
+        found = self.atom(op.result, max(0, min(most, INDEX_BOUND)))
+        if value_range(op.result)[0] >= 0 or self.nonnegative(a):
+            self.nonneg.add(found)
+        return found
+
+    def integer_name(self, name: s.Name) -> Dim:
+        """What a name means in an integer expression: loop index, scalar variable, size."""
+        if name.name in self.loops:
+            return self.loops[name.name]
+        local = self.local(name.name)
+        if local is not None:
+            return self.loaded(self.held(local, name.span), name)
+        variable = self.binding.variables.get(name.name)
+        if variable is None:
+            if self.binding.graph.declaration(name.name) is not None:
+                raise Refused(None)  # its declaration was refused
+            return self.binding.size(name)
+        value = constant_integer(self.binding, name.name)
+        if value is not None:
+            return value
+        if variable.kind == "persistent":
+            return self.persistent_integer(variable, name)
+        if variable.kind == "dynamic":
+            return self.loaded(self.inputs[name.name], name)
+        return self.loaded(self.constant(variable), name)
+
+    def persistent_integer(self, variable: Variable, name: s.Name) -> Dim:
+        """The present value of a persistent scalar, read once between writes."""
+        type_ = self.states[variable.name].type
+        assert isinstance(type_, StateType)
+        if not type_.plain or variable.dtype not in INT or any(d != 1 for d in type_.shape):
+            raise Refused(self._not_integer(name, str(type_.entry)))
+        if variable.name not in self.known:
+            op = self.emit(StateGet(self.states[variable.name], span=name.span, hint=name.name))
+            self.known[variable.name] = self.atom(op.result)
+        return self.known[variable.name]
+
+    def loaded(self, value: Value, name: s.Name) -> Dim:
+        """The integer in a tensor of one element."""
+        if value.dtype not in INT or value.tensor.size != 1:
+            raise Refused(self._not_integer(name, self.shown(value.type)))
+        if isinstance(value.op, Splat):
+            return int(value.op.value)
+        if ("load", value) not in self.memo:
+            op = self.emit(IndexLoad(value, span=name.span, hint=name.name))
+            self.memo["load", value] = self.atom(op.result)
+        found: Dim = self.memo["load", value]
+        return found
+
+    def _not_integer(self, name: s.Name, what: str) -> Diagnostic:
+        message = f"'{name.name}' is {what}, not an integer of one element"
+        return Diagnostic("not-scalar", message, name.span, notes=self.declared(name.name))
+
+    def atom(self, value: Value, maximum: int = INDEX_BOUND) -> Dim:
+        """An index value as a term of integer expressions."""
+        name = f"%{len(self.atoms)}"
+        self.atoms[name] = value
+        return dims.of(Extent(name, maximum))
+
+    def value(self, dim: Dim, span: Span | None = None) -> Value:
+        """An integer expression as an index value."""
+        if dim in self.memo:
+            found: Value = self.memo[dim]
+            return found
+        if isinstance(dim, int):
+            made = self.emit(IndexConst(dim)).result
+        elif self.size(dim) is not None:
+            made = self.emit(IndexSize(dim)).result
+        else:
+            made = self._sum(dim, span)
+        self.memo[dim] = made
+        return made
+
+    def _sum(self, dim: Expr, span: Span | None) -> Value:
+        total: Value | None = None
+        for atoms, c in sorted(dim.terms, key=lambda t: t[1] < 0):
+            product: Value | None = None
+            for atom in atoms:
+                own = self.atoms.get(atom.name) if isinstance(atom, Extent) else None
+                part = own if own is not None else self.value(Expr((((atom,), 1),)))
+                product = part if product is None else self._arithmetic(IndexMul(product, part), span)
+            if product is None:
+                product = self.value(abs(c))
+            elif abs(c) != 1:
+                product = self._arithmetic(IndexMul(product, self.value(abs(c))), span)
+            if total is None:
+                total = product if c > 0 else self._arithmetic(IndexSub(self.value(0), product), span)
+            else:
+                make = IndexAdd if c > 0 else IndexSub
+                total = self._arithmetic(make(total, product), span)
+        assert total is not None
+        return total
+
+    def _arithmetic(self, op: IndexAdd | IndexSub | IndexMul, span: Span | None) -> Value:
+        op.span, op.written = span, may_refuse(op)
+        return self.emit(op).result
+
+    def size(self, dim: Dim) -> Dim | None:
+        """The expression as a dimension, if it depends on sizes alone."""
+        if isinstance(dim, int):
+            return dim
+        return None if any(e.name in self.atoms for e in dim.extents) else dim
+
+    def nonnegative(self, dim: Dim) -> bool:
+        """The expression cannot be negative here."""
+        if isinstance(dim, int):
+            return dim >= 0
+        if dim in self.nonneg:
+            return True
+        return all(c >= 0 and all(map(self._nonnegative, atoms)) for atoms, c in dim.terms)
+
+    def _nonnegative(self, atom: Atom) -> bool:
+        if isinstance(atom, Extent):
+            return atom.name not in self.atoms or dims.of(atom) in self.nonneg
+        return self.nonnegative(atom.numerator)
+
+    def length(
+        self, dim: Dim, maximum: int, variable: str, span: Span | None, *, above: str, trusted: bool = False
+    ) -> Dim:
+        """A run-time length as a dimension: itself if sizes alone give it, else a bound extent."""
+        size = self.size(dim)
+        if size is not None and (trusted or self.nonnegative(size)):
+            return size
+        key = ("length", dim, maximum)
+        if key not in self.memo:
+            extent = Extent(self.fresh("n"), maximum)
+            bind = ExtentBind(
+                self.value(dim, span), extent, "OIC_ERR_INDEX", above, variable, span=span
+            )
+            self.emit(bind)
+            self.memo[key] = dims.of(extent)
+        found: Dim = self.memo[key]
+        return found
+
+    def shown(self, type_: Type) -> str:
+        """A type in a message: sizes that no name of the source stands for are `?`."""
+        if not isinstance(type_, TensorType) or not type_.shape:
+            return str(type_)
+        own = set(self.binding.extents.values())
+        sizes = ["?" if dims.extents([d]) - own else str(d) for d in type_.shape]
+        return f"{type_.dtype}[{', '.join(sizes)}]"
+
+    def checked_size(self, size: Dim, name: str, span: Span | None) -> Dim:
+        """A size, checked at run time not to be negative where build cannot tell.  Raises Refused."""
+        if dims.maximum(size) < 0:
+            raise Refused(Diagnostic("size-negative", f"this size, {size}, is negative", span))
+        if dims.bounds(size)[0] < 0 and ("size", size) not in self.memo:
+            self.memo["size", size] = True
+            self.emit(_not_negative(self.value(size, span), size, name, span))
+        return size
+
+    def emit_size(self, dim: Dim) -> Value:
+        """A size as an index value, in the current block."""
+        return self.emit(IndexConst(dim) if isinstance(dim, int) else IndexSize(dim)).result
+
+    def written_in(self, *blocks: Block) -> set[str]:
+        """Names of the persistent variables written in these blocks."""
+        names = {v: k for k, v in self.states.items()}
+        return {
+            names[state]
+            for block in blocks
+            for op in block.ops
+            for state in op.touched("write")
+            if state in names
+        }
+
+    # -- shapes ----------------------------------------------------------------
+
+    def shaped(self, value: Value, shape: tuple[Dim, ...], span: Span | None) -> Value:
+        """The value, checked at run time to have this shape where build cannot tell."""
+        if value.shape == shape:
+            return value
+        key = ("shape", value, shape)
+        if key not in self.memo:
+            op = AssertShape(value, list(shape), span=span, hint=value.hint)
+            self.memo[key] = self.emit(op).result
+        found: Value = self.memo[key]
+        return found
+
+    def read_scalar(self, variable: Variable, span: Span) -> Value:
+        """A plain persistent variable as a tensor: its value at this point."""
+        state = self.states[variable.name]
+        assert isinstance(state.type, StateType)
+        op = CacheRead(state, [], "", state.type.entry, span=span, hint=variable.name)
+        return self.emit(op).result
+
+
+def _not_negative(value: Value, size: Dim, name: str, span: Span | None) -> CheckRange:
+    status = "OIC_ERR_SHAPE"
+    return CheckRange(value, 0, dims.maximum(size), status, status, name, span=span)

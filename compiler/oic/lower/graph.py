@@ -1,0 +1,216 @@
+"""Syntax tree to GRAPH: one function an entry, every shape and dtype decided.
+
+`lower_graph` needs a graph that `check` has looked at; it reports what only types can tell
+(operators, shapes, dtypes, model data) and skips what `check` refused already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oic.check.reach import Reached, entry_uses
+from oic.check.variables import Binding, Refused, Variable, evaluate
+from oic.diagnostics import Diagnostic
+from oic.ir import dims
+from oic.ir.control import Func, Return
+from oic.ir.core import Block, Value
+from oic.ir.dims import Extent
+from oic.ir.module import Module
+from oic.ir.state import State, keeps_touched
+from oic.ir.types import StateType, TensorType
+from oic.lower.builder import Builder
+from oic.lower.capacity import state_type
+from oic.lower.control import lower_block
+from oic.lower.environment import Local
+from oic.syntax import tree as s
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line and the API decide.
+
+    capacity   the most an index may reach, by index or `variable.index` (`--max`)
+    fetch      outputs wanted, by name; None: all
+    hosted     the target can reserve address space
+    """
+
+    capacity: Mapping[str, int]
+    fetch: Collection[str] | None = None
+    hosted: bool = True
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A block that is exported: its symbol, and the extents it pins."""
+
+    block: s.Block
+    symbol: str
+    pinned: dict[str, int]
+
+
+def lower_graph(binding: Binding, options: Options) -> tuple[Module, list[Diagnostic]]:
+    """The GRAPH module of a bound graph, and what was found wrong on the way."""
+    graph = binding.graph
+    module = Module(graph.name, source=graph.source)
+    found: list[Diagnostic] = []
+    _check_capacity(binding, options, found)
+    states = {}
+    for variable in binding.variables.values():
+        if variable.kind == "persistent":
+            type_ = state_type(binding, variable, options.capacity, hosted=options.hosted)
+            state = _state(variable, type_)
+            module.top.append(state)
+            states[variable.name] = state.result
+    constants: dict[str, Value] = {}
+    counter: dict[str, int] = {}
+    silent = False
+    for entry in entries(binding, found):
+        f = _lower_entry(binding, options, module, states, constants, found, entry, counter)
+        silent |= f.silent
+    for state in keeps_touched(module):  # passes may find that no step gets there
+        state.forgets = True
+    wrong = any(d.severity == "error" for d in (*found, *binding.diagnostics))
+    assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
+    return module, found
+
+
+def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator[Entry]:
+    """The blocks that are exported, in source order; what is wrong with them goes to `found`."""
+    for block in binding.graph.blocks:
+        attribute = next((a for a in block.attributes if a.name == "entry"), None)
+        if block.name != "entry" and attribute is None:
+            continue
+        pinned: dict[str, int] = {}
+        for arg in attribute.args if attribute else ():
+            if binding.is_refused(attribute.span if attribute else arg.span):
+                continue
+            if arg.key in binding.extents:
+                value, wrong = _pin(binding, binding.extents[arg.key], arg)
+                pinned[arg.key] = value
+                if wrong is not None and found is not None:
+                    found.append(wrong)
+        yield Entry(block, block.name, pinned)
+
+
+def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagnostic | None]:
+    """The value of `@entry(N=value)`, and what is wrong with it."""
+    assert isinstance(arg.value, s.Int | s.Name | s.Unary | s.Binary)
+    try:
+        value = evaluate(arg.value, binding.size)
+    except Refused as refused:
+        return 0, refused.diagnostic
+    if isinstance(value, int) and 0 <= value <= extent.maximum:
+        return value, None
+    what = f"'{arg.key}' cannot be {value}: its maximum is {extent.maximum}"
+    if not isinstance(value, int):
+        what = f"'{arg.key}' is pinned to a size that is not known at build"
+    return 0, Diagnostic("bound-range", what, arg.value.span)
+
+
+def _state(variable: Variable, type_: StateType) -> State:
+    init: Any = variable.init
+    if init is None:
+        init = -1 if variable.dtype.name == "t1" else 0
+    if variable.dtype.kind == "bool":
+        init = bool(init)
+    elif variable.dtype.is_float:
+        init = float(init)
+    return State(
+        variable.name, type_, init, hint=variable.name, span=variable.declaration.head_span
+    )
+
+
+def _check_capacity(binding: Binding, options: Options, found: list[Diagnostic]) -> None:
+    known = {
+        key
+        for v in binding.variables.values()
+        if v.kind == "persistent"
+        for i in v.indices
+        for key in (i, f"{v.name}.{i}")
+    }
+    for key, size in options.capacity.items():
+        if key not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            found.append(
+                Diagnostic(
+                    "capacity-unknown-index",
+                    f"--max {key}={size} names no index of a table",
+                    hint=f"known: {listed}",
+                )
+            )
+        elif size < 1:
+            found.append(
+                Diagnostic("capacity-value", f"--max {key}={size} is not a positive number")
+            )
+
+
+# ---------------------------------------------------------------- one entry
+
+
+def _lower_entry(
+    binding: Binding,
+    options: Options,
+    module: Module,
+    states: dict[str, Value],
+    constants: dict[str, Value],
+    found: list[Diagnostic],
+    entry: Entry,
+    counter: dict[str, int],
+) -> Builder:
+    """Append the function of one entry to the module."""
+    uses = entry_uses(binding.graph, entry.block)
+    inputs = [
+        v for v in binding.variables.values() if v.kind == "dynamic" and v.name in uses.read
+    ]
+    bound = {
+        d.name for v in inputs for d in v.declaration.dims if isinstance(d, s.Name)
+    } | entry.pinned.keys()
+    own = replace(
+        binding,
+        pinned=entry.pinned,
+        unbound=frozenset(e for e in binding.extents if e not in bound),
+    )
+    body = Block()
+    f = Builder(own, module, states, constants, {}, found, Block(), body, counter)
+    for variable in inputs:
+        try:
+            shape = f.dims(variable)
+        except Refused as refused:
+            f.report(refused)
+            shape = tuple(dims.maximum(d) for d in variable.dims if d is not None)
+        type_ = TensorType(variable.dtype, tuple(d for d in shape if d is not None))
+        f.inputs[variable.name] = body.argument(type_, variable.name)
+    lower_block(f, entry.block.name)
+    outputs, values = _outputs(f, options, uses)
+    body.append(Return(values))
+    body.set_ops([*f.prologue.ops, *body.ops])
+    names, pinned = [v.name for v in inputs], dict(entry.pinned)
+    func = Func(entry.symbol, names, outputs, pinned, body, span=entry.block.name_span)
+    module.top.append(func)
+    return f
+
+
+def _outputs(f: Builder, options: Options, uses: Reached) -> tuple[list[str], list[Value]]:
+    """The volatile variables an entry writes, with what they hold at its end."""
+    names: list[str] = []
+    values: list[Value] = []
+    for variable in f.binding.variables.values():
+        if variable.kind != "volatile" or variable.name not in uses.written or variable.family:
+            continue
+        if options.fetch is not None and variable.name not in options.fetch:
+            continue
+        try:
+            local = Local(
+                variable.name, variable.declaration, variable.dtype, f.dims(variable), variable
+            )
+            if variable.name not in f.env:
+                f.env[variable.name] = f.start(local)
+            f.zeros.clear()  # an output that nothing was written to is no read
+            values.append(f.held(local, variable.declaration.name_span))
+        except Refused as refused:
+            f.report(refused)
+            continue
+        names.append(variable.name)
+    return names, values

@@ -1,0 +1,301 @@
+"""Lowering of loops: every variable that a turn may change is carried from turn to turn.
+
+Types settle in a few attempts: where a turn gives a variable another size than it had, the loop is
+lowered again with a carried size on that axis.  A size that grows in every turn has no maximum,
+so a loop of few turns known at build is unrolled, and any other is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oic.check.literals import number
+from oic.check.reach import assigned, changed, returns
+from oic.check.variables import Refused
+from oic.diagnostics import Diagnostic
+from oic.ir import dims
+from oic.ir.control import For
+from oic.ir.control import Yield as EndOfTurn
+from oic.ir.core import Block, Value
+from oic.ir.dims import Dim, Extent
+from oic.ir.index import ExtentBind
+from oic.ir.state import Splat
+from oic.ir.types import INDEX, TensorType, Type, same_rank
+from oic.lower.builder import Builder
+from oic.lower.environment import POISON, Held, Mixed, Poison
+from oic.lower.join import bind_sizes, joined_types, met, shown
+from oic.syntax import tree as s
+
+RETURNED = "$returned"  # key of the flag that a `return` inside a loop sets
+ATTEMPTS = 3
+MOST_UNROLLED = 64
+
+Turn = Callable[[], object]  # lowers the body's statements
+Least = dict[tuple[str, int], int]  # variable, axis -> what the carried size must allow for
+
+
+@dataclass
+class Carried:
+    """A variable that a loop carries.
+
+    init    what it holds before the loop
+    arg     what it holds at the start of a turn
+    end     what it holds at its end
+    sizes   carried sizes of `arg`: the axis, its extent, the index integer that brings it
+    """
+
+    key: str
+    init: Value
+    arg: Value
+    end: Held = POISON
+    sizes: list[tuple[int, Extent, Value]] = field(default_factory=list)
+
+
+@dataclass
+class Attempt:
+    """A loop as far as its body; `carried` is what goes around.
+
+    mixed   what variables hold at the end of a turn that hold nothing definite before the loop
+    """
+
+    loop: s.Loop
+    low: Value
+    high: Value
+    body: Block
+    index: Value
+    carried: list[Carried]
+    mixed: dict[str, Held]
+
+
+def lower_loop(f: Builder, loop: s.Loop, turn: Turn) -> None:
+    """Emit a loop.  Raises Refused."""
+    start, end = f.integer(loop.start), f.integer(loop.end)
+    static = isinstance(start, int) and isinstance(end, int)
+    if isinstance(start, int) and isinstance(end, int) and end <= start:
+        lower_dead(f, loop, turn)
+        return
+    low, high = f.value(start, loop.start.span), f.value(end, loop.end.span)
+    for name in changed(f.binding.graph, loop.body):
+        f.known.pop(name, None)  # unknown at the start of a turn
+    least: Least = {}
+    for _ in range(ATTEMPTS):
+        mark = f.mark()
+        made = _lower_body(f, loop, (low, high), start, least, turn)
+        more = _grown(made.carried, least)
+        if more is None:
+            _finish(f, made, mark.env, runs=static)
+            return
+        f.restore(mark)
+        least = more
+    if isinstance(start, int) and isinstance(end, int) and end - start <= MOST_UNROLLED:
+        for position in range(start, end):
+            lower_turn(f, loop, position, turn)
+        return
+    for key in _candidates(f, loop):
+        f.env[key] = POISON
+    what = "a size grows from turn to turn and nothing bounds it"
+    hint = "keep the turns in a table with @fixed: 'cache.write x >> K[i];', then 'cache.read K[0..n]'"
+    raise Refused(Diagnostic("size-unbounded", what, loop.head_span, hint=hint))
+
+
+def lower_dead(f: Builder, loop: s.Loop, turn: Turn) -> None:
+    """A loop that never runs is still checked; nothing is known of its index."""
+    mark = f.mark()
+    with f.nested(Block()) as region:
+        lower_turn(f, loop, f.atom(region.argument(INDEX, loop.index.name)), turn)
+    f.env = mark.env
+
+
+def lower_turn(f: Builder, loop: s.Loop, position: Dim, turn: Turn) -> None:
+    """One turn, here and now: a scope of its own, and the index at a position."""
+    outer = f.loops
+    f.scopes.append({})
+    f.loops = {**outer, loop.index.name: position}
+    turn()
+    f.loops = outer
+    f.scopes.pop()
+
+
+# ---------------------------------------------------------------- one attempt
+
+
+def _candidates(f: Builder, loop: s.Loop) -> list[str]:
+    """Keys, as visible here, of every variable that a turn may change."""
+    keys: dict[str, None] = {}
+    if RETURNED in f.env and returns(loop.body):
+        keys[RETURNED] = None
+    for name in assigned(f.binding.graph, loop.body):
+        local = f.local(name)
+        if local is not None:
+            keys[local.key] = None
+    return list(keys)
+
+
+def _lower_body(
+    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], start: Dim, least: Least, turn: Turn
+) -> Attempt:
+    body = Block()
+    index = body.argument(INDEX, loop.index.name)
+    carried = _carried(f, loop, body, least)
+    mixed = {k: f.env[k] for k in _candidates(f, loop) if isinstance(f.env.get(k), Mixed)}
+    made = Attempt(loop, *bounds, body, index, carried, mixed)
+    with f.nested(body):
+        for c in carried:
+            values, extents = [v for _, _, v in c.sizes], [e for _, e, _ in c.sizes]
+            bind_sizes(f, values, extents, loop.head_span)
+            f.env[c.key] = c.arg
+        position = f.atom(index)
+        if f.nonnegative(start):
+            f.nonneg.add(position)
+        lower_turn(f, loop, position, turn)
+        for c in carried:
+            c.end = f.env.get(c.key, POISON)
+        made.mixed = {key: f.env[key] for key in mixed}
+    return made
+
+
+def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carried]:
+    """The variables to carry, with what they hold before; those that hold nothing good stay."""
+    inits: list[tuple[str, Value]] = []
+    for key in _candidates(f, loop):
+        held = f.env.get(key)
+        if held is None and (held := f.begun(key)) is not None:
+            f.env[key] = held
+        if isinstance(held, Value):
+            inits.append((key, held))
+    wide = [(v.type, _widened(v.type, key, least)) for key, v in inits]
+    most = {(i, a): m for i, (k, _) in enumerate(inits) for (n, a), m in least.items() if n == k}
+    types, sizes = joined_types(f, wide, most)
+    made = []
+    for i, ((key, init), type_) in enumerate(zip(inits, types, strict=True)):
+        own = [(axis, extent, Value(INDEX, body)) for (n, axis), extent in sizes if n == i]
+        arg = Value(type_, body, key.split("#")[0])
+        if (key, init) in f.zeros:
+            f.zeros.add((key, arg))  # it is zeros in the first turn
+        made.append(Carried(key, init, arg, POISON, own))
+    return made
+
+
+def _widened(type_: Type, key: str, least: Least) -> Type:
+    """The type with a stand-in size on every axis that is known to vary."""
+    if not isinstance(type_, TensorType):
+        return type_
+    shape = tuple(
+        dims.of(Extent("?", least[key, axis])) if (key, axis) in least else d
+        for axis, d in enumerate(type_.shape)
+    )
+    return type_.with_shape(shape)
+
+
+def _grown(carried: list[Carried], least: Least) -> Least | None:
+    """Axes whose size at the end of a turn is not the carried one, with the maximum they need."""
+    more = dict(least)
+    for c in carried:
+        arg, end = c.arg.type, c.end.type if isinstance(c.end, Value) else None
+        if not isinstance(arg, TensorType) or not isinstance(end, TensorType):
+            continue
+        if not same_rank(arg, end):
+            continue
+        own = {axis: extent for axis, extent, _ in c.sizes}
+        for axis, (m, n) in enumerate(zip(arg.shape, end.shape, strict=True)):
+            enough = axis in own and dims.maximum(n) <= own[axis].maximum
+            if m != n and not enough:
+                more[c.key, axis] = max(dims.maximum(m), dims.maximum(n))
+    return more if more != least else None
+
+
+# ---------------------------------------------------------------- the loop made
+
+
+def _finish(f: Builder, made: Attempt, before: dict[str, Held], *, runs: bool) -> None:
+    """Emit the loop and let the variables hold its results.
+
+    before   what they hold before the loop
+    runs     it has one turn at least
+    """
+    bad = _settle(f, made, runs=runs)
+    carried = [c for c in made.carried if c.key not in bad]
+    own = [(c, size) for c in carried for size in c.sizes]
+    with f.nested(made.body):
+        lengths = [f.emit_size(_value(c.end).shape[axis]) for c, (axis, _, _) in own]
+    made.body.append(EndOfTurn([*lengths, *(_value(c.end) for c in carried)]))
+    made.body.args = [made.index, *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
+    firsts = [f.emit_size(c.init.shape[axis]) for c, (axis, _, _) in own]
+    inits = [*firsts, *(c.init for c in carried)]
+    loop = made.loop
+    op = For(made.low, made.high, inits, loop.tag, made.body, span=loop.head_span)
+    f.emit(op)
+    f.env = before
+    _rename_sizes(f, op, [extent for _, (_, extent, _) in own])
+    for c, value in zip(carried, op.results[len(own) :], strict=True):
+        value.hint = c.key.split("#")[0]
+        f.env[c.key] = value
+    f.env.update(bad)
+    for name in f.written_in(made.body):
+        f.known.pop(name, None)
+
+
+def _settle(f: Builder, made: Attempt, *, runs: bool) -> dict[str, Held]:
+    """The variables that cannot be carried, with what they hold after the loop."""
+    bad: dict[str, Held] = {}
+    used = {v for op in made.body.all_ops() for v in op.operands}
+    for i, c in enumerate(made.carried):
+        if isinstance(c.end, Value) and same_rank(c.arg.type, c.end.type):
+            continue
+        if isinstance(c.end, Value) and runs and c.arg not in used:
+            made.carried[i] = _restarted(f, made.body, c.key, c.end)
+            continue
+        bad[c.key] = met(f, c.init, c.end)
+        if c.arg in used and not isinstance(bad[c.key], Poison):
+            f.refuse(_varies(f, made.loop, c))
+            bad[c.key] = POISON
+    for key, end in made.mixed.items():
+        if runs and isinstance(end, Value):
+            made.carried.append(_restarted(f, made.body, key, end))
+    return bad
+
+
+def _varies(f: Builder, loop: s.Loop, c: Carried) -> Diagnostic:
+    name, now, then = c.key.split("#")[0], shown(f, c.init), shown(f, c.end)
+    what = f"'{name}' is {now} in the first turn, and may be {then} in the next"
+    return Diagnostic("shape-varies", what, loop.head_span)
+
+
+def _restarted(f: Builder, body: Block, key: str, end: Value) -> Carried:
+    """A variable that every turn gives a rank of its own: it starts as nothing of that type."""
+    carried: list[Dim] = []
+    start: list[Dim] = []
+    sizes: list[tuple[int, Extent, Value]] = []
+    for axis, size in enumerate(end.shape):
+        if isinstance(size, int):
+            carried.append(size)
+            start.append(size)
+            continue
+        extent = Extent(f.fresh("n"), dims.maximum(size))
+        sizes.append((axis, extent, Value(INDEX, body)))
+        status = "OIC_ERR_SHAPE"
+        bind = ExtentBind(sizes[-1][2], extent, status, status, "size", checked=True)
+        body.set_ops([bind, *body.ops])
+        carried.append(dims.of(extent))
+        start.append(0)
+    nothing = end.tensor.with_shape(tuple(start))
+    init = f.emit(Splat(number(0, end.dtype), nothing)).result
+    arg = Value(end.tensor.with_shape(tuple(carried)), body, key.split("#")[0])
+    return Carried(key, init, arg, end, sizes)
+
+
+def _rename_sizes(f: Builder, op: For, extents: list[Extent]) -> None:
+    """Results have extents of their own: those of the body mean nothing after the loop."""
+    new = {extent: Extent(f.fresh("n"), extent.maximum) for extent in extents}
+    bind_sizes(f, op.results, list(new.values()), op.span)
+    for value in op.results:
+        if isinstance(value.type, TensorType):
+            shape = (dims.substitute(d, lambda e: dims.of(new.get(e, e))) for d in value.type.shape)
+            value.type = value.type.with_shape(tuple(shape))
+
+
+def _value(held: Held) -> Value:
+    assert isinstance(held, Value)
+    return held
+

@@ -1,0 +1,141 @@
+"""Operands: what a name means where a tensor stands, and members of families, `W[i]`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oic import dtypes
+from oic.check.literals import literal_problem, number
+from oic.check.variables import Refused, Variable
+from oic.diagnostics import Diagnostic, Span
+from oic.dtypes import DType
+from oic.ir import dims
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+from oic.ir.index import CheckRange, IndexLoad
+from oic.ir.state import Constant, ConstantSelect, IndexTensor, Splat
+from oic.ir.types import StateType, TensorType
+from oic.lower.builder import Builder
+from oic.operators.base import Operator
+from oic.syntax import tree as s
+
+INDEX = "OIC_ERR_INDEX"
+
+
+def operand(f: Builder, access: s.Access, *, persistent: bool = False) -> Value:
+    """The value of an operand.  Raises Refused; in silence for what the checks refused."""
+    local = f.local(access.name)
+    variable = local.variable if local else f.binding.variables.get(access.name)
+    if variable is not None and variable.family:
+        return _member(f, variable, access)
+    if access.indices is not None:
+        raise Refused(None)
+    if local is not None:
+        return f.held(local, access.span)
+    if variable is None:
+        raise Refused(None)
+    if variable.kind == "persistent":
+        type_ = f.states[variable.name].type
+        assert isinstance(type_, StateType)
+        if not persistent or not type_.plain:
+            raise Refused(None)
+        return f.read_scalar(variable, access.span)
+    return f.inputs[variable.name] if variable.kind == "dynamic" else f.constant(variable)
+
+
+def literal_operand(
+    f: Builder, value: s.Literal, cls: type[Operator], name: str, others: DType | None
+) -> Value:
+    """A literal as a scalar: of the dtype that its operand has, else of that of the others.
+
+    Raises Refused.
+    """
+    dtype = cls.own.get(name, others)
+    if dtype is None:
+        message = f"no other operand of {cls.name} gives the literal {value.span.text} a type"
+        fix = "a variable has one: a constant with @init, or a temporary that 'op fill' sets"
+        raise Refused(Diagnostic("literal-dtype", message, value.span, hint=fix))
+    if (problem := literal_problem(value, dtype)) is not None:
+        what, message, hint = problem
+        slug = "literal-range" if what == "range" else "literal-kind"
+        raise Refused(Diagnostic(slug, message, value.span, hint=hint))
+    type_ = TensorType(dtype, ())
+    return f.emit(Splat(number(value.value, dtype), type_, span=value.span)).result
+
+
+def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value:
+    """An integer expression as a scalar of an integer type, checked to be one of its values."""
+    index = f.integer(value)
+    if isinstance(index, int) and not dtype.low <= index <= dtype.high:
+        what = f"{index} is out of the range of {dtype} ({dtype.low} to {dtype.high})"
+        raise Refused(Diagnostic("literal-range", what, value.span))
+    at = f.value(index, value.span)
+    if not isinstance(index, int):
+        f.emit(CheckRange(at, dtype.low, dtype.high, INDEX, INDEX, name, span=value.span))
+    return f.emit(IndexTensor(at, TensorType(dtype, ()), span=value.span, hint=name)).result
+
+
+def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
+    """`W[i, j]`: one member of a family."""
+    given = [i for i in access.indices or () if not isinstance(i, s.Slice)]
+    if len(given) != len(variable.indices):
+        raise Refused(None)
+    indices = [f.integer(i) for i in given]
+    for index, part in zip(indices, given, strict=True):
+        refuse_negative(index, part.span)
+    if not variable.stored:
+        shape = tuple(d for d in f.dims(variable) if d is not None)
+        init = number(variable.init or 0, variable.dtype)
+        return f.emit(Splat(init, TensorType(variable.dtype, shape))).result
+    keys = tuple(i for i in indices if isinstance(i, int))
+    static = len(keys) == len(indices)
+    if static and variable.members and keys not in variable.members:
+        what = f"the model has no member {list(keys)} of '{access.name}'"
+        notes = (variable.note(),)
+        raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
+    family = f.constant(variable)
+    for index, count in zip(indices, variable.counts, strict=True):
+        if not isinstance(index, int):
+            value, status = f.value(index, access.span), "OIC_ERR_INDEX"
+            f.emit(CheckRange(value, 0, count - 1, status, status, access.name, span=access.span))
+        elif index >= count:
+            what = f"the members of '{access.name}' in the model end at {count - 1}"
+            notes = (variable.note(),)
+            raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
+    holes = variable.members and len(variable.members) != math.prod(variable.counts)
+    if holes and not static:
+        _check_presence(f, variable, access, indices)
+    at = [f.value(i) for i in indices]
+    return f.emit(ConstantSelect(family, at, span=access.span, hint=access.name)).result
+
+
+def _check_presence(
+    f: Builder, variable: Variable, access: s.Access, indices: list[Dim]
+) -> None:
+    """A family with holes: refuse, at run time, the members the model does not have."""
+    symbol = f"{variable.name}.present"
+    if symbol not in f.constants:
+        present = np.zeros(variable.counts, np.uint8)
+        for key in variable.members:
+            present[key] = 1
+        f.module.weights[symbol] = present
+        op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts)))
+        f.constants[symbol] = op.result
+    at = [f.value(i) for i in indices]
+    member = f.emit(ConstantSelect(f.constants[symbol], at)).result
+    flag = f.emit(IndexLoad(member, span=access.span)).result
+    counts = [dims.maximum(n) for n in f.constants[symbol].shape]
+    number: Dim = 0
+    for index, count in zip(indices, counts, strict=True):
+        number = number * count + index
+    shown = f.value(number, access.span)
+    says, status, span = "has no member", "OIC_ERR_INDEX", access.span
+    f.emit(CheckRange(flag, 1, 1, status, status, access.name, says, shown, counts, span=span))
+
+
+def refuse_negative(index: Dim, span: Span) -> None:
+    """Raises Refused for an index that is known to be negative."""
+    if isinstance(index, int) and index < 0:
+        raise Refused(Diagnostic("index-negative", f"this index is {index}", span))

@@ -1,0 +1,336 @@
+"""Lowering of `op` and `transfer`: the operator itself, what its results may be stored in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from oic.check.operator_names import catalog
+from oic.check.variables import Refused, check_bytes
+from oic.diagnostics import Diagnostic, Note, Span
+from oic.ir import dims
+from oic.ir.core import OpError, Unequal, Value
+from oic.ir.dims import Dim
+from oic.ir.index import CheckRange
+from oic.lower.builder import Builder
+from oic.lower.environment import POISON, Local
+from oic.lower.operands import literal_operand, operand
+from oic.lower.part import inserted
+from oic.lower.settings import lower_keywords
+from oic.operators.base import Operator, positional
+from oic.syntax import tree as s
+
+
+def lower_op(f: Builder, call: s.OpCall) -> None:
+    """`op name(a, b, key=value) >> r;`  Refusals poison the results."""
+    try:
+        values = _compute(f, call)
+        _store_results(f, call, values)
+    except Refused as refused:
+        f.report(refused)
+        for access in call.results:
+            poison(f, access.name)
+
+
+def lower_transfer(f: Builder, statement: s.Transfer) -> None:
+    """`transfer a >> b;`: b holds the very value."""
+    try:
+        value = operand(f, statement.source, persistent=True)
+        if statement.target.indices:
+            lower_part(f, statement.target, value, statement.span)
+            return
+        reshaped = _reshaped(f, statement.source, value)
+        whole = replace(statement.target, indices=None)
+        store(f, whole, value, statement.span, free=reshaped)
+    except Refused as refused:
+        f.report(refused)
+        poison(f, statement.target.name)
+
+
+def lower_part(f: Builder, target: s.Access, value: Value, span: Span) -> None:
+    """`transfer a >> y[i];`: y holds its value with a part replaced.  Raises Refused."""
+    local = f.local(target.name)
+    if local is None or local.dtype is None:
+        raise Refused(None)  # reported by the checks of names
+    require_dtype(f, target, local, value)
+    f.env[local.key] = inserted(f, target, f.held(local, None), value, span)
+
+
+def poison(f: Builder, name: str) -> None:
+    """Later uses of a destination whose statement was refused are refused in silence."""
+    try:
+        local = f.local(name)
+    except Refused:
+        return  # its declaration has no meaning here, and uses of it are refused
+    if local is not None:
+        f.env[local.key] = POISON
+
+
+# ---------------------------------------------------------------- the op itself
+
+
+def _compute(f: Builder, call: s.OpCall) -> list[Value]:
+    cls = catalog().get(call.name)
+    if cls is None:
+        raise Refused(None)  # reported by the checks of statements
+    where: dict[str, Span] = {}
+    fields = _operands(f, call, cls, where)
+    fields |= lower_keywords(f, call, cls, where, fields)
+    if call.name == "slice":
+        _check_slice(f, call, fields)
+    return _build(f, call, cls, fields, where)
+
+
+def _operands(
+    f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]
+) -> dict[str, Any]:
+    """The operands given by position, by field."""
+    names = positional(cls)
+    rest = names[-1] if names and cls.fields[names[-1]].kind == "rest" else None
+    required = len(names) - (1 if rest else 0)
+    given = len(call.operands)
+    if given < required + (1 if rest else 0) or (not rest and given > required):
+        raise Refused(_wrong_count(f, call, cls, names, more=rest is not None))
+    fields_of = names[:required] + names[-1:] * (given - required)
+    values = _values(f, call, cls, fields_of)
+    fields: dict[str, Any] = dict(zip(names[:required], values, strict=False))
+    for name, node in zip(names, call.operands, strict=False):
+        where[name] = node.span
+    if rest:
+        fields[rest] = values[required:]
+    return fields
+
+
+def _values(
+    f: Builder, call: s.OpCall, cls: type[Operator], names: list[str]
+) -> list[Value]:
+    """The operands by position, variables first: a literal has the dtype that they have."""
+    found: dict[int, Value] = {}
+    failed = False
+    dtype = None
+    order = sorted(range(len(names)), key=lambda at: not isinstance(call.operands[at], s.Access))
+    for at in order:
+        node = call.operands[at]
+        try:
+            if isinstance(node, s.Access):
+                found[at] = operand(f, node, persistent=True)
+                if names[at] not in cls.own and dtype is None:
+                    dtype = found[at].dtype
+            elif not failed:
+                found[at] = literal_operand(f, node, cls, names[at], dtype)
+        except Refused as refused:
+            failed = True
+            f.report(refused)
+    if failed:
+        raise Refused(None)
+    return [found[at] for at in range(len(names))]
+
+
+def _wrong_count(
+    f: Builder, call: s.OpCall, cls: type[Operator], names: list[str], *, more: bool
+) -> Diagnostic:
+    given = len(call.operands)
+    count = f"{len(names)}{' or more' if more else ''} operand{'s' if len(names) > 1 or more else ''}"
+    what = f"{cls.name} takes {count} ({', '.join(names)}), and {given or 'none'} "
+    what += "is given" if given < 2 else "are given"
+    return Diagnostic("op-operands", what, call.name_span)
+
+
+def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
+    """0 ≤ start ≤ end ≤ size where build cannot tell; the size of a slice with run-time ends."""
+    x, axis, step = fields["x"], fields["axis"], fields.get("step", 1)
+    if not -x.tensor.rank <= axis < x.tensor.rank or step < 1:
+        return  # refused by the operator
+    nodes: dict[str, Any] = {k.key: k.value for k in call.keywords}
+    whole = x.shape[axis]
+    start, end = (f.integer(nodes[key]) for key in ("start", "end"))
+    length = end - start
+    if (isinstance(start, int) and start < 0) or (isinstance(length, int) and length < 0):
+        return  # refused by the operator
+    for low, value, high, name in ((0, start, None, "start"), (start, end, whole, "end")):
+        _check_between(f, low, value, high, name, call.span)
+    if not any(isinstance(fields[key], Value) for key in ("start", "end")):
+        return
+    most = dims.maximum(whole)
+    length = f.length(length, most, "end", call.span, above="OIC_ERR_INDEX", trusted=True)
+    fields["size"] = (length + (step - 1)) // step
+
+
+def _check_between(f: Builder, low: Dim, value: Dim, high: Dim | None, name: str, span: Span) -> None:
+    """A run-time check of low <= value <= high, without what is known."""
+    status = "OIC_ERR_INDEX"
+    below = not f.nonnegative(value - low)
+    above = high is not None and not f.nonnegative(high - value)
+    if isinstance(value, int) and isinstance(low, int) and (high is None or isinstance(high, int)):
+        return  # refused by the operator
+    if below or above:
+        first = f.value(low if below else value)
+        last = f.value(high if above and high is not None else value)
+        f.emit(CheckRange(f.value(value), first, last, status, status, name, span=span))
+
+
+def _build(
+    f: Builder, call: s.OpCall, cls: type[Operator], fields: dict[str, Any], where: dict[str, Span]
+) -> list[Value]:
+    """Make the op; sizes that build cannot compare become run-time checks."""
+    op: Operator | None = None
+    while op is None:  # each turn makes one axis of one operand what it must be
+        try:
+            op = cls(**fields, span=call.span)
+        except Unequal as unequal:
+            _assert_axis(f, fields, unequal, where.get(unequal.where or "", call.span))
+        except OpError as error:
+            span = where.get(error.where or "", call.name_span)
+            raise Refused(_op_diagnostic(f, call, error, span)) from None
+    for value, result in zip(op.results, call.results):
+        value.hint = result.name
+    for value in op.results:
+        check_bytes(call.name, value.dtype, value.shape, call.name_span)
+    for check in op.checks():
+        check.span = check.span or call.span
+        f.emit(check)
+    f.emit(op)
+    return op.results
+
+
+def _op_diagnostic(f: Builder, call: s.OpCall, error: OpError, span: Span) -> Diagnostic:
+    assert error.slug != "ir", f"{call.name}: {error.message}"
+    given = next((node for node in call.operands if node.span == span), None)
+    notes = f.declared(given.name) if isinstance(given, s.Access) else ()
+    return Diagnostic(error.slug, error.message, span, "", notes, error.hint)
+
+
+def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Span) -> None:
+    """Replace an operand by itself with one axis checked at run time."""
+    old = unequal.value
+    shape = list(old.shape)
+    shape[unequal.axis] = unequal.expected
+    new = f.shaped(old, tuple(shape), span)
+    assert new is not old
+    replaced = False
+    for key, value in fields.items():
+        if value is old and key == unequal.where:
+            fields[key], replaced = new, True
+        elif isinstance(value, list) and any(item is old for item in value):
+            fields[key], replaced = [new if item is old else item for item in value], True
+    assert replaced, f"'{unequal.where}' does not hold {old!r}"
+
+
+# ---------------------------------------------------------------- results
+
+
+def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
+    if len(call.results) != len(values):
+        count = f"{len(values)} result{'s' if len(values) != 1 else ''}"
+        what = f"{call.name} has {count}, and {len(call.results)} {'is' if len(call.results) == 1 else 'are'} named"
+        span = call.results[0].span.to(call.results[-1].span)
+        raise Refused(Diagnostic("op-results", what, span))
+    free = any(_reshaped(f, access, value) for access, value in _inputs(f, call))
+    for access, value in zip(call.results, values, strict=True):
+        try:
+            store(f, access, value, call.span, free=free)
+        except Refused as refused:
+            f.report(refused)
+            poison(f, access.name)
+
+
+def _inputs(f: Builder, call: s.OpCall) -> list[tuple[s.Access, Value]]:
+    """The variables among the operands, optional ones included, with what they hold."""
+    given = [node for node in call.operands if isinstance(node, s.Access)]
+    for keyword in call.keywords:
+        if isinstance(keyword.value, s.Name):
+            given.append(s.Access(keyword.value.name, None, keyword.span, keyword.span))
+    found = []
+    for access in given:
+        local = f.local(access.name) if access.name not in f.loops else None
+        held = f.env.get(local.key) if local else None
+        if isinstance(held, Value):
+            found.append((access, held))
+    return found
+
+
+def _reshaped(f: Builder, access: s.Access, value: Value) -> bool:
+    """The variable is not in its declared shape, because of a cache read before (SPEC 8.2)."""
+    local = f.local(access.name)
+    if local is None or (local.variable is not None and local.variable.family):
+        return False
+    return not _fits(local.dims, value.shape) or None in local.dims
+
+
+def _fits(declared: tuple[Dim | None, ...], shape: tuple[Dim, ...]) -> bool:
+    return len(declared) == len(shape) and all(
+        d is None or d == n for d, n in zip(declared, shape, strict=True)
+    )
+
+
+def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool) -> None:
+    """Let a destination hold a value.
+
+    free   the destination takes the value's shape; else it must have the declared one
+    """
+    local = f.local(access.name)
+    if local is None or local.dtype is None or access.indices is not None:
+        raise Refused(None)  # reported by the checks of names
+    require_dtype(f, access, local, value)
+    if not _fits(local.dims, value.shape):
+        value = _other_shape(f, access, local, value, span, free=free)
+    f.env[local.key] = value
+
+
+def require_dtype(f: Builder, access: s.Access, local: Local, value: Value) -> None:
+    """Raises Refused for a value of another dtype than its destination."""
+    if value.dtype is local.dtype:
+        return
+    raise Refused(
+        Diagnostic(
+            "result-dtype",
+            f"'{access.name}' is {local.dtype}, the value is {value.dtype}",
+            access.span,
+            notes=f.declared(access.name),
+            hint=f"op cast(…, to={local.dtype}) converts",
+        )
+    )
+
+
+def _other_shape(
+    f: Builder, access: s.Access, local: Local, value: Value, span: Span, *, free: bool
+) -> Value:
+    """The value for a destination of another shape: refused, checked at run time, or taken."""
+    declared, shape = local.dims, value.shape
+    same_rank = len(declared) == len(shape)
+    if free:
+        if not same_rank or any(isinstance(d, int) and d != n for d, n in zip(declared, shape)):
+            f.refuse(_takes_shape(f, access, local, value))
+        return value
+    if not same_rank or any(differ(d, n) for d, n in zip(declared, shape, strict=True)):
+        raise Refused(
+            Diagnostic(
+                "result-shape",
+                f"'{access.name}' is {_typed(local)}, the value is {f.shown(value.type)}",
+                access.span,
+                notes=f.declared(access.name),
+            )
+        )
+    wanted = tuple(n if d is None else d for d, n in zip(declared, shape, strict=True))
+    return f.shaped(value, wanted, span)
+
+
+def differ(a: Dim | None, b: Dim) -> bool:
+    """Two sizes differ on all inputs."""
+    return a is not None and isinstance(a - b, int) and a != b
+
+
+def _takes_shape(f: Builder, access: s.Access, local: Local, value: Value) -> Diagnostic:
+    return Diagnostic(
+        "takes-shape",
+        f"'{access.name}', declared {_typed(local)}, takes the shape {f.shown(value.type)}",
+        access.span,
+        notes=(Note(local.declaration.type_span, "declared here"),),
+        hint="declare the sizes that vary as '?'",
+        severity="warning",
+    )
+
+
+def _typed(local: Local) -> str:
+    inner = ", ".join("?" if d is None else str(d) for d in local.dims)
+    return f"{local.dtype}[{inner}]" if local.dims else str(local.dtype)

@@ -1,0 +1,110 @@
+"""Lowering of `transfer a >> y[i, lo..hi];`: a part of a volatile variable or temporary is replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oic.check.variables import Refused
+from oic.diagnostics import Diagnostic, Span
+from oic.ir import dims
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+from oic.ir.index import CheckRange, IndexEnd
+from oic.ir.types import TensorType
+from oic.lower.builder import Builder
+from oic.lower.operands import INDEX, refuse_negative
+from oic.operators.part import Insert
+from oic.syntax import tree as s
+
+
+@dataclass
+class _Box:
+    """Where a part lies along the leading axes: offsets, and lengths (None: one place, no axis)."""
+
+    offsets: list[Dim] = field(default_factory=list)
+    lengths: list[Dim | None] = field(default_factory=list)
+
+
+def inserted(f: Builder, target: s.Access, base: Value, part: Value, span: Span) -> Value:
+    """What a variable that held `base` holds once `part` is written into it.  Raises Refused."""
+    positions = target.indices or ()
+    if len(positions) > base.tensor.rank:
+        what = f"'{target.name}' is {f.shown(base.type)} here, and {len(positions)} positions are given"
+        raise Refused(Diagnostic("part-rank", what, target.span, notes=f.declared(target.name)))
+    box = _Box()
+    for axis, position in enumerate(positions):
+        if isinstance(position, s.Slice):
+            _slice(f, target, base.shape[axis], position, box)
+        else:
+            _scalar(f, target, base.shape[axis], position, box)
+    sizes = tuple(n for n in box.lengths if n is not None)
+    wanted = TensorType(base.dtype, (*sizes, *base.shape[len(positions) :]))
+    _require_shape(f, target, wanted, part)
+    part = f.shaped(part, wanted.shape, span)
+    offsets = [f.value(offset, span) for offset in box.offsets]
+    op = Insert(base, part, offsets, list(box.lengths), span=span, hint=target.name)
+    return f.emit(op).result
+
+
+def _require_shape(f: Builder, target: s.Access, wanted: TensorType, part: Value) -> None:
+    given = part.shape
+    apart = (isinstance(a - b, int) and a != b for a, b in zip(wanted.shape, given))
+    if len(wanted.shape) == len(given) and not any(apart):
+        return
+    what = f"'{target.span.text}' is {f.shown(wanted)}, the value is {f.shown(part.type)}"
+    raise Refused(Diagnostic("result-shape", what, target.span, notes=f.declared(target.name)))
+
+
+def _scalar(f: Builder, target: s.Access, size: Dim, index: s.Expr, box: _Box) -> None:
+    """One place along an axis."""
+    value = f.integer(index)
+    refuse_negative(value, index.span)
+    if isinstance(value, int) and value >= dims.maximum(size):
+        what = f"this index is {value}, and the axis has {_at_most(size)}"
+        raise Refused(
+            Diagnostic("index-bound", what, index.span, notes=f.declared(target.name))
+        )
+    _check(f, target, 0, value, size - 1, index.span)
+    box.offsets.append(value)
+    box.lengths.append(None)
+
+
+def _slice(f: Builder, target: s.Access, size: Dim, index: s.Slice, box: _Box) -> None:
+    """A run of places; missing ends are those of the axis, a negative end counts from its size."""
+    start = f.integer(index.start) if index.start is not None else 0
+    end = f.integer(index.end) if index.end is not None else size
+    if isinstance(end, int) and end < 0:
+        end = size + end
+    elif not f.nonnegative(end) and not f.nonnegative(end - start):
+        # An end not before the start is negative only if the start is, which is refused anyway.
+        end = f.atom(f.emit(IndexEnd(f.value(end), f.value(size), span=index.span)).result)
+    refuse_negative(start, index.span)
+    length = end - start
+    if isinstance(length, int) and length < 0:
+        what = f"this slice ends {-length} before it starts"
+        raise Refused(Diagnostic("slice-order", what, index.span))
+    if isinstance(end, int) and end > dims.maximum(size):
+        what = f"this slice ends at {end}, and the axis has {_at_most(size)}"
+        raise Refused(
+            Diagnostic("index-bound", what, index.span, notes=f.declared(target.name))
+        )
+    _check(f, target, 0, start, end, index.span)
+    _check(f, target, start, end, size, index.span)
+    box.offsets.append(start)
+    most = dims.maximum(size)
+    box.lengths.append(f.length(length, most, target.name, index.span, above=INDEX, trusted=True))
+
+
+def _at_most(size: Dim) -> str:
+    """How many places an axis has, in words."""
+    most = dims.maximum(size)
+    count = f"{most} place{'s' if most != 1 else ''}"
+    return count if isinstance(size, int) else f"at most {count}"
+
+
+def _check(f: Builder, target: s.Access, low: Dim, value: Dim, high: Dim, span: Span) -> None:
+    """A run-time check of low <= value <= high, unless it is known to hold."""
+    if f.nonnegative(value - low) and f.nonnegative(high - value):
+        return
+    first, last = (n if isinstance(n, int) else f.value(n, span) for n in (low, high))
+    f.emit(CheckRange(f.value(value, span), first, last, INDEX, INDEX, target.name, span=span))

@@ -1,0 +1,231 @@
+"""Settings of an operator, `key=value`, in the form that its annotations ask for.
+
+An annotation is a choice: `int`, `float`, `bool`, `str`, `DType`, `Dim` (a size, extents
+included), `Value` (read at run time), `None` (the default only), or a list of one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oic import dtypes
+from oic.check.model_data import data_of
+from oic.check.operator_names import setting_hint
+from oic.check.variables import Refused
+from oic.diagnostics import Diagnostic, Span, did_you_mean
+from oic.ir import dims
+from oic.ir.core import REQUIRED, Value
+from oic.ir.dims import INDEX_BOUND
+from oic.lower.builder import Builder
+from oic.lower.operands import integer_operand, operand
+from oic.operators.base import Operator, by_name, from_source, in_source, settings
+from oic.syntax import tree as s
+
+WORDS = {
+    "int": "an integer", "float": "a float", "bool": "true or false", "str": "a string",
+    "DType": "an element type", "Dim": "a size",
+}  # fmt: skip
+BOUND = "a size has a value at build, and an extent declared with @max a maximum"
+# What bounds a size where an operator knows better, by operator and setting.
+BOUNDED = {
+    ("reshape", "shape"): "let one size be -1: it takes what is left",
+    ("relative_position_bias", "t"): "give the most there can be, t=T, and take the part with 'slice'",
+    ("relative_position_bias", "n"): "give the most there can be, n=N, and take the part with 'slice'",
+}  # fmt: skip
+EXPRESSION = (s.Int, s.Name, s.Unary, s.Binary)
+
+
+def lower_keywords(
+    f: Builder,
+    call: s.OpCall,
+    cls: type[Operator],
+    where: dict[str, Span],
+    operands: dict[str, Any],
+) -> dict[str, Any]:
+    """Optional operands and settings by name; `where` learns their spans.  Raises Refused."""
+    fields: dict[str, Any] = {}
+    first = next(iter(operands.values()), None)
+    dtype = first.dtype if isinstance(first, Value) else None
+    failed = False
+    for keyword in call.keywords:
+        key = from_source(cls, keyword.key)
+        where[key] = keyword.span
+        try:
+            fields[key] = _keyword(f, keyword, cls, dtype)
+        except Refused as refused:
+            failed = True
+            f.report(refused)
+    known = {keyword.key for keyword in call.keywords}
+    for name in known_settings(cls):
+        if cls.fields[from_source(cls, name)].default is REQUIRED and name not in known:
+            what = f"{cls.name} needs the setting '{name}'"
+            raise Refused(Diagnostic("op-setting", what, call.name_span))
+    if failed:
+        raise Refused(None)
+    return fields
+
+
+def known_settings(cls: type[Operator]) -> list[str]:
+    """The settings that a source may give, by their names there."""
+    return [in_source(cls, name) for name in settings(cls) if name not in cls.derived]
+
+
+def _keyword(
+    f: Builder, keyword: s.Keyword, cls: type[Operator], dtype: dtypes.DType | None
+) -> Any:
+    if keyword.key in by_name(cls):
+        return _named_operand(f, keyword, cls)
+    known = known_settings(cls)
+    if keyword.key in known:
+        if keyword.key in cls.tensors and (rows := _tensor(f, keyword.value)) is not None:
+            return rows
+        field = cls.fields[from_source(cls, keyword.key)]
+        return _Setting(f, cls.name, keyword, dtype).read(keyword.value, field.annotation)
+    hint = setting_hint(keyword.key, [*by_name(cls), *known])
+    what = f"{cls.name} has no setting '{keyword.key}'"
+    raise Refused(Diagnostic("op-setting", what, keyword.key_span, hint=hint))
+
+
+def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value:
+    """An optional operand: a tensor, or an integer expression where the operator takes one."""
+    value = keyword.value
+    if isinstance(value, s.Access):
+        return operand(f, value)
+    if isinstance(value, s.Name) and value.name not in f.loops:
+        if f.local(value.name) or f.binding.graph.declaration(value.name) is not None:
+            access = s.Access(value.name, None, value.span, value.span)
+            return operand(f, access, persistent=True)
+    if isinstance(value, EXPRESSION) and keyword.key in cls.scalars:
+        return f.value(f.integer(value), value.span)
+    if isinstance(value, EXPRESSION) and keyword.key in cls.own:
+        return integer_operand(f, value, keyword.key, cls.own[keyword.key])
+    what = f"'{keyword.key}' of {cls.name} is a tensor"
+    raise Refused(Diagnostic("op-setting", what, value.span))
+
+
+def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
+    """An integer variable of several elements; None for all else."""
+    if not isinstance(value, s.Name) or value.name in f.loops:
+        return None
+    local, variable = f.local(value.name), f.binding.variables.get(value.name)
+    shape = local.dims if local else variable.dims if variable and variable.kind != "persistent" else ()
+    if all(size == 1 for size in shape):
+        return None
+    return operand(f, s.Access(value.name, None, value.span, value.span))
+
+
+class _Setting:
+    """One setting of an operator being read.
+
+    dtype   of the operator's first operand
+    """
+
+    def __init__(
+        self, f: Builder, operator: str, keyword: s.Keyword, dtype: dtypes.DType | None
+    ) -> None:
+        self.f, self.operator, self.keyword, self.dtype = f, operator, keyword, dtype
+
+    def read(self, value: s.Setting | s.Access, annotation: str) -> Any:
+        """The value in the form of an annotation.  Raises Refused."""
+        choices = annotation.replace(" ", "").split("|")
+        if isinstance(value, s.ListOf):
+            inner = next((c[5:-1] for c in choices if c.startswith("list[")), None)
+            if inner is None:
+                raise self._wrong(value, choices)
+            return [self.read(item, inner) for item in value.items]
+        if isinstance(value, s.Name) and "DType" in choices:
+            return self._dtype(value)
+        match value:
+            case s.Bool() if "bool" in choices:
+                return value.value
+            case s.Str() if "str" in choices:
+                return value.value
+            case s.Float() if "float" in choices:
+                return value.value
+            case s.Name() if (found := self._scalar(value, choices)) is not None:
+                return found
+            case s.Int() if "int" in choices:
+                return value.value  # the operator knows its range, which may be that of u64
+            case s.Unary(s.Int(magnitude)) if "int" in choices:
+                return -magnitude
+            case s.Int() | s.Name() | s.Unary() | s.Binary() if {"int", "Dim"} & set(choices):
+                return self._integer(value, choices)
+        raise self._wrong(value, choices)
+
+    def _dtype(self, name: s.Name) -> dtypes.DType:
+        if name.name in dtypes.ALL:
+            return dtypes.ALL[name.name]
+        what, hint = f"unknown element type '{name.name}'", did_you_mean(name.name, dtypes.ALL)
+        raise Refused(Diagnostic("unknown-dtype", what, name.span, hint=hint))
+
+    def _scalar(self, name: s.Name, choices: list[str]) -> Any:
+        """The value of a float or bool scalar, or of one of u64, which no index holds; else None."""
+        f = self.f
+        local, variable = f.local(name.name), f.binding.variables.get(name.name)
+        dtype = local.dtype if local else variable.dtype if variable else None
+        if name.name in f.loops or dtype is None:
+            return None
+        widest = dtype is dtypes.u64 is self.dtype and "Value" in choices
+        if dtype.is_int and not dtype.packed and not widest:
+            return None
+        if ("bool" if dtype.kind == "bool" else "float") not in choices:
+            return None
+        if variable is not None and variable.kind == "constant":
+            data = data_of(f.binding, variable)
+            self._require_one(name, data.size == 1, f"{dtype}{list(data.shape)}")
+            value = data.reshape(-1)[0].item()
+            return bool(value) if dtype.kind == "bool" else int(value) if widest else float(value)
+        if "Value" not in choices:
+            raise self._not_known(name)
+        access = s.Access(name.name, None, name.span, name.span)
+        value = operand(f, access, persistent=True)
+        self._require_one(name, value.tensor.size == 1, f.shown(value.type))
+        return value
+
+    def _require_one(self, name: s.Name, one: bool, shown: str) -> None:
+        if not one:
+            what, notes = f"'{name.name}' is {shown}, not a scalar", self.f.declared(name.name)
+            raise Refused(Diagnostic("op-setting", what, name.span, notes=notes))
+
+    def _integer(self, value: s.Expr, choices: list[str]) -> Any:
+        f = self.f
+        found = f.integer(value)
+        size = f.size(found)
+        if isinstance(found, int):
+            return found
+        if "Dim" in choices and size is not None:
+            return f.checked_size(size, self.keyword.key, value.span)
+        if "Value" in choices:
+            return f.value(found, value.span)
+        if "Dim" in choices and dims.maximum(found) < INDEX_BOUND:  # a remainder, or made of some
+            most = max(0, dims.maximum(found))
+            return f.length(found, most, self.keyword.key, value.span, above="OIC_ERR_SHAPE")
+        if "Dim" not in choices:
+            raise self._not_known(value)
+        raise Refused(
+            Diagnostic(
+                "size-unbounded",
+                f"'{value.span.text}' decides a size, and nothing bounds it",
+                value.span,
+                hint=BOUNDED.get((self.operator, self.keyword.key), BOUND),
+            )
+        )
+
+    def _not_known(self, value: s.Expr) -> Refused:
+        what = f"'{self.keyword.key}' must be known at build"
+        return Refused(Diagnostic("op-setting", what, value.span))
+
+    def _wrong(self, value: s.Setting | s.Access, choices: list[str]) -> Refused:
+        lists = [c[5:-1] for c in choices if c.startswith("list[")]
+        wanted = [WORDS[c] for c in choices if c in WORDS]
+        wanted += [f"a list of {WORDS[c].split(' ', 1)[1]}s" for c in lists if c in WORDS]
+        what = f"'{self.keyword.key}' takes {' or '.join(dict.fromkeys(wanted))}"
+        hint = None
+        if isinstance(value, s.Str) and "DType" in choices and value.value in dtypes.ALL:
+            hint = f"element types have no quotes: {self.keyword.key}={value.value}"
+        elif isinstance(value, s.Int) and "float" in choices:
+            hint = f"write {value.value}.0"
+        elif lists and isinstance(value, s.Int):
+            hint = f"write [{value.value}]"
+        return Refused(Diagnostic("op-setting", what, value.span, hint=hint))
+

@@ -1,0 +1,108 @@
+"""Boxes of state: whether two are one, or have nothing in common.
+
+    K[l, 0..pos]  and  K[l, pos..pos+N]     are apart: the first ends where the second starts
+    W[slot]       and  W[slot]              are one, whatever `slot` is
+    W[a]          and  W[b]                 are neither, for all that is known
+
+Positions are index integers; what both share cancels (`ir.ranges`).  A size bound at run time
+stands for the integer it was bound to.  Values are compared within one turn of every loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Dim, Extent
+from oic.ir.index import ExtentBind
+from oic.ir.ranges import Linear, added, linear, linear_range, linear_size
+from oic.ir.state import StateCopy, StateEntry, StateFill, StateLoad, StateStore
+from oic.ir.types import StateType
+
+Bound = Mapping[Extent, Value]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of a state: where it starts along its leading dimensions, and its sizes (None: 1)."""
+
+    state: Value
+    offsets: tuple[Value, ...]
+    lengths: tuple[Dim | Value | None, ...]
+
+    @classmethod
+    def of(cls, op: StateLoad | StateStore | StateEntry | StateFill) -> Box:
+        """The box that an op reads, writes or computes in."""
+        return cls(op.state, tuple(op.offsets), tuple(op.lengths))
+
+
+def boxes_of(op: Op) -> list[Box] | None:
+    """The boxes that an op reads and writes; None for what has none that could be compared."""
+    if isinstance(op, (StateLoad, StateStore, StateEntry, StateFill)):
+        return [Box.of(op)]
+    if isinstance(op, StateCopy) and op.axis < len(op.offsets):
+        there = [*op.offsets[: op.axis], op.to, *op.offsets[op.axis + 1 :]]
+        return [Box(op.state, tuple(at), tuple(op.lengths)) for at in (op.offsets, there)]
+    return None
+
+
+def is_apart(op: Op, box: Box, bound: Bound) -> bool:
+    """What an op reads and writes of the state is known to be elsewhere."""
+    found = boxes_of(op)
+    return found is not None and all(apart(other, box, bound) for other in found)
+
+
+def bound_sizes(body: Block) -> dict[Extent, Value]:
+    """The integer of every size that a function binds."""
+    return {op.extent: op.value for op in body.all_ops() if isinstance(op, ExtentBind)}
+
+
+def same(a: Box, b: Box) -> bool:
+    """The boxes are known to be one."""
+    sizes = [[1 if n is None else n for n in box.lengths] for box in (a, b)]
+    if a.state is not b.state or sizes[0] != sizes[1]:
+        return False
+    return all(not added(_offset(a, i), _offset(b, i), -1) for i in range(len(a.lengths)))
+
+
+def apart(a: Box, b: Box, bound: Bound) -> bool:
+    """No element is known to be, or may be, in both."""
+    if a.state is not b.state:
+        return True
+    return any(
+        _ends_before(one, other, i, bound)
+        for i in range(len(a.lengths))
+        for one, other in ((a, b), (b, a))
+    )
+
+
+def whole_entries(box: Box) -> bool:
+    """It starts at the start of an entry, so that packed elements start at a whole byte."""
+    type_ = box.state.type
+    assert isinstance(type_, StateType)
+    return all(not _offset(box, i) for i in range(len(type_.table), len(box.lengths)))
+
+
+def _ends_before(one: Box, other: Box, axis: int, bound: Bound) -> bool:
+    size = one.lengths[axis]
+    end = added(_offset(one, axis), _size(1 if size is None else size, bound), 1)
+    return linear_range(added(_offset(other, axis), end, -1))[0] >= 0
+
+
+def _offset(box: Box, axis: int) -> Linear:
+    return linear(box.offsets[axis]) if axis < len(box.offsets) else {}
+
+
+def _size(size: Dim | Value, bound: Bound) -> Linear:
+    """A size as a sum; what it was bound to takes the place of a bound size."""
+    if isinstance(size, Value):
+        return linear(size)
+    total: Linear = {}
+    for atom, c in linear_size(size).items():
+        value = bound.get(atom) if isinstance(atom, Extent) else None
+        part: Linear = {atom: c}
+        if value is not None:
+            part = {a: n * c for a, n in linear(value).items()}
+        total = added(total, part, 1)
+    return total

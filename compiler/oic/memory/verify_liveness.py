@@ -1,0 +1,161 @@
+"""When values are needed, for the verifier: counted anew, without what the planner was told.
+
+Ops are numbered in program order, a region between the start and the end of its op; a value defined
+outside a loop and used in it is needed until the loop ends; a view needs its root; what one branch
+of an `if` writes, uses in the other do not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.state import StateEntry, StateStore
+from oic.ir.text_print import print_op
+from oic.ir.types import StateType, TensorType
+
+
+@dataclass
+class Lives:
+    """When the values of a function are defined and last needed, and what ops write.
+
+    first, last   positions of values and of the states that views look into
+    uses          every position at which a value is needed, and the block that needs it there
+    writes        (position, op, value written)
+    """
+
+    first: dict[Value, int] = field(default_factory=dict)
+    last: dict[Value, int] = field(default_factory=dict)
+    uses: dict[Value, list[tuple[int, Block | None]]] = field(default_factory=dict)
+    starts: dict[Op, int] = field(default_factory=dict)
+    writes: list[tuple[int, Op, Value]] = field(default_factory=list)
+    states: list[tuple[int, Op, Value]] = field(default_factory=list)
+
+
+def fault(op: Op, what: str) -> AssertionError:
+    line = f"\n  {op.span}: {op.span.source.line(op.span.line).strip()}" if op.span else ""
+    return AssertionError(f"{what}\n{print_op(op)}{line}")
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Ops in order, without those of fused regions: their values are elements, not tensors."""
+    for op in block.ops:
+        yield op
+        if op.name != "fused":
+            for region in op.regions:
+                yield from walk(region)
+
+
+def lives(body: Block) -> Lives:
+    """Positions of everything in a function."""
+    found = Lives()
+    _number(body, 0, found)
+    return found
+
+
+def root(value: Value) -> Value:
+    """The value whose memory a view sees: one with an address, or a state."""
+    while value.op is not None and value.op.view:
+        if value.place is not None and value.place.offset is not None:
+            return value
+        value = value.op.operands[0]
+    return value
+
+
+def _number(block: Block, at: int, found: Lives) -> int:
+    """Give positions to the ops of a block; the next free one."""
+    for arg in block.args:
+        found.first[arg] = found.last[arg] = at
+    at += 1
+    for op in block.ops:
+        found.starts[op] = at
+        for value in op.operands:
+            _need(value, at, block, found)
+        if op.name == "fused":
+            for value in (v for inner in op.regions[0].ops for v in inner.operands):
+                _need(value, at, block, found)
+        at += 1
+        for region in op.regions if op.name != "fused" else []:
+            at = _number(region, at, found)
+        if op.name in ("for", "parallel"):
+            _lengthen(op, at, found)
+        _define(op, at, found)
+        at += 1
+    return at
+
+
+def _need(value: Value, at: int, block: Block | None, found: Lives) -> None:
+    while True:
+        found.uses.setdefault(value, []).append((at, block))
+        if value in found.first:
+            found.last[value] = max(found.last[value], at)
+        elif isinstance(value.type, StateType):
+            found.last[value] = max(found.last.get(value, 0), at)
+        if value.op is None or not value.op.view:
+            return
+        value = value.op.operands[0]
+
+
+def _lengthen(outer: Op, end: int, found: Lives) -> None:
+    """What a loop takes from outside is needed in every turn; what consumers take, until all end."""
+    start = found.starts[outer]
+    for op in (o for region in outer.regions for o in region.all_ops()):
+        for value in op.operands:
+            while True:
+                if value in found.first and found.first[value] < start:
+                    found.last[value] = max(found.last[value], end)
+                    found.uses[value].append((end, outer.block))
+                if value.op is None or not value.op.view:
+                    break
+                value = value.op.operands[0]
+
+
+def _define(op: Op, at: int, found: Lives) -> None:
+    """Results come to be at the end of the op; those with memory of their own are written."""
+    nested = bool(op.regions) and op.name != "fused"
+    here = at if nested else found.starts[op]
+    for value in op.results:
+        found.first[value] = found.last[value] = here
+        if nested or op.name == "exchange" or not isinstance(value.type, TensorType):
+            continue
+        if root(value) is value and value.place is not None and value.place.offset is not None:
+            if not _still(op, value):
+                found.writes.append((found.starts[op], op, value))
+    if not op.regions and not _completes(op):
+        found.states += [(found.starts[op], op, s) for s in op.touched("write")]
+
+
+def _still(op: Op, value: Value) -> bool:
+    """A view whose address the planner knows: nothing is written."""
+    if not op.view:
+        return False
+    source = op.operands[0].place
+    assert value.place is not None
+    return source is not None and (source.space, source.buffer) == (
+        value.place.space,
+        value.place.buffer,
+    )
+
+
+def last_needed(value: Value, writer: Block | None, found: Lives) -> int:
+    """Last position at which a value is needed on a way that comes through a block."""
+    branches = dict(_branches(writer))
+    uses = found.uses.get(value, [])
+    return max(
+        (at for at, block in uses if all(branches.get(o, r) is r for o, r in _branches(block))),
+        default=found.first[value],
+    )
+
+
+def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
+    """The branches of `if`s around a block, its own included."""
+    while block is not None and block.owner is not None:
+        if block.owner.name == "if":
+            yield block.owner, block
+        block = block.owner.block
+
+
+def _completes(op: Op) -> bool:
+    """Names an entry that values are computed in, or stores what was computed there: writes nothing."""
+    return isinstance(op, StateEntry) or (isinstance(op, StateStore) and op.entry != "")

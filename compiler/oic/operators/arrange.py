@@ -1,0 +1,333 @@
+"""Operators that copy elements to other places without computing anything.
+
+Their kernels (`move.h`) know the width of an element and not its type; packed elements move by bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import Op, OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.index import CheckIds
+from oic.ir.state import Splat
+from oic.ir.types import Type
+from oic.operators.base import Call, Cast, Ints, Operator, Out, Pointers, normal_axis
+from oic.operators.settings import as_computed, require_integer, require_number
+from oic.operators.shape import require_size
+
+HEADER = "move.h"
+
+
+def around(shape: tuple[Dim, ...], axis: int) -> tuple[Dim, Dim, Dim]:
+    """A shape as (outer, size of the axis, inner)."""
+    return dims.product(shape[:axis]), shape[axis], dims.product(shape[axis + 1 :])
+
+
+class Concat(Operator, name="concat"):
+    """The operands one after another along an axis.
+
+    parts    one or more of one dtype; sizes equal but along axis
+    axis     counted from the last if negative
+    result   their dtype; the size along axis is the sum
+
+    Exact.  Source: NumPy, `concatenate`.
+    """
+
+    parts: list[Value]
+    axis: int
+
+    examples = (("f32[2, 3]", "f32[2, 1]", "axis=1"), ("i4[3]", "i4[2]", "i4[0]", "axis=0"))
+
+    def infer(self) -> list[Type]:
+        if not self.parts:
+            raise OpError("op-setting", "concat takes at least one operand", "parts")
+        first = self.parts[0]
+        axis = normal_axis(self, self.axis, first.tensor.rank)
+        total: Dim = 0
+        for part in self.parts:
+            if part.dtype is not first.dtype:
+                raise OpError("op-dtype", f"concat of {first.dtype} and {part.dtype}", "parts")
+            if part.tensor.rank != first.tensor.rank:
+                raise OpError("shape-mismatch", f"concat of {first.type} and {part.type}", "parts")
+            for other in range(first.tensor.rank):
+                if other != axis:
+                    self.require_dim("parts", other, first.shape[other], part)
+            total = total + part.shape[axis]
+        return self.tensor(first.dtype, [*first.shape[:axis], total, *first.shape[axis + 1 :]])
+
+    def reference(self, *parts: Any) -> Array:
+        given = parts[0] if len(parts) == 1 and isinstance(parts[0], (list, tuple)) else parts
+        return np.concatenate(list(given), axis=self.axis)
+
+    def kernel(self) -> Call:
+        axis = self.axis % self.result.tensor.rank
+        outer, _, inner = around(self.result.shape, axis)
+        lengths = Ints(tuple(p.shape[axis] for p in self.parts))
+        bits = self.result.dtype.bits
+        args = (Pointers(tuple(self.parts)), Out(), len(self.parts), lengths, outer, inner, bits)
+        return Call("oic_concat", HEADER, args)
+
+
+class Pad(Operator, name="pad"):
+    """The operand with elements added before and after along its axes.
+
+    x              any dtype
+    before, after  how many, one an axis
+    value          what is added in mode "constant": a number of x's kind
+    mode           "constant"; "edge" repeats the border; "reflect" mirrors without repeating it
+    result         x's dtype
+
+    Exact.  Errors: lists of another length than the rank; a negative size; value is of another kind
+    or out of range; "reflect" of as many elements as there are or more.  Source: NumPy, `pad`.
+    """
+
+    x: Value
+    before: list[Dim]
+    after: list[Dim]
+    value: float | int | bool | Value = 0
+    mode: str = "constant"
+
+    examples = (
+        ("f32[2, 3]", "before=[1, 0], after=[0, 2], value=7.5"),
+        ("i8[4]", 'before=[3], after=[1], mode="reflect"'),
+        ("f16[2, 2]", 'before=[1, 2], after=[2, 1], mode="edge"'),
+    )
+
+    MODES: ClassVar[tuple[str, ...]] = ("constant", "edge", "reflect")
+
+    def infer(self) -> list[Type]:
+        if self.mode not in self.MODES:
+            raise OpError("op-setting", f"mode is one of {', '.join(self.MODES)}", "mode")
+        for where in ("before", "after"):
+            if len(getattr(self, where)) != self.x.tensor.rank:
+                raise OpError("op-setting", f"{where} has not one size for each axis of {self.x.type}", where)
+        shape: list[Dim] = []
+        for size, before, after in zip(self.x.shape, self.before, self.after, strict=True):
+            for where, added in (("before", before), ("after", after)):
+                require_size(added, where)
+                self._require_source(size, added, where)
+            shape.append(before + size + after)
+        self._require_value()
+        return self.tensor(self.x.dtype, shape)
+
+    def _require_value(self) -> None:
+        dtype = self.x.dtype
+        if dtype.is_float or dtype.is_int or isinstance(self.value, Value):
+            require_number(self, "value", dtype)
+        elif not isinstance(self.value, bool):
+            require_integer(self, "value", dtype.low, dtype.high, f" for {dtype}")
+
+    def _require_source(self, size: Dim, added: Dim, where: str) -> None:
+        if self.mode == "constant" or added == 0 or not isinstance(size, int):
+            return
+        if size == 0:
+            raise OpError("op-setting", f"mode {self.mode} has nothing to repeat on an axis of 0", where)
+        if self.mode == "reflect" and isinstance(added, int) and added >= size:
+            raise OpError("op-setting", f"{added} elements are mirrored from {size}", where)
+
+    def reference(self, x: Array) -> Array:
+        if self.mode == "constant" or x.size == 0:
+            sizes: Any = [b + n + a for b, n, a in zip(self.before, x.shape, self.after, strict=True)]
+            y = np.full(sizes, as_computed(self.value, self.x.dtype).astype(x.dtype))
+            inside: Any = tuple(slice(b, b + n) for b, n in zip(self.before, x.shape, strict=True))
+            y[inside] = x
+            return y
+        for axis, (before, after) in enumerate(zip(self.before, self.after, strict=True)):
+            size = x.shape[axis]
+            at = np.arange(-int(before), size + int(after))  # type: ignore[arg-type]
+            x = np.take(x, source_index(at, size, self.mode), axis)
+        return x
+
+    def kernel(self) -> Call:
+        mode = self.MODES.index(self.mode)
+        dtype = self.x.dtype
+        args = (self.x, Out(), self.x.tensor.rank, Ints(self.x.shape), Ints(tuple(self.before)))
+        tail = (Ints(tuple(self.after)), mode, Cast(self.value, dtype.value))
+        return Call(f"oic_pad_{dtype}", HEADER, args + tail)
+
+
+def source_index(at: Array, size: int, mode: str) -> Array:
+    """Where positions outside 0..size-1 take their elements from."""
+    if mode == "edge" or size == 1:
+        return np.clip(at, 0, size - 1)
+    period = 2 * (size - 1)
+    folded = at % period
+    return np.where(folded < size, folded, period - folded)
+
+
+class Repeat(Operator, name="repeat"):
+    """Every element of an axis `times` times in a row.
+
+    x        any dtype
+    times    a size
+    axis     whose elements are repeated
+    result   x's dtype; times as long along axis
+
+    Exact.  Source: NumPy, `repeat`; PyTorch, `repeat_interleave`.
+    """
+
+    x: Value
+    times: Dim
+    axis: int
+
+    examples = (("f32[2, 3]", "times=2, axis=0"), ("i8[4]", "times=3, axis=-1"))
+
+    def infer(self) -> list[Type]:
+        axis = normal_axis(self, self.axis, self.x.tensor.rank)
+        require_size(self.times, "times")
+        shape = list(self.x.shape)
+        shape[axis] = shape[axis] * self.times
+        return self.tensor(self.x.dtype, shape)
+
+    def reference(self, x: Array) -> Array:
+        return np.repeat(x, self.times, self.axis)  # type: ignore[arg-type]
+
+    def kernel(self) -> Call:
+        outer, size, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
+        args = (self.x, Out(), outer * size, inner, self.times, self.x.dtype.bits)
+        return Call("oic_repeat", HEADER, args)
+
+
+class Flip(Operator, name="flip"):
+    """The elements of some axes in reverse order.
+
+    x        any dtype
+    axes     to be reversed
+    result   the type of x
+
+    Exact.  Source: NumPy, `flip`.
+    """
+
+    x: Value
+    axes: list[int]
+
+    examples = (("f32[2, 3]", "axes=[1]"), ("i8[2, 3, 2]", "axes=[0, -1]"))
+
+    def infer(self) -> list[Type]:
+        axes = [normal_axis(self, a, self.x.tensor.rank, "axes") for a in self.axes]
+        if len(set(axes)) < len(axes):
+            raise OpError("op-axis", f"axes {self.axes} name one twice", "axes")
+        return [self.x.type]
+
+    def reference(self, x: Array) -> Array:
+        return np.flip(x, tuple(self.axes))
+
+    def kernel(self) -> Call:
+        rank = self.x.tensor.rank
+        axes = {a % rank for a in self.axes}
+        marks = Ints(tuple(int(a in axes) for a in range(rank)))
+        args = (self.x, Out(), rank, Ints(self.x.shape), marks, self.x.dtype.bits)
+        return Call("oic_flip", HEADER, args)
+
+
+class Gather(Operator, name="gather"):
+    """Entries of a table selected by ids: `table[ids]`.
+
+    table    any dtype, rank 1 or more
+    ids      i32 or i64, any shape
+    axis     of the table that ids select from
+    to       the table's dtype by default; f32, f64 or i32 from a type that has fewer bits (integers: 16
+             at most) and no value that it does not hold
+    result   table's shape with axis replaced by the shape of ids
+
+    Exact.  An id outside 0..size-1 is the status OIC_ERR_INDEX, and nothing is written.
+    Source: NumPy, `take`.
+    """
+
+    table: Value
+    ids: Value
+    axis: int = 0
+    to: DType | None = None
+
+    own: ClassVar[dict[str, DType]] = {"ids": dtypes.i32}
+    examples = (
+        ("f32[5, 3]", "i32[2, 2]"),
+        ("f16[5, 3]", "i64[4]", "to=f32"),
+        ("i8[2, 4]", "i32", "axis=1"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require_rank("table", 1)
+        self.require("ids", (dtypes.i32, dtypes.i64))
+        axis = normal_axis(self, self.axis, self.table.tensor.rank)
+        shape = self.table.shape
+        known, size = self.ids.op, shape[axis]
+        if isinstance(known, Splat) and not 0 <= known.value < dims.maximum(size):
+            what = f"id {known.value} is outside 0 to {dims.maximum(size) - 1}"
+            raise OpError("index-bound", what, "ids")
+        return self.tensor(self._to(), [*shape[:axis], *self.ids.shape, *shape[axis + 1 :]])
+
+    def _to(self) -> dtypes.DType:
+        mine = self.table.dtype
+        to = self.to or mine
+        if to is not mine and not holds(to, mine):
+            raise OpError("op-dtype", f"{self.to} does not hold every value of {mine}", "to")
+        return to
+
+    def checks(self) -> list[Op]:
+        size = self.table.shape[self.axis % self.table.tensor.rank]
+        return [CheckIds(self.ids, size, self.ids.hint or "ids")]
+
+    def reference(self, table: Array, ids: Array) -> Array:
+        taken = np.take(table, ids, self.axis)
+        return taken.astype(self.result.dtype.wide)
+
+    def kernel(self) -> Call:
+        axis = self.axis % self.table.tensor.rank
+        outer, size, inner = around(self.table.shape, axis)
+        sizes = (outer, size, inner, self.ids.tensor.size)
+        mine, to, ids = self.table.dtype, self.result.dtype, self.ids.dtype
+        if mine is to:
+            return Call(f"oic_gather_{ids}", HEADER, (self.table, self.ids, Out(), *sizes, mine.bits))
+        return Call(f"oic_gather_{mine}_{to}_{ids}", HEADER, (self.table, self.ids, Out(), *sizes))
+
+
+def holds(wide: dtypes.DType, narrow: dtypes.DType) -> bool:
+    """Every value of `narrow` is a value of `wide`, for the pairs that gather widens."""
+    if wide.name not in ("f32", "f64", "i32") or narrow.kind == "bitset" or narrow.kind == "bool":
+        return False
+    if narrow.is_float:
+        return wide.is_float and (narrow.narrow or narrow.bits < wide.bits)
+    whole = 24 if wide.name == "f32" else 53 if wide.is_float else 31
+    return narrow.bits <= min(16, whole)
+
+
+class Iota(Operator, name="iota"):
+    """Counting up along one axis.
+
+    shape    of the result
+    axis     along which the numbers rise
+    start    the first number; wraps to 32 bits
+    result   i32
+
+    Exact.  Source: NumPy, `arange`.
+    """
+
+    shape: list[Dim]
+    axis: int = 0
+    start: int | Value = 0
+
+    examples = (("shape=[4]",), ("shape=[2, 3]", "axis=1, start=-5"))
+
+    def infer(self) -> list[Type]:
+        normal_axis(self, self.axis, len(self.shape))
+        for size in self.shape:
+            require_size(size, "shape")
+        return self.tensor(dtypes.i32, self.shape)
+
+    def reference(self) -> Array:
+        sizes: Any = tuple(self.shape)
+        axis = self.axis % len(sizes)
+        count = np.arange(sizes[axis], dtype=np.int64) + int(self.start)  # type: ignore[arg-type]
+        tail = (1,) * (len(sizes) - axis - 1)
+        return np.broadcast_to(count.reshape(-1, *tail), sizes)
+
+    def kernel(self) -> Call:
+        outer, size, inner = around(self.result.shape, self.axis % len(self.shape))
+        return Call("oic_iota", HEADER, (Out(), outer, size, inner, Cast(self.start, "int64_t")))

@@ -1,0 +1,401 @@
+"""Attention over keys and values that lie in tables: `attention`, and the seed language's `attn`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic import dtypes
+from oic.dtypes import INT, Array, DType
+from oic.ir import dims
+from oic.ir.core import OpError, Value, is_index
+from oic.ir.dims import Dim
+from oic.ir.types import IndexType, Type
+from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Scratch, Stride
+from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.matmul import narrower
+from oic.operators.settings import require_number
+
+HEADER = "attention.h"
+ROWS = 8  # OIC_ATTENTION_ROWS of attention.h: query rows that share one pass over the keys
+EVERYTHING = -1  # window of the kernel that has none
+
+Mask = NDArray[np.bool_]
+
+
+class Attention(Operator, name="attention"):
+    """softmax(scale·q·kᵀ + bias)·v over the keys that take part, one pass, heads grouped.
+
+    q         [.., N, Hq, Dk] float
+    k, v      [.., T, Hk, Dk], [.., T, Hk, Dv] of q's dtype; for a q of f32 also f16, bf16, f8, or i8
+              with scales; head h of q uses head ⌊h·Hk/Hq⌋; slices of tables are read in place
+    bias      f32, broadcast to [.., Hq, N, T], added to the scores
+    mask      bool, broadcast likewise; false excludes a key
+    kv_len    keys in use: an integer, or one for each leading index (i32 [..]); default T
+    k_scale, v_scale   f32 [Hk], [T, Hk] or [.., T, Hk]: factors of i8 keys and values
+    scale     default 1/√Dk
+    causal    key j takes part for query i only if j ≤ i + (kv_len - N)
+    window    and only if j > i + (kv_len - N) - window
+    result    [.., N, Hq, Dv] of q's dtype; zeros where no key takes part
+
+    Softmax in f32 (f64 for f64), rounded once; error at most (4 + 2·max|s|)·ε·max|v| with s summed
+    in f32.  A key that does not take part has no effect, NaN or not.  Scores are never held for all
+    of T.  Source: OPS, Part B; Milakov and Gimelshein, Online normalizer calculation for softmax, 2018.
+    """
+
+    q: Value
+    k: Value
+    v: Value
+    bias: Value | None = None
+    mask: Value | None = None
+    kv_len: Value | None = None
+    k_scale: Value | None = None
+    v_scale: Value | None = None
+    scale: float | int | Value | None = None
+    causal: bool = False
+    window: int | Value | None = None
+
+    scalars = ("kv_len",)
+    layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
+    examples = (
+        ("f32[3, 4, 8]", "f32[5, 2, 8]", "f32[5, 2, 6]", "causal=true"),
+        ("f32[1, 2, 64]", "f16[70, 2, 64]", "f16[70, 2, 64]"),
+        ("f32[2, 2, 4, 8]", "f32[2, 5, 1, 8]", "f32[2, 5, 1, 8]", "mask=bool[5]", "bias=f32[4, 1, 5]"),
+        ("f32[2, 2, 8]", "i8[9, 1, 8]", "i8[9, 1, 8]", "k_scale=f32[1]", "v_scale=f32[9, 1]"),
+        ("f16[4, 2, 8]", "f16[4, 2, 8]", "f16[4, 2, 8]", "causal=true, window=2"),
+        ("f64[2, 1, 3]", "f64[4, 1, 3]", "f64[4, 1, 2]"),
+    )
+
+    def infer(self) -> list[Type]:
+        q, k, v = self.q, self.k, self.v
+        for where in ("q", "k", "v"):
+            self.require_rank(where, 3)
+        rank = q.tensor.rank
+        for where, value in (("k", k), ("v", v)):
+            if value.tensor.rank != rank:
+                raise OpError("shape-mismatch", f"ranks of {q.type} and {value.type} differ", where)
+        require_pair(self, "q")
+        self.require_dim("k", -1, q.shape[-1])
+        require_heads(self, q.shape[-2], k.shape[-2])
+        self.require_dim("v", -2, k.shape[-2])
+        self.require_dim("v", -3, k.shape[-3])
+        for axis in range(rank - 3):
+            self.require_dim("k", axis, q.shape[axis])
+            self.require_dim("v", axis, q.shape[axis])
+        self._require_scores("bias", dtypes.f32)
+        self._require_scores("mask", dtypes.bool_)
+        self._require_kv_len()
+        self._require_settings()
+        return self.tensor(q.dtype, [*q.shape[:-1], v.shape[-1]])
+
+    @property
+    def scores(self) -> tuple[Dim, ...]:
+        """[.., Hq, N, T]: what bias and mask broadcast to."""
+        *lead, n, heads, _ = self.q.shape
+        return (*lead, heads, n, self.k.shape[-3])
+
+    def _require_scores(self, where: str, dtype: DType) -> None:
+        value = getattr(self, where)
+        if value is None:
+            return
+        self.require(where, (dtype,))
+        whole = self.scores
+        self.require_rank(where, 0, len(whole))
+        for back in range(-1, -value.tensor.rank - 1, -1):
+            if value.shape[back] != 1:
+                self.require_dim(where, back, whole[back])
+
+    def _require_kv_len(self) -> None:
+        value = self.kv_len
+        if value is None or is_index(value):
+            return
+        self.require("kv_len", INT)
+        if value.tensor.size == 1:
+            return
+        self.require("kv_len", (dtypes.i32,))
+        lead = self.q.shape[:-3]
+        self.require_rank("kv_len", len(lead), len(lead))
+        for axis, size in enumerate(lead):
+            self.require_dim("kv_len", axis, size)
+
+    def _require_settings(self) -> None:
+        require_number(self, "scale", self.q.dtype)
+        window = self.window
+        if window is not None and not isinstance(window, Value) and window < 1:
+            raise OpError("op-setting", f"window {window} is not positive", "window")
+
+    def reference(self, q: Array, k: Array, v: Array, *optional: Any) -> Array:
+        bias, mask, kv_len, k_scale, v_scale = [*optional, *[None] * 5][:5]
+        n, t = q.shape[-3], k.shape[-3]
+        part = participating(n, t, q.shape[:-3], kv_len, self.causal, self.window)
+        if mask is not None:
+            part = part & mask
+        keys, values = scaled(k, k_scale), scaled(v, v_scale)
+        return attend(q.astype(np.float64), keys, values, self._scale(), bias, part)
+
+    def _scale(self) -> float:
+        """The factor of the scores as the kernel has it: a number of the type computed in."""
+        wide = self.q.dtype.wide.type
+        known: Any = self.scale
+        return float(wide(1 / math.sqrt(max(1, dims.maximum(self.q.shape[-1]))) if known is None else known))
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
+        return attention_bound(y, q, scaled(k, k_scale), scaled(v, v_scale), bias, self._scale(), self.q.dtype)
+
+    def kernel(self) -> Call:
+        q, k, v = self.q, self.k, self.v
+        lead = q.shape[:-3]
+        rank = len(lead)
+        b = (len(lead), Ints(lead))
+        sizes = (q.shape[-3], k.shape[-3], q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
+        where = tuple(strides_of(x, rank + 2, x.tensor.rank - 1) for x in (q, k, v))
+        scores = tuple(strides_of(x, rank + 3, rank + 3) for x in (self.bias, self.mask))
+        scales = tuple(self._scale_strides(x) for x in (self.k_scale, self.v_scale))
+        length = kv_length(self.kv_len, k.shape[-3], rank)
+        settings = (Cast(self._setting_scale(), q.dtype.value), int(self.causal), self._window())
+        operands = (q, k, v, self.bias, self.mask, length[0], self.k_scale, self.v_scale, Out())
+        room = ROWS * (dims.maximum(q.shape[-1]) + dims.maximum(v.shape[-1]))
+        work = Scratch(room * computed_bytes(q.dtype), q.dtype.value)
+        args = (*operands, work, *b, *sizes, *where, *scores, *scales, *length[1:], *settings)
+        return Call(f"oic_attention_{q.dtype}_{k.dtype}", HEADER, args)
+
+    def _setting_scale(self) -> float | Value:
+        return self.scale if isinstance(self.scale, Value) else self._scale()
+
+    def _window(self) -> Cast:
+        return Cast(EVERYTHING if self.window is None else self.window, "int64_t")
+
+    def _scale_strides(self, value: Value | None) -> Ints:
+        return strides_of(value, self.q.tensor.rank - 1, 0 if value is None else value.tensor.rank)
+
+
+class Attn(Operator, name="attn"):
+    """Attention of h·w over keys and values: the operator of the persistent-memory page.
+
+    h        [B, D] float
+    k, v     [Hk, Dh] (one key) or [T, Hk, Dh] float; their dtype may differ from h's
+    w        [D, Hq·Dh], h's dtype or a narrower float
+    result   [B, Hq·Dv] of h's dtype
+
+    h·w is summed and kept in f32 (f64 for f64) and attends to every key with scale 1/√Dh; rounded
+    once.  The error bound is attention's, and 2/√Dh·Σ|k|·max|v| times matmul's of h·w.
+    Source: OpenInfer, persistent memory, `attn`; OPS, Part B.
+    """
+
+    h: Value
+    k: Value
+    v: Value
+    w: Value
+
+    layouts = {"h": 1, "k": 1, "v": 1, "w": 1}
+    examples = (
+        ("f32[1, 8]", "f16[5, 2, 4]", "f16[5, 2, 4]", "f32[8, 8]"),
+        ("f32[3, 6]", "f32[1, 4]", "f32[1, 4]", "f32[6, 8]"),
+        ("f16[2, 8]", "f32[3, 1, 4]", "f32[3, 1, 4]", "f16[8, 4]"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require_rank("h", 2, 2)
+        self.require_rank("w", 2, 2)
+        self.require_rank("k", 2, 3)
+        self.require_rank("v", self.k.tensor.rank, self.k.tensor.rank)
+        for where in ("h", "k"):
+            self.require(where, dtypes.FLT)
+        self.require_same_dtype("k", "v")
+        if not narrower(self.h.dtype, self.w.dtype):
+            raise OpError("op-dtype", f"attn of {self.h.dtype} with weights of {self.w.dtype}", "w")
+        if self.k.dtype is dtypes.f64 and self.h.dtype is not dtypes.f64:
+            raise OpError("op-dtype", "keys in f64 need h in f64", "k")
+        self.require_dim("w", 0, self.h.shape[1])
+        for axis in range(-self.k.tensor.rank, -1):
+            self.require_dim("v", axis, self.k.shape[axis])
+        heads = self._heads()
+        require_heads(self, heads, self.k.shape[-2], "w")
+        return self.tensor(self.h.dtype, [self.h.shape[0], heads * self.v.shape[-1]])
+
+    def _heads(self) -> Dim:
+        heads = dims.quotient(self.w.shape[1], self.k.shape[-1])
+        if heads is None:
+            message = f"{self.w.type} is not a whole number of heads of {self.k.shape[-1]}"
+            raise OpError("shape-mismatch", message, "w")
+        return heads
+
+    def reference(self, h: Array, k: Array, v: Array, w: Array) -> Array:
+        q, k, v = self._operands(h, k, v, w)
+        part = np.ones((1, 1, k.shape[0]), np.bool_)
+        y = attend(q, k, v, self._scale(), None, part)
+        return y.reshape(y.shape[0], math.prod(y.shape[1:]))
+
+    def _operands(self, h: Any, k: Any, v: Any, w: Any) -> tuple[Array, Array, Array]:
+        """q = h·w as [B, Hq, Dh], and k and v with their axis T, in f64."""
+        k, v = (np.asarray(x).astype(np.float64) for x in (k, v))
+        k, v = (x[None] if x.ndim == 2 else x for x in (k, v))
+        with np.errstate(all="ignore"):
+            q = np.asarray(h).astype(np.float64) @ np.asarray(w).astype(np.float64)
+        return q.reshape(q.shape[0], np.shape(w)[1] // k.shape[-1], k.shape[-1]), k, v
+
+    def _scale(self) -> float:
+        width = max(1, dims.maximum(self.k.shape[-1]))
+        return float(self.h.dtype.wide.type(1 / math.sqrt(width)))
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        q, k, v = self._operands(*inputs)
+        h, w = real(inputs[0]), real(inputs[3])
+        error = 2 * h.shape[1] * epsilon(self.h.dtype) * (np.abs(h) @ np.abs(w)).max(initial=0.0)
+        moved = 2 * self._scale() * error * np.abs(k).sum(-1).max(initial=0.0) * np.abs(v).max(initial=0.0)
+        flat = np.asarray(y).reshape(q.shape[0], q.shape[1], v.shape[-1])
+        bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype)
+        return bound.reshape(np.shape(y)) + moved
+
+    def kernel(self) -> Call:
+        batch, depth = self.h.shape
+        heads, dv = self._heads(), self.v.shape[-1]
+        three = self.k.tensor.rank == 3
+        keys = self.k.shape[0] if three else 1
+        sizes = (batch, depth, keys, heads, self.k.shape[-2], self.k.shape[-1], dv)
+        where = (Stride(self.h, 0), *_key_strides(self.k), *_key_strides(self.v), Stride(self.w, 0))
+        both = dims.maximum(self.k.shape[-1]) + dims.maximum(dv)
+        room = (ROWS + dims.maximum(heads)) * both
+        work = Scratch(room * computed_bytes(self.h.dtype), self.h.dtype.value)
+        names = f"{self.h.dtype}_{self.k.dtype}_{self.w.dtype}"
+        args = (self.h, self.k, self.v, self.w, Out(), work, *sizes, *where)
+        return Call(f"oic_attn_{names}", "attn.h", (*args, Cast(self._scale(), self.h.dtype.value)))
+
+
+def _key_strides(value: Value) -> tuple[Dim | Stride, Stride]:
+    """Strides of T and of the heads."""
+    return (Stride(value, 0) if value.tensor.rank == 3 else 0), Stride(value, -2)
+
+
+def require_pair(op: Operator, wide: str) -> None:
+    """Refuse keys and values in a dtype that the queries do not go with."""
+    op.require(wide, dtypes.FLT)
+    op.require_same_dtype("k", "v")
+    q, k = getattr(op, wide).dtype, getattr(op, "k").dtype  # noqa: B009
+    for where in ("k_scale", "v_scale"):
+        value = getattr(op, where)
+        if (value is not None) != (k is dtypes.i8):
+            raise OpError("op-dtype", f"{where} goes with i8 keys and values", where if value else "k")
+        if value is not None:
+            op.require(where, (dtypes.f32,))
+            _require_scale(op, where)
+    good = q is dtypes.f32 if k is dtypes.i8 else (k is q or (q is dtypes.f32 and k.narrow))
+    if not good:
+        fix = "keys and values have the dtype of the queries; f32 queries take narrower ones too"
+        raise OpError("op-dtype", f"attention of {q} over {k}", "k", fix)
+
+
+def _require_scale(op: Operator, where: str) -> None:
+    """k_scale and v_scale have the shape of the trailing axes of k and v without the last."""
+    value, whole = getattr(op, where), getattr(op, where[0]).shape[:-1]
+    op.require_rank(where, 1, len(whole))
+    if value.tensor.rank not in (1, 2, len(whole)):
+        raise OpError("shape-mismatch", f"{where} is [Hk], [T, Hk] or as k without its last axis", where)
+    for back in range(-1, -value.tensor.rank - 1, -1):
+        op.require_dim(where, back, whole[back])
+
+
+def require_heads(op: Operator, query: Dim, key: Dim, where: str = "q") -> None:
+    """Refuse query heads that are no multiple of the key heads; both are known at build."""
+    if not isinstance(query, int) or not isinstance(key, int):
+        raise OpError("shape-mismatch", f"numbers of heads {query} and {key} are not known at build", where)
+    if key == 0 or query % key:
+        raise OpError("shape-mismatch", f"{query} query heads are no multiple of {key} key heads", where)
+
+
+def kv_length(value: Value | None, whole: Dim, rank: int) -> tuple[Any, Ints, Any]:
+    """A key count as (pointer or None, its strides along the leading axes, the number otherwise)."""
+    none = Ints((0,) * rank)
+    if value is None:
+        return None, none, Cast(whole, "int64_t")
+    if isinstance(value.type, IndexType):
+        return None, none, Cast(value, "int64_t")
+    if value.tensor.size == 1:
+        return None, none, Deref(value)
+    return value, Ints(tuple(Stride(value, a) for a in range(rank))), Cast(0, "int64_t")
+
+
+def strides_of(value: Value | None, rank: int, own: int) -> Ints:
+    """Strides of the first `own` axes of a value, aligned to the right of `rank`; 0 where it stretches."""
+    if value is None:
+        return Ints(())
+    own = min(own, value.tensor.rank)
+    steps: list[Dim | Stride] = [0] * (rank - own)
+    steps += [0 if value.shape[a] == 1 else Stride(value, a) for a in range(own)]
+    return Ints(tuple(steps))
+
+
+def computed_bytes(dtype: DType) -> int:
+    """Bytes of a number of the type computed in."""
+    return 8 if dtype.bits == 64 else 4
+
+
+def scaled(x: Any, scale: Any) -> Array:
+    """Keys or values in f64, multiplied by the scale of their head (and position)."""
+    wide = np.asarray(x).astype(np.float64)
+    return wide if scale is None else wide * np.asarray(scale).astype(np.float64)[..., None]
+
+
+def participating(n: int, t: int, lead: tuple[int, ...], kv_len: Any, causal: bool, window: Any) -> Mask:
+    """Which key takes part for which query: [.., 1, N, T], leading axes as kv_len has them."""
+    length = np.asarray(t if kv_len is None else kv_len).astype(np.int64)
+    length = length.reshape(()) if length.size == 1 and length.shape != lead else length
+    length = length.reshape(*length.shape, 1, 1, 1)
+    j, i = np.arange(t), np.arange(n)[:, None]
+    part = np.broadcast_to(j < length, (*length.shape[:-2], n, t))
+    if causal:
+        part = part & (j <= i + (length - n))
+    if window is not None:
+        part = part & (j > i + (length - n) - int(window))
+    return part
+
+
+def attend(q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask) -> Array:
+    """The result of attention in f64.  q [.., N, Hq, Dk], k and v [.., T, Hk, D], part [.., Hq, N, T]."""
+    group = q.shape[-2] // k.shape[-2]
+    keys = np.repeat(k, group, -2)
+    with np.errstate(all="ignore"):
+        s = np.matmul(np.moveaxis(q, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
+        if bias is not None:
+            s = s + np.asarray(bias).astype(np.float64)
+        part = np.broadcast_to(part, s.shape)
+        s = np.where(part, s, -np.inf)
+        top = s.max(-1, keepdims=True, initial=-np.inf)
+        weight = np.where(part, np.exp(s - top), 0.0)
+        total = weight.sum(-1, keepdims=True)
+        weight = weight / total
+        values = np.moveaxis(np.repeat(v, group, -2), -2, -3)
+        y = _weighted(weight, values, part)
+    y = np.where(part.any(-1, keepdims=True), y, 0.0)
+    return np.moveaxis(y, -3, -2)
+
+
+def _weighted(weight: Array, values: Array, part: Mask) -> Array:
+    """Σ weight·value over the keys that take part: what is not finite elsewhere has no effect."""
+    usual = np.matmul(weight, np.where(np.isfinite(values), values, 0.0))
+    strange = np.argwhere(~np.isfinite(values).all(-1))
+    for *where, j in strange:
+        one = tuple(where)
+        value = np.where(np.isfinite(values[(*one, j)]), 0.0, values[(*one, j)])
+        added = weight[(*one, slice(None), j)][:, None] * value
+        usual[one] += np.where(part[(*one, slice(None), j)][:, None], added, 0.0)
+    return usual
+
+
+def attention_bound(
+    y: Array, q: Any, k: Any, v: Any, bias: Any, scale: float, dtype: DType
+) -> Array:
+    """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|."""
+    group = np.shape(q)[-2] // max(1, np.shape(k)[-2])
+    keys = np.abs(np.repeat(real(k), group, -2))
+    size = np.abs(real(q))
+    s = np.matmul(np.moveaxis(size, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
+    largest = float(s.max(initial=0.0)) + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
+    top = float(np.abs(real(v)).max(initial=0.0))
+    return rounded(y, np.full(np.shape(y), (4 + 2 * largest) * epsilon(dtype) * top), dtype)
+
+

@@ -1,0 +1,194 @@
+"""Operators on the bits of integers, elementwise and exact.  An i4 has four bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import INT, WHOLE, Array
+from oic.ir.core import Op, Value, is_index
+from oic.ir.index import CheckRange
+from oic.ir.types import Type
+from oic.operators.base import Binary, Scalar, Unary
+from oic.operators.settings import MOST, refuse, require_integer
+
+BITS = INT | {dtypes.bool_}
+SHIFTED = WHOLE | {dtypes.i2, dtypes.i4, dtypes.u2, dtypes.u4}
+PAIRS = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in BITS)
+
+
+class And(Binary, name="and"):
+    """The bits set in both a and b.
+
+    a, b     integers or bool of one dtype, broadcast
+    result   their dtype
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `and`.
+    """
+
+    allowed = BITS
+    c = Scalar("oic_and")
+    examples = (("i32[2, 3]", "i32[3]"), *PAIRS)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.bitwise_and(a, b)
+
+
+class Or(Binary, name="or"):
+    """The bits set in a or b.
+
+    a, b     integers or bool of one dtype, broadcast
+    result   their dtype
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `or`.
+    """
+
+    allowed = BITS
+    c = Scalar("oic_or")
+    examples = (("i32[2, 3]", "i32[2, 1]"), *PAIRS)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.bitwise_or(a, b)
+
+
+class Xor(Binary, name="xor"):
+    """The bits set in one of a and b.
+
+    a, b     integers or bool of one dtype, broadcast
+    result   their dtype
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `xor`.
+    """
+
+    allowed = BITS
+    c = Scalar("oic_xor")
+    examples = (("i32[2, 3]", "i32"), *PAIRS)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.bitwise_xor(a, b)
+
+
+class Not(Unary, name="not"):
+    """Every bit turned; for bool the other value.
+
+    x        integer or bool
+    result   the type of x
+
+    Exact.  Errors: x is a float or bitset.  Source: OpenInfer op catalog, `not`.
+    """
+
+    allowed = BITS
+    c = Scalar("oic_not")
+    examples = (("i32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in BITS))
+
+    def reference(self, x: Array) -> Array:
+        return np.invert(x)
+
+
+class Shift(Unary):
+    """Base of shl and shr."""
+
+    bits: int | Value
+
+    allowed = SHIFTED
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        require_integer(self, "bits", 0, MOST)
+        if isinstance(self.bits, Value) and not is_index(self.bits):
+            raise refuse(self, "bits", "an integer")
+        return types
+
+    def checks(self) -> list[Op]:
+        """A shift that is only known at run time must not be negative."""
+        if not isinstance(self.bits, Value):
+            return []
+        return [CheckRange(self.bits, 0, MOST, "OIC_ERR_INDEX", "OIC_ERR_INDEX", "bits")]
+
+    @property
+    def count(self) -> Any:
+        """The shift; any of the width or more is the same."""
+        return self.bits if isinstance(self.bits, Value) else min(self.bits, self.x.dtype.bits)
+
+
+class Shl(Shift, name="shl"):
+    """x shifted left: zeros come in, bits beyond the width are lost.
+
+    x        integer of 2 bits or more
+    bits     ≥ 0; the width or more gives 0
+    result   the type of x
+
+    Exact.  Errors: bits is negative (at run time OIC_ERR_INDEX) or missing.
+    Source: OpenInfer op catalog, `shl`.
+    """
+
+    c = Scalar("oic_shl", ("x", "count"), wide=("count",))
+    examples = (
+        ("i32[2, 3]", "bits=0"),
+        *((f"{d}[9]", "bits=1") for d in dtypes.ALL if dtypes.ALL[d] in SHIFTED),
+        ("i8[9]", "bits=7"),
+        ("u64[9]", "bits=64"),
+        ("i4[9]", "bits=1000"),
+    )
+
+    def reference(self, x: Array) -> Array:
+        if self.bits >= self.x.dtype.bits:  # type: ignore[operator]
+            return np.zeros_like(x)
+        return np.asarray(np.left_shift(x, x.dtype.type(self.bits)))
+
+
+class Shr(Shift, name="shr"):
+    """x shifted right: zeros come in, for signed integers copies of the sign.
+
+    x        integer of 2 bits or more
+    bits     ≥ 0; the width or more gives 0, or -1 for negative x
+    result   the type of x
+
+    Exact.  Errors: bits is negative (at run time OIC_ERR_INDEX) or missing.
+    Source: OpenInfer op catalog, `shr`.
+    """
+
+    c = Scalar("oic_shr", ("x", "count"), wide=("count",))
+    examples = (
+        ("i32[2, 3]", "bits=0"),
+        *((f"{d}[9]", "bits=1") for d in dtypes.ALL if dtypes.ALL[d] in SHIFTED),
+        ("i8[9]", "bits=7"),
+        ("u64[9]", "bits=64"),
+        ("i64[9]", "bits=64"),
+        ("i4[9]", "bits=1000"),
+    )
+
+    def reference(self, x: Array) -> Array:
+        if self.bits >= self.x.dtype.bits:  # type: ignore[operator]
+            return np.where(x < 0, np.invert(np.zeros_like(x)), np.zeros_like(x))
+        return np.asarray(np.right_shift(x, x.dtype.type(self.bits)))
+
+
+class Popcount(Unary, name="popcount"):
+    """The number of bits set in x.
+
+    x        integer of 2 bits or more
+    result   u8, the shape of x
+
+    Exact.  Errors: x has another type.  Source: OpenInfer op catalog, `popcount`.
+    """
+
+    allowed = SHIFTED
+    inplace = ()
+    c = Scalar("oic_popcount")
+    examples = (("i32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in SHIFTED))
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        return [self.x.tensor.with_dtype(dtypes.u8)]
+
+    def reference(self, x: Array) -> Array:
+        low = x.astype(np.int64 if self.x.dtype.low else np.uint64).view(np.uint64)
+        if self.x.dtype.bits < 64:
+            low = low & np.uint64((1 << self.x.dtype.bits) - 1)
+        count = np.zeros(low.shape, np.uint8)
+        for bit in range(self.x.dtype.bits):
+            count = count + ((low >> np.uint64(bit)) & np.uint64(1)).astype(np.uint8)
+        return count

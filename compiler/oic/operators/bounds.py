@@ -1,0 +1,56 @@
+"""Error bounds that several operators share: `tolerance` is built from these.
+
+All take and give f64 arrays.  A bound is absolute, per element, and holds between two results
+that were each computed within the operator's stated error and rounded once to the result's dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.dtypes import DType
+from oic.operators.base import EPS
+
+F64 = NDArray[np.float64]
+
+# Distance of 1.0 from the next number, and the smallest subnormal.
+_SPACING = {
+    "f8": (2.0**-2, 2.0**-16),
+    "f16": (2.0**-10, 2.0**-24),
+    "bf16": (2.0**-7, 2.0**-133),
+    "f32": (2.0**-23, 2.0**-149),
+    "f64": (2.0**-52, 5e-324),
+}
+
+
+def real(values: Any) -> F64:
+    """The values as f64, what is not finite as 0."""
+    wide = np.asarray(values).astype(np.float64)
+    return np.where(np.isfinite(wide), wide, 0.0)
+
+
+def epsilon(dtype: DType) -> float:
+    """ε of the type a result is computed in: 2^-23, or 2^-52 for f64."""
+    return 2.0**-52 if dtype.bits == 64 else EPS
+
+
+def last_place(y: Any, dtype: DType) -> F64:
+    """One unit in the last place of `dtype` at every element, at least its smallest subnormal.
+
+    For a type that is computed in f32 this is what one more or less rounding can move a result.
+    """
+    spacing, least = _SPACING[dtype.name]
+    wide = real(y)
+    unit = np.where(wide == 0, 0.0, np.ldexp(spacing, np.frexp(wide)[1] - 1))
+    return np.asarray(np.maximum(unit, least))
+
+
+def rounded(y: Any, error: Any, dtype: DType) -> F64:
+    """An error of the computed value, and what rounding to a narrow result adds."""
+    total = np.asarray(error, np.float64)
+    if dtype.narrow:
+        return total + last_place(np.abs(real(y)) + total, dtype)
+    return total + _SPACING[dtype.name][1]

@@ -1,0 +1,263 @@
+"""Conversion to another element type, and filling with one value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.types import Type
+from oic.operators.base import Scalar, Unary, computed
+from oic.operators.settings import (
+    as_computed,
+    holds,
+    range_checks,
+    refuse,
+    require_flag,
+    require_number,
+)
+
+ROUNDING = ("trunc", "floor", "ceil", "nearest")
+KINDS = dtypes.NUM | {dtypes.bool_}
+
+
+class Cast(Unary, name="cast"):
+    """The elements of x as another type.
+
+    x              number or bool
+    to             the result's dtype
+    rounding_mode  float to integer: "trunc", "floor", "ceil", "nearest" (half away from zero)
+    saturate       integer to an integer type that cannot hold every value: true clamps to its
+                   range, false wraps modulo 2^width; must be spelled out there
+    result         the shape of x, dtype `to`
+
+    Float to integer: rounded, NaN gives 0, out of range saturates.  To a float: the nearest, ties
+    to even, rounded once (i64 to bf16 too).  To bool: x is not zero.  Exactly the reference.
+    Errors: an unknown rounding mode; saturate missing, or false from a float to an integer.
+    Source: OpenInfer op catalog, `cast`.
+    """
+
+    to: DType
+    rounding_mode: str = "trunc"
+    saturate: bool | None = None
+
+    allowed = KINDS
+    inplace = ()
+    examples = (
+        ("f32[2, 3]", "to=i8"),
+        *(("f32[9]", f"to={d}") for d in dtypes.ALL if dtypes.ALL[d] in KINDS),
+        *((f"{d}[9]", "to=f32") for d in dtypes.ALL if dtypes.ALL[d] in KINDS),
+        *((f"{d}[9]", "to=bf16") for d in ("f64", "i64", "u64", "i32", "u8", "bool")),
+        *((f"{d}[9]", "to=bool") for d in ("f16", "f64", "i4", "u64", "bool")),
+        *(("f64[9]", f'to=i32, rounding_mode="{mode}"') for mode in ROUNDING),
+        *(("f16[9]", f'to=u4, rounding_mode="{mode}"') for mode in ROUNDING),
+        ("f64[9]", "to=f16"),
+        ("f64[9]", "to=u64"),
+        ("f32", "to=i64"),
+        ("i8[9]", "to=i64"),
+        ("u2[9]", "to=u16"),
+        ("bool[9]", "to=i1, saturate=true"),
+        ("bool[9]", "to=i8"),
+        ("i64[9]", "to=i4, saturate=true"),
+        ("i64[9]", "to=i4, saturate=false"),
+        ("u64[9]", "to=i64, saturate=true"),
+        ("i8[9]", "to=u64, saturate=true"),
+        ("i32[9]", "to=u8, saturate=false"),
+        ("u64[9]", "to=i16, saturate=false"),
+    )
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        if not isinstance(self.to, DType):
+            raise refuse(self, "to", "an element type")
+        if self.to not in KINDS:
+            raise OpError("op-dtype", f"cast does not make {self.to}", "to")
+        if self.rounding_mode not in ROUNDING:
+            raise refuse(self, "rounding_mode", "one of " + ", ".join(ROUNDING))
+        if self.saturate is not None:
+            require_flag(self, "saturate")
+        self._require_saturate()
+        return [self.x.tensor.with_dtype(self.to)]
+
+    def _require_saturate(self) -> None:
+        source, to = self.x.dtype, self.to
+        if not to.is_int:
+            return
+        if source.is_float and self.saturate is False:
+            raise OpError("op-setting", "a float always saturates to an integer", "saturate")
+        if not source.is_float and self.saturate is None and not holds(to, source):
+            raise OpError(
+                "op-setting",
+                f"{to} cannot hold every {source}, and saturate is not given",
+                "to",
+                hint="saturate=true clamps to the range of the type, saturate=false wraps",
+            )
+
+    @property
+    def c(self) -> Scalar:  # type: ignore[override]
+        """The function of both computed types, the rounding mode and the rule out of range."""
+        source, to = computed(self.x.dtype), self.to
+        if to.is_int and source.is_float:
+            return Scalar(f"oic_cast_{source}_{to}_{self.rounding_mode}", ("x",), by=None)
+        if to.is_int:
+            wide = "u64" if source is dtypes.u64 else "i64"
+            how = "wrap" if self.saturate is False or holds(to, source) else "sat"
+            return Scalar(f"oic_cast_{wide}_{to}_{how}", ("x",), by=None)
+        return Scalar(f"oic_cast_{source}_{'narrow' if to.narrow else to}", ("x",), by=None)
+
+    def reference(self, x: Array) -> Array:
+        if self.to.kind == "bool":
+            return np.not_equal(x, 0)
+        if self.to.is_float:
+            return to_float(x, self.to)
+        return self._integer(x)
+
+    def _integer(self, x: Array) -> Array:
+        to = self.to
+        if self.x.dtype.is_float:
+            whole = rounded(np.where(x == x, x, 0).astype(np.float64), self.rounding_mode)
+            return saturated(whole, to)
+        wide = x.astype(np.uint64 if self.x.dtype is dtypes.u64 else np.int64)
+        if self.saturate is False or holds(to, self.x.dtype):
+            return dtypes.wrap(wide, to)
+        low = np.maximum(wide, np.asarray(max(to.low, np.iinfo(wide.dtype).min), wide.dtype))
+        return np.minimum(low, np.asarray(min(to.high, np.iinfo(wide.dtype).max), wide.dtype))
+
+
+class Fill(Unary, name="fill"):
+    """Every element one value.
+
+    x        gives the shape and the dtype; its elements are not read
+    value    a literal as in @init: a float for floats, an integer for integers and bitset, true,
+             false, 0 or 1 for bool; or a scalar variable of x's dtype (f32 for f8, f16, bf16).
+             Default 0
+    result   the type of x
+
+    Exact; a float literal is rounded once.
+    Errors: value is of another kind, or out of range.  Source: OpenInfer op catalog, `fill`.
+    """
+
+    value: float | int | bool | Value | None = None
+
+    allowed = KINDS | {dtypes.bitset}
+    c = Scalar("oic_fill", ("element",))
+    examples = (
+        ("f32[2, 3]", "value=-1.5"),
+        ("f32", "value=0.1"),
+        ("f16[0]", "value=0.1"),
+        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
+        ("bf16[9]", "value=0.1"),
+        ("i4[9]", "value=-3"),
+        ("u8[9]", "value=200"),
+        ("bool[9]", "value=true"),
+        ("bitset[9]", "value=255"),
+    )
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        if isinstance(self.value, Value):
+            self._require_variable(self.value)
+        elif self.value is not None:
+            self._require_literal()
+        return types
+
+    def checks(self) -> list[Op]:
+        """A value that is only known at run time must be one of the type."""
+        return range_checks(self, self.x.dtype, "value")
+
+    def _require_variable(self, value: Value) -> None:
+        dtype = computed(self.x.dtype)
+        fits = dtype.is_int or dtype.kind == "bitset"
+        if not is_index(value):
+            fits = value.dtype is dtype and value.tensor.size == 1
+        if not fits:
+            raise refuse(self, "value", f"an {dtype} scalar")
+
+    def _require_literal(self) -> None:
+        dtype, given = self.x.dtype, self.value
+        if dtype.kind == "bool":
+            if given not in (0, 1) or isinstance(given, float):
+                raise refuse(self, "value", "true or false")
+        elif dtype.is_float:
+            if not isinstance(given, float):
+                hint = f"write {given}.0" if type(given) is int else None
+                raise refuse(self, "value", f"a float for {dtype}", hint)
+            require_number(self, "value", dtype)
+        elif isinstance(given, bool) or not isinstance(given, int):
+            raise refuse(self, "value", f"an integer for {dtype}")
+        elif not dtype.low <= given <= dtype.high:
+            raise refuse(self, "value", f"from {dtype.low} to {dtype.high} for {dtype}")
+
+    @property
+    def element(self) -> Any:
+        """The value of every element."""
+        if self.value is None:
+            return 0.0 if self.x.dtype.is_float else 0
+        return int(self.value) if isinstance(self.value, bool) else self.value
+
+    def reference(self, x: Array) -> Array:
+        return np.full(np.shape(x), as_computed(self.element, self.x.dtype).astype(x.dtype))
+
+
+def rounded(x: Array, mode: str) -> Array:
+    """f64 values rounded to whole numbers; `nearest` is half away from zero."""
+    match mode:
+        case "trunc":
+            return np.trunc(x)
+        case "floor":
+            return np.floor(x)
+        case "ceil":
+            return np.ceil(x)
+    return half_away(x)
+
+
+def half_away(x: Array) -> Array:
+    """The nearest whole number, of two the one farther from zero; -0.0 stays."""
+    whole = np.trunc(x)
+    with np.errstate(invalid="ignore"):  # infinities stay
+        away = np.abs(np.subtract(x, whole)) >= 0.5
+    return np.where(away, whole + np.copysign(np.ones_like(whole), x), whole).astype(x.dtype)
+
+
+def saturated(whole: Array, to: DType) -> Array:
+    """Whole f64 numbers as integers of a type, those beyond its range at its ends."""
+    top = 2.0 ** (to.bits - 1 if to.low < 0 else to.bits)
+    inside = (whole > to.low) & (whole < top)
+    border = np.uint64 if to is dtypes.u64 else np.int64
+    middle = np.where(inside, whole, 0.0).astype(border)
+    ends = np.where(whole <= to.low, np.asarray(to.low, border), np.asarray(to.high, border))
+    return np.where(inside, middle, ends)
+
+
+def to_float(x: Array, to: DType) -> Array:
+    """Numbers of any type rounded once to a float type, in the dtype that it is computed in."""
+    if not to.narrow:
+        with np.errstate(over="ignore"):
+            return x.astype(to.np)
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
+        x = _sticky(x)
+    wide = x.astype(np.float64)
+    digits, least = {"f8": (3, -16), "f16": (11, -24), "bf16": (8, -133)}[to.name]
+    with np.errstate(all="ignore"):
+        exponent = np.frexp(wide)[1] - digits
+        unit = np.ldexp(1.0, np.maximum(exponent, least))
+        nearest = np.where(np.isfinite(wide), np.rint(wide / unit) * unit, wide)
+    too_large = np.abs(nearest) > _largest(to)
+    return np.where(too_large, np.copysign(np.inf, nearest), nearest).astype(to.wide)
+
+
+def _largest(to: DType) -> float:
+    return {"f8": 57344.0, "f16": 65504.0, "bf16": float.fromhex("0x1.fep127")}[to.name]
+
+
+def _sticky(x: Array) -> Array:
+    """64-bit integers as f64 that any narrower rounding treats as if they were exact."""
+    with np.errstate(over="ignore"):
+        magnitude = np.where(x < 0, np.negative(x), x).astype(np.uint64)
+    low = magnitude & np.uint64(0x7FF)
+    odd = (magnitude >> np.uint64(11)) | (low != 0).astype(np.uint64)
+    wide = np.where(magnitude >> np.uint64(53) != 0, odd.astype(np.float64) * 2048.0, magnitude)
+    return np.where(x < 0, -wide, wide)

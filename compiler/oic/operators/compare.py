@@ -1,0 +1,281 @@
+"""Comparison, choice and tests of special values; bool results are exact."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import FLT, NUM, Array, DType
+from oic.ir.core import OpError, Value
+from oic.ir.types import TensorType, Type
+from oic.operators.base import Call, Comparison, Operator, Out, Scalar, Unary
+
+ORDERED = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM)
+FLOATS = tuple((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64"))
+
+
+class Eq(Comparison, name="eq"):
+    """a = b.
+
+    a, b     numbers or bool of one dtype, broadcast
+    result   bool; false where either is NaN, and -0.0 = 0.0
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `eq`.
+    """
+
+    allowed = NUM | {dtypes.bool_}
+    c = Scalar("oic_eq", infix="==")
+    examples = (("f32[2, 3]", "f32[3]"), *ORDERED, ("bool[9]", "bool[9]"))
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.equal(a, b)
+
+
+class Ne(Comparison, name="ne"):
+    """a ≠ b.
+
+    a, b     numbers or bool of one dtype, broadcast
+    result   bool; true where either is NaN
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `ne`.
+    """
+
+    allowed = NUM | {dtypes.bool_}
+    c = Scalar("oic_ne", infix="!=")
+    examples = (("f32[2, 3]", "f32"), *ORDERED, ("bool[9]", "bool[9]"))
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.not_equal(a, b)
+
+
+class Lt(Comparison, name="lt"):
+    """a < b.
+
+    a, b     numbers of one dtype, broadcast
+    result   bool; false where either is NaN
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `lt`.
+    """
+
+    c = Scalar("oic_lt", infix="<")
+    examples = (("f32[2, 3]", "f32[2, 1]"), *ORDERED)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.less(a, b)
+
+
+class Le(Comparison, name="le"):
+    """a ≤ b.
+
+    a, b     numbers of one dtype, broadcast
+    result   bool; false where either is NaN
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `le`.
+    """
+
+    c = Scalar("oic_le", infix="<=")
+    examples = (("f32[3]", "f32[2, 1]"), *ORDERED)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.less_equal(a, b)
+
+
+class Gt(Comparison, name="gt"):
+    """a > b.
+
+    a, b     numbers of one dtype, broadcast
+    result   bool; false where either is NaN
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `gt`.
+    """
+
+    c = Scalar("oic_gt", infix=">")
+    examples = (("f32[0]", "f32[0]"), *ORDERED)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.greater(a, b)
+
+
+class Ge(Comparison, name="ge"):
+    """a ≥ b.
+
+    a, b     numbers of one dtype, broadcast
+    result   bool; false where either is NaN
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `ge`.
+    """
+
+    c = Scalar("oic_ge", infix=">=")
+    examples = (("f32", "f32"), *ORDERED)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.greater_equal(a, b)
+
+
+class Filter(Operator, name="filter"):
+    """a where the condition is not zero, else b.
+
+    a, b       numbers or bool of one dtype
+    condition  a's dtype, or bool; NaN counts as not zero, -0.0 as zero
+    result     a's dtype; all three are broadcast
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `filter`.
+    """
+
+    a: Value
+    b: Value
+    condition: Value
+
+    elementwise = True
+    inplace = ("a", "b")
+    own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
+    examples = (
+        ("f32[2, 3]", "f32[3]", "f32[2, 1]"),
+        *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+        ("bool[9]", "bool[9]", "bool[9]"),
+        ("f16[9]", "f16[9]", "bool[9]"),
+        ("i4[9]", "i4[9]", "bool[9]"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("a", NUM | {dtypes.bool_})
+        self.require_same_dtype("a", "b")
+        if self.condition.dtype is not dtypes.bool_:
+            self.require_same_dtype("a", "condition")
+        return [TensorType(self.a.dtype, self.broadcast("a", "b", "condition"))]
+
+    @property
+    def c(self) -> Scalar:  # type: ignore[override]
+        """With a bool condition filter is `where`, its operands in another order."""
+        if self.condition.dtype is dtypes.bool_:
+            return Scalar("oic_where", ("condition", "a", "b"))
+        return Scalar("oic_filter")
+
+    def reference(self, a: Array, b: Array, condition: Array) -> Array:
+        return np.where(condition != 0, a, b)
+
+
+class Where(Operator, name="where"):
+    """a where the condition is true, else b.
+
+    condition  bool
+    a, b       one dtype: numbers, bool or bitset
+    result     a's dtype; all three are broadcast
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: NumPy, `where`.
+    """
+
+    condition: Value
+    a: Value
+    b: Value
+
+    elementwise = True
+    inplace = ("a", "b")
+    own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
+    c = Scalar("oic_where", by=1)
+    examples = (
+        ("bool[2, 1]", "f32[2, 3]", "f32[3]"),
+        ("bool", "f32[5]", "f32"),
+        *(("bool[9]", f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
+    )
+
+    def infer(self) -> list[Type]:
+        if self.condition.dtype is not dtypes.bool_:
+            raise OpError(
+                "op-dtype",
+                f"the condition of where is bool, not {self.condition.dtype}",
+                "condition",
+                hint="op filter(a, b, c) takes a number",
+            )
+        self.require("a", NUM | {dtypes.bool_, dtypes.bitset})
+        self.require_same_dtype("a", "b")
+        return [TensorType(self.a.dtype, self.broadcast("condition", "a", "b"))]
+
+    def reference(self, condition: Array, a: Array, b: Array) -> Array:
+        return np.where(condition, a, b)
+
+
+class IsFinite(Operator, name="is_finite"):
+    """Whether every element is finite.
+
+    x        float, any shape
+    result   bool scalar; true if x has no elements
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `is_finite`.
+    """
+
+    x: Value
+
+    examples = (("f32[2, 3]",), ("f32[1000]",), ("f32[0]",), ("f32",), *FLOATS)
+
+    def infer(self) -> list[Type]:
+        self.require("x", FLT)
+        return self.tensor(dtypes.bool_, ())
+
+    def reference(self, x: Array) -> Array:
+        return np.asarray(np.isfinite(x).all())
+
+    def kernel(self) -> Call:
+        size = self.x.tensor.size
+        return Call(f"oic_is_finite_{self.x.dtype}", "reduce.h", (self.x, Out(), size))
+
+
+class Test(Unary):
+    """Base of elementwise tests: bool result."""
+
+    inplace = ()
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        return [self.x.tensor.with_dtype(dtypes.bool_)]
+
+
+class IsNan(Test, name="is_nan"):
+    """Whether each element is NaN.
+
+    x        float
+    result   bool, the shape of x
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `is_nan`.
+    """
+
+    c = Scalar("oic_is_nan")
+    examples = (("f32[2, 3]",), *FLOATS)
+
+    def reference(self, x: Array) -> Array:
+        return np.isnan(x)
+
+
+class IsInf(Test, name="is_inf"):
+    """Whether each element is infinite.
+
+    x        float
+    result   bool, the shape of x
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `is_inf`.
+    """
+
+    c = Scalar("oic_is_inf")
+    examples = (("f32[2, 3]",), *FLOATS)
+
+    def reference(self, x: Array) -> Array:
+        return np.isinf(x)
+
+
+class IsNeg(Test, name="is_neg"):
+    """Whether each element has its sign bit set: true for -0.0.
+
+    x        number
+    result   bool, the shape of x; false for unsigned integers
+
+    Exact.  Errors: x is bool or bitset.  Source: OpenInfer op catalog, `is_neg`.
+    """
+
+    allowed = NUM
+    c = Scalar("oic_is_neg")
+    examples = (("f32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in NUM))
+
+    def reference(self, x: Array) -> Array:
+        return np.signbit(x) if self.x.dtype.is_float else np.less(x, 0)

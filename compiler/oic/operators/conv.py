@@ -1,0 +1,428 @@
+"""Convolutions and pooling over the last one or two axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import Op, OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.index import at_least
+from oic.ir.types import Type
+from oic.operators.base import Call, Operator, Out
+from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.settings import accumulated
+
+FLOAT, INTEGER, POOL = "conv.h", "conv_int.h", "pooling.h"
+
+
+def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
+    """A setting as one integer for each of `count` axes; refuses smaller ones than `least`."""
+    given = getattr(op, where)
+    values = list(given) if isinstance(given, (list, tuple)) else [given] * count
+    if len(values) != count or any(not isinstance(v, int) or isinstance(v, bool) or v < least for v in values):
+        what = f"an integer of at least {least}, or a list of {count}"
+        raise OpError("op-setting", f"{where} {given} is not {what}", where)
+    return tuple(values)
+
+
+def _pair(first: int, values: Sequence[int]) -> tuple[int, int]:
+    """Settings of two axes, from one or two."""
+    return (values[0], values[1]) if len(values) == 2 else (first, values[0])
+
+
+class Convolution(Operator):
+    """What the four convolutions share: operands, settings, the reference's frame."""
+
+    x: Value
+    w: Value
+    b: Value | None = None
+    stride: int | list[int] = 1
+    padding: int | list[int] = 0
+    dilation: int | list[int] = 1
+    groups: int = 1
+    acc: DType | None = None
+
+    spatial: ClassVar[int] = 1
+    inputs: ClassVar[int] = 1  # axis of w that has a group's input channels
+
+    def infer(self) -> list[Type]:
+        n = self.spatial
+        self.require("x", dtypes.NUM)
+        self.require_same_dtype("x", "w")
+        self.require_rank("x", n + 1)
+        self.require_rank("w", n + 2, n + 2)
+        if not isinstance(self.groups, int) or self.groups < 1:
+            raise OpError("op-setting", f"groups {self.groups} is not positive", "groups")
+        self._require_channels()
+        to = accumulated(self, self.x.dtype)
+        if self.b is not None:
+            self.require("b", {self.x.dtype, to})
+            self.require_rank("b", 1, 1)
+            self.require_dim("b", 0, self._outputs())
+        lead = self.x.shape[: -n - 1]
+        return self.tensor(to, [*lead, self._outputs(), *self._extent()])
+
+    def _require_channels(self) -> None:
+        self.require_dim("x", -self.spatial - 1, self.w.shape[1] * self.groups)
+        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
+            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+
+    def _outputs(self) -> Dim:
+        return self.w.shape[0]
+
+    def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        n = self.spatial
+        stride, dilation = (per_axis(self, w, n, 1) for w in ("stride", "dilation"))
+        return stride, per_axis(self, "padding", n, 0), dilation
+
+    def _extent(self) -> list[Dim]:
+        """Sizes of the result's spatial axes."""
+        found: list[Dim] = []
+        for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
+            size, kernel = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
+            span = size + 2 * p - d * (kernel - 1) - 1
+            if isinstance(span, int) and span < 0:
+                raise OpError("shape-mismatch", f"{self.w.type} does not fit into {self.x.type}", "w")
+            found.append(span // s + 1)
+        return found
+
+    def checks(self) -> list[Op]:
+        """The weights may not fit at run time."""
+        found: list[Op] = []
+        for axis, (_, p, d) in enumerate(zip(*self._settings(), strict=True)):
+            size, taps = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
+            found += at_least(1, size + 2 * p - d * (taps - 1))
+        return found
+
+    def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
+        kind = np.float64 if self.x.dtype.is_float else np.int64
+        with np.errstate(all="ignore"):
+            y = self._sum(x.astype(kind), w.astype(kind))
+            if b is not None:
+                y = y + b.astype(kind).reshape(-1, *[1] * self.spatial)
+        return y
+
+    def _sum(self, x: Array, w: Array) -> Array:
+        """The convolution without b, two axes at least, in the arrays' dtype."""
+        lead = x.shape[: -self.spatial - 1]
+        batch = x.reshape(math.prod(lead), *x.shape[-self.spatial - 1 :])  # -1 fails where it is empty
+        if self.spatial == 1:
+            batch, w = batch[:, :, None], w[:, :, None]
+        y = self._planes(batch, w, *self._two())
+        return y.reshape(*lead, y.shape[1], *y.shape[-self.spatial :])
+
+    def _two(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """(stride, padding, dilation) of two axes; a missing first one has settings that do nothing."""
+        stride, padding, dilation = self._settings()
+        return _pair(1, stride), _pair(0, padding), _pair(1, dilation)
+
+    def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
+        """y[B, O, H, W] = x[B, C, H, W] with w[O, C/g, KH, KW]."""
+        (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
+        inside = np.pad(np.ones(x.shape[2:], np.bool_), ((ph, ph), (pw, pw)))
+        x = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+        kh, kw = w.shape[2:]
+        oh = (x.shape[2] - dh * (kh - 1) - 1) // sh + 1
+        ow = (x.shape[3] - dw * (kw - 1) - 1) // sw + 1
+        parts = []
+        for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
+            y = np.zeros((x.shape[0], wg.shape[0], oh, ow), x.dtype)
+            for i in range(kh):
+                for j in range(kw):
+                    rows = slice(i * dh, i * dh + sh * (oh - 1) + 1, sh)
+                    columns = slice(j * dw, j * dw + sw * (ow - 1) + 1, sw)
+                    part = np.einsum("bchw,oc->bohw", xg[:, :, rows, columns], wg[:, :, i, j])
+                    y += np.where(inside[rows, columns], part, np.zeros((), x.dtype))
+            parts.append(y)
+        return np.concatenate(parts, 1)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        if not self.x.dtype.is_float:
+            return np.zeros(np.shape(y))
+        x, w, b = (*inputs, None)[:3]
+        count = int(np.prod(np.shape(w)[1:])) + 1
+        bound = 2 * count * self._sum(np.abs(real(x)), np.abs(real(w)))
+        more = 0.0 if b is None else np.abs(real(b)).reshape(-1, *[1] * self.spatial)
+        return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
+
+    def kernel(self) -> Call:
+        (sh, sw), (ph, pw), (dh, dw) = self._two()
+        first = self.spatial == 2
+        size, taps, out = (v[-2:] if first else (1, v[-1]) for v in (self.x.shape, self.w.shape, self.result.shape))
+        batch = dims.product(self.x.shape[: -self.spatial - 1])
+        channels = self.x.shape[-self.spatial - 1]
+        kind = self.b.dtype if self.b is not None else self.x.dtype
+        head = (self.x, self.w, self.b, f"OIC_{kind.name.upper()}", Out(), batch, channels, *size, self._outputs())
+        args = (*head, *taps, *out, sh, sw, ph, pw, dh, dw, self.groups)
+        x, to = self.x.dtype, self.result.dtype
+        root = "oic_conv" if self.inputs == 1 else "oic_conv_transpose"
+        return Call(f"{root}_{x}", FLOAT, args) if x.is_float else Call(f"{root}_{x}_{to}", INTEGER, args)
+
+
+class Conv1d(Convolution, name="conv1d"):
+    """Convolution over the last axis.
+
+    x        [.., C, L], any number type
+    w        [O, C/groups, K]
+    b        [O]; x's dtype, or acc's
+    stride, padding, dilation   an integer, or a list of one; zeros are added at both ends (a weight that
+             meets only them has no effect, even if infinite)
+    groups   divides C and O
+    acc      wider integer dtype of the result
+    result   [.., O, (L + 2·padding - dilation·(K-1) - 1) // stride + 1]
+
+    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
+    most 2·(n+1)·ε·Σ|x||w| for n products.  Source: PyTorch, `conv1d`.
+    """
+
+    examples = (
+        ("f32[2, 4, 9]", "f32[6, 2, 3]", "b=f32[6], stride=2, padding=1, groups=2"),
+        ("f16[3, 8]", "f16[2, 3, 3]", "dilation=2"),
+        ("i8[1, 2, 5]", "i8[3, 2, 2]", "acc=i32, b=i32[3]"),
+    )
+
+
+class Conv2d(Convolution, name="conv2d"):
+    """Convolution over the last two axes.
+
+    x        [.., C, H, W], any number type
+    w        [O, C/groups, KH, KW]
+    b        [O]; x's dtype, or acc's
+    stride, padding, dilation   an integer, or a list of two; zeros are added at both ends
+    groups   divides C and O
+    acc      wider integer dtype of the result
+    result   [.., O, H', W'], sizes as in conv1d
+
+    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
+    most 2·(n+1)·ε·Σ|x||w| for n products.  Source: PyTorch, `conv2d`.
+    """
+
+    spatial = 2
+    examples = (
+        ("f32[2, 3, 7, 8]", "f32[4, 3, 3, 3]", "b=f32[4], padding=1"),
+        ("f32[4, 6, 6]", "f32[4, 1, 3, 2]", "groups=4, stride=[2, 1], padding=[1, 0]"),
+        ("i8[2, 5, 5]", "i8[3, 2, 3, 3]", "acc=i32"),
+    )
+
+
+class ConvolutionTranspose(Convolution):
+    """What the two transposed convolutions share: w is [C, O/groups, K…], as in PyTorch."""
+
+    output_padding: int | list[int] = 0
+
+    inputs = 0
+
+    def _require_channels(self) -> None:
+        self.require_dim("x", -self.spatial - 1, self.w.shape[0])
+        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
+            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+
+    def _outputs(self) -> Dim:
+        return self.w.shape[1] * self.groups
+
+    def _extent(self) -> list[Dim]:
+        found: list[Dim] = []
+        more = per_axis(self, "output_padding", self.spatial, 0)
+        for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
+            size, kernel = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
+            if more[axis] >= max(s, d):
+                raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
+            full = (size - 1) * s - 2 * p + d * (kernel - 1) + more[axis] + 1
+            if size == 0 or (isinstance(full, int) and full < 0):
+                raise OpError("shape-mismatch", f"padding {p} leaves nothing of {self.x.type}", "padding")
+            found.append(full)
+        return found
+
+    def checks(self) -> list[Op]:
+        """Nothing may be left at run time."""
+        found: list[Op] = []
+        for axis, size in enumerate(self._extent()):
+            found += at_least(1, self.x.shape[axis - self.spatial]) + at_least(0, size)
+        return found
+
+    def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
+        """y[B, O, H, W] = the adjoint of a convolution with w[C, O/g, KH, KW], applied to x[B, C, H, W]."""
+        (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
+        more = per_axis(self, "output_padding", self.spatial, 0)
+        mh, mw = (0, *more)[-2:]
+        (h, v), (kh, kw) = x.shape[2:], w.shape[2:]
+        parts = []
+        for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
+            size = ((h - 1) * sh + dh * (kh - 1) + 1 + mh, (v - 1) * sw + dw * (kw - 1) + 1 + mw)
+            y = np.zeros((x.shape[0], wg.shape[1], *size), x.dtype)
+            for i in range(kh):
+                for j in range(kw):
+                    rows = slice(i * dh, i * dh + sh * (h - 1) + 1, sh)
+                    columns = slice(j * dw, j * dw + sw * (v - 1) + 1, sw)
+                    y[:, :, rows, columns] += np.einsum("bchw,co->bohw", xg, wg[:, :, i, j])
+            parts.append(y[:, :, ph : size[0] - ph, pw : size[1] - pw])
+        return np.concatenate(parts, 1)
+
+
+class ConvTranspose1d(ConvolutionTranspose, name="conv_transpose1d"):
+    """Transposed convolution over the last axis: the adjoint of conv1d.
+
+    x        [.., C, L], any number type
+    w        [C, O/groups, K]
+    b        [O]; x's dtype, or acc's
+    stride, padding, dilation, groups, acc   as in conv1d
+    output_padding   elements added at the end, fewer than stride or dilation
+    result   [.., O, (L-1)·stride - 2·padding + dilation·(K-1) + output_padding + 1]
+
+    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
+    most 2·(n+1)·ε·Σ|x||w| for n products.
+    Source: PyTorch, `conv_transpose1d`.
+    """
+
+    examples = (
+        ("f32[2, 4, 5]", "f32[4, 3, 3]", "b=f32[3], stride=2, padding=1, output_padding=1"),
+        ("f16[4, 5]", "f16[4, 2, 3]", "groups=2, dilation=2"),
+    )
+
+
+class ConvTranspose2d(ConvolutionTranspose, name="conv_transpose2d"):
+    """Transposed convolution over the last two axes: the adjoint of conv2d.
+
+    x        [.., C, H, W], any number type
+    w        [C, O/groups, KH, KW]
+    b        [O]; x's dtype, or acc's
+    stride, padding, dilation, groups, acc   as in conv2d
+    output_padding   elements added at the end of each axis, fewer than stride or dilation
+    result   [.., O, H', W'], sizes as in conv_transpose1d
+
+    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
+    most 2·(n+1)·ε·Σ|x||w| for n products.
+    Source: PyTorch, `conv_transpose2d`.
+    """
+
+    spatial = 2
+    examples = (("f32[1, 2, 3, 4]", "f32[2, 3, 3, 2]", "stride=[2, 1], padding=[1, 0]"),)
+
+
+class Pool(Operator):
+    """What the two pools share."""
+
+    x: Value
+    window: int | list[int]
+    stride: int | list[int] | None = None
+    padding: int | list[int] = 0
+
+    renamed = {"kernel": "window"}
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        sizes, stride, padding = self._settings()
+        n = len(sizes)
+        self.require_rank("x", n)
+        shape = list(self.x.shape)
+        for axis in range(n):
+            if 2 * padding[axis] > sizes[axis]:
+                raise OpError("op-setting", f"padding {padding[axis]} is over half of {sizes[axis]}", "padding")
+            span = shape[axis - n] + 2 * padding[axis] - sizes[axis]
+            if isinstance(span, int) and span < 0:
+                raise OpError("shape-mismatch", f"kernel {sizes[axis]} does not fit into {self.x.type}", "window")
+            shape[axis - n] = span // stride[axis] + 1
+        return self.tensor(self.x.dtype, shape)
+
+    def checks(self) -> list[Op]:
+        """The window may not fit at run time."""
+        sizes, _, padding = self._settings()
+        n = len(sizes)
+        return [
+            check
+            for axis in range(n)
+            for check in at_least(0, self.x.shape[axis - n] + 2 * padding[axis] - sizes[axis])
+        ]
+
+    def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """(kernel, stride, padding), one each for the pooled axes."""
+        n = len(self.window) if isinstance(self.window, (list, tuple)) else 1
+        if n not in (1, 2):
+            raise OpError("op-setting", "kernel has one size or two", "window")
+        sizes = per_axis(self, "window", n, 1)
+        stride = sizes if self.stride is None else per_axis(self, "stride", n, 1)
+        return sizes, stride, per_axis(self, "padding", n, 0)
+
+    def _windows(self, x: Array, fill: float) -> Array:
+        """[.., H', W', window] in f64, what lies outside being `fill`."""
+        sizes, stride, padding = self._settings()
+        n = len(sizes)
+        around = [(0, 0)] * (x.ndim - n) + [(p, p) for p in padding]
+        wide = np.pad(x.astype(np.float64), around, constant_values=fill)
+        axes = tuple(range(x.ndim - n, x.ndim))
+        found: Any = np.lib.stride_tricks.sliding_window_view(wide, sizes, axes)
+        every: Any = (..., *(slice(None, None, s) for s in stride), *[slice(None)] * n)
+        found = found[every]
+        return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """(x, y, planes, H, W, H', W', kernel, stride and padding of both axes)."""
+        sizes, stride, padding = self._settings()
+        n = len(sizes)
+        size, out = ((1, *v[-n:])[-2:] for v in (self.x.shape, self.result.shape))
+        taps, steps, zeros = _pair(1, sizes), _pair(1, stride), _pair(0, padding)
+        return (self.x, Out(), dims.product(self.x.shape[:-n]), *size, *out, *taps, *steps, *zeros)
+
+
+class MaxPool(Pool, name="max_pool"):
+    """The largest element of every window of the last axes.
+
+    x        float, [.., L] or [.., H, W]
+    kernel   sizes of the window, a list of one or two; an integer is the last axis alone
+    stride   default the kernel
+    padding  at most half the kernel; padded elements do not take part
+    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis
+
+    Exact; a NaN in the window is the result.  Source: PyTorch, `max_pool1d`, `max_pool2d`.
+    """
+
+    examples = (("f32[2, 9]", "kernel=3, stride=2, padding=1"), ("f16[2, 5, 6]", "kernel=[2, 3]"))
+
+    def reference(self, x: Array) -> Array:
+        return self._windows(x, -np.inf).max(-1)
+
+    def kernel(self) -> Call:
+        return Call(f"oic_max_pool_{self.x.dtype}", POOL, self._arguments())
+
+
+class AvgPool(Pool, name="avg_pool"):
+    """The mean of every window of the last axes.
+
+    x        float, [.., L] or [.., H, W]
+    kernel, stride, padding   as in max_pool; padded elements are zeros
+    count_include_pad   they count for the mean too
+    result   as in max_pool
+
+    Summed in f32 (f64 for f64), rounded once; error at most (n+1)·ε·mean|x|.
+    Source: PyTorch, `avg_pool1d`, `avg_pool2d`.
+    """
+
+    count_include_pad: bool = False
+
+    examples = (
+        ("f32[2, 9]", "kernel=3, stride=2, padding=1"),
+        ("f16[2, 5, 6]", "kernel=[2, 3], padding=[1, 0], count_include_pad=true"),
+    )
+
+    def reference(self, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self._windows(x, 0.0).sum(-1) / self._counts(x)
+
+    def _counts(self, x: Array) -> Array:
+        present = self._windows(np.ones(x.shape), float(self.count_include_pad))
+        return present.sum(-1)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        windows = self._windows(np.abs(real(inputs[0])), 0.0)
+        total = windows.sum(-1) / self._counts(inputs[0])
+        return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
+
+    def kernel(self) -> Call:
+        return Call(f"oic_avg_pool_{self.x.dtype}", POOL, (*self._arguments(), int(self.count_include_pad)))

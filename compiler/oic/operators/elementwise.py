@@ -1,0 +1,536 @@
+"""Arithmetic, elementwise.
+
+Floats are exact in their own width or rounded once (f8, f16, bf16: computed in f32); integers wrap
+modulo 2^width.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import FLT, SINT, WHOLE, Array, DType
+from oic.ir.core import Op, Value
+from oic.ir.types import TensorType, Type
+from oic.operators.base import Binary, Operator, Scalar, Unary
+from oic.operators.settings import (
+    accumulated,
+    as_computed,
+    in_64_bits,
+    range_checks,
+    require_number,
+)
+
+quiet = np.errstate(all="ignore")
+
+DIVISIBLE = FLT | WHOLE | {dtypes.i4, dtypes.u4}
+RECTIFIED = FLT | (SINT - {dtypes.i1, dtypes.i2})
+
+
+class Arithmetic(Binary):
+    """Base of add, sub and mul: `acc=` gives a wider result, computed in 64 bits."""
+
+    acc: DType | None = None
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        shape = self.broadcast("a", "b")
+        return [TensorType(accumulated(self, self.a.dtype), shape)]
+
+    def wide(self, *operands: Array) -> list[Array]:
+        """The operands as they are computed with."""
+        return [in_64_bits(x, self.a.dtype) if self.acc else x for x in operands]
+
+
+class Add(Arithmetic, name="add"):
+    """a + b.
+
+    a, b     one dtype, broadcast: any number; bool (OR); bitset (a wrapping 8-bit number)
+    acc      integers: a wider integer type of the same signedness, the result's dtype
+    result   the operands' dtype
+
+    Floats are rounded once, integers wrap.  Exactly the reference.
+    Errors: dtypes differ or do not broadcast; acc is no wider integer type.
+    Source: OpenInfer op catalog, `add`.
+    """
+
+    allowed = dtypes.NUM | {dtypes.bool_, dtypes.bitset}
+    c = Scalar("oic_add", ("a", "b"), infix="+", by=-1)
+    examples = (
+        ("f32[2, 3]", "f32[2, 3]"),
+        ("f32[4, 1, 3]", "f32[2, 3]"),
+        ("f32[17]", "f32"),
+        ("f32[0, 3]", "f32[3]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
+        ("i8[5]", "i8[5]", "acc=i16"),
+        ("u1[9]", "u1[9]", "acc=u64"),
+        ("i4[2, 3]", "i4[3]", "acc=i8"),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        if self.a.dtype.kind == "bool":
+            return np.logical_or(a, b)
+        a, b = self.wide(a, b)
+        return np.add(a, b)
+
+
+class Sub(Arithmetic, name="sub"):
+    """a - b.
+
+    a, b     numbers of one dtype, broadcast
+    acc      integers: a wider integer type of the same signedness, the result's dtype
+    result   the operands' dtype
+
+    Floats are rounded once, integers wrap.  Exactly the reference.
+    Errors: dtypes differ or do not broadcast; acc is no wider integer type.
+    Source: OpenInfer op catalog, `sub`.
+    """
+
+    c = Scalar("oic_sub", ("a", "b"), infix="-", by=-1)
+    examples = (
+        ("f32[2, 3]", "f32[3]"),
+        ("f32", "f32[5]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in dtypes.NUM),
+        ("u8[5]", "u8[5]", "acc=u32"),
+        ("i4[5]", "i4[5]", "acc=i8"),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        a, b = self.wide(a, b)
+        return np.subtract(a, b)
+
+
+class Mul(Arithmetic, name="mul"):
+    """a · b.
+
+    a, b     one dtype, broadcast: any number; bool (AND); bitset (a wrapping 8-bit number)
+    acc      integers: a wider integer type of the same signedness, the result's dtype
+    result   the operands' dtype
+
+    Floats are rounded once, integers wrap.  Exactly the reference.
+    Errors: dtypes differ or do not broadcast; acc is no wider integer type.
+    Source: OpenInfer op catalog, `mul`.
+    """
+
+    allowed = dtypes.NUM | {dtypes.bool_, dtypes.bitset}
+    c = Scalar("oic_mul", ("a", "b"), infix="*", by=-1)
+    examples = (
+        ("f32[2, 3]", "f32[2, 1]"),
+        ("f32[3]", "f32[2, 1]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
+        ("i8[5]", "i8[5]", "acc=i32"),
+        ("u2[5]", "u2[5]", "acc=u4"),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        if self.a.dtype.kind == "bool":
+            return np.logical_and(a, b)
+        a, b = self.wide(a, b)
+        return np.multiply(a, b)
+
+
+class Division(Binary):
+    """Base of div and floor_div: division by zero gives a mask."""
+
+    div_by_zero_mask: float | int | Value | None = None
+    allowed = DIVISIBLE
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        require_number(self, "div_by_zero_mask", self.a.dtype)
+        return types
+
+    def checks(self) -> list[Op]:
+        return range_checks(self, self.a.dtype, "div_by_zero_mask")
+
+    @property
+    def mask(self) -> Any:
+        """What a division by zero gives: the setting, else NaN, 0 for integers."""
+        if self.div_by_zero_mask is not None:
+            return self.div_by_zero_mask
+        return math.nan if self.a.dtype.is_float else 0
+
+
+class Div(Division, name="div"):
+    """a / b; integers toward zero.
+
+    a, b              numbers of one dtype (not i1, i2, u1, u2), broadcast
+    div_by_zero_mask  what x / 0 gives for every x: NaN for floats, 0 for integers
+    result            the operands' dtype
+
+    Floats are rounded once; the least integer divided by -1 wraps to itself.
+    Exactly the reference.
+    Errors: dtypes differ or do not broadcast; the mask is not of the operands' kind.
+    Source: OpenInfer op catalog, `div`.
+    """
+
+    c = Scalar("oic_div", ("a", "b", "mask"))
+    examples = (
+        ("f32[2, 3]", "f32[3]"),
+        ("f32[5]", "f32", "div_by_zero_mask=-1.5"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in DIVISIBLE),
+        ("i8[5]", "i8[5]", "div_by_zero_mask=7"),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        mask = as_computed(self.mask, self.a.dtype)
+        if self.a.dtype.is_float:
+            return np.where(b == 0, mask, np.divide(a, b))
+        divisor = np.where(b == 0, np.ones_like(b), b)
+        exact = np.subtract(a, np.fmod(a, divisor))
+        return np.where(b == 0, mask, np.floor_divide(exact, divisor))
+
+
+class FloorDiv(Division, name="floor_div"):
+    """a / b rounded toward minus infinity.
+
+    a, b              integers of one dtype (not i1, i2, u1, u2), broadcast
+    div_by_zero_mask  what x / 0 gives
+    result            the operands' dtype
+
+    Exact; the least integer divided by -1 wraps to itself.
+    Errors: dtypes differ or do not broadcast; the mask is no integer of the type.
+    Source: OpenInfer op catalog, `floor_div`.
+    """
+
+    allowed = DIVISIBLE - FLT
+    c = Scalar("oic_floor_div", ("a", "b", "mask"))
+    examples = (
+        ("i32[2, 3]", "i32[3]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in DIVISIBLE - FLT),
+        ("i8[5]", "i8", "div_by_zero_mask=-7"),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        mask = as_computed(self.mask, self.a.dtype)
+        return np.where(b == 0, mask, np.floor_divide(a, np.where(b == 0, np.ones_like(b), b)))
+
+
+class Rem(Binary, name="rem"):
+    """The remainder of a / b toward zero, which has the sign of a.
+
+    a, b     integers of one dtype (not i1, i2, u1, u2), broadcast
+    result   the operands' dtype; 0 where b is 0
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `rem`.
+    """
+
+    allowed = DIVISIBLE - FLT
+    c = Scalar("oic_rem")
+    examples = (
+        ("i32[2, 3]", "i32[3]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in DIVISIBLE - FLT),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        rest = np.fmod(a, np.where(b == 0, np.ones_like(b), b))
+        return np.where(b == 0, np.zeros_like(rest), rest)
+
+
+class Fma(Operator, name="fma"):
+    """a · b + c with two roundings.
+
+    a, b, c  floats of one dtype, broadcast
+    result   the operands' dtype
+
+    The product is rounded to f32 (f64 for f64), then the sum.  Exactly the reference.
+    Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `fma`.
+    """
+
+    a: Value
+    b: Value
+    addend: Value
+
+    elementwise = True
+    inplace = ("a", "b", "addend")
+    c = Scalar("oic_fma")
+    examples = (
+        ("f32[2, 3]", "f32[3]", "f32"),
+        *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in ("f8", "f16", "bf16", "f32", "f64")),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("a", FLT)
+        self.require_same_dtype("a", "b", "addend")
+        return [TensorType(self.a.dtype, self.broadcast("a", "b", "addend"))]
+
+    @quiet
+    def reference(self, a: Array, b: Array, addend: Array) -> Array:
+        return np.add(np.multiply(a, b), addend)
+
+
+class Neg(Unary, name="neg"):
+    """-x.
+
+    x        float or signed integer
+    result   the type of x
+
+    Exact; the least integer wraps to itself.
+    Errors: x is unsigned.  Source: OpenInfer op catalog, `neg`.
+    """
+
+    allowed = FLT | SINT
+    c = Scalar("oic_neg")
+    examples = (
+        ("f32[2, 3]",),
+        ("f32",),
+        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in FLT | SINT),
+    )
+
+    @quiet
+    def reference(self, x: Array) -> Array:
+        return np.negative(x)
+
+
+class Abs(Unary, name="abs"):
+    """|x|.
+
+    x        float or signed integer
+    acc      integers: a wider signed integer type, the result's dtype
+    result   the dtype of x
+
+    Exact: floats lose their sign bit; the least integer wraps to itself, unless acc is wider.
+    Errors: x is unsigned; acc is no wider signed integer type.
+    Source: OpenInfer op catalog, `abs`.
+    """
+
+    acc: DType | None = None
+
+    allowed = FLT | SINT
+    c = Scalar("oic_abs", ("x",), by=-1)
+    examples = (
+        ("f32[2, 3]",),
+        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in FLT | SINT),
+        ("i8[5]", "acc=i64"),
+        ("i1[9]", "acc=i2"),
+    )
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        return [self.x.tensor.with_dtype(accumulated(self, self.x.dtype))]
+
+    @quiet
+    def reference(self, x: Array) -> Array:
+        return np.abs(in_64_bits(x, self.x.dtype) if self.acc else x)
+
+
+class Sign(Unary, name="sign"):
+    """-1, 0 or 1 by the sign of x.
+
+    x        float or signed integer
+    result   i8; zeros and NaN give 0
+
+    Exact.  Errors: x is unsigned.  Source: OpenInfer op catalog, `sign`.
+    """
+
+    allowed = FLT | SINT
+    inplace = ()
+    c = Scalar("oic_sign")
+    examples = (("f32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in FLT | SINT))
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        return [self.x.tensor.with_dtype(dtypes.i8)]
+
+    def reference(self, x: Array) -> Array:
+        return np.subtract(x > 0, x < 0, dtype=np.int8)
+
+
+class Recip(Unary, name="recip"):
+    """1 / x.
+
+    x                 float
+    div_by_zero_mask  what 1 / 0 gives
+    result            the type of x
+
+    Rounded once.  Exactly the reference.
+    Errors: x is no float; the mask is no number.  Source: OpenInfer op catalog, `recip`.
+    """
+
+    div_by_zero_mask: float | int | Value = math.nan
+
+    c = Scalar("oic_recip", ("x", "div_by_zero_mask"))
+    examples = (
+        ("f32[2, 3]",),
+        *((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64")),
+        ("f32[5]", "div_by_zero_mask=0.5"),
+    )
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        require_number(self, "div_by_zero_mask", self.x.dtype)
+        return types
+
+    @quiet
+    def reference(self, x: Array) -> Array:
+        mask = as_computed(self.div_by_zero_mask, self.x.dtype)
+        return np.where(x == 0, mask, np.divide(x.dtype.type(1), x))
+
+
+class Relu(Unary, name="relu"):
+    """Leaky ReLU with an upper clamp: y = x ≥ 0 ? x : x·alpha, then y > clamp_max ? clamp_max : y.
+
+    x          float, or signed integer of 4 bits or more
+    alpha      slope for x < 0
+    clamp_max  largest result; default: none
+    result     the type of x
+
+    A NaN stays; -inf with alpha 0 gives NaN, as the product does.  Integers take integer settings
+    and wrap.  Exactly the reference.
+    Errors: x has another type; a setting is not of its kind or range.
+    Source: OpenInfer op catalog, `relu`.
+    """
+
+    alpha: float | int | Value = 0
+    clamp_max: float | int | Value | None = None
+
+    allowed = RECTIFIED
+    c = Scalar("oic_relu", ("x", "alpha", "ceiling"))
+    examples = (
+        ("f32[2, 3]",),
+        ("f32[17]", "alpha=0.1, clamp_max=0.5"),
+        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in RECTIFIED),
+        ("f16[5]", "alpha=0.5"),
+        ("i8[9]", "alpha=3, clamp_max=100"),
+        ("i4[9]", "alpha=-1"),
+    )
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        for where in ("alpha", "clamp_max"):
+            require_number(self, where, self.x.dtype)
+        return types
+
+    def checks(self) -> list[Op]:
+        return range_checks(self, self.x.dtype, "alpha", "clamp_max")
+
+    @property
+    def ceiling(self) -> Any:
+        """The largest result: the setting, else what nothing exceeds."""
+        if self.clamp_max is not None:
+            return self.clamp_max
+        return math.inf if self.x.dtype.is_float else self.x.dtype.high
+
+    @quiet
+    def reference(self, x: Array) -> Array:
+        dtype = self.x.dtype
+        below = np.multiply(x, as_computed(self.alpha, dtype))
+        if dtype.is_int:
+            below = dtypes.wrap(below, dtype).astype(x.dtype)
+        y = np.where(x >= 0, x, below)
+        ceiling = as_computed(self.ceiling, dtype)
+        return np.where(y > ceiling, ceiling, y)
+
+
+class Min(Binary, name="min"):
+    """The smaller of a and b; a number wins over a NaN.
+
+    a, b     numbers of one dtype, broadcast
+    result   their dtype; a where they are equal, so min(-0.0, 0.0) is -0.0
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `min`.
+    """
+
+    c = Scalar("oic_min")
+    examples = (
+        ("f32[2, 3]", "f32[3]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in dtypes.NUM),
+    )
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return lesser(a, b)
+
+
+class Max(Binary, name="max"):
+    """The larger of a and b; a number wins over a NaN.
+
+    a, b     numbers of one dtype, broadcast
+    result   their dtype; a where they are equal, so max(-0.0, 0.0) is -0.0
+
+    Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `max`.
+    """
+
+    c = Scalar("oic_max")
+    examples = (
+        ("f32[2, 3]", "f32[3]"),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in dtypes.NUM),
+    )
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return greater(a, b)
+
+
+class Clamp(Unary, name="clamp"):
+    """min(max(x, min), max).
+
+    x        number
+    min      least result; default: none.  A NaN becomes it, if given, and stays otherwise
+    max      largest result; default: none.  It wins over a larger min
+    result   the type of x
+
+    Exact.  Errors: a bound is not of x's kind or range.  Source: OpenInfer op catalog, `clamp`.
+    """
+
+    min: float | int | Value | None = None
+    max: float | int | Value | None = None
+
+    allowed = dtypes.NUM
+    c = Scalar("oic_clamp", ("x", "low", "high"))
+    examples = (
+        ("f32[2, 3]", "min=-0.5, max=0.5"),
+        ("f32[5]",),
+        ("f16[5]", "min=0.25"),
+        ("bf16[5]", "max=0.25"),
+        ("i8[9]", "min=-3, max=4"),
+        ("u4[9]", "max=10"),
+        ("u64[9]", "min=1"),
+        ("f64[9]", "min=-1.0, max=1.0"),
+        ("f8[9]", "min=-1, max=1"),
+    )
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        for where in ("min", "max"):
+            require_number(self, where, self.x.dtype)
+        return types
+
+    def checks(self) -> list[Op]:
+        return range_checks(self, self.x.dtype, "min", "max")
+
+    @property
+    def low(self) -> Any:
+        """The lower bound; one that is NaN does not bind."""
+        if self.min is not None:
+            return self.min
+        return math.nan if self.x.dtype.is_float else self.x.dtype.low
+
+    @property
+    def high(self) -> Any:
+        """The upper bound."""
+        if self.max is not None:
+            return self.max
+        return math.inf if self.x.dtype.is_float else self.x.dtype.high
+
+    def reference(self, x: Array) -> Array:
+        y = greater(x, as_computed(self.low, self.x.dtype))
+        high = as_computed(self.high, self.x.dtype)
+        return np.where(y > high, high, y)
+
+
+def lesser(a: Array, b: Array) -> Array:
+    """Elementwise minimum; a number wins over a NaN, a wins where they are equal."""
+    return np.where((b < a) | (a != a), b, a)
+
+
+def greater(a: Array, b: Array) -> Array:
+    """Elementwise maximum, likewise."""
+    return np.where((b > a) | (a != a), b, a)

@@ -1,0 +1,163 @@
+"""One operator applied to arrays: operands widened, settings resolved, results rounded once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import Op, Value, is_index
+from oic.ir.dims import Dim, Expr
+from oic.ir.types import TensorType
+from oic.operators.base import Operator
+
+Read = Callable[[Value], Any]  # the array of a tensor, the int of an index value
+
+
+def compute(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
+    """The results of an operator, a splat or a fused region, as stored arrays.
+
+    sizes   the value of every extent
+    """
+    match op.name:
+        case "splat":
+            return [filled(op.attributes()["value"], op.results[0].tensor, sizes)]
+        case "constant.select":
+            family, *indices = op.operands
+            return [read(family)[(*map(read, indices), ...)]]
+        case "insert":
+            x, part, *offsets = op.operands
+            return [replaced(read(x), read(part), [*map(read, offsets)], op.attributes()["lengths"], sizes)]
+        case "index.tensor":
+            type_ = op.results[0].tensor
+            return [
+                filled(dtypes.wrap(np.asarray(read(op.operands[0])), type_.dtype), type_, sizes)
+            ]
+        case "fused":
+            return _fused(op, read, sizes)
+    assert isinstance(op, Operator), f"{op.name} has no meaning in NumPy"
+    arrays = [_widened(part, read) for part in operand_parts(op)]
+    found = apply(op, arrays, read, sizes)
+    return [dtypes.store(a, r.dtype) for a, r in zip(found, op.results, strict=True)]
+
+
+def replaced(
+    x: Array, part: Array, offsets: Sequence[int], lengths: Sequence[Dim | None], sizes: Mapping[str, int]
+) -> Array:
+    """The array with a box of its leading axes replaced."""
+    found = np.array(x)
+    ends = [at + (1 if n is None else dims.evaluate(n, sizes)) for at, n in zip(offsets, lengths)]
+    inside = tuple(
+        at if n is None else slice(at, end) for at, end, n in zip(offsets, ends, lengths, strict=True)
+    )
+    assert all(at >= 0 and end <= n for at, end, n in zip(offsets, ends, found.shape)), inside
+    found[inside] = part
+    return found
+
+
+def apply(op: Operator, arrays: list[Any], read: Read, sizes: Mapping[str, int]) -> list[Array]:
+    """The operator's reference on these arrays, its settings replaced by plain numbers."""
+    results = resolved(op, read, sizes).reference(*arrays)
+    found = results if isinstance(results, (list, tuple)) else [results]
+    return [np.asarray(a) for a in found]
+
+
+def operand_parts(op: Op) -> list[Value | list[Value] | None]:
+    """What the operand fields hold, in their order."""
+    return [
+        getattr(op, key)
+        for key, spec in op.fields.items()
+        if spec.kind in ("operand", "optional", "rest")
+    ]
+
+
+def _widened(part: Value | list[Value] | None, read: Read) -> Any:
+    if part is None:
+        return None
+    if isinstance(part, list):
+        return [_widened(value, read) for value in part]
+    array = read(part)
+    if is_index(part):
+        return array
+    if array.dtype != part.dtype.wide:
+        return dtypes.widen(array, part.dtype)
+    seen = array.view()  # weights may be large: not copied, but not to be changed either
+    seen.flags.writeable = False
+    return seen
+
+
+def resolved(op: Operator, read: Read, sizes: Mapping[str, int]) -> Operator:
+    """The operator with plain numbers for settings that are values or sizes."""
+    changed = {
+        key: plain
+        for key, value in op.attributes().items()
+        if (plain := _plain(value, read, sizes)) is not value
+    }
+    if not changed:
+        return op
+    resolved = copy.copy(op)
+    for key, value in changed.items():
+        setattr(resolved, key, value)
+    return resolved
+
+
+def _plain(part: Any, read: Read, sizes: Mapping[str, int]) -> Any:
+    if isinstance(part, Value):
+        value = read(part)
+        if isinstance(value, int):
+            return value
+        array = np.asarray(value)
+        return array.reshape(-1)[0].item() if array.size == 1 else array
+    if isinstance(part, Expr):
+        return part.evaluate(sizes)
+    if isinstance(part, (list, tuple)):
+        items = [_plain(item, read, sizes) for item in part]
+        if all(a is b for a, b in zip(items, part)):
+            return part
+        return items if isinstance(part, list) else tuple(items)
+    return part
+
+
+def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The present shape."""
+    return tuple(dims.evaluate(d, sizes) for d in type_.shape)
+
+
+def filled(value: Any, type_: TensorType, sizes: Mapping[str, int]) -> Array:
+    """A tensor of one repeated value."""
+    return np.full(shape_of(type_, sizes), dtypes.store(np.asarray(value), type_.dtype))
+
+
+def _fused(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
+    """The ops of a fused region on whole arrays, each result stored as if it were a value."""
+    body = op.regions[0]
+    inner: dict[Value, Any] = {
+        arg: read(given) for arg, given in zip(body.args, op.operands, strict=False)
+    }
+
+    def look(value: Value) -> Any:
+        return inner[value] if value in inner else read(value)
+
+    for step in body.ops[:-1]:
+        inner.update(zip(step.results, compute(step, look, sizes), strict=True))
+    shapes = [shape_of(r.tensor, sizes) for r in op.results]
+    yielded = body.terminator.operands
+    return [np.broadcast_to(look(v), s) for v, s in zip(yielded, shapes, strict=True)]
+
+
+def stepped(old: Array, amount: int, dtype: DType) -> Array:
+    """A numeric scalar and an integer added: wrapped, or rounded, in the scalar's type."""
+    if dtype.is_float:
+        wide = dtypes.widen(old, dtype)
+        return dtypes.store(wide + np.asarray(amount).astype(dtype.wide), dtype)
+    total = (int(old.reshape(-1)[0]) + amount) & ((1 << dtype.bits) - 1)
+    if dtype.low < 0 and total > dtype.high:
+        total -= 1 << dtype.bits
+    return dtypes.store(
+        np.full(old.shape, total, np.uint64 if total >> 63 > 0 else np.int64), dtype
+    )

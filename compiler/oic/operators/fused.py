@@ -1,0 +1,74 @@
+"""What passes make of operators: fused elementwise regions and copies."""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.types import TensorType, Type
+from oic.operators.base import Operator
+
+
+class Fused(Op, name="fused"):
+    """Several elementwise operators computed in one pass over the result's elements.
+
+    inputs  tensors of the result's shape (broadcasts are views with stride 0) or scalars
+    shape   of every result
+    body    block of one scalar argument an input, ended by a `yield` of the results' elements;
+            the meaning is that of the same ops on whole tensors
+    """
+
+    inputs: list[Value]
+    type: list[Type]
+    body: Block
+
+    elementwise = True
+
+    def infer(self) -> list[Type]:
+        return list(self.type)
+
+
+class Copy(Operator, name="copy"):
+    """The operand's value in memory of its own.
+
+    reason  why it cannot be a view; printed by `oic explain --memory`
+    """
+
+    x: Value
+    reason: str = ""
+
+    catalog = False
+
+    def infer(self) -> list[Type]:
+        return [TensorType(self.x.dtype, self.x.shape)]
+
+    def reference(self, x: object) -> object:
+        return x
+
+
+class Exchange(Op, name="exchange"):
+    """Values where others were: addresses are exchanged, nothing is copied.
+
+    Ends a turn of a loop, or a branch: result i is `values[i]`, in the buffer of what it follows.
+    The buffers of operands and results swap addresses from here on; no operand is needed later.
+    """
+
+    values: list[Value]
+
+    def infer(self) -> list[Type]:
+        return [v.type for v in self.values]
+
+    def moves(self) -> dict[str, str]:
+        """For every buffer that takes part, in PLANNED, the one whose address it has afterwards."""
+        into = [_buffer(r) for r in self.results]
+        taken = [_buffer(v) for v in self.values]
+        left = [name for name in into if name not in taken]
+        free = [name for name in taken if name not in into]
+        return dict(zip([*into, *free], [*taken, *left], strict=True))
+
+
+def _buffer(value: Value) -> str:
+    while value.op is not None and value.op.view:
+        value = value.op.operands[0]
+    assert value.place is not None and value.place.space == "arena", (
+        f"{value!r} is not in the arena"
+    )
+    return value.place.buffer

@@ -1,0 +1,71 @@
+"""Which refusals come after an effect, and leave the state changed (SPEC, 8.6)."""
+
+from __future__ import annotations
+
+from oic.diagnostics import Span
+from oic.ir.control import For, If
+from oic.ir.core import Block, Op, Value, home_of
+from oic.ir.index import IndexAdd, IndexMul, IndexSub
+from oic.ir.module import Module
+from oic.ir.ranges import exact
+from oic.operators.known import Ranges, learn, refuses
+from oic.operators.refusal import variable_of
+
+Place = tuple[Span | None, str]  # the source of a check, and what it is about
+
+
+def late_checks(module: Module) -> list[Op]:
+    """The ops that may refuse the step after an effect of their function."""
+    found: list[Op] = []
+    for func in module.functions():
+        _late(func.body, False, found, {})
+    return found
+
+
+def late_places(module: Module) -> list[Place]:
+    """Where they stand in the source, each place once, and the variable: else the text itself."""
+    places: dict[Place, None] = {}
+    for op in late_checks(module):
+        text = op.span.text if op.span is not None else op.name
+        places[op.span, variable_of(op) or text] = None
+    return list(places)
+
+
+def _late(block: Block, changed: bool, found: list[Op], known: Ranges) -> bool:
+    """Collect what may refuse once the state has been changed; whether it has been after the block.
+
+    known   what checks before have shown
+    """
+    for op in block.ops:
+        if changed and not op.regions and _is_asked(op) and refuses(op, known):
+            found.append(op)
+        if isinstance(op, If):
+            changed = any([_late(region, changed, found, dict(known)) for region in op.regions])
+        elif isinstance(op, For):  # the second turn comes after the effects of the first
+            inner = dict(known)
+            changed = _late(op.body, changed or any(map(_effect, op.walk())), found, inner)
+            known |= _lasting(op, inner)
+        elif op.name != "fused":
+            for region in op.regions:
+                changed = _late(region, changed, found, dict(known))
+        learn(op, known)
+        changed = changed or _effect(op)
+    return changed
+
+
+def _lasting(loop: For, shown: Ranges) -> Ranges:
+    """What checks in a loop that surely has a turn show of what comes from outside."""
+    first, end = exact(loop.start), exact(loop.end)
+    if first is None or end is None or end <= first:
+        return {}
+    inside = set(loop.body.walk())
+    return {a: r for a, r in shown.items() if not (isinstance(a, Value) and home_of(a) in inside)}
+
+
+def _is_asked(op: Op) -> bool:
+    """Not arithmetic of the compiler's own, which the checks before it keep within 64 bits."""
+    return not isinstance(op, (IndexAdd, IndexSub, IndexMul)) or op.written
+
+
+def _effect(op: Op) -> bool:
+    return bool(op.writes) and not op.regions

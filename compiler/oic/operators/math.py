@@ -1,0 +1,371 @@
+"""Elementary functions and activations, elementwise, on floats.
+
+f32 results are within 2 units in the last place of the exact value (gelu: 2·ε·|x|), and so are
+f16, bf16 and f8 results before their one rounding; f64 ones are within 4.  The reference evaluates
+in f64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ir.types import Type
+from oic.operators.base import Binary, Scalar, Unary
+from oic.operators.bounds import epsilon, last_place, real, rounded
+from oic.operators.cast import half_away
+from oic.operators.settings import refuse
+
+EVERY = (
+    *((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64")),
+    ("f32[2, 3]",),
+    ("f32",),
+    ("f32[0]",),
+    ("f32[1]",),
+    ("f32[67]",),
+)
+
+quiet = np.errstate(all="ignore")
+_erf = np.frompyfunc(math.erf, 1, 1)
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def erf(x: Array) -> Array:
+    """The error function of f64 values."""
+    return np.asarray(_erf(x), np.float64)
+
+
+def erfc(x: Array) -> Array:
+    """1 - erf of f64 values, without its cancellation."""
+    return np.asarray(_erfc(x), np.float64)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x) of f64 values."""
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1.0) / (1.0 + small)
+
+
+class Function(Unary):
+    """Base of elementary functions: `of` is the function on f64 values."""
+
+    units: ClassVar[float] = 2.0
+    """The bound in units in the last place, of f32; twice as many for f64."""
+    examples: ClassVar[tuple[Any, ...]] = EVERY
+
+    def of(self, x: Array) -> Array:
+        """The function."""
+        raise AssertionError(f"{self.name} has no meaning")
+
+    def reference(self, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.of(x.astype(np.float64))).astype(x.dtype)
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
+        return units(y, self.units, self.x.dtype)
+
+
+def units(y: Array, n: float, dtype: dtypes.DType) -> Array:
+    """`n` units in the last place (2n in f64), and the rounding of a narrow result."""
+    exact = dtypes.f64 if dtype.bits == 64 else dtypes.f32
+    return rounded(y, last_place(y, exact) * (2 * n if dtype.bits == 64 else n), dtype)
+
+
+class Exp(Function, name="exp"):
+    """e^x.
+
+    x        float
+    result   the type of x; overflow gives infinity
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `exp`.
+    """
+
+    c = Scalar("oic_exp")
+
+    def of(self, x: Array) -> Array:
+        return np.exp(x)
+
+
+class Log(Function, name="log"):
+    """The natural logarithm.
+
+    x        float
+    result   the type of x; -inf for zeros, NaN below
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `log`.
+    """
+
+    c = Scalar("oic_log")
+
+    def of(self, x: Array) -> Array:
+        return np.log(x)
+
+
+class Sqrt(Function, name="sqrt"):
+    """The square root, rounded once.
+
+    x        float
+    result   the type of x; NaN below -0.0
+
+    Exactly the reference.  Errors: x is no float.  Source: NumPy, `sqrt`.
+    """
+
+    units = 0.0
+    c = Scalar("oic_sqrt")
+
+    @quiet
+    def reference(self, x: Array) -> Array:
+        return np.sqrt(x)
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
+        return np.zeros(np.shape(y))
+
+
+class Rsqrt(Function, name="rsqrt"):
+    """1 / √x.
+
+    x        float
+    result   the type of x; infinity of x's sign for zeros, NaN below
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `rsqrt`.
+    """
+
+    c = Scalar("oic_rsqrt")
+
+    def of(self, x: Array) -> Array:
+        return 1.0 / np.sqrt(x)
+
+
+class Sin(Function, name="sin"):
+    """The sine of an angle in radians.
+
+    x        float
+    result   the type of x; NaN for infinities
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `sin`.
+    """
+
+    c = Scalar("oic_sin")
+
+    def of(self, x: Array) -> Array:
+        return np.sin(x)
+
+
+class Cos(Function, name="cos"):
+    """The cosine of an angle in radians.
+
+    x        float
+    result   the type of x; NaN for infinities
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `cos`.
+    """
+
+    c = Scalar("oic_cos")
+
+    def of(self, x: Array) -> Array:
+        return np.cos(x)
+
+
+class Tanh(Function, name="tanh"):
+    """The hyperbolic tangent.
+
+    x        float
+    result   the type of x
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `tanh`.
+    """
+
+    c = Scalar("oic_tanh")
+
+    def of(self, x: Array) -> Array:
+        return np.tanh(x)
+
+
+class Sigmoid(Function, name="sigmoid"):
+    """1 / (1 + e^-x).
+
+    x        float
+    result   the type of x
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `sigmoid`.
+    """
+
+    c = Scalar("oic_sigmoid")
+
+    def of(self, x: Array) -> Array:
+        return sigmoid(x)
+
+
+class Erf(Function, name="erf"):
+    """The error function.
+
+    x        float
+    result   the type of x
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `erf`.
+    """
+
+    c = Scalar("oic_erf")
+
+    def of(self, x: Array) -> Array:
+        return erf(x)
+
+
+class Silu(Function, name="silu"):
+    """x · sigmoid(x).
+
+    x        float
+    result   the type of x; NaN for -inf, as in PyTorch
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `silu`.
+    """
+
+    c = Scalar("oic_silu")
+
+    def of(self, x: Array) -> Array:
+        return x * sigmoid(x)
+
+
+class Softplus(Function, name="softplus"):
+    """log(1 + e^x).
+
+    x        float
+    result   the type of x
+
+    At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `softplus`.
+    """
+
+    c = Scalar("oic_softplus")
+
+    def of(self, x: Array) -> Array:
+        return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+class Gelu(Function, name="gelu"):
+    """x · Φ(x), the Gaussian error linear unit.
+
+    x        float
+    approx   "erf" (also "none"): x/2 · (1 + erf(x/√2));
+             "tanh": x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))), up to 4.7e-4 away from it
+    result   the type of x; NaN for -inf, as in PyTorch
+
+    At most 2·ε·|x| from the form chosen.
+    Errors: x is no float; approx is another word.  Source: PyTorch, `gelu`.
+    """
+
+    approx: str = "erf"
+
+    examples = (*EVERY, *((*e, 'approx="tanh"') for e in EVERY), ("f32[9]", 'approx="none"'))
+
+    def infer(self) -> list[Type]:
+        if self.approx not in ("erf", "none", "tanh"):
+            raise refuse(self, "approx", '"erf", "none" or "tanh"')
+        return super().infer()
+
+    @property
+    def c(self) -> Scalar:  # type: ignore[override]
+        """The function of the form chosen."""
+        return Scalar("oic_gelu_tanh" if self.approx == "tanh" else "oic_gelu_erf", ("x",))
+
+    def of(self, x: Array) -> Array:
+        if self.approx == "tanh":
+            return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+        return 0.5 * x * erfc(x * -math.sqrt(0.5))
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
+        dtype = self.x.dtype
+        error = (4 if dtype.bits == 64 else 2) * epsilon(dtype) * np.abs(real(inputs[0]))
+        return rounded(y, error, dtype)
+
+
+class Pow(Binary, name="pow"):
+    """a to the power of b.
+
+    a, b     floats of one dtype, broadcast
+    result   their dtype; NaN for negative a and a b that is not whole
+
+    At most 2 ulp in f32.  Errors: dtypes differ or do not broadcast.  Source: NumPy, `power`.
+    """
+
+    allowed = dtypes.FLT
+    c = Scalar("oic_pow")
+    examples = (
+        ("f32[2, 3]", "f32[3]"),
+        ("f32[9]", "f32"),
+        *((f"{d}[9]", f"{d}[9]") for d in ("f8", "f16", "bf16", "f32", "f64")),
+    )
+
+    @quiet
+    def reference(self, a: Array, b: Array) -> Array:
+        return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
+        return units(y, 2.0, self.a.dtype)
+
+
+class Floor(Unary, name="floor"):
+    """The largest whole number not above x.
+
+    x        float
+    result   the type of x
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `floor`.
+    """
+
+    c = Scalar("oic_floor")
+    examples = EVERY
+
+    def reference(self, x: Array) -> Array:
+        return np.floor(x)
+
+
+class Ceil(Unary, name="ceil"):
+    """The smallest whole number not below x.
+
+    x        float
+    result   the type of x
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `ceil`.
+    """
+
+    c = Scalar("oic_ceil")
+    examples = EVERY
+
+    def reference(self, x: Array) -> Array:
+        return np.ceil(x)
+
+
+class Round(Unary, name="round"):
+    """The nearest whole number, half away from zero.
+
+    x        float
+    result   the type of x
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `round`.
+    """
+
+    c = Scalar("oic_round_half_away")
+    examples = EVERY
+
+    def reference(self, x: Array) -> Array:
+        return half_away(x)
+
+
+class Trunc(Unary, name="trunc"):
+    """x without its fraction.
+
+    x        float
+    result   the type of x
+
+    Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `trunc`.
+    """
+
+    c = Scalar("oic_trunc")
+    examples = EVERY
+
+    def reference(self, x: Array) -> Array:
+        return np.trunc(x)

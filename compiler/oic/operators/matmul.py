@@ -1,0 +1,268 @@
+"""Matrix products: `matmul` over batches of matrices, `linear` with weights as checkpoints hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import OpError, Unequal, Value
+from oic.ir.dims import Dim
+from oic.ir.types import Type
+from oic.operators.base import Call, Ints, Operator, Out, Stride
+from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.settings import accumulated
+
+FLOAT, NARROW, SCALED, INTEGER = (f"matmul_{n}.h" for n in ("float", "narrow", "scaled", "int"))
+
+
+def narrower(wide: DType, narrow: DType) -> bool:
+    """A weight of the second float type is widened exactly to the first."""
+    return wide.is_float and narrow.is_float and (narrow is wide or narrow.bits < wide.bits)
+
+
+def product(a: Array, b: Array, dtype: DType) -> Array:
+    """a @ b: floats summed in f64, integers modulo 2^64, bool as OR of ANDs; NumPy's batch rule."""
+    if dtype.kind == "bool":
+        return np.matmul(a.astype(np.float32), b.astype(np.float32)) > 0
+    with np.errstate(all="ignore"):
+        # Products of 16-bit integers add up exactly in f64 for every size that fits in memory.
+        if dtype.is_float or dtype.bits <= 16:
+            exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
+            return exact if dtype.is_float else exact.astype(np.int64)
+        return np.matmul(a.astype(np.int64), b.astype(np.int64))
+
+
+def product_bound(y: Array, a: Any, b: Any, dtype: DType) -> Array:
+    """2·K·ε·Σ|a||b| and the rounding of a narrow result; 0 for integers."""
+    if not dtype.is_float:
+        return np.zeros(np.shape(y))
+    k = max(1, np.shape(a)[-1])
+    return rounded(y, 2 * k * epsilon(dtype) * np.matmul(np.abs(real(a)), np.abs(real(b))), dtype)
+
+
+def dense(value: Value) -> bool:
+    """The value has no gaps and no strides of its own where it lies (or has no place yet)."""
+    return value.place is None or value.place.strides is None
+
+
+def float_header(wide: DType) -> str:
+    """File of the float products whose wide operand has this dtype."""
+    return FLOAT if wide is dtypes.f32 else NARROW
+
+
+class MatMul(Operator, name="matmul"):
+    """Matrix product of the last two axes, batches broadcast.
+
+    a            [.., M, K]; [.., K, M] with transpose_a
+    b            [.., K, N]; [.., N, K] with transpose_b; a float may be narrower than a's
+    b_scale      f32, where a is a float and b i8, u8 or packed: broadcasts to b and is one value
+                 along K
+    acc          wider integer dtype of the result
+    result       [.., M, N] of a's dtype
+
+    Integers wrap (bitset as u8), bool is OR of ANDs.  Floats: error at most 2·K·ε·Σ|a||b|, summed in
+    f32 (f64 for f64), rounded once.  Errors: sizes or batches do not fit, other dtypes.
+    Source: OpenInfer op catalog, `matmul`; OPS, Part B.
+    """
+
+    a: Value
+    b: Value
+    b_scale: Value | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+    acc: DType | None = None
+
+    layouts = {"a": 0, "b": 0, "b_scale": 0}
+    examples = (
+        ("f32[3, 17]", "f32[17, 5]"),
+        ("f32[2, 1, 3, 8]", "f32[4, 8, 2]"),
+        ("f32[1, 40]", "f16[9, 40]", "transpose_b=true"),
+        ("f32[8, 3]", "f32[8, 2]", "transpose_a=true"),
+        ("f64[2, 3]", "f64[3, 2]"),
+        ("bf16[2, 20]", "bf16[20, 3]"),
+        ("i8[2, 9]", "i8[9, 2]", 'acc=i32'),
+        ("u4[2, 3]", "u4[3, 2]"),
+        ("bool[2, 3]", "bool[3, 2]"),
+        ("bitset[2, 3]", "bitset[3, 2]"),
+        ("f32[2, 9]", "i8[9, 3]", "b_scale=f32[3]"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("a", dtypes.NUM | {dtypes.bool_, dtypes.bitset})
+        self.require_rank("a", 2)
+        self.require_rank("b", 2)
+        self._require_dtypes()
+        m, k = self._matrix(self.a, self.transpose_a)
+        self.require_dim("b", -1 if self.transpose_b else -2, k)
+        _, n = self._matrix(self.b, self.transpose_b)
+        if self.b_scale is not None:
+            self._require_scale(self.b_scale)
+        to = accumulated(self, self.a.dtype)
+        return self.tensor(to, [*self._batch(), m, n])
+
+    @staticmethod
+    def _matrix(value: Value, transposed: bool) -> tuple[Dim, Dim]:
+        rows, columns = value.shape[-2:]
+        return (columns, rows) if transposed else (rows, columns)
+
+    def _require_dtypes(self) -> None:
+        a, b = self.a.dtype, self.b.dtype
+        if self.b_scale is not None:
+            self.require("b_scale", (dtypes.f32,))
+            if not a.is_float or b.kind not in ("int", "uint", "ternary") or b.bits > 8:
+                raise OpError("op-dtype", f"b_scale goes with a float and 8-bit integers, not {a} and {b}", "b")
+        elif a is not b and not narrower(a, b):
+            raise OpError("op-dtype", f"matmul of {a} and {b}", "b", hint=f"op cast(…, to={a}) makes them equal")
+
+    def _require_scale(self, scale: Value) -> None:
+        along_k = -1 if self.transpose_b else -2
+        if scale.tensor.rank > self.b.tensor.rank:
+            raise OpError("shape-mismatch", f"{scale.type} does not broadcast to {self.b.type}", "b_scale")
+        for back in range(-1, -scale.tensor.rank - 1, -1):
+            if scale.shape[back] != 1:
+                if back == along_k:
+                    raise OpError("shape-mismatch", f"{scale.type} is not one value along K", "b_scale")
+                self.require_dim("b_scale", back, self.b.shape[back])
+
+    def _batch(self) -> list[Dim]:
+        a, b = self.a.shape[:-2], self.b.shape[:-2]
+        shape: list[Dim] = []
+        for back in range(max(len(a), len(b)), 0, -1):
+            one = a[-back] if back <= len(a) else 1
+            two = b[-back] if back <= len(b) else 1
+            if one != 1 and two != 1 and one != two:
+                if isinstance(one, int) and isinstance(two, int):
+                    raise OpError("shape-mismatch", f"batches of {self.a.type} and {self.b.type} differ", "b")
+                raise Unequal(self.b, -back - 2, one, "b")
+            shape.append(two if one == 1 else one)
+        return shape
+
+    def _oriented(self, a: Array, b: Array, b_scale: Array | None) -> tuple[Array, Array]:
+        """a as [.., M, K] and b as [.., K, N], scaled."""
+        if b_scale is not None:
+            b = b.astype(np.float64) * b_scale
+        a = a.swapaxes(-1, -2) if self.transpose_a else a
+        return a, b.swapaxes(-1, -2) if self.transpose_b else b
+
+    def reference(self, a: Array, b: Array, b_scale: Array | None = None) -> Array:
+        a, b = self._oriented(a, b, b_scale)
+        y = product(a, b, self.a.dtype)
+        return y.astype(self.result.dtype.wide) if self.a.dtype.is_float else y
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        a, b = self._oriented(*[*inputs, None][:3])
+        return product_bound(y, a, b, self.a.dtype)
+
+    def kernel(self) -> Call:
+        m, k = self._matrix(self.a, self.transpose_a)
+        n = self.result.shape[-1]
+        lead = self.result.shape[:-2]
+        a, b = self.a.dtype, self.b.dtype
+        rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
+        columns = (-2, -1) if self.transpose_b else (-1, -2)
+        where = (Stride(self.a, rows), Stride(self.a, inner), Stride(self.b, columns[1]), Stride(self.b, columns[0]))
+        batch = (len(lead), Ints(lead), spread(self.a, len(lead), 2), spread(self.b, len(lead), 2))
+        sizes = (*batch, m, k, n, *where)
+        if not a.is_float:
+            return Call(f"oic_matmul_{a}_{self.result.dtype}", INTEGER, (self.a, self.b, Out(), *sizes))
+        if b.is_float:
+            return Call(f"oic_matmul_{a}_{b}", float_header(a), (self.a, self.b, Out(), *sizes))
+        assert self.b_scale is not None
+        scale = self.b_scale
+        padded = _axis_stride(scale, columns[0])
+        tail = (spread(scale, len(lead), 2), padded)
+        return Call(f"oic_matmul_{a}_{b}", SCALED, (self.a, self.b, scale, Out(), *sizes, *tail))
+
+
+def spread(value: Value, rank: int, inner: int) -> Ints:
+    """Strides of a value's leading axes, aligned to `rank` leading axes: 0 where it stretches."""
+    own = value.tensor.rank - inner
+    axes = range(-inner - rank, -inner)
+    return Ints(tuple(_axis_stride(value, a) if own > 0 else 0 for a in axes))
+
+
+def _axis_stride(value: Value, axis: int) -> Dim | Stride:
+    """Elements between neighbours along an axis counted from the last; 0 if missing or of size 1."""
+    if -axis > value.tensor.rank or value.shape[axis] == 1:
+        return 0
+    return Stride(value, axis)
+
+
+class Linear(Operator, name="linear"):
+    """x times the transpose of w, plus b: a layer with weights as stored in checkpoints.
+
+    x        [.., in]
+    w        [out, in]; a float may be narrower than x's
+    b        [out], x's dtype, or w's; for integers the result's is allowed too
+    acc      wider integer dtype of the result
+    result   [.., out] of x's dtype
+
+    Integers wrap.  Floats: summed in f32 (f64 for f64), b added before the only rounding; error at most
+    2·K·ε·Σ|x||w|.  Errors: sizes do not fit, other dtypes.  Source: PyTorch, `linear`.
+    """
+
+    x: Value
+    w: Value
+    b: Value | None = None
+    acc: DType | None = None
+
+    layouts = {"x": 1, "w": 1}
+    examples = (
+        ("f32[3, 17]", "f32[5, 17]"),
+        ("f32[1, 64]", "f16[9, 64]", "b=f16[9]"),
+        ("f32[70]", "bf16[4, 70]"),
+        ("f32[2, 5, 8]", "f32[3, 8]", "b=f32[3]"),
+        ("f16[2, 33]", "f16[6, 33]", "b=f16[6]"),
+        ("f64[2, 3]", "f64[4, 3]"),
+        ("i8[2, 9]", "i8[4, 9]", 'acc=i32, b=i32[4]'),
+        ("i4[2, 9]", "i4[4, 9]"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.NUM)
+        self.require_rank("x", 1)
+        self.require_rank("w", 2, 2)
+        x, w = self.x.dtype, self.w.dtype
+        if x is not w and not narrower(x, w):
+            raise OpError("op-dtype", f"linear of {x} and {w}", "w", hint=f"op cast(…, to={x}) makes them equal")
+        self.require_dim("w", 1, self.x.shape[-1])
+        to = accumulated(self, x)
+        if self.b is not None:
+            self.require("b", {x, w, to})
+            self.require_rank("b", 1, 1)
+            self.require_dim("b", 0, self.w.shape[0])
+        return self.tensor(to, [*self.x.shape[:-1], self.w.shape[0]])
+
+    def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
+        y = product(x, w.T, self.x.dtype)
+        if b is not None:
+            with np.errstate(all="ignore"):
+                y = y + b.astype(y.dtype)
+        return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else y
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        x, w, b = [*inputs, None][:3]
+        bound = product_bound(y, np.atleast_2d(real(x)), real(w).T, self.x.dtype).reshape(np.shape(y))
+        if b is not None and self.x.dtype.is_float:
+            bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
+        return bound
+
+    def kernel(self) -> Call:
+        n, k = self.w.shape
+        lead = self.x.shape[:-1]
+        # Leading axes without gaps are one axis of rows; else the outer ones are batches.
+        split = 0 if dense(self.x) else max(0, len(lead) - 1)
+        rows = dims.product(lead[split:])
+        step: Any = Stride(self.x, -2) if lead and not dense(self.x) else k
+        batch = (split, Ints(lead[:split]), Ints(tuple(Stride(self.x, i) for i in range(split))))
+        x, w = self.x.dtype, self.w.dtype
+        kind = self.b.dtype if self.b is not None else x
+        name = f"oic_linear_{x}_{w}" if x.is_float else f"oic_linear_{x}_{self.result.dtype}"
+        header = float_header(x) if x.is_float else INTEGER
+        bias = (self.b, f"OIC_{kind.name.upper()}")
+        args = (self.x, self.w, *bias, Out(), *batch, rows, k, n, step, Stride(self.w, 0))
+        return Call(name, header, args)

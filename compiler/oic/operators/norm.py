@@ -1,0 +1,318 @@
+"""Normalisations and softmax: along one stretch of axes, everything else on its own.
+
+Kernels see (outer, n, inner): n elements `inner` apart, for each of outer × inner results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.types import Type
+from oic.operators.arrange import around
+from oic.operators.base import Call, Cast, Operator, Out, normal_axis
+from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.settings import require_number
+
+HEADER = "norm.h"
+
+
+class LayerNorm(Operator, name="layer_norm"):
+    """(x - mean) / √(variance + eps) · gamma + beta over the last axes.
+
+    x            float
+    gamma, beta  the shape of the normalised axes; x's dtype, or any float, widened exactly
+    eps          added to the population variance
+    axes         the last ones, in order
+    result       the type of x
+
+    Two passes: the mean, then the variance about it, in f32 (f64 for f64); rounded once; error at most
+    8·ε·((max|x|/√(variance+eps) + 1)·|gamma| + |y|) + ε·|beta|.
+    Source: PyTorch, `layer_norm`.
+    """
+
+    x: Value
+    gamma: Value
+    beta: Value | None = None
+    eps: float | int | Value
+    axes: list[int] = [-1]
+
+    inplace = ("x",)
+    examples = (
+        ("f32[3, 17]", "f32[17]", "eps=1e-5, beta=f32[17]"),
+        ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"),
+        ("f16[2, 8]", "f16[8]", "eps=1e-5"),
+        ("f64[2, 8]", "f64[8]", "eps=1e-5"),
+        ("f32[2, 300]", "f16[300]", "eps=1e-5, beta=bf16[300]"),
+        ("f16[2, 8]", "f32[8]", "eps=1e-5, beta=f8[8]"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        require_eps(self)
+        rank = self.x.tensor.rank
+        axes = [normal_axis(self, a, rank, "axes") for a in self.axes]
+        if not axes or axes != list(range(rank - len(axes), rank)):
+            raise OpError("op-axis", f"axes {self.axes} are not the last ones, in order", "axes")
+        for where in ("gamma", "beta"):
+            require_parameter(self, where, self.x.shape[axes[0] :])
+        return [self.x.type]
+
+    def reference(self, x: Array, gamma: Array, beta: Array | None = None) -> Array:
+        axes = tuple(a % x.ndim for a in self.axes)
+        wide = x.astype(np.float64)
+        with np.errstate(all="ignore"):
+            centred = wide - wide.mean(axes, keepdims=True)
+            spread = np.sqrt((centred**2).mean(axes, keepdims=True) + number(self.eps, self.x.dtype))
+            y = centred / spread * gamma.astype(np.float64)
+        return y if beta is None else y + beta.astype(np.float64)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        x, gamma, beta = [*inputs, None][:3]
+        axes = tuple(a % np.ndim(x) for a in self.axes)
+        wide = real(x)
+        # The mean's own error moves every element: it is relative to the largest x, not to y.
+        spread = np.sqrt(wide.var(axes, keepdims=True) + float(number(self.eps, self.x.dtype)))
+        largest = np.abs(wide).max(axes, keepdims=True, initial=0.0)
+        unit = 8 * (largest / spread + 1) * np.abs(real(gamma))
+        more = 0.0 if beta is None else np.abs(real(beta))
+        return rounded(y, epsilon(self.x.dtype) * (unit + 8 * np.abs(real(y)) + more), self.x.dtype)
+
+    def kernel(self) -> Call:
+        first = self.x.tensor.rank - len(self.axes)
+        outer, n = dims.product(self.x.shape[:first]), dims.product(self.x.shape[first:])
+        eps = Cast(self.eps, self.x.dtype.value)
+        beta = self.gamma if self.beta is None else self.beta
+        if self.x.dtype is self.gamma.dtype is beta.dtype:
+            args = (self.x, self.gamma, self.beta, Out(), outer, n, eps)
+            return Call(f"oic_layer_norm_{self.x.dtype}", HEADER, args)
+        mixed = (self.x, self.gamma, kind(self.gamma), self.beta, kind(beta), Out(), outer, n, eps)
+        return Call(f"oic_layer_norm_mixed_{self.x.dtype}", HEADER, mixed)
+
+
+class RmsNorm(Operator, name="rms_norm"):
+    """x / √(mean(x²) + eps) · gamma over the last axis.
+
+    x        float, rank 1 or more
+    gamma    [n]; x's dtype, or any float, widened exactly
+    eps      added to the mean square
+    result   the type of x
+
+    In f32 (f64 for f64), rounded once; error at most 4·ε·|y|.
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019; PyTorch, `rms_norm`.
+    """
+
+    x: Value
+    gamma: Value
+    eps: float | int | Value
+
+    inplace = ("x",)
+    examples = (
+        ("f32[3, 17]", "f32[17]", "eps=1e-5"),
+        ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
+        ("f64[8]", "f64[8]", "eps=1e-6"),
+        ("f32[2, 300]", "bf16[300]", "eps=1e-6"),
+        ("bf16[2, 8]", "f32[8]", "eps=1e-6"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        self.require_rank("x", 1)
+        require_eps(self)
+        require_parameter(self, "gamma", self.x.shape[-1:])
+        return [self.x.type]
+
+    def reference(self, x: Array, gamma: Array) -> Array:
+        wide = x.astype(np.float64)
+        with np.errstate(all="ignore"):
+            square = (wide * wide).mean(-1, keepdims=True) + number(self.eps, self.x.dtype)
+            return wide / np.sqrt(square) * gamma.astype(np.float64)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        return rounded(y, 4 * epsilon(self.x.dtype) * np.abs(real(y)), self.x.dtype)
+
+    def kernel(self) -> Call:
+        outer, n = dims.product(self.x.shape[:-1]), self.x.shape[-1]
+        eps = Cast(self.eps, self.x.dtype.value)
+        if self.x.dtype is self.gamma.dtype:
+            args = (self.x, self.gamma, Out(), outer, n, eps)
+            return Call(f"oic_rms_norm_{self.x.dtype}", HEADER, args)
+        mixed = (self.x, self.gamma, kind(self.gamma), Out(), outer, n, eps)
+        return Call(f"oic_rms_norm_mixed_{self.x.dtype}", HEADER, mixed)
+
+
+class BatchNorm(Operator, name="batch_norm"):
+    """(x - mean) / √(var + eps) · gamma + beta, a channel at a time, with known statistics.
+
+    x                       [.., C, L…] float; `channel` counts C from the first axis
+    gamma, beta, mean, var  [C], x's dtype
+    eps                     added to the variance
+    channel                 axis of C: 1 in [B, C, L…], 0 in [C, L…]
+    result                  the type of x
+
+    In f32 (f64 for f64), rounded once; error at most 6·ε·((|x| + |mean|)/√(var+eps)·|gamma| + |beta|).
+    Source: PyTorch, `batch_norm` in evaluation mode.
+    """
+
+    x: Value
+    gamma: Value
+    beta: Value
+    mean: Value
+    var: Value
+    eps: float | int | Value = 1e-5
+    channel: int = 1
+
+    inplace = ("x",)
+    examples = (
+        ("f32[2, 3, 5]", "f32[3]", "f32[3]", "f32[3]", "f32[3]"),
+        ("f16[3, 4]", "f16[3]", "f16[3]", "f16[3]", "f16[3]", "channel=0"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        require_eps(self)
+        axis = normal_axis(self, self.channel, self.x.tensor.rank, "channel")
+        for where in ("gamma", "beta", "mean", "var"):
+            self.require_same_dtype("x", where)
+            self.require_rank(where, 1, 1)
+            self.require_dim(where, 0, self.x.shape[axis])
+        return [self.x.type]
+
+    def reference(self, x: Array, gamma: Array, beta: Array, mean: Array, var: Array) -> Array:
+        shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
+        g, b, m, v = (p.astype(np.float64).reshape(shape) for p in (gamma, beta, mean, var))
+        with np.errstate(all="ignore"):
+            return (x.astype(np.float64) - m) / np.sqrt(v + number(self.eps, self.x.dtype)) * g + b
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        x, gamma, beta, mean, var = (real(p) for p in inputs)
+        shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
+        g, b, m, v = (np.abs(p.reshape(shape)) for p in (gamma, beta, mean, var))
+        unit = (np.abs(x) + m) / np.sqrt(v + float(number(self.eps, self.x.dtype))) * g
+        return rounded(y, 6 * epsilon(self.x.dtype) * (unit + b), self.x.dtype)
+
+    def kernel(self) -> Call:
+        outer, channels, inner = around(self.x.shape, self.channel % self.x.tensor.rank)
+        parameters = (self.x, self.gamma, self.beta, self.mean, self.var)
+        args = (*parameters, Out(), outer, channels, inner, Cast(self.eps, self.x.dtype.value))
+        return Call(f"oic_batch_norm_{self.x.dtype}", HEADER, args)
+
+
+class Softmax(Operator, name="softmax"):
+    """exp(x - max) / Σ exp(x - max) along an axis.
+
+    x        float
+    axis     summed over
+    result   the type of x
+
+    In f32 (f64 for f64), rounded once; relative error at most (4 + |x - max|)·ε.  A row of -inf gives
+    NaN; a NaN makes its row NaN.  Source: PyTorch, `softmax`.
+    """
+
+    x: Value
+    axis: int = -1
+
+    inplace = ("x",)
+    examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("bf16[4]",), ("f64[2, 3, 4]", "axis=1"))
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        normal_axis(self, self.axis, self.x.tensor.rank)
+        return [self.x.type]
+
+    def reference(self, x: Array) -> Array:
+        shifted, total = shifted_sum(x, self.axis)
+        with np.errstate(all="ignore"):
+            return np.exp(shifted) / total
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        shifted, _ = shifted_sum(inputs[0], self.axis)
+        # Below the smallest normal number an exponential may be flushed to zero.
+        error = (4 + np.abs(real(shifted))) * epsilon(self.x.dtype) * np.abs(real(y)) + 2.0**-126
+        return rounded(y, error, self.x.dtype)
+
+    def kernel(self) -> Call:
+        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
+        return Call(f"oic_softmax_{self.x.dtype}", HEADER, (self.x, Out(), *sizes))
+
+
+class LogSoftmax(Operator, name="log_softmax"):
+    """x - max - ln Σ exp(x - max) along an axis.
+
+    x        float
+    axis     summed over
+    result   the type of x
+
+    In f32 (f64 for f64), rounded once; error at most (4 + |x - max|)·ε.  A row of -inf gives NaN.
+    Source: PyTorch, `log_softmax`.
+    """
+
+    x: Value
+    axis: int = -1
+
+    inplace = ("x",)
+    examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("f64[4]",))
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        normal_axis(self, self.axis, self.x.tensor.rank)
+        return [self.x.type]
+
+    def reference(self, x: Array) -> Array:
+        shifted, total = shifted_sum(x, self.axis)
+        with np.errstate(all="ignore"):
+            return shifted - np.log(total)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        shifted, total = shifted_sum(inputs[0], self.axis)
+        with np.errstate(all="ignore"):
+            size = 4 + np.abs(real(shifted)) + np.abs(real(np.log(total)))
+        return rounded(y, 2 * size * epsilon(self.x.dtype), self.x.dtype)
+
+    def kernel(self) -> Call:
+        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
+        return Call(f"oic_log_softmax_{self.x.dtype}", HEADER, (self.x, Out(), *sizes))
+
+
+def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:
+    """x - max and Σ exp(x - max) along an axis, in f64."""
+    wide = np.asarray(x).astype(np.float64)
+    if wide.size == 0:
+        return wide, np.ones_like(wide)
+    with np.errstate(all="ignore"):
+        shifted = wide - wide.max(axis, keepdims=True)
+        return shifted, np.exp(shifted).sum(axis, keepdims=True)
+
+
+def number(setting: Any, dtype: DType) -> Any:
+    """A float setting as the kernel has it: rounded to the type it is computed in."""
+    return np.asarray(setting).astype(dtype.wide).astype(np.float64)
+
+
+def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:
+    """Refuse a known eps that is negative, and one that is no number."""
+    require_number(op, "eps", op.x.dtype)
+    if not isinstance(op.eps, Value) and not op.eps >= 0:
+        raise OpError("op-setting", f"eps {op.eps} is negative", "eps")
+
+
+def require_parameter(op: LayerNorm | RmsNorm, where: str, shape: tuple[Dim, ...]) -> None:
+    """Refuse a gamma or beta of another shape, or that the type x is computed in does not hold."""
+    value = getattr(op, where)
+    if value is None:
+        return
+    op.require(where, dtypes.FLT if op.x.dtype is dtypes.f64 else dtypes.FLT - {dtypes.f64})
+    op.require_rank(where, len(shape), len(shape))
+    for axis, size in enumerate(shape):
+        op.require_dim(where, axis, size)
+
+
+def kind(value: Value) -> str:
+    """The name that the runtime has for the dtype of a parameter."""
+    return f"OIC_{value.dtype.name.upper()}"

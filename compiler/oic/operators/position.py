@@ -1,0 +1,232 @@
+"""What tells a model where a token stands: `rope`, `relative_position_bias`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import INT, Array
+from oic.ir import dims
+from oic.ir.core import OpError, Value, is_index
+from oic.ir.dims import Dim
+from oic.ir.types import Type
+from oic.operators.base import EPS, Call, Cast, Deref, Ints, Operator, Out, Stride
+from oic.operators.bounds import real, rounded
+from oic.operators.settings import require_number
+from oic.operators.shape import require_size
+
+HEADER = "position.h"
+
+
+class Rope(Operator, name="rope"):
+    """Rotary position embedding: pairs of elements turned by an angle that grows with the position.
+
+    x        [.., N, H, Dh] float
+    freqs    f32 [dims/2]; default base^(-2d/dims), from f64
+    pos      position of row 0, row i is at pos + i; or i32 [N] or [.., N], a position each
+    base     of the default freqs
+    style    "half": element d turns with d + dims/2; "interleaved": 2d turns with 2d + 1
+    dims     elements that turn, even, default Dh; those beyond are unchanged
+    result   the type of x
+
+    angle = f32(position)·f32(freq); its cosine and sine and the products in f32 (for f64 too),
+    rounded once; error at most 4·ε·(|a| + |b|) for a pair a, b.  Source: Su et al., RoFormer, 2021; OPS, Part B.
+    """
+
+    x: Value
+    freqs: Value | None = None
+    pos: int | Value
+    base: float | int | Value = 10000.0
+    style: str = "half"
+    dims: int | None = None
+
+    layouts = {"x": 1}
+    tensors = ("pos",)
+    inplace = ("x",)
+    examples = (
+        ("f32[3, 2, 8]", "pos=5"),
+        ("f32[2, 3, 1, 6]", 'pos=0, style="interleaved"'),
+        ("f16[2, 2, 8]", "pos=3, dims=4, base=500000.0"),
+        ("f32[2, 1, 4]", "freqs=f32[2]", "pos=100"),
+        ("f64[2, 1, 4]", "pos=1"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        self.require_rank("x", 3)
+        if self.style not in ("half", "interleaved"):
+            raise OpError("op-setting", 'style is "half" or "interleaved"', "style")
+        turned, width = self._turned(), self.x.shape[-1]
+        if turned < 0 or turned % 2 or (isinstance(width, int) and turned > width):
+            raise OpError("op-setting", f"dims {turned} is not an even part of {width}", "dims")
+        require_number(self, "base", dtypes.f64)
+        if not isinstance(self.base, Value) and not self.base > 0:
+            raise OpError("op-setting", f"base {self.base} is not positive", "base")
+        if self.freqs is not None:
+            self.require("freqs", (dtypes.f32,))
+            self.require_rank("freqs", 1, 1)
+            self.require_dim("freqs", 0, turned // 2)
+        self._require_pos()
+        return [self.x.type]
+
+    def _turned(self) -> int:
+        if self.dims is not None:
+            return self.dims
+        width = self.x.shape[-1]
+        if not isinstance(width, int):
+            raise OpError("op-setting", f"dims must be given: {width} is not known at build", "dims")
+        return width
+
+    def _require_pos(self) -> None:
+        pos = self.pos
+        if not isinstance(pos, Value) or is_index(pos):
+            return
+        self.require("pos", INT)
+        if pos.tensor.size == 1:
+            return
+        self.require("pos", (dtypes.i32,))
+        rows = self.x.shape[:-2]
+        if pos.tensor.rank not in (1, len(rows)):
+            raise OpError("shape-mismatch", f"{pos.type} is not one position a row of {self.x.type}", "pos")
+        for back in range(-1, -pos.tensor.rank - 1, -1):
+            self.require_dim("pos", back, rows[back], pos)
+
+    def _angles(self, shape: tuple[int, ...], freqs: Array | None) -> Array:
+        """f32 angles [.., N, 1, dims/2]."""
+        half = self._turned() // 2
+        if freqs is None:
+            base: Any = self.base
+            freqs = (float(base) ** (-2.0 * np.arange(half) / (2 * half))).astype(np.float32)
+        given: Any = np.asarray(self.pos).astype(np.int64)
+        if given.size == 1:
+            given = given.reshape(()) + np.arange(shape[-3])
+        return given.astype(np.float32)[..., None, None] * freqs.astype(np.float32)
+
+    def reference(self, x: Array, freqs: Array | None = None) -> Array:
+        angle = self._angles(x.shape, freqs).astype(np.float64)
+        cos, sin = (f(angle).astype(np.float32).astype(np.float64) for f in (np.cos, np.sin))
+        turned = self._turned()
+        y = x.astype(np.float64)
+        first, second = self._pairs(turned)
+        a, b = y[..., first], y[..., second]
+        out = y.copy()
+        with np.errstate(all="ignore"):
+            out[..., first] = a * cos - b * sin
+            out[..., second] = b * cos + a * sin
+        return out
+
+    def _pairs(self, turned: int) -> tuple[slice, slice]:
+        half = turned // 2
+        if self.style == "half":
+            return slice(0, half), slice(half, turned)
+        return slice(0, turned, 2), slice(1, turned, 2)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        x = np.abs(real(inputs[0]))
+        turned = self._turned()
+        first, second = self._pairs(turned)
+        reach = np.zeros_like(x)
+        reach[..., first] = reach[..., second] = x[..., first] + x[..., second]
+        bound = rounded(y, 4 * EPS * reach, self.x.dtype)
+        return np.where(np.arange(x.shape[-1]) < turned, bound, 0.0)
+
+    def kernel(self) -> Call:
+        x = self.x
+        lead = x.shape[:-3]
+        pointer, steps, first = self._positions(len(lead))
+        where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
+        sizes = (len(lead), Ints(lead), *x.shape[-3:], where)
+        style = int(self.style == "interleaved")
+        angle = (self.freqs, Cast(self.base, "double"), self._turned(), style)
+        return Call(f"oic_rope_{x.dtype}", HEADER, (x, pointer, Out(), *sizes, steps, first, *angle))
+
+    def _positions(self, rank: int) -> tuple[Value | None, Ints, Any]:
+        """(pointer or None, its strides along the leading axes and N, position of row 0 otherwise)."""
+        pos = self.pos
+        if not isinstance(pos, Value) or is_index(pos):
+            return None, Ints(()), Cast(pos, "int64_t")
+        if pos.tensor.size == 1:
+            return None, Ints(()), Deref(pos)
+        own = pos.tensor.rank
+        steps: list[Dim | Stride] = [0] * (rank + 1 - own)
+        return pos, Ints((*steps, *(Stride(pos, a) for a in range(own)))), Cast(0, "int64_t")
+
+
+class RelativePositionBias(Operator, name="relative_position_bias"):
+    """T5's bias of attention scores: an entry of a table chosen by the bucketed distance.
+
+    table          [buckets, H] float
+    q_start        position of query 0
+    n, t           queries, keys (sizes)
+    bidirectional  half of the buckets is for keys after the query
+    max_distance   from here on distances share the last bucket
+    result         f32 [H, n, t]: table[bucket(j - (q_start + i)), h], from f64 rounded
+
+    Exact: the borders of the buckets are found in integers.
+    Source: Raffel et al., T5, 2020; Hugging Face transformers, `T5Attention._relative_position_bucket`.
+    """
+
+    table: Value
+    q_start: int | Value
+    n: Dim
+    t: Dim
+    bidirectional: bool
+    max_distance: int = 128
+
+    examples = (
+        ("f32[32, 2]", "q_start=0, n=4, t=9, bidirectional=true"),
+        ("f16[8, 3]", "q_start=200, n=2, t=202, bidirectional=false, max_distance=20"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("table", dtypes.FLT)
+        self.require_rank("table", 2, 2)
+        for where in ("n", "t"):
+            require_size(getattr(self, where), where)
+        buckets = self.table.shape[0]
+        least = 4 if self.bidirectional else 2
+        if not isinstance(buckets, int) or buckets < least or (self.bidirectional and buckets % 2):
+            raise OpError("shape-mismatch", f"{buckets} buckets cannot be divided", "table")
+        if self.max_distance <= self._exact():
+            message = f"max_distance {self.max_distance} is within the {self._exact()} exact buckets"
+            raise OpError("op-setting", message, "max_distance")
+        return self.tensor(dtypes.f32, [self.table.shape[1], self.n, self.t])
+
+    def _half(self) -> int:
+        buckets = dims.maximum(self.table.shape[0])
+        return buckets // 2 if self.bidirectional else buckets
+
+    def _exact(self) -> int:
+        return self._half() // 2
+
+    def borders(self) -> list[int]:
+        """The smallest distance of each bucket beyond the exact ones, the first excluded.
+
+        e + trunc(ln(r/e)/ln(m/e)·(half-e)) reaches e + i where r^(half-e)·m^-i ≥ e^(half-e-i).
+        """
+        half, e, m = self._half(), self._exact(), self.max_distance
+        found: list[int] = []
+        for i in range(1, half - e):
+            r = max(e, math.floor(e * (m / e) ** (i / (half - e))) - 1)
+            while r ** (half - e) * e**i < m**i * e ** (half - e):
+                r += 1
+            found.append(r)
+        return found
+
+    def reference(self, table: Array) -> Array:
+        n, t = int(self.n), int(self.t)  # type: ignore[arg-type]
+        r = np.arange(t) - (int(self.q_start) + np.arange(n)[:, None])  # type: ignore[arg-type]
+        base = np.where(r > 0, self._half(), 0) if self.bidirectional else 0
+        r = np.abs(r) if self.bidirectional else np.maximum(-r, 0)
+        far = self._exact() + np.searchsorted(np.asarray(self.borders(), np.int64), r, side="right")
+        bucket = base + np.where(r < self._exact(), r, far)
+        return np.moveaxis(table[bucket], -1, 0)
+
+    def kernel(self) -> Call:
+        shape = (self.table.shape[1], self.n, self.t, Cast(self.q_start, "int64_t"))
+        borders = self.borders()
+        rule = (self._half(), self._exact(), Ints(tuple(borders)), len(borders), int(self.bidirectional))
+        return Call(f"oic_relative_position_bias_{self.table.dtype}", HEADER, (self.table, Out(), *shape, *rule))

@@ -1,0 +1,227 @@
+"""Between real numbers and small integers: `quantize`, `dequantize`, `requantize`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import INT, Array, DType
+from oic.ir.core import OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.types import Type
+from oic.operators.arrange import around
+from oic.operators.base import EPS, Call, Cast, Operator, Out, normal_axis
+from oic.operators.bounds import real, rounded
+
+HEADER = "quant.h"
+SMALL = frozenset(d for d in INT if d.bits <= 32)
+
+
+class Affine(Operator):
+    """What quantize and dequantize share: scale and zero_point for all elements, or one along an axis."""
+
+    x: Value
+    scale: Value
+    zero_point: Value | None = None
+    to: DType
+    axis: int | None = None
+
+    own: ClassVar[dict[str, DType]] = {"scale": dtypes.f32, "zero_point": dtypes.i32}
+
+    def _require_parameters(self, whole: DType) -> None:
+        self.require("scale", (dtypes.f32,))
+        self.require("zero_point", {whole, dtypes.i32})
+        for where in ("scale", "zero_point"):
+            value = getattr(self, where)
+            if value is None:
+                continue
+            if self.axis is None:
+                if value.tensor.size != 1:
+                    raise OpError("shape-mismatch", f"{value.type} is not one number: axis is not given", where)
+                continue
+            axis = normal_axis(self, self.axis, self.x.tensor.rank)
+            self.require_rank(where, 1, 1)
+            self.require_dim(where, 0, self.x.shape[axis])
+
+    def _spread(self, value: Any) -> Array:
+        """A parameter in f64, aligned to its axis of x."""
+        wide = np.asarray(value).astype(np.float64)
+        if self.axis is None:
+            return wide.reshape(())
+        return wide.reshape(-1, *[1] * (self.x.tensor.rank - 1 - self.axis % self.x.tensor.rank))
+
+    def _sizes(self) -> tuple[Dim, Dim, Dim]:
+        """(outer, parameters, inner)."""
+        if self.axis is None:
+            return 1, 1, self.x.tensor.size
+        return around(self.x.shape, self.axis % self.x.tensor.rank)
+
+    def kernel(self) -> Call:
+        kind = self.zero_point.dtype if self.zero_point is not None else dtypes.i32
+        args = (self.x, self.scale, self.zero_point, f"OIC_{kind.name.upper()}", Out(), *self._sizes())
+        return Call(f"oic_{self.name}_{self.x.dtype}_{self.result.dtype}", HEADER, args)
+
+
+class Quantize(Affine, name="quantize"):
+    """round(x / scale) + zero_point, saturated.
+
+    x           float
+    scale       f32, one number, or [n] with axis
+    zero_point  of dtype `to` or i32, the shape of scale; default 0
+    to          integer dtype of at most 32 bits
+    axis        of x that scale and zero_point go along; none: one for all
+    result      x's shape, `to`
+
+    x / scale in f32 (f64 for f64), rounded half to even; NaN gives 0.  Exact from there on.
+    Source: ONNX, `QuantizeLinear`.
+    """
+
+    examples = (
+        ("f32[2, 3]", "f32", "to=i8"),
+        ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        require_to(self, SMALL)
+        self._require_parameters(self.to)
+        return self.tensor(self.to, self.x.shape)
+
+    def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
+        with np.errstate(all="ignore"):
+            ratio = x / self._spread(scale).astype(x.dtype)
+            whole = np.rint(ratio.astype(np.float64))
+            if zero_point is not None:
+                whole = whole + self._spread(zero_point)
+        return np.clip(np.where(np.isnan(whole), 0, whole), self.to.low, self.to.high).astype(np.int64)
+
+
+class Dequantize(Affine, name="dequantize"):
+    """(x - zero_point)·scale.
+
+    x           integer of at most 32 bits
+    scale       f32, one number, or [n] with axis
+    zero_point  x's dtype or i32, the shape of scale; default 0
+    to          float dtype of the result
+    axis        of x that scale and zero_point go along; none: one for all
+    result      x's shape, `to`
+
+    The difference is exact, the product in f32 (f64 for f64); rounded once: at most 2·ε·|y|.
+    Source: ONNX, `DequantizeLinear`.
+    """
+
+    examples = (
+        ("i8[2, 3]", "f32", "to=f32"),
+        ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", SMALL)
+        require_to(self, dtypes.FLT)
+        self._require_parameters(self.x.dtype)
+        return self.tensor(self.to, self.x.shape)
+
+    def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
+        whole = x.astype(np.float64)
+        if zero_point is not None:
+            whole = whole - self._spread(zero_point)
+        with np.errstate(all="ignore"):
+            return whole * self._spread(scale)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        return rounded(y, 2 * EPS * np.abs(real(y)), self.to)
+
+
+class Requantize(Operator, name="requantize"):
+    """A 32-bit sum scaled by multiplier·2^(shift-31) to a small integer, saturated.
+
+    x           i32
+    multiplier  i32, one number, or a shape that broadcasts to x along one axis
+    shift       i8, the shape of multiplier; positive shifts to the left
+    to          integer dtype of at most 32 bits
+    zero_point  added before saturation
+    rounding    "tflite": as its reference kernels, doubling high product, then a rounding shift right;
+                "nearest": one rounding, halves upward
+    result      x's shape, `to`
+
+    Exact.  Source: TensorFlow Lite, `MultiplyByQuantizedMultiplier` (both of its roundings).
+    """
+
+    x: Value
+    multiplier: Value
+    shift: Value
+    to: DType
+    zero_point: int | Value = 0
+    rounding: str = "tflite"
+
+    own: ClassVar[dict[str, DType]] = {"shift": dtypes.i8}
+    examples = (
+        ("i32[2, 3]", "i32", "i8", "to=i8"),
+        ("i32[2, 3]", "i32[3]", "i8[3]", 'to=u8, zero_point=128, rounding="nearest"'),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", (dtypes.i32,))
+        self.require("multiplier", (dtypes.i32,))
+        self.require("shift", (dtypes.i8,))
+        require_to(self, SMALL)
+        if self.rounding not in ("tflite", "nearest"):
+            raise OpError("op-setting", 'rounding is "tflite" or "nearest"', "rounding")
+        if self.multiplier.shape != self.shift.shape:
+            raise OpError("shape-mismatch", f"{self.multiplier.type} and {self.shift.type} differ in shape", "shift")
+        self._sizes()
+        return self.tensor(self.to, self.x.shape)
+
+    def _sizes(self) -> tuple[Dim, Dim, Dim]:
+        """(outer, parameters, inner)."""
+        value, rank = self.multiplier, self.x.tensor.rank
+        axes = [a for a in range(-value.tensor.rank, 0) if value.shape[a] != 1]
+        if len(axes) > 1 or value.tensor.rank > rank:
+            raise OpError("shape-mismatch", f"{value.type} does not go along one axis of {self.x.type}", "multiplier")
+        if not axes:
+            return 1, 1, self.x.tensor.size
+        self.require_dim("multiplier", axes[0], self.x.shape[axes[0]])
+        return around(self.x.shape, axes[0] % rank)
+
+    def reference(self, x: Array, multiplier: Array, shift: Array) -> Array:
+        x, m, s = np.broadcast_arrays(x.astype(np.int64), multiplier.astype(np.int64), shift.astype(np.int64))
+        scale = _tflite if self.rounding == "tflite" else _nearest
+        whole = scale(x, m, s) + int(self.zero_point)  # type: ignore[arg-type]
+        return np.clip(whole, self.to.low, self.to.high)
+
+    def kernel(self) -> Call:
+        rounding = int(self.rounding == "nearest")
+        head = (self.x, self.multiplier, self.shift, Out(), *self._sizes())
+        return Call(f"oic_requantize_{self.to}", HEADER, (*head, Cast(self.zero_point, "int64_t"), rounding))
+
+
+def _tflite(x: Array, m: Array, s: Array) -> Array:
+    """Doubling high product with one rounding, then a shift right with another."""
+    left, right = np.clip(s, 0, 31), np.clip(-s, 0, 31)
+    shifted = dtypes.wrap(x << left, dtypes.i32)
+    ab = shifted * m
+    total = ab + np.where(ab >= 0, 1 << 30, 1 - (1 << 30))
+    high = np.where(total >= 0, total >> 31, -((-total) >> 31))
+    high = np.minimum(high, 2**31 - 1)  # only -2^31 times itself
+    mask = (np.int64(1) << right) - 1
+    threshold = (mask >> 1) + (high < 0)
+    return np.asarray((high >> right) + ((high & mask) > threshold))
+
+
+def _nearest(x: Array, m: Array, s: Array) -> Array:
+    """One rounding of x·m·2^(s-31), halves upward, saturated to 32 bits."""
+    right = np.clip(31 - s, 1, 62)
+    total = x * m
+    # Adding half before the shift could pass 64 bits: shift first, then add the highest bit lost.
+    whole = (total >> right) + ((total >> (right - 1)) & 1)
+    return np.clip(whole, -(2**31), 2**31 - 1)
+
+
+def require_to(op: Operator, allowed: frozenset[DType]) -> None:
+    """Refuse another dtype of the result."""
+    to = op.attributes()["to"]
+    if to not in allowed:
+        kinds = ", ".join(sorted(d.name for d in allowed))
+        raise OpError("op-dtype", f"{op.name} does not give {to} ({kinds})", "to")

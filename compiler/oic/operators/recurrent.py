@@ -1,0 +1,187 @@
+"""Cells of recurrent networks: one step of a GRU or an LSTM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.ir.core import OpError, Value
+from oic.ir.types import TensorType, Type
+from oic.operators.base import Call, Operator, Out, Scratch
+from oic.operators.bounds import epsilon, real, rounded
+
+HEADER = "recurrent.h"
+
+
+class Cell(Operator):
+    """What the two cells share."""
+
+    gates = ""  # letters of `order`, in PyTorch's order
+    order: str
+
+    def _require_cell(self, states: tuple[str, ...]) -> None:
+        """Check dtypes, ranks, sizes and `order`."""
+        self.require("x", dtypes.FLT)
+        parts: dict[str, Value] = {n: getattr(self, n) for n in self.fields if self.fields[n].kind == "operand"}
+        for name in parts:
+            self.require_same_dtype("x", name)
+        if sorted(self.order) != sorted(self.gates):
+            raise OpError("op-setting", f'order "{self.order}" is not an order of "{self.gates}"', "order")
+        self.require_rank("x", 1)
+        rank, units, count = parts["x"].tensor.rank, parts["h"].shape[-1:], len(self.gates)
+        for name in states:
+            self.require_rank(name, rank, rank)
+            for axis in range(rank - 1):
+                self.require_dim(name, axis, parts["x"].shape[axis])
+            self.require_dim(name, -1, units[0])
+        for name, inner in (("w_ih", parts["x"].shape[-1]), ("w_hh", units[0])):
+            self.require_rank(name, 2, 2)
+            self.require_dim(name, 0, count * units[0])
+            self.require_dim(name, 1, inner)
+        for name in ("b_ih", "b_hh"):
+            self.require_rank(name, 1, 1)
+            self.require_dim(name, 0, count * units[0])
+
+    def _gates(self, product: Array) -> list[Array]:
+        """The parts of [.., gates·U], in PyTorch's order."""
+        parts = np.split(product, len(self.gates), -1)
+        return [parts[self.order.index(g)] for g in self.gates]
+
+    def _places(self) -> tuple[int, ...]:
+        return tuple(self.order.index(g) for g in self.gates)
+
+    def _reach(self, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Array:
+        """Largest error of a gate's argument in units of ε, for each row: [.., 1]."""
+        wx, wh = np.abs(real(x)) @ np.abs(real(w_ih)).T, np.abs(real(h)) @ np.abs(real(w_hh)).T
+        count = 2 * (np.shape(x)[-1] + np.shape(h)[-1]) + 4
+        total: Array = wx + wh + np.abs(real(b_ih)) + np.abs(real(b_hh))
+        return count * total.max(-1, keepdims=True, initial=0.0)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x) in f64."""
+    return 1 / (1 + np.exp(-x))
+
+
+class GruCell(Cell, name="gru_cell"):
+    """One step of a gated recurrent unit.
+
+    x            [.., I] float
+    h            [.., U]
+    w_ih, w_hh   [3U, I], [3U, U]: the gates r, z, n one after another
+    b_ih, b_hh   [3U]
+    order        of the gates in weights and biases
+    reset_after  n = tanh(Wx + b_ih + r·(Uh + b_hh)); else n = tanh(Wx + b_ih + U(r·h) + b_hh)
+    result       (1 - z)·n + z·h, the type of h
+
+    In f32 (f64 for f64), rounded once; error at most (1 + |h|)·(16 + (2 + max|h|)·g)·ε, g being twice
+    the number of products of a gate times the largest Σ|w||x| of one.
+    Source: PyTorch, `GRUCell`; Keras, `GRU`, reset_after.
+    """
+
+    x: Value
+    h: Value
+    w_ih: Value
+    w_hh: Value
+    b_ih: Value
+    b_hh: Value
+    order: str = "rzn"
+    reset_after: bool = True
+
+    gates = "rzn"
+    inplace = ("h",)
+    examples = (
+        ("f32[2, 5]", "f32[2, 4]", "f32[12, 5]", "f32[12, 4]", "f32[12]", "f32[12]"),
+        ("f16[5]", "f16[4]", "f16[12, 5]", "f16[12, 4]", "f16[12]", "f16[12]", 'order="zrn", reset_after=false'),
+    )
+
+    def infer(self) -> list[Type]:
+        self._require_cell(("h",))
+        return [self.h.type]
+
+    def reference(self, x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
+        x, h, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in (x, h, w_ih, w_hh, b_ih, b_hh))
+        with np.errstate(all="ignore"):
+            xr, xz, xn = self._gates(x @ w_ih.T + b_ih)
+            hr, hz, hn = self._gates(h @ w_hh.T + b_hh)
+            r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+            if not self.reset_after:
+                place = self._places()[2]
+                units = h.shape[-1]
+                rows = slice(place * units, (place + 1) * units)
+                n = np.tanh(xn + (r * h) @ w_hh[rows].T + b_hh[rows])
+            else:
+                n = np.tanh(xn + r * hn)
+            return (1 - z) * n + z * h
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        h = np.abs(real(inputs[1]))
+        reach = self._reach(*inputs) * (2 + h.max(-1, keepdims=True, initial=0.0))
+        return rounded(y, (reach + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype)
+
+    def kernel(self) -> Call:
+        rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]
+        work = Scratch(7 * dims.maximum(units) * (8 if self.x.dtype.bits == 64 else 4), self.x.dtype.value)
+        operands = (self.x, self.h, self.w_ih, self.w_hh, self.b_ih, self.b_hh, Out(), work)
+        args = (*operands, rows, self.x.shape[-1], units, *self._places(), int(self.reset_after))
+        return Call(f"oic_gru_cell_{self.x.dtype}", HEADER, args)
+
+
+class LstmCell(Cell, name="lstm_cell"):
+    """One step of a long short-term memory.
+
+    x            [.., I] float
+    h, c         [.., U]
+    w_ih, w_hh   [4U, I], [4U, U]: the gates i, f, g, o in `order`
+    b_ih, b_hh   [4U]
+    order        of the gates in weights and biases
+    results      h' = σ(o)·tanh(c') and c' = σ(f)·c + σ(i)·tanh(g), the type of h
+
+    In f32 (f64 for f64), each rounded once; h' is made of c' before its rounding; error at most
+    2·(1 + |c|)·(16 + g)·ε, g as in gru_cell.
+    Source: PyTorch, `LSTMCell`.
+    """
+
+    x: Value
+    h: Value
+    c_: Value
+    w_ih: Value
+    w_hh: Value
+    b_ih: Value
+    b_hh: Value
+    order: str = "ifgo"
+
+    gates = "ifgo"
+    renamed = {"c": "c_"}
+    inplace = ("h", "c_")
+    examples = (
+        ("f32[2, 5]", "f32[2, 4]", "f32[2, 4]", "f32[16, 5]", "f32[16, 4]", "f32[16]", "f32[16]"),
+        ("f16[5]", "f16[4]", "f16[4]", "f16[16, 5]", "f16[16, 4]", "f16[16]", "f16[16]", 'order="iofg"'),
+    )
+
+    def infer(self) -> list[Type]:
+        self._require_cell(("h", "c_"))
+        return [TensorType(self.h.dtype, self.h.shape)] * 2
+
+    def reference(self, *arrays: Array) -> list[Array]:
+        x, h, c, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in arrays)
+        with np.errstate(all="ignore"):
+            i, f, g, o = self._gates(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh)
+            new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            return [sigmoid(o) * np.tanh(new), new]
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        x, h, c, *rest = inputs
+        bound = (self._reach(x, h, *rest) + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype)
+        return rounded(y, bound, self.x.dtype)
+
+    def kernel(self) -> Call:
+        rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]
+        work = Scratch(4 * dims.maximum(units) * (8 if self.x.dtype.bits == 64 else 4), self.x.dtype.value)
+        operands = (self.x, self.h, self.c_, self.w_ih, self.w_hh, self.b_ih, self.b_hh)
+        args = (*operands, Out(0), Out(1), work, rows, self.x.shape[-1], units, *self._places())
+        return Call(f"oic_lstm_cell_{self.x.dtype}", HEADER, args)

@@ -1,0 +1,464 @@
+"""Reductions over axes, and running sums.
+
+Kernels see (outer, n, inner); where the reduced axes are not adjacent, sizes and a mark for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import FLT, NUM, Array, DType
+from oic.ir import dims
+from oic.ir.core import Op, OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.index import at_least
+from oic.ir.types import Type
+from oic.operators.arrange import around
+from oic.operators.base import Call, Ints, Operator, Out, normal_axis
+from oic.operators.bounds import F64, epsilon, last_place, real, rounded
+from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
+
+HEADER = "reduce.h"
+T = TypeVar("T")
+
+MANY = (
+    ("f32[2, 3, 2]", "axes=[1]"),
+    ("f32[2, 3, 2]", "axes=[0, 2], keepdims=true"),
+    ("f32[2, 3, 2]", "axes=[-1, 0, 1]"),
+    ("f32[2, 3, 2, 3, 2]", "axes=[0, 2, 4]"),
+    ("f32[3, 1037]", "axes=[1]"),
+    ("f32[3, 2063]", "axes=[-1]"),
+    ("f32[131, 37]", "axes=[0]"),
+    ("f32[3, 1]", "axes=[1]"),
+    ("f32[0, 3]", "axes=[1]"),
+    *((f"{d}[3, 19]", "axes=[1]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+    *((f"{d}[5, 3]", "axes=[0]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+)
+EMPTY = (("f32[2, 0]", "axes=[1]"), ("i8[0, 3]", "axes=[0]"))
+WIDER = (
+    ("i8[2, 3]", "axes=[1], acc=i32"),
+    ("u4[9]", "axes=[0], acc=u64"),
+    ("i1[3, 5]", "axes=[0], acc=i4"),
+)
+
+
+class Reduction(Operator):
+    """Base of reductions over several axes."""
+
+    x: Value
+    axes: list[int]
+    keepdims: bool = False
+
+    empty: ClassVar[bool] = True
+    """Reducing nothing has a result."""
+
+    def infer(self) -> list[Type]:
+        self.require("x", NUM)
+        require_flag(self, "keepdims")
+        if not isinstance(self.axes, list):
+            raise refuse(self, "axes", "a list of integers")
+        rank = self.x.tensor.rank
+        axes = [normal_axis(self, a, rank, "axes") for a in self.axes]
+        if len(set(axes)) < len(axes):
+            raise OpError("op-axis", f"axes {self.axes} name an axis twice", "axes")
+        if not self.empty:
+            require_some(self, [self.x.shape[a] for a in axes], "axes")
+        return self.tensor(self.to, without(self.x.shape, axes, self.keepdims, 1))
+
+    @property
+    def to(self) -> DType:
+        """The result's dtype."""
+        return self.x.dtype
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The axes, from 0, in order."""
+        return tuple(sorted(a % self.x.tensor.rank for a in self.axes))
+
+    def checks(self) -> list[Op]:
+        """Axes that may be empty at run time are refused where the result needs an element."""
+        return [] if self.empty else refuse_none([self.x.shape[a] for a in self.reduced])
+
+    def kernel(self) -> Call:
+        groups = grouped(self.x.shape, self.reduced)
+        name = self.name.removesuffix("_axis")
+        sized = (f"OIC_{self.to.name.upper()}",) if self.accumulates and self.to.is_int else ()
+        if sum(reduced for _, reduced in groups) > 1:
+            sizes, marks = Ints(tuple(n for n, _ in groups)), Ints(tuple(int(r) for _, r in groups))
+            args: tuple[Any, ...] = (self.x, Out(), len(groups), sizes, marks, *sized)
+            return Call(f"oic_{name}_axes_{self.x.dtype}", HEADER, args)
+        outer, n, inner = three(groups)
+        args = (self.x, Out(), outer, n, inner, *sized)
+        return Call(f"oic_{name}_axis_{self.x.dtype}", HEADER, args)
+
+    accumulates: ClassVar[bool] = False
+    """Integers accumulate in 64 bits, and the kernel is told the result's dtype."""
+
+
+class Accumulation(Reduction):
+    """Base of sum, mean and prod."""
+
+    acc: DType | None = None
+
+    accumulates = True
+
+    @property
+    def to(self) -> DType:
+        """The result's dtype."""
+        return accumulated(self, self.x.dtype)
+
+
+class SumAxis(Accumulation, name="sum_axis"):
+    """The sum over axes.
+
+    x         number
+    axes      those summed over; negative ones count from the last
+    keepdims  keep them with size 1
+    acc       integers: a wider integer type of the same signedness, the result's dtype
+    result    x's dtype; 0 where nothing is summed
+
+    Integers are summed in 64 bits, then wrapped: exactly the reference.  Floats in blocks, f8, f16
+    and bf16 in f32, rounded once: at most (min(n, 150) + n/64)·ε·Σ|x|.
+    Errors: an axis that does not exist or is named twice; acc is no wider integer type.
+    Source: OpenInfer op catalog, `sum_axis`.
+    """
+
+    examples = (*MANY, *EMPTY, *WIDER)
+
+    def reference(self, x: Array) -> Array:
+        return total(self, x)
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
+        if not self.x.dtype.is_float:
+            return 0.0
+        return rounded(y, sum_error(self, inputs[0])[0], self.to)
+
+
+class MeanAxis(Accumulation, name="mean_axis"):
+    """The mean over axes.
+
+    x         number
+    axes      those averaged over; negative ones count from the last
+    keepdims  keep them with size 1
+    acc       integers: a wider integer type of the same signedness, the result's dtype
+    result    x's dtype; NaN, for integers 0, where there is nothing
+
+    The sum as in sum_axis, divided by the count; integers toward zero in 64 bits, then wrapped:
+    exactly the reference.  Floats: the bound of sum_axis over the count, and 1 ulp.
+    Errors: an axis that does not exist or is named twice; acc is no wider integer type.
+    Source: OpenInfer op catalog, `mean_axis`.
+    """
+
+    examples = (*MANY, *EMPTY, *WIDER)
+
+    def reference(self, x: Array) -> Array:
+        sums, n = total(self, x), count(x, self.reduced)
+        if self.x.dtype.is_float:
+            with np.errstate(all="ignore"):
+                return sums / np.float64(n)
+        divisor = np.asarray(max(n, 1), sums.dtype)
+        return np.asarray(np.floor_divide(sums - np.fmod(sums, divisor), divisor))
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
+        if not self.x.dtype.is_float:
+            return 0.0
+        error, n = sum_error(self, inputs[0])
+        exact_type = dtypes.f64 if self.to is dtypes.f64 else dtypes.f32
+        return rounded(y, error / max(n, 1) + last_place(y, exact_type), self.to)
+
+
+class ProdAxis(Accumulation, name="prod_axis"):
+    """The product over axes.
+
+    x         number
+    axes      those multiplied over; negative ones count from the last
+    keepdims  keep them with size 1
+    acc       integers: a wider integer type of the same signedness, the result's dtype
+    result    x's dtype; 1 where there is nothing
+
+    Integers are multiplied in 64 bits, then wrapped: exactly the reference.  Floats in f64, rounded
+    once: at most 1 ulp, for f64 n·2⁻⁵²·|y|, while no partial product leaves the range of f64.
+    Errors: an axis that does not exist or is named twice; acc is no wider integer type.
+    Source: OpenInfer op catalog, `prod_axis`.
+    """
+
+    examples = (*MANY, *EMPTY, *WIDER)
+
+    def reference(self, x: Array) -> Array:
+        factors = exact(x, self.x.dtype)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.prod(factors, axis=self.reduced, keepdims=self.keepdims))
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
+        if not self.x.dtype.is_float:
+            return 0.0
+        if self.to is dtypes.f64:
+            return max(count(inputs[0], self.reduced), 1) * last_place(y, self.to)
+        return last_place(y, self.to)
+
+
+class MaxAxis(Reduction, name="max_axis"):
+    """The largest element over axes.
+
+    x         number
+    axes      those compared over; negative ones count from the last
+    keepdims  keep them with size 1
+    result    x's dtype; NaN where the first element is one, later NaN are passed over
+
+    Exact; of zeros of both signs either.
+    Errors: an axis that does not exist, is named twice, or is empty (at run time OIC_ERR_SHAPE).
+    Source: OpenInfer op catalog, `max_axis`.
+    """
+
+    empty = False
+    examples = MANY
+
+    def reference(self, x: Array) -> Array:
+        return extreme(self, x, np.fmax)
+
+
+class MinAxis(Reduction, name="min_axis"):
+    """The smallest element over axes.
+
+    x         number
+    axes      those compared over; negative ones count from the last
+    keepdims  keep them with size 1
+    result    x's dtype; NaN where the first element is one, later NaN are passed over
+
+    Exact; of zeros of both signs either.
+    Errors: an axis that does not exist, is named twice, or is empty (at run time OIC_ERR_SHAPE).
+    Source: OpenInfer op catalog, `min_axis`.
+    """
+
+    empty = False
+    examples = MANY
+
+    def reference(self, x: Array) -> Array:
+        return extreme(self, x, np.fmin)
+
+
+class Position(Operator):
+    """Base of argmax_axis and argmin_axis."""
+
+    x: Value
+    axis: int
+    keepdims: bool = False
+    select_first: bool = True
+
+    examples = (
+        ("f32[2, 4]", "axis=1"),
+        ("f32[2, 4]", "axis=1, select_first=false"),
+        ("f32[3, 1037]", "axis=-1, keepdims=true"),
+        ("f32[19, 37]", "axis=0, select_first=false"),
+        ("f32[3, 1]", "axis=1"),
+        ("f32[0, 3]", "axis=1"),
+        *((f"{d}[3, 19]", "axis=1") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+        *((f"{d}[5, 3]", "axis=0") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+        *((f"{d}[19]", "axis=0, select_first=false") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", NUM)
+        require_flag(self, "keepdims")
+        require_flag(self, "select_first")
+        axis = normal_axis(self, self.axis, self.x.tensor.rank)
+        require_some(self, [self.x.shape[axis]], "axis")
+        return self.tensor(dtypes.i64, without(self.x.shape, [axis], self.keepdims, 1))
+
+    def checks(self) -> list[Op]:
+        """An axis that may be empty at run time is refused."""
+        return refuse_none([self.x.shape[self.axis]])
+
+    def kernel(self) -> Call:
+        outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
+        args = (self.x, Out(), outer, n, inner, str(int(self.select_first)))
+        return Call(f"oic_{self.name}_{self.x.dtype}", HEADER, args)
+
+    def found(self, x: Array, best: Array) -> Array:
+        """Where x first (last) equals the best element; 0 where that is NaN."""
+        same = np.equal(x, best)
+        if self.select_first:
+            return np.asarray(np.argmax(same, axis=self.axis, keepdims=self.keepdims))
+        from_end = np.argmax(np.flip(same, self.axis), self.axis, keepdims=True)
+        last = np.where(best == best, x.shape[self.axis] - 1 - from_end, 0)
+        return last if self.keepdims else np.squeeze(last, self.axis)
+
+
+class ArgmaxAxis(Position, name="argmax_axis"):
+    """The position of the largest element along an axis.
+
+    x             number
+    axis          counted from the last if negative
+    keepdims      keep it with size 1
+    select_first  of equal elements the first, else the last
+    result        i64; 0 where the first element is NaN, later NaN are passed over
+
+    Exact.  Errors: the axis does not exist or is empty (at run time OIC_ERR_SHAPE).
+    Source: OpenInfer op catalog, `argmax_axis`.
+    """
+
+    def reference(self, x: Array) -> Array:
+        return self.found(x, best_along(x, self.axis, np.fmax))
+
+
+class ArgminAxis(Position, name="argmin_axis"):
+    """The position of the smallest element along an axis.
+
+    x             number
+    axis          counted from the last if negative
+    keepdims      keep it with size 1
+    select_first  of equal elements the first, else the last
+    result        i64; 0 where the first element is NaN, later NaN are passed over
+
+    Exact.  Errors: the axis does not exist or is empty (at run time OIC_ERR_SHAPE).
+    Source: OpenInfer op catalog, `argmin_axis`.
+    """
+
+    def reference(self, x: Array) -> Array:
+        return self.found(x, best_along(x, self.axis, np.fmin))
+
+
+class Cumsum(Operator, name="cumsum"):
+    """The sum of all elements up to each one, along an axis.
+
+    x          float
+    axis       counted from the last if negative
+    exclusive  without the element itself
+    result     the type of x
+
+    Added in order, f8, f16 and bf16 in f32, each sum rounded once: at most k·ε·Σ|x| for k elements.
+    Errors: x is no float; the axis does not exist.  Source: NumPy, `cumsum`.
+    """
+
+    x: Value
+    axis: int
+    exclusive: bool = False
+
+    inplace = ("x",)
+    examples = (
+        ("f32[2, 3]", "axis=1"),
+        ("f32[19, 37]", "axis=0, exclusive=true"),
+        ("f32[2, 3, 4]", "axis=-2"),
+        ("f32[0, 3]", "axis=0"),
+        ("f32[1037]", "axis=0"),
+        ("f32[1]", "axis=0, exclusive=true"),
+        *((f"{d}[3, 5]", "axis=1") for d in ("f8", "f16", "bf16", "f64")),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("x", FLT)
+        require_flag(self, "exclusive")
+        normal_axis(self, self.axis, self.x.tensor.rank)
+        return [self.x.type]
+
+    def kernel(self) -> Call:
+        outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
+        args = (self.x, Out(), outer, n, inner, str(int(self.exclusive)))
+        return Call(f"oic_cumsum_{self.x.dtype}", HEADER, args)
+
+    def _sums(self, x: F64) -> F64:
+        with np.errstate(all="ignore"):
+            sums = np.cumsum(x, axis=self.axis)
+        if not self.exclusive:
+            return sums
+        before = np.roll(sums, 1, self.axis)
+        np.moveaxis(before, self.axis, 0)[:1] = 0
+        return before
+
+    def reference(self, x: Array) -> Array:
+        return self._sums(x.astype(np.float64))
+
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
+        magnitude = self._sums(np.abs(real(inputs[0])))
+        n = np.shape(inputs[0])[self.axis]
+        return rounded(y, n * epsilon(self.x.dtype) * magnitude, self.x.dtype)
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def without(shape: Sequence[T], axes: Sequence[int], keepdims: bool, one: T) -> list[T]:
+    """A shape whose axes are gone, or of size `one`."""
+    if keepdims:
+        return [one if i in axes else n for i, n in enumerate(shape)]
+    return [n for i, n in enumerate(shape) if i not in axes]
+
+
+def require_some(op: Op, sizes: list[Dim], where: str) -> None:
+    """Refuse axes known to be empty."""
+    if any(n == 0 for n in sizes):
+        raise OpError("op-axis", f"{op.name} needs an element, and the axis has none", where)
+
+
+def refuse_none(sizes: list[Dim]) -> list[Op]:
+    """Checks that sizes only known at run time are not 0."""
+    return [check for size in sizes for check in at_least(1, size)]
+
+
+def grouped(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> list[tuple[Dim, bool]]:
+    """Neighbouring axes of one kind as one: sizes, and whether reduced.  Size 1 is of any kind."""
+    kinds = [(n, i in axes) for i, n in enumerate(shape) if n != 1]
+    return [
+        (dims.product(n for n, _ in group), reduced)
+        for reduced, group in groupby(kinds, key=lambda kind: kind[1])
+    ]
+
+
+def three(groups: list[tuple[Dim, bool]]) -> tuple[Dim, Dim, Dim]:
+    """(outer, n, inner) of groups of which at most one is reduced."""
+    at = next((i for i, (_, reduced) in enumerate(groups) if reduced), None)
+    if at is None:
+        return dims.product(n for n, _ in groups), 1, 1
+    before, after = groups[:at], groups[at + 1 :]
+    return dims.product(n for n, _ in before), groups[at][0], dims.product(n for n, _ in after)
+
+
+# ---------------------------------------------------------------- meanings
+
+
+def exact(x: Array, dtype: DType) -> Array:
+    """Elements as they are accumulated: f64, or 64-bit integers."""
+    return x.astype(np.float64) if dtype.is_float else in_64_bits(x, dtype)
+
+
+def total(op: Reduction, x: Array) -> Array:
+    """The sum over the reduced axes, not yet wrapped or rounded."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sum(exact(x, op.x.dtype), axis=op.reduced, keepdims=op.keepdims))
+
+
+def count(x: Array, axes: tuple[int, ...]) -> int:
+    """How many elements make one result."""
+    total = 1
+    for axis in axes:
+        total *= np.shape(x)[axis]
+    return total
+
+
+def sum_error(op: Reduction, x: Array) -> tuple[F64, int]:
+    """The bound of a sum of floats, and the number of its elements."""
+    n = count(x, op.reduced)
+    magnitude = total(op, np.abs(real(x)))
+    roundings = min(n, 150) + n / 64
+    return np.asarray(roundings * epsilon(op.x.dtype) * magnitude), n
+
+
+def best_along(x: Array, axis: int, better: np.ufunc) -> Array:
+    """The best element along an axis, kept with size 1; a NaN if the first element is one."""
+    first = np.take(x, [0], axis)
+    best = better.reduce(x, axis=axis, keepdims=True)
+    return np.where(first == first, best, first)
+
+
+def extreme(op: Reduction, x: Array, better: np.ufunc) -> Array:
+    """The best element over the reduced axes, in row-major order."""
+    axes = op.reduced
+    last = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim))
+    kept = last.shape[: x.ndim - len(axes)]
+    best = best_along(last.reshape(*kept, count(x, axes)), -1, better)[..., 0]
+    return best.reshape(without(x.shape, axes, op.keepdims, 1))

@@ -1,0 +1,92 @@
+"""What is said of a step that an op refuses, whoever runs it: the interpreter, or generated code.
+
+Generated code notes a status, a place of the source, a variable and two numbers; `refused_by` finds
+the op that this can be from, and `refusal` says it in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oic.diagnostics import StepError
+from oic.ir import index
+from oic.ir.core import Op
+from oic.ir.index import (
+    AssertShape,
+    CheckIds,
+    CheckRange,
+    ExtentBind,
+    IndexAdd,
+    IndexLoad,
+    IndexMul,
+    IndexSub,
+)
+from oic.ir.state import State, StateGet
+
+OVERFLOW = "OIC_ERR_OVERFLOW"
+
+
+def variable_of(op: Op) -> str | None:
+    """What an op that may refuse the step is about; None for arithmetic."""
+    match op:
+        case CheckRange() | CheckIds() | ExtentBind():
+            return op.variable or None
+        case AssertShape(x=x) | IndexLoad(x=x):
+            return x.hint or None
+        case StateGet(state=state):
+            assert isinstance(state.op, State)
+            return state.op.symbol
+    return None
+
+
+def refusal(op: Op, value: int, bound: int) -> StepError:
+    """The refusal of a value that an op finds beyond a bound."""
+    name = variable_of(op)
+    match op:
+        case AssertShape() | CheckRange(says=index.UNEQUAL):
+            status = "OIC_ERR_SHAPE"
+            what = (f"'{name}': " if name else "") + f"size {value} is not {bound}"
+        case CheckRange(says=says) if says:
+            shown = f" {_unraveled(value, op.radix)}" if op.radix else ""
+            what = f"'{name}' {says}{shown}" if op.radix else f"'{name}': {value} {says}"
+            return StepError(op.below, what, variable=name, index=value, span=op.span)
+        case CheckRange():
+            status, side = (op.below, "below") if value < bound else (op.above, "above")
+            what = f"'{name}': {value} is {side} {bound}"
+        case CheckIds():
+            status, what = "OIC_ERR_INDEX", f"'{name}': id {value} is outside 0 to {bound - 1}"
+        case ExtentBind():
+            status = op.below if value < bound else op.above
+            what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
+        case _:
+            what = f"'{name}' does not fit an index" if name else "index arithmetic leaves 64 bits"
+            return StepError(OVERFLOW, what, variable=name, span=op.span)
+    return StepError(status, what, variable=name, index=value, bound=bound, span=op.span)
+
+
+def refused_by(ops: Iterable[Op], status: str, variable: str | None, value: int, bound: int) -> Op | None:
+    """The op, among those of one place in the source, that may have refused this."""
+    return next((op for op in ops if _can_be(op, status, variable, value, bound)), None)
+
+
+def _can_be(op: Op, status: str, variable: str | None, value: int, bound: int) -> bool:
+    if isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexLoad, StateGet)):
+        return status == OVERFLOW and variable_of(op) == variable
+    if not isinstance(op, (CheckRange, CheckIds, ExtentBind, AssertShape)) or variable_of(op) != variable:
+        return False
+    if isinstance(op, CheckRange) and op.says in ("", index.UNEQUAL):
+        passed = op.low if value < bound else op.high
+        if value == bound or (isinstance(passed, int) and passed != bound):
+            return False
+    if isinstance(op, ExtentBind) and bound != (0 if value < 0 else op.extent.maximum):
+        return False
+    return refusal(op, value, bound).status == status
+
+
+def _unraveled(number: int, radix: list[int]) -> list[int]:
+    """The indices of an element that has this number in row-major order."""
+    found: list[int] = []
+    for size in reversed(radix):
+        found.append(number % size)
+        number //= size
+    return found[::-1]

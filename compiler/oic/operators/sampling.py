@@ -1,0 +1,152 @@
+"""Choosing from scores: `top_k`, `sample`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import Op, OpError, Value
+from oic.ir.dims import Dim
+from oic.ir.index import at_least
+from oic.ir.types import TensorType, Type
+from oic.operators.arrange import around
+from oic.operators.base import Call, Cast, Operator, Out, Scratch, normal_axis
+from oic.operators.settings import require_number
+
+HEADER = "sampling.h"
+
+
+class TopK(Operator, name="top_k"):
+    """The k largest elements along an axis, largest first, and where they are.
+
+    x        float
+    k        how many, at most the axis' size
+    axis     searched
+    results  values of x's dtype and i32 indices, k along axis
+
+    Exact.  Of equal elements the lower index comes first; NaN counts as larger than any number.
+    Errors: k is more than the axis has (at run time OIC_ERR_SHAPE).
+    Source: PyTorch, `topk`.
+    """
+
+    x: Value
+    k: Dim
+    axis: int = -1
+
+    examples = (("f32[2, 9]", "k=3"), ("f16[4, 3]", "k=4, axis=0"))
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        axis = normal_axis(self, self.axis, self.x.tensor.rank)
+        size = self.x.shape[axis]
+        if isinstance(self.k, int) and (self.k < 0 or (isinstance(size, int) and self.k > size)):
+            raise OpError("op-setting", f"k {self.k} is not in 0..{size}", "k")
+        shape = (*self.x.shape[:axis], self.k, *self.x.shape[axis + 1 :])
+        return [TensorType(self.x.dtype, shape), TensorType(dtypes.i32, shape)]
+
+    def checks(self) -> list[Op]:
+        """An axis that may be shorter than k at run time."""
+        return at_least(0, self.x.shape[self.axis] - self.k)
+
+    def reference(self, x: Array) -> list[Array]:
+        wide = np.where(np.isnan(x), np.inf, x.astype(np.float64))
+        # Sorted by value, then NaN before infinity, then by index: each sort keeps what went before.
+        order = np.argsort(-wide, self.axis, kind="stable")
+        number = np.take_along_axis(~np.isnan(x), order, self.axis)
+        high = np.take_along_axis(wide, order, self.axis) == np.inf
+        second = np.argsort(np.where(high, number, 2), self.axis, kind="stable")
+        order = np.take_along_axis(order, second, self.axis)
+        order = np.take(order, np.arange(int(self.k)), self.axis)  # type: ignore[arg-type]
+        return [np.take_along_axis(x, order, self.axis), order]
+
+    def kernel(self) -> Call:
+        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
+        return Call(f"oic_top_k_{self.x.dtype}", HEADER, (self.x, Out(0), Out(1), *sizes, self.k))
+
+
+class Sample(Operator, name="sample"):
+    """One index drawn from the distribution that logits describe.
+
+    logits       [V] float
+    u            f32 scalar in [0, 1): which part of the distribution
+    temperature  logits are divided by it; 0 takes the largest (the first of equals)
+    top_k        keep values at least as large as the k-th largest; 0 keeps all
+    top_p        then keep the smallest set of largest probabilities whose sum reaches it, at least one
+                 (of equals the lower index first)
+    result       i32: the first index, in index order, whose cumulative probability exceeds u; NaN
+                 counts as -inf, and an infinite logit has all the probability
+
+    Division in f32 (f64 for f64), probabilities and their sums in f64: exact but where u is within
+    their rounding of a border.
+    Source: OPS, Part B; Hugging Face transformers, logits processors.
+    """
+
+    logits: Value
+    u: Value
+    temperature: float | int | Value = 1.0
+    top_k: int | Value = 0
+    top_p: float | int | Value = 1.0
+
+    own: ClassVar[dict[str, DType]] = {"u": dtypes.f32}
+    examples = (
+        ("f32[9]", "f32"),
+        ("f16[20]", "f32", "temperature=0.5, top_k=5, top_p=0.9"),
+        ("f32[5]", "f32", "temperature=0"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require("logits", dtypes.FLT)
+        self.require_rank("logits", 1, 1)
+        self.require("u", (dtypes.f32,))
+        if self.u.tensor.size != 1:
+            raise OpError("shape-mismatch", f"u is one number, not {self.u.type}", "u")
+        if self.logits.shape[0] == 0:
+            raise OpError("shape-mismatch", "there is nothing to sample from", "logits")
+        require_number(self, "temperature", self.logits.dtype)
+        require_number(self, "top_p", dtypes.f32)
+        require_number(self, "top_k", dtypes.i64)
+        for where in ("temperature", "top_k", "top_p"):
+            setting = getattr(self, where)
+            if not isinstance(setting, Value) and not setting >= 0:
+                raise OpError("op-setting", f"{where} {setting} is negative", where)
+        return self.tensor(dtypes.i32, ())
+
+    def checks(self) -> list[Op]:
+        """There may be no logits at run time."""
+        return at_least(1, self.logits.shape[0])
+
+    def reference(self, logits: Array, u: Array) -> Array:
+        given: Any = (self.temperature, self.top_k, self.top_p)
+        wide = logits.dtype.type
+        temperature, top_k, top_p = wide(given[0]), int(given[1]), float(np.float32(given[2]))
+        if temperature == 0:
+            return np.asarray(np.argmax(np.where(np.isnan(logits), -np.inf, logits)))
+        with np.errstate(all="ignore"):
+            x = (logits / temperature).astype(np.float64)
+            x = np.where(np.isnan(x), -np.inf, x)
+            order = np.argsort(-x, kind="stable")
+            keep = np.ones(x.shape, bool)
+            if 0 < top_k < x.size:
+                keep = x >= x[order[top_k - 1]]
+            top = x[order[0]]
+            p = np.where(keep, np.where(x == top, 1.0, np.exp(x - top)), 0.0)
+            if top_p < 1:
+                reached = np.cumsum(p[order]) >= top_p * np.cumsum(p)[-1]
+                count = int(np.argmax(reached)) + 1 if reached.any() else x.size
+                keep[order[count:]] = False
+                p = np.where(keep, p, 0.0)
+            beyond = np.flatnonzero((p > 0) & (np.cumsum(p) > float(u.reshape(())) * np.cumsum(p)[-1]))
+        return np.asarray(beyond[0] if beyond.size else np.flatnonzero(p > 0)[-1])
+
+    def kernel(self) -> Call:
+        size = self.logits.shape[0]
+        most = dims.maximum(size)
+        work = Scratch((8 + 4) * most, "double")
+        temperature = Cast(self.temperature, self.logits.dtype.value)
+        settings = (temperature, Cast(self.top_k, "int64_t"), Cast(self.top_p, "float"))
+        args = (self.logits, self.u, Out(), work, size, *settings)
+        return Call(f"oic_sample_{self.logits.dtype}", HEADER, args)

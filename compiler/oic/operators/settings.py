@@ -1,0 +1,130 @@
+"""Rules of settings that many operators share: numbers of the operand's kind, and `acc=`.
+
+A setting is a plain number, or a Value of one element read at run time: an index integer, or a
+tensor where the operand is a float (f32, f64).  Integers take integer settings, of a value that
+the operand's type has: else an error at build, or OIC_ERR_INDEX.  A float setting may be written
+as an integer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.index import CheckRange
+from oic.ir.types import TensorType
+from oic.operators.base import computed
+
+MOST = (1 << 63) - 1
+Number = Any  # bool, int or float
+
+
+def refuse(op: Op, where: str, wanted: str, hint: str | None = None) -> OpError:
+    """The error for a setting of another kind than `wanted`."""
+    given = getattr(op, where)
+    shown = given.type if isinstance(given, Value) else str(given).lower()
+    return OpError("op-setting", f"{where} of {op.name} is {wanted}, not {shown}", where, hint)
+
+
+def require_number(op: Op, where: str, dtype: DType) -> None:
+    """Refuse a setting that is no number for operands of `dtype`.  None stands for the default."""
+    setting = getattr(op, where)
+    if setting is None:
+        return
+    if isinstance(setting, Value):
+        _require_scalar(op, where, dtype, setting)
+    elif isinstance(setting, bool) or not isinstance(setting, (int, float)):
+        raise refuse(op, where, "a number")
+    elif dtype.is_float:
+        _require_range(op, where, float(setting), computed(dtype))
+    else:
+        require_integer(op, where, dtype.low, dtype.high, f" for {dtype}")
+
+
+def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> None:
+    """Refuse a known setting that is not an integer in low..high."""
+    setting = getattr(op, where)
+    if isinstance(setting, Value):
+        return
+    if isinstance(setting, bool) or not isinstance(setting, int):
+        raise refuse(op, where, f"an integer{why}")
+    if not low <= setting <= high:
+        raise refuse(op, where, f"from {low} to {high}{why}")
+
+
+def require_flag(op: Op, where: str) -> None:
+    """Refuse a setting that is not true or false."""
+    if not isinstance(getattr(op, where), bool):
+        raise refuse(op, where, "true or false")
+
+
+def range_checks(op: Op, dtype: DType, *names: str) -> list[Op]:
+    """Checks that integers read at run time are values of the type they are used with."""
+    low, high = max(dtype.low, -MOST - 1), min(dtype.high, MOST)
+    checks: list[Op] = []
+    for where in names:
+        value = getattr(op, where)
+        if isinstance(value, Value) and is_index(value) and (low, high) != (-MOST - 1, MOST):
+            checks.append(CheckRange(value, low, high, "OIC_ERR_INDEX", "OIC_ERR_INDEX", where))
+    return checks
+
+
+def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
+    if is_index(setting):
+        fits = dtype.is_int
+    else:
+        assert isinstance(setting.type, TensorType)
+        if setting.tensor.size != 1:
+            raise refuse(op, where, "a scalar")
+        floats = setting.dtype in {dtypes.f32, dtypes.f64}
+        fits = floats if dtype.is_float else setting.dtype.is_int and holds(dtype, setting.dtype)
+    if not fits:
+        kind = "an f32 or f64 variable" if dtype.is_float else "an integer variable"
+        raise refuse(op, where, kind)
+
+
+def _require_range(op: Op, where: str, setting: float, dtype: DType) -> None:
+    """A finite number that would become infinite in the type it is computed in."""
+    largest = np.finfo(np.float64 if dtype is dtypes.f64 else np.float32).max
+    if np.isfinite(setting) and abs(setting) > float(largest):
+        raise refuse(op, where, f"within the range of {dtype}")
+
+
+def holds(to: DType, source: DType) -> bool:
+    """An integer type has every value of another, or of bool."""
+    return to.low <= source.low and to.high >= source.high
+
+
+def as_computed(setting: Number, dtype: DType) -> Array:
+    """A number in the dtype operands are computed in: floats rounded, integers wrapped."""
+    if dtype.is_float:
+        with np.errstate(over="ignore"):
+            return np.asarray(setting, np.float64).astype(dtype.wide)
+    low = int(setting) & ((1 << dtype.bits) - 1)
+    return np.asarray(low - (1 << dtype.bits) if low > dtype.high else low, dtype.wide)
+
+
+def accumulated(op: Op, dtype: DType) -> DType:
+    """The result's dtype under `acc=`: integers only; wider, of the same signedness."""
+    acc = getattr(op, "acc")  # noqa: B009
+    if acc is None:
+        return dtype
+    if not isinstance(acc, DType):
+        raise refuse(op, "acc", "an element type")
+    if not dtype.is_int:
+        raise OpError("op-setting", f"{op.name} of {dtype} takes no acc: it is for integers", "acc")
+    if acc.kind != dtype.kind or acc.bits <= dtype.bits:
+        wanted = "a wider signed integer" if dtype.kind == "int" else "a wider unsigned integer"
+        raise refuse(op, "acc", f"{wanted} than {dtype}")
+    return acc
+
+
+def in_64_bits(x: Array, dtype: DType) -> Array:
+    """Integers in 64 bits of their signedness; all else as it is."""
+    if not dtype.is_int:
+        return x
+    return x.astype(np.int64 if dtype.kind == "int" else np.uint64)

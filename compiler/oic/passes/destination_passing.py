@@ -1,0 +1,403 @@
+"""Where a value goes decides where it is computed: outputs, loops, branches, entries of the state.
+
+Decided from the end of a function backwards, since destinations come from what uses a value.  What
+cannot be computed where it goes is copied there by the op before the one that hands it on; or, in the
+arena, the buffers exchange addresses.  Part of `bufferize`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from oic.diagnostics import Span
+from oic.ir.control import For, Func, If, Parallel, Return, Yield
+from oic.ir.core import Block, Op, Value, home_of
+from oic.ir.state import Constant, IndexTensor, Splat, StateLoad, StateStore
+from oic.ir.types import TensorType
+from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
+from oic.memory.state_regions import Box, apart, same
+from oic.memory.views import root, whole_root
+from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.part import Insert
+
+ROUNDS = 200  # a copy in a region may make another necessary outside it
+SMALL = 64  # bytes up to which a copy costs less than addresses that change
+
+APART = "its loop exchanges addresses"
+ELSEWHERE = "carried elsewhere"
+
+
+@dataclass
+class Assignment:
+    """What bufferize decides of one function: the storage of each value that has its own."""
+
+    sharing: Sharing
+    apart: frozenset[Value]  # of loops and branches that exchange addresses: they stay in the arena
+    storage: dict[Value, Storage] = field(default_factory=dict)
+    reasons: dict[Value, str] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    spread: set[Value] = field(default_factory=set)  # those that could as well lie elsewhere
+    missed: list[Edge] = field(default_factory=list)
+
+    def new(self, hint: str, space: str) -> Storage:
+        """A storage of a name not used before in this function."""
+        count = self.names.get(hint or "t", 0)
+        self.names[hint or "t"] = count + 1
+        return Storage(f"{hint or 't'}.{count}" if count else hint or "t", space)
+
+    def put(self, value: Value, storage: Storage, reason: str) -> None:
+        """Decide that a value lies there."""
+        self.storage[value] = storage
+        storage.values.append(value)
+        self.reasons[value] = "where its address goes" if isinstance(value.op, Exchange) else reason
+
+    def of(self, value: Value, reason: str) -> Storage:
+        """The storage of a value; if it has none, a new one in the arena."""
+        if value not in self.storage:
+            self.put(value, self.new(value.hint, "arena"), reason)
+        return self.storage[value]
+
+    def join(self, edge: Edge, storage: Storage, reason: str) -> None:
+        """Let the value of an edge be computed in this storage, or note that it cannot be."""
+        if not isinstance(edge.value.type, TensorType):
+            return
+        why = self.settle(edge.value, edge.op, storage, reason)
+        if why:
+            self.missed.append(replace(edge, storage=storage, reason=why))
+
+    def settle(self, value: Value, op: Op, storage: Storage, reason: str) -> str:
+        """Put what an op hands on into this storage; "" or why that cannot be."""
+        base = whole_root(value)
+        why = self._why_not(base, op, storage)
+        if not why and base not in self.storage:
+            self.put(base, storage, reason)
+            self._spread(base, storage)
+        return why
+
+    def _spread(self, value: Value, storage: Storage) -> None:
+        """What a value is computed over lies in its storage too: no memory for that."""
+        op = value.op
+        for operand in takeable(op) if op is not None else ():
+            base = root(operand)
+            if op is None or not over(op, operand, value) or not self._spreads(base, op, storage):
+                continue
+            self.put(base, storage, f"'{value.hint}' is computed over it")
+            self.spread.add(base)
+            self._spread(base, storage)
+            return
+
+    def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
+        if base in self.storage or base.op is None or base.op.view or base.op.block is not op.block:
+            return False
+        if isinstance(base.op, (Constant, Parallel)) or not in_memory(base, self.sharing):
+            return False
+        if base in self.apart and storage.space != "arena":
+            return False
+        users = [
+            u for v in self.sharing.live.views(base) for u in self.sharing.live.users.get(v, ())
+        ]
+        stored = any(isinstance(u, StateStore) for u in users)  # it has an entry to be computed in
+        return not stored and not self._clashes(base, storage)
+
+    def _why_not(self, base: Value, op: Op, storage: Storage) -> str:
+        """Why a value cannot be computed where it goes; "" if it can."""
+        held, block = self.storage.get(base), op.block
+        if held is storage:
+            return LATE if self.sharing.clash(base, storage) else ""
+        if base in self.apart and storage.space != "arena":
+            return APART
+        if base.op is None:
+            outer = isinstance(base.owner, Block) and isinstance(base.owner.owner, Func)
+            return "an input" if outer else ELSEWHERE
+        if isinstance(base.op, Constant):
+            return "a constant"
+        if base.op.view and not _is_there(base, storage):
+            return f"a part of {'the state' if isinstance(base.op, StateLoad) else 'other memory'}"
+        if base.op.block is not block and not _before_branch(op, base.op.block):
+            return "from outside the region"
+        if held is not None:
+            return _also(held)
+        return self._clashes(base, storage)
+
+    def _clashes(self, base: Value, storage: Storage) -> str:
+        if self.sharing.clash(base, storage):
+            return LATE
+        if storage.store is None:
+            return ""
+        why = self._other_entry(base, storage.store)
+        return why or self.sharing.why_no_entry(base, storage)
+
+    def _other_entry(self, base: Value, store: StateStore) -> str:
+        """Another value of the same state is in an entry, perhaps this one, while this value is."""
+        box = Box.of(store)
+        for other in {id(s): s for s in self.storage.values()}.values():
+            there = other.store
+            if there is None or there is store or there.state is not store.state:
+                continue
+            together = self.sharing.clash(base, other, over=False)
+            if together and not apart(box, Box.of(there), self.sharing.bound):
+                return used(there)
+        return ""
+
+
+def _is_there(value: Value, storage: Storage) -> bool:
+    """What was loaded from the entry that is stored to lies there already."""
+    load, store = value.op, storage.store
+    return isinstance(load, StateLoad) and store is not None and same(Box.of(load), Box.of(store))
+
+
+def _also(held: Storage) -> str:
+    """What else a value is, that lies there."""
+    if held.space == "output":
+        return f"it is the output '{held.name}' too"
+    return "it is stored elsewhere too" if held.space == "entry" else "it is handed on elsewhere too"
+
+
+def _before_branch(op: Op, home: Block | None) -> bool:
+    """The op ends a branch of an `if` (perhaps of one inside another) that stands in this block."""
+    block = op.block if isinstance(op, Yield) else None
+    while block is not None and isinstance(block.owner, If):
+        block = block.owner.block
+        if block is home:
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A value that an op hands on: to an output, to a loop, to its next turn, out of a branch."""
+
+    op: Op
+    field: str
+    position: int
+    storage: Storage | None = None  # where it goes
+    reason: str = ""  # why the value cannot be computed there
+
+    @property
+    def values(self) -> list[Value]:
+        found: list[Value] = getattr(self.op, self.field)
+        return found
+
+    @property
+    def value(self) -> Value:
+        return self.values[self.position]
+
+
+def destinations(func: Func) -> Assignment:
+    """Storage of outputs, of carried values, of what branches give and of what is stored to the state.
+
+    Decided from the end backwards.  Where a value cannot be computed in its destination a copy or
+    an exchange is put before the op that hands it on, and everything is decided again: they change
+    how long values are needed.
+    """
+    apart: set[Value] = set()
+    plain: set[Block] = set()  # where an exchange turned out not to do
+    threads = any(isinstance(op, Parallel) for op in func.body.all_ops())
+    for _ in range(ROUNDS):
+        decided = Assignment(Sharing(func.body), frozenset(apart))
+        ends = func.body.terminator
+        for i, name in enumerate(func.outputs):
+            storage = Storage(name, "output")
+            decided.join(
+                Edge(ends, "values", i), storage, f"computed in the caller's memory of '{name}'"
+            )
+        _backward(func.body, decided)
+        if not decided.missed:
+            lost = [
+                op
+                for op in func.body.all_ops()
+                if isinstance(op, Exchange) and not _in_arena(op, decided)
+            ]
+            if not lost:
+                return decided
+            for op in lost:
+                _copy_instead(op, plain)
+            continue
+        # Those that nothing else can spare first: a copy may end what another one would wait for.
+        sure = [edge for edge in decided.missed if edge.reason != LATE]
+        for edge in sure or decided.missed:
+            _resolve(edge, decided, apart, plain, threads=threads)
+    raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
+
+
+def _resolve(
+    edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], *, threads: bool
+) -> None:
+    """Exchange addresses or copy, just before the op that hands the value on."""
+    if edge.op.block in plain or not _exchangeable(edge, decided, threads=threads):
+        _copy_before(edge, plain)
+        return
+    assert edge.storage is not None and edge.op.block is not None
+    # It stays in the arena, and with it what is handed on in the same memory.
+    apart |= {v for v in edge.storage.values if isinstance(v.op, (For, If))}
+    base, owner = whole_root(edge.value), edge.op.block.owner
+    if base in edge.op.block.args and isinstance(owner, For):
+        apart.add(owner.results[edge.op.block.args.index(base) - 1])
+    if edge.storage.space == "arena":
+        _exchange_before(edge)
+
+
+def _in_arena(op: Exchange, decided: Assignment) -> bool:
+    """All it exchanges lies in the arena."""
+    found = [decided.storage.get(root(v)) for v in [*op.values, *op.results]]
+    return all(storage is None or storage.space == "arena" for storage in found)
+
+
+def _copy_instead(op: Exchange, plain: set[Block]) -> None:
+    """Copies, where an exchange turned out not to do; none is tried there again."""
+    block = op.block
+    assert block is not None
+    plain.add(block)
+    copies = [
+        Copy(v, "its address cannot be exchanged", span=op.span, hint=v.hint)
+        for v in op.values
+    ]
+    block.replace(dict(zip(op.results, (c.result for c in copies), strict=True)))
+    at = block.ops.index(op)
+    block.set_ops([*block.ops[:at], *copies, *block.ops[at + 1 :]])
+
+
+def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
+    """The value lies in a buffer of the arena that nobody else needs at the end of a turn or a branch."""
+    block, base = edge.op.block, whole_root(edge.value)
+    assert block is not None and edge.storage is not None
+    if threads or not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
+        return False
+    if edge.storage.space != "arena" and isinstance(block.owner, If):
+        if block.owner.results[edge.position] not in decided.spread:
+            return False  # one copy in a branch, against one in every case
+    if edge.value.tensor.nbytes <= SMALL or edge.reason not in (LATE, ELSEWHERE):
+        return False
+    own = base in block.args if base.op is None else base.op.block is block
+    if not own or (
+        base.op is not None and (base in decided.storage or isinstance(base.op, (Splat, Exchange)))
+    ):
+        return False
+    at = decided.sharing.live.start[edge.op]
+    handed = [v for v in edge.op.operands if root(v) is base]
+    return len(handed) == 1 and decided.sharing.live.needed(base) == at
+
+
+def _exchange_before(edge: Edge) -> None:
+    """Add a value to the exchange that ends a block."""
+    block, value = edge.op.block, edge.value
+    assert block is not None
+    last = block.ops[-2] if len(block.ops) > 1 else None
+    old = last if isinstance(last, Exchange) else None
+    values = [*old.values, value] if old is not None else [value]
+    made = Exchange(values, span=_span_of(edge))
+    for result, source in zip(made.results, values, strict=True):
+        result.hint = source.hint
+    if old is not None:
+        edge.op.replace_operands(dict(zip(old.results, made.results, strict=False)))
+    edge.values[edge.position] = made.results[-1]
+    block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
+
+
+def _copy_before(edge: Edge, plain: set[Block]) -> None:
+    """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
+    block, value = edge.op.block, edge.value
+    assert block is not None
+    at = block.ops.index(edge.op)
+    last = block.ops[at - 1] if at else None
+    if isinstance(last, Exchange):  # nothing comes between it and what hands on
+        at -= 1
+        if value.op is last:
+            _copy_instead(last, plain)
+            return
+    turns = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
+    small = f"; {SMALL} bytes or less are not worth exchanging addresses"
+    reason = edge.reason + (small if turns and value.tensor.nbytes <= SMALL else "")
+    copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
+    edge.values[edge.position] = copy.result
+    if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
+        at = block.ops.index(value.op) + 1
+    block.set_ops([*block.ops[:at], copy, *block.ops[at:]])
+
+
+def _span_of(edge: Edge) -> Span | None:
+    """The line that a copy or an exchange is for: where it is handed on, else made, else carried."""
+    makers = [edge.op, edge.value.op, edge.op.block.owner if edge.op.block is not None else None]
+    return next((op.span for op in makers if op is not None and op.span is not None), None)
+
+
+def _backward(block: Block, decided: Assignment) -> None:
+    for op in reversed(block.ops):
+        if isinstance(op, For):
+            _loop(op, decided)
+        elif isinstance(op, If):
+            _if(op, decided)
+        elif isinstance(op, Parallel):
+            _parallel(op, decided)
+        elif isinstance(op, StateStore):
+            _entry(op, decided)
+
+
+def _loop(loop: For, decided: Assignment) -> None:
+    for i, (arg, result) in enumerate(zip(loop.body.args[1:], loop.results, strict=True)):
+        if not isinstance(result.type, TensorType):
+            continue
+        storage = decided.of(result, "the last turn's value")
+        decided.put(arg, storage, "carried in place")
+        decided.join(
+            Edge(loop.body.terminator, "values", i), storage, "computed where the loop carries it"
+        )
+        decided.join(Edge(loop, "init", i), storage, "computed where the loop carries it")
+    _backward(loop.body, decided)
+
+
+def _if(op: If, decided: Assignment) -> None:
+    for i, result in enumerate(op.results):
+        if not isinstance(result.type, TensorType):
+            continue
+        storage = decided.of(result, "given by either branch")
+        edges = [Edge(region.terminator, "values", i) for region in op.regions]
+        # What a branch only hands on stays where it is, if it can; what is computed may yet move.
+        for edge in sorted(edges, key=lambda e: home_of(whole_root(e.value)) is e.op.block):
+            decided.join(edge, storage, "computed as the branch's result")
+    for region in op.regions:
+        _backward(region, decided)
+
+
+def _parallel(op: Parallel, decided: Assignment) -> None:
+    for region in op.consumers:
+        for i, result in enumerate(op.results_of(region)):
+            if isinstance(result.type, TensorType):
+                storage = decided.of(result, "given by a consumer")
+                decided.join(
+                    Edge(region.terminator, "values", i),
+                    storage,
+                    "computed as the consumer's result",
+                )
+    for region in op.consumers:
+        _backward(region, decided)
+
+
+def _entry(store: StateStore, decided: Assignment) -> None:
+    """Compute what is stored in its entry of the state, unless there is a reason not to."""
+    store.entry, store.reason = "", ""
+    symbol = str(store.state.op.attributes()["symbol"])  # type: ignore[union-attr]
+    if not in_memory(whole_root(store.value), decided.sharing):
+        store.reason = "a number"
+        return
+    storage = Storage("", "entry", store=store)
+    store.reason = decided.settle(
+        store.value, store, storage, f"computed in its entry of '{symbol}'"
+    )
+    if not store.reason:
+        store.entry = storage.name = decided.new(symbol, "entry").name
+
+
+def in_memory(value: Value, sharing: Sharing) -> bool:
+    """Some user wants the address of a value that is otherwise just a number in an expression."""
+    if not isinstance(value.op, (Splat, IndexTensor)) and not (
+        value.op is not None and value.op.name == "index.test"
+    ):
+        return True
+    for user in sharing.live.users.get(value, ()):
+        if user.elementwise or isinstance(user, (Copy, If, Fused, StateStore)):
+            continue
+        if isinstance(user, Insert) and user.x is not value:
+            continue
+        return True
+    return False

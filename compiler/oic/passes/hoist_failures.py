@@ -1,0 +1,84 @@
+"""Refuse a step before it computes what it then could not use.
+
+    %y = matmul(%x, %w)                       %p = state.get(%pos)
+    %p = state.get(%pos)                =>    check.range(%p, 0, 511)
+    check.range(%p, 0, 511)                   %y = matmul(%x, %w)
+    state.store(%K, %y, [%p])                 state.store(%K, %y, [%p])
+
+Checks, and the arithmetic they need, move to the front as far as the effect before them, past what
+only computes.  They keep their order, so the same step is refused for the same reason: behind a
+check of computed data all others stay.  What is stored can then be computed in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from oic.ir.control import Barrier, Parallel
+from oic.ir.core import Block, Op, sizes_used
+from oic.ir.dims import Extent
+from oic.ir.index import ExtentBind, IndexLoad, IndexOp
+from oic.ir.module import Module
+from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.state import StateGet
+
+
+def refuse_early(module: Module) -> None:
+    """Move the checks of every block."""
+    for func in module.functions():
+        known: Ranges = {}  # ops are moved, not changed
+        for block in func.body.walk():
+            _block(block, known)
+
+
+def _block(block: Block, known: Ranges) -> None:
+    ops: list[Op] = []
+    stretch: list[Op] = []
+    for op in block.ops:
+        if op.terminator or isinstance(op, (Barrier, Parallel)) or op.touched("write"):
+            ops += [*_checks_first(stretch, known), op]
+            stretch = []
+        else:
+            stretch.append(op)
+    block.set_ops([*ops, *stretch])
+
+
+def _checks_first(stretch: list[Op], known: Ranges) -> list[Op]:
+    """Ops without effects, those that may refuse in front."""
+    front: dict[Op, None] = {}  # with all that they need
+    binds = {op.extent: op for op in stretch if isinstance(op, ExtentBind)}
+    places = {op: place for place, op in enumerate(stretch)}
+    for op in stretch:
+        if op in front or not any(may_refuse(inner, known) for inner in op.walk()):
+            continue
+        needed = _needed(op, places, binds, front)
+        if op.regions or not all(_is_light(o, known) for o in needed):
+            break
+        front |= dict.fromkeys(sorted(needed, key=places.__getitem__))
+    return [*front, *(op for op in stretch if op not in front)]
+
+
+def _needed(
+    op: Op, own: Container[Op], binds: Mapping[Extent, Op], front: Container[Op]
+) -> set[Op]:
+    """The op and all it needs of the same stretch, but for what is in front already."""
+    found: set[Op] = set()
+    waiting = [op]
+    while waiting:
+        at = waiting.pop()
+        if at in found:
+            continue
+        found.add(at)
+        makers = [v.op for v in at.operands] + [binds[e] for e in sizes_used(at) if e in binds]
+        waiting += [m for m in makers if m is not None and m in own and m not in front]
+    return found
+
+
+def _is_light(op: Op, known: Ranges) -> bool:
+    """Integers, checks and views: nothing is computed."""
+    return (
+        isinstance(op, (IndexOp, IndexLoad, StateGet))
+        or may_refuse(op, known)
+        or op.view
+        or isinstance(op, ExtentBind)
+    )

@@ -1,0 +1,1 @@
+"""Cache operations become index arithmetic, checks, and loads and stores of boxes of state."""

@@ -1,0 +1,94 @@
+"""The growing dimensions of an access to auto-dims, alone or as entries of a table (SPEC, 8.3).
+
+    %r = index.max(%count, %i)                          check.range(%i, 0, 64)
+    extent.bind(%r) {extent=@n}                   =>    state.set(%M.r, %r)
+    %x = cache.read(%M, [%i]) : f32[n + 4, 8]           %x = state.load(%M, []) {lengths=[n + 4, 8]}
+
+The extents of the result are bound before: to the counts as they will be.  Storage has the strides
+of the capacity, so elements stay where they are when a count grows, and what it uncovers holds the
+initial value.  A part (any slice) is read as it is, within the present counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+from oic.passes.state.emitter import FULL, INDEX, Emitter, Kept, Position
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What an access does to the growing dimensions; nothing where there are none.
+
+    scalars  positions that raise counts
+    counts   of every growing dimension, as they will be
+    part     a part is read, as it is: positions select
+    """
+
+    scalars: list[Position]
+    counts: list[Value]
+    part: bool
+
+
+def check_growth(e: Emitter, kept: Kept, rest: Sequence[Position]) -> Growth:
+    """Check the positions of growing dimensions."""
+    if any(p.end is not None for p in rest):
+        return Growth([], _inside(e, kept, rest), True)
+    table = len(kept.type.table)
+    for axis, (position, spec) in enumerate(zip(rest, kept.type.auto), table):
+        e.check(position.start, 0, spec.capacity, FULL, kept.name(axis))
+    counts = present(e, kept)
+    grown = [e.most(count, position.start) for count, position in zip(counts, rest)]
+    return Growth(list(rest), grown + counts[len(rest) :], False)
+
+
+def set_counts(e: Emitter, kept: Kept, growth: Growth, stored: Dim = 1) -> None:
+    """Raise the counts of scalar positions, if anything is stored."""
+    counts = kept.counts[len(kept.type.table) :]
+    for position, count, value in zip(growth.scalars, counts, growth.counts):
+        assert count is not None
+        if not isinstance(stored, int):
+            e.raise_to(count, e.when(e.size(stored), position.start))
+        elif stored > 0:
+            e.set(count, value)
+
+
+def present(e: Emitter, kept: Kept) -> list[Value]:
+    """The counts as they are."""
+    counts = kept.counts[len(kept.type.table) :]
+    return [e.get(count) for count in counts if count is not None]
+
+
+def grown_shape(e: Emitter, kept: Kept, counts: list[Value]) -> list[Any]:
+    """Lengths of an entry with these counts of its growing dimensions."""
+    if not counts:
+        return list(kept.type.shape)
+    return [e.plus(count, base) for count, base in zip(counts, kept.type.shape)]
+
+
+def reached(e: Emitter, kept: Kept, growth: Growth) -> dict[int, Value]:
+    """How far entries go along their dimensions of the storage, where somebody has to know."""
+    table = len(kept.type.table)
+    return {
+        table + i: e.plus(count, base)
+        for i, (count, base) in enumerate(zip(growth.counts, kept.type.shape))
+        if table + i in kept.filled
+    }
+
+
+def _inside(e: Emitter, kept: Kept, rest: Sequence[Position]) -> list[Value]:
+    """Check that the part lies in the matrix as it is; the counts."""
+    table = len(kept.type.table)
+    counts = present(e, kept)
+    for axis, ((start, end), base) in enumerate(zip(rest, kept.type.shape)):
+        name, size = kept.name(table + axis), e.plus(counts[axis], base)
+        if end is None:
+            e.check(start, 0, e.minus(size, 1), INDEX, name)
+        else:
+            e.check(start, 0, end, INDEX, name)
+            e.check(end, start, size, INDEX, name)
+    return counts

@@ -1,0 +1,177 @@
+"""What the lowering of cache operations is made of: the states kept beside a variable, and an emitter.
+
+Storage within the *filled* box holds what was written there, else the initial value, so that a
+read of an entry never written needs no test.  That box is everything, except where address space
+is reserved: there it is everything if the initial value is zeros, else as far as the marks
+`K.t.filled` say, and an access beyond them fills what is missing (`Emitter.fill`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oic import dtypes
+from oic.diagnostics import Span
+from oic.ir.core import Op, Value
+from oic.ir.dims import Extent
+from oic.ir.index import (
+    CheckRange,
+    IndexAdd,
+    IndexConst,
+    IndexMax,
+    IndexMin,
+    IndexMod,
+    IndexMul,
+    IndexSize,
+    IndexSub,
+    IndexWhen,
+)
+from oic.ir.state import State, StateFill, StateGet, StateSet
+from oic.ir.types import StateType
+
+INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
+
+
+class Position(NamedTuple):
+    """One position of an access: a scalar (`end` None) or a slice."""
+
+    start: Value
+    end: Value | None = None
+
+
+@dataclass
+class Kept:
+    """A persistent variable and the states kept beside it (see `ir.state.State`).
+
+    counts     of table indices, then auto-dims; None where nobody has to know
+    following  `next` of a ring
+    touched    a flag for every entry, or every ring
+    filled     marks by axis of the storage
+    """
+
+    op: State
+    counts: list[Value | None] = field(default_factory=list)
+    following: Value | None = None
+    touched: Value | None = None
+    filled: dict[int, Value] = field(default_factory=dict)
+
+    @property
+    def state(self) -> Value:
+        return self.op.result
+
+    @property
+    def type(self) -> StateType:
+        return self.op.type
+
+    @property
+    def outer(self) -> int:
+        """Table indices that select by number: all, but the last of a ring."""
+        return len(self.type.table) - int(self.type.ring)
+
+    def name(self, axis: int) -> str:
+        """What an index or auto-dim is called in messages."""
+        return f"{self.op.symbol}.{[*self.type.table, *self.type.auto][axis].name}"
+
+
+def is_zeros(op: State) -> bool:
+    """Fresh memory, all zeros, holds the initial value."""
+    dtype = op.type.dtype
+    start = np.asarray([0 if op.init is None else op.init])
+    return not dtypes.pack(dtypes.store(start, dtype), dtype).any()
+
+
+class Emitter:
+    """Appends what one cache operation becomes; integers may be given as they are."""
+
+    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int]) -> None:
+        self.ops, self.span, self.numbers = ops, span, numbers
+
+    def add(self, op: Op) -> Op:
+        """Append an op, at the source position of the cache operation."""
+        op.span, op.block = self.span, None
+        self.ops.append(op)
+        return op
+
+    def extent(self, hint: str, maximum: int) -> Extent:
+        """An extent that nobody else has; a source's names have no dot."""
+        return Extent(f"{hint}.{next(self.numbers)}", maximum)
+
+    # -- integers
+
+    def value(self, part: int | Value) -> Value:
+        return part if isinstance(part, Value) else self.add(IndexConst(part)).result
+
+    def size(self, size: Any) -> Value:
+        """The present value of a size."""
+        return self.value(size) if isinstance(size, int) else self.add(IndexSize(size)).result
+
+    def plus(self, a: int | Value, b: int | Value) -> Value:
+        return self.add(IndexAdd(self.value(a), self.value(b))).result
+
+    def minus(self, a: int | Value, b: int | Value) -> Value:
+        return self.add(IndexSub(self.value(a), self.value(b))).result
+
+    def times(self, a: int | Value, b: int | Value) -> Value:
+        return self.add(IndexMul(self.value(a), self.value(b))).result
+
+    def least(self, a: int | Value, b: int | Value) -> Value:
+        return self.add(IndexMin(self.value(a), self.value(b))).result
+
+    def most(self, a: int | Value, b: int | Value) -> Value:
+        return self.add(IndexMax(self.value(a), self.value(b))).result
+
+    def modulo(self, a: int | Value, b: int | Value) -> Value:
+        return self.add(IndexMod(self.value(a), self.value(b))).result
+
+    def when(self, test: int | Value, value: int | Value) -> Value:
+        """`value` where test > 0, else 0."""
+        if isinstance(test, int) and test > 0:
+            return self.value(value)
+        return self.add(IndexWhen(self.value(test), self.value(value))).result
+
+    # -- states
+
+    def get(self, state: Value, indices: list[Value] | None = None) -> Value:
+        return self.add(StateGet(state, indices or [])).result
+
+    def set(self, state: Value, value: int | Value, indices: list[Value] | None = None) -> None:
+        self.add(StateSet(state, self.value(value), indices or []))
+
+    def clear(self, state: Value, offsets: list[Value], lengths: list[Any]) -> None:
+        """Zeros in a box of a table kept beside a variable."""
+        self.add(StateFill(state, 0, offsets, lengths))
+
+    def raise_to(self, state: Value, value: Value) -> None:
+        """A count becomes no less than a value."""
+        self.set(state, self.most(self.get(state), value))
+
+    def check(
+        self, value: Value, low: int | Value, high: int | Value, above: str, variable: str
+    ) -> None:
+        """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""
+        self.add(CheckRange(value, low, high, INDEX, above, variable))
+
+    def fill(self, kept: Kept, needed: dict[int, Value]) -> None:
+        """Initial values in what an access reaches for the first time.
+
+        needed   how far the access reaches along axes of the storage, from the start
+
+        The new part of the box is filled axis by axis: along axis k from the mark on; along axes
+        before k to what is needed, along those after k to their marks.
+        """
+        new: dict[int, Value] = {}
+        old = {axis: self.get(mark) for axis, mark in kept.filled.items()}
+        for axis in kept.filled:
+            new[axis] = self.most(old[axis], needed[axis])
+            offsets = [self.value(0)] * axis + [old[axis]]
+            lengths: list[Any] = [
+                new.get(a, old.get(a, n)) for a, n in enumerate(kept.type.capacity_shape)
+            ]
+            lengths[axis] = self.minus(new[axis], old[axis])
+            self.add(StateFill(kept.state, kept.op.init, offsets, lengths))
+        for axis, mark in kept.filled.items():
+            self.set(mark, new[axis])

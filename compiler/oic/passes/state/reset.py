@@ -1,0 +1,108 @@
+"""Resets of a whole variable and of the entries with some leading indices (SPEC, 8.2).
+
+    cache.reset(%K, [])      =>    %n = state.get(%K.t)
+                                   state.fill(%K, []) {value=0, lengths=[%n, 64]}
+                                   state.set(%K.t, 0)
+
+    cache.reset(%K, [%l])    =>    %any = state.reach(%K.entry.touched, [%l]) {lengths=[1, %n], axis=0}
+                                   if 0 < %any {
+                                     state.fill(%K, [%l]) {value=0, lengths=[1, %n, 64]}
+                                     state.fill(%K.entry.touched, [%l]) {value=0, lengths=[1, %n]}
+                                     %m = state.reach(%K.entry.touched, []) {lengths=[%l.n, %n], axis=1}
+                                     state.set(%K.t, %m) ...
+                                   }
+
+Only the box reached so far is looked at; where nothing can be touched (an index outside it) the
+box that is asked is empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oic.ir.control import Cond, If, Yield
+from oic.ir.core import Block, Value
+from oic.ir.state import StateFill, StateReach
+from oic.passes.state import auto as lower_auto
+from oic.passes.state import ring as lower_ring
+from oic.passes.state.emitter import Emitter, Kept
+
+
+def lower_reset(e: Emitter, kept: Kept, indices: list[Value]) -> None:
+    """Forget everything, or what has these leading indices."""
+    if not indices:
+        _whole(e, kept)
+        return
+    reach = _reach(e, kept)
+    clamped = [_clamped(e, index, n) for index, n in zip(indices, reach)]
+    offsets, inside = [offset for offset, _ in clamped], [one for _, one in clamped]
+    if len(indices) > kept.outer:
+        found = e.value(1)
+        for one in inside:
+            found = e.times(found, one)
+        lower_ring.forget(e, kept, [*offsets, indices[-1]], found)
+        return
+    assert kept.touched is not None
+    lengths = [*inside, *reach[len(indices) :]]
+    touched = e.add(StateReach(kept.touched, offsets, lengths, 0)).result
+    condition = e.add(Cond(e.value(0), touched)).result
+    then = Emitter([], e.span, e.numbers)
+    _part(then, kept, indices, reach)
+    then.add(Yield([]))
+    e.add(If(condition, [], Block(ops=then.ops), Block(ops=[Yield([])])))
+
+
+def _whole(e: Emitter, kept: Kept) -> None:
+    reach = _reach(e, kept)
+    if kept.filled:
+        for mark in kept.filled.values():  # all of it is filled again when it is reached again
+            e.set(mark, 0)
+    else:
+        e.add(StateFill(kept.state, kept.op.init, [], [*reach, *_entry(e, kept)]))
+    if kept.touched is not None:
+        e.clear(kept.touched, [], list(reach))
+    if kept.following is not None:
+        if reach:
+            e.clear(kept.following, [], list(reach))
+        else:
+            e.set(kept.following, 0)
+    for count in kept.counts:
+        if count is not None:
+            e.set(count, 0)
+
+
+def _part(e: Emitter, kept: Kept, indices: list[Value], reach: list[Value]) -> None:
+    """What is done where something is touched: the indices are inside the box."""
+    assert kept.touched is not None
+    lengths: list[Any] = [1] * len(indices) + list(reach[len(indices) :])
+    e.add(StateFill(kept.state, kept.op.init, list(indices), [*lengths, *_entry(e, kept)]))
+    e.clear(kept.touched, list(indices), lengths)
+    if kept.following is not None:
+        e.clear(kept.following, list(indices), lengths)
+    for axis, (spec, count) in enumerate(zip(kept.type.table, kept.counts)):
+        if not spec.fixed:
+            assert count is not None
+            left = e.add(StateReach(kept.touched, [], list(reach), axis)).result
+            e.set(count, left)
+
+
+def _reach(e: Emitter, kept: Kept) -> list[Value]:
+    """How far each table index has come, also where the source fixes its size."""
+    found = []
+    for count in kept.counts[: kept.outer]:
+        assert count is not None
+        found.append(e.get(count))
+    return found
+
+
+def _entry(e: Emitter, kept: Kept) -> list[Any]:
+    """Lengths of an entry as it has grown, after all slots of a ring."""
+    slots = [2 * kept.type.window] if kept.type.ring else []
+    return slots + lower_auto.grown_shape(e, kept, lower_auto.present(e, kept))
+
+
+def _clamped(e: Emitter, index: Value, reach: Value) -> tuple[Value, Value]:
+    """The index and 1 where it is in 0..reach-1; elsewhere 0 and 0."""
+    near = e.least(e.most(index, -1), reach)
+    inside = e.times(e.least(e.plus(near, 1), 1), e.least(e.minus(reach, near), 1))
+    return e.times(near, inside), inside

@@ -1,0 +1,202 @@
+"""Reads and writes of rings (SPEC, 8.5): position n lies at n mod W, and again W further on.
+
+    cache.write(%X, %v, [%n])          =>    %next = state.get(%X.t)
+                                             check.range(%n, max(%next - W, 0), ...)
+                                             state.fill(%X, ..)      positions skipped
+                                             state.store(%X, %v, ..)
+                                             state.copy(%X, ..)      to the other half, in two parts
+                                             state.set(%X.t, max(%next, %n + 1))
+
+    %x = cache.read(%X, [%a, %b])      =>    check.range(%a, %next - W, %b)
+                                             check.range(%b, %a, %next)
+                                             %x = state.load(%X, [%a mod W])
+
+Any W positions in a row are a row of the doubled storage, so a slice is a view.  Positions below 0
+fall on slots that nothing was stored in while they can be read, and those hold the initial value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oic.ir import dims
+from oic.ir.core import Value
+from oic.ir.index import ExtentBind
+from oic.ir.state import (
+    FARTHEST,
+    CacheRead,
+    CacheStep,
+    CacheWrite,
+    StateAdd,
+    StateCopy,
+    StateFill,
+    StateStore,
+)
+from oic.operators.shape import Slice
+from oic.passes.state import auto as lower_auto
+from oic.passes.state.emitter import INDEX, Emitter, Kept, Position
+from oic.passes.state.table import box, check_positions, grow, load, reached, starts
+
+
+def lower_read(e: Emitter, kept: Kept, op: CacheRead, at: list[Position]) -> Value:
+    """The value read: a view of the doubled storage."""
+    others, (start, end), rest = _split(kept, at)
+    name, window = kept.name(kept.outer), kept.type.window
+    following = next_of(e, kept, starts(others))
+    oldest = e.minus(following, window)
+    if end is None:
+        e.check(start, oldest, e.minus(following, 1), INDEX, name)
+    else:
+        e.check(start, oldest, end, INDEX, name)
+        e.check(end, start, following, INDEX, name)
+    growth = lower_auto.check_growth(e, kept, rest)
+    e.fill(kept, reached(e, kept, others) | lower_auto.reached(e, kept, growth))
+    grow(e, kept, others, slices=False)
+    lower_auto.set_counts(e, kept, growth)
+    if kept.touched is not None and end is None and not growth.part:
+        e.set(kept.touched, 1, starts(others))
+    slots = [*others, Position(e.modulo(start, window), end)]
+    return load(e, kept, op, [*slots, *rest] if growth.part else slots)
+
+
+def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> None:
+    """Store the newest entries of the value, forget those skipped, and double both."""
+    others, (start, end), rest = _split(kept, at)
+    name, window, selected = kept.name(kept.outer), kept.type.window, starts(others)
+    following = next_of(e, kept, selected)
+    oldest = e.most(e.minus(following, window), 0)
+    e.check(start, oldest, FARTHEST if end is None else end, INDEX, name)
+    if end is not None:
+        e.check(end, start, FARTHEST, INDEX, name)
+    growth = lower_auto.check_growth(e, kept, rest)
+    value, count = op.value, 1 if end is None else op.value.shape[0]
+    if count == 0:
+        return
+    e.fill(kept, reached(e, kept, others) | lower_auto.reached(e, kept, growth))
+    if dims.maximum(count) > window:
+        value, start = _newest(e, op, start, window)
+    after = end if end is not None else e.plus(start, 1)
+    lengths = box([*others, Position(start, end)], value.shape)
+    run = _Run(following, start, after, e.size(count))
+    _store(e, kept, value, lengths, run, selected, lower_auto.grown_shape(e, kept, growth.counts))
+    assert kept.following is not None
+    e.set(kept.following, e.most(following, e.when(e.size(count), after)), selected)
+    grow(e, kept, others, slices=False, stored=count)
+    lower_auto.set_counts(e, kept, growth, count)
+    if kept.touched is not None:
+        old = e.get(kept.touched, selected)
+        e.set(kept.touched, e.least(e.plus(old, e.size(count)), 1), selected)
+
+
+def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
+    """One scalar of the window stepped, where it lies twice."""
+    others, start = op.indices[:-1], op.indices[-1]
+    window = kept.type.window
+    following = next_of(e, kept, others)
+    oldest = e.most(e.minus(following, window), 0)
+    e.check(start, oldest, e.minus(following, 1), INDEX, kept.name(kept.outer))
+    slot = e.modulo(start, window)
+    for place in (slot, e.plus(slot, window)):
+        e.add(StateAdd(kept.state, op.amount, [*others, place]))
+    grow(e, kept, [Position(i) for i in others], slices=False)
+    if kept.touched is not None:
+        e.set(kept.touched, 1, others)
+
+
+def _split(
+    kept: Kept, at: list[Position]
+) -> tuple[list[Position], Position, list[Position]]:
+    """Positions beside the ring's own, that one, and those of growing dimensions."""
+    return at[: kept.outer], at[kept.outer], at[kept.outer + 1 :]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Positions in a row to be stored: the first, the one after the last, and how many.
+
+    following   `next` before
+    """
+
+    following: Value
+    start: Value
+    after: Value
+    size: Value
+
+
+def _store(
+    e: Emitter, kept: Kept, value: Value, lengths: list[Any], run: _Run, selected: list[Value],
+    entry: list[Any],
+) -> None:  # fmt: skip
+    """Store a value of no more than W entries, twice."""
+    following, start, after, size = run.following, run.start, run.after, run.size
+    # What changes begins with the first position skipped or stored that is still in the window.
+    low = e.least(start, e.most(following, e.minus(after, kept.type.window)))
+    skipped = e.when(size, e.minus(start, low))
+    slot = e.modulo(e.minus(start, skipped), kept.type.window)
+    _fill(e, kept, [*selected, slot], [skipped, *entry])
+    e.add(StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
+    changed = e.plus(e.minus(after, start), skipped)
+    _double(e, kept, [*selected, slot], changed, entry)
+
+
+def next_of(e: Emitter, kept: Kept, others: list[Value]) -> Value:
+    """One more than the largest position written of the ring at these indices, which are checked."""
+    assert kept.following is not None
+    check_positions(e, kept, [Position(i) for i in others])
+    return e.get(kept.following, others)
+
+
+def forget(e: Emitter, kept: Kept, indices: list[Value], inside: Value) -> None:
+    """Reset one position of a ring, if it is in the window; `next` and counts stay.
+
+    indices   those beside the ring (in range), then the position
+    inside    1 if the ring is one of those touched, 0 if there is nothing to forget
+    """
+    others, position = indices[:-1], indices[-1]
+    assert kept.following is not None
+    window = kept.type.window
+    following = e.get(kept.following, others)
+    oldest = e.most(e.minus(following, window), 0)
+    near = e.least(e.most(position, e.minus(oldest, 1)), following)
+    after, before = e.minus(e.plus(near, 1), oldest), e.minus(following, near)
+    there = e.times(e.least(after, 1), e.least(before, 1))
+    lengths = [e.times(inside, there)]
+    lengths += lower_auto.grown_shape(e, kept, lower_auto.present(e, kept))
+    slot = e.modulo(near, window)
+    for at in (slot, e.plus(slot, window)):
+        _fill(e, kept, [*others, at], lengths)
+
+
+def _newest(e: Emitter, op: CacheWrite, start: Value, window: int) -> tuple[Value, Value]:
+    """The last W entries of a value that may be longer, and the position they start at."""
+    count = op.value.shape[0]
+    if isinstance(count, int):
+        cut = e.add(Slice(op.value, 0, count - window, count))
+        return cut.result, e.plus(start, count - window)
+    left = e.least(e.size(count), window)
+    extent = e.extent("newest", window)
+    e.add(ExtentBind(left, extent, INDEX, INDEX, op.value.hint, checked=True))
+    dropped = e.minus(e.size(count), left)
+    cut = e.add(Slice(op.value, 0, dropped, count, 1, dims.of(extent)))
+    return cut.result, e.plus(start, dropped)
+
+
+def _fill(e: Emitter, kept: Kept, offsets: list[Value], lengths: list[Any]) -> None:
+    """Initial values in positions of one ring."""
+    ones = [1] * kept.outer
+    e.add(StateFill(kept.state, kept.op.init, offsets, [*ones, *lengths]))
+
+
+def _double(
+    e: Emitter, kept: Kept, offsets: list[Value], count: Value, entry: list[Any]
+) -> None:
+    """Copy entries from a slot below W on to where they lie a second time."""
+    window, axis, slot = kept.type.window, kept.outer, offsets[-1]
+    up = e.least(count, e.minus(window, slot))
+    for from_, to, length in (
+        (slot, e.plus(slot, window), up),
+        (e.value(window), e.value(0), e.minus(count, up)),
+    ):
+        lengths = [*[1] * axis, length, *entry]
+        e.add(StateCopy(kept.state, to, [*offsets[:-1], from_], lengths, axis))

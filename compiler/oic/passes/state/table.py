@@ -1,0 +1,135 @@
+"""Reads and writes of tables and of plain variables (SPEC, 8.1 to 8.3).
+
+    cache.write(%K, %v, [%l, %t]) {form="ii"}     =>    check.range(%l, 0, 5)
+                                                        check.range(%t, 0, 511)
+                                                        state.store(%K, %v, [%l, %t])
+                                                        %n = state.get(%K.t)
+                                                        %m = index.max(%n, index.add(%t, 1))
+                                                        state.set(%K.t, %m)
+
+    %x = cache.read(%K, [%l, %a, %b]) {form="is"} =>    check.range(%l, 0, 5)
+                                                        check.range(%a, 0, %b)
+                                                        check.range(%b, %a, 512)
+                                                        %x = state.load(%K, [%l, %a])
+
+Every check of an operation comes before its first effect.  A count is raised only where something
+is stored: a slice may be empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from oic.ir import dims
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+from oic.ir.state import (
+    CacheRead,
+    CacheStep,
+    CacheWrite,
+    StateAdd,
+    StateFill,
+    StateLoad,
+    StateStore,
+)
+from oic.passes.state import auto as lower_auto
+from oic.passes.state.emitter import FULL, INDEX, Emitter, Kept, Position
+
+
+def lower_read(e: Emitter, kept: Kept, op: CacheRead, at: list[Position]) -> Value:
+    """The value read: a view of the storage."""
+    table = len(kept.type.table)
+    entries, rest = at[:table], at[table:]
+    check_positions(e, kept, entries)
+    growth = lower_auto.check_growth(e, kept, rest)
+    e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
+    grow(e, kept, entries, slices=False)
+    lower_auto.set_counts(e, kept, growth)
+    if kept.touched is not None and not growth.part and all(p.end is None for p in entries):
+        e.set(kept.touched, 1, starts(entries))
+    return load(e, kept, op, at if growth.part else entries)
+
+
+def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> None:
+    """The value has the shape that a read would give: the frontend compared them."""
+    table = len(kept.type.table)
+    entries, rest = at[:table], at[table:]
+    check_positions(e, kept, entries)
+    growth = lower_auto.check_growth(e, kept, rest)
+    e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
+    lengths = box(entries, op.value.shape)
+    e.add(StateStore(kept.state, op.value, starts(entries), lengths))
+    stored = dims.product(n for n in lengths[:table] if n is not None)
+    grow(e, kept, entries, slices=True, stored=stored)
+    lower_auto.set_counts(e, kept, growth, stored)
+    if kept.touched is None:
+        return
+    if all(p.end is None for p in entries):
+        e.set(kept.touched, 1, starts(entries))
+    else:
+        sizes = [1 if n is None else n for n in lengths[:table]]
+        e.add(StateFill(kept.touched, 1, starts(entries), sizes))
+
+
+def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
+    """One scalar of a table stepped where it lies."""
+    at = [Position(index) for index in op.indices]
+    check_positions(e, kept, at)
+    e.fill(kept, reached(e, kept, at))
+    e.add(StateAdd(kept.state, op.amount, op.indices))
+    grow(e, kept, at, slices=True)
+    if kept.touched is not None:
+        e.set(kept.touched, 1, op.indices)
+
+
+# ---------------------------------------------------------------- parts of an access
+
+
+def check_positions(e: Emitter, kept: Kept, at: Sequence[Position]) -> None:
+    """Bounds of the positions of table indices."""
+    for axis, ((start, end), index) in enumerate(zip(at, kept.type.table)):
+        if end is None:
+            e.check(start, 0, index.capacity - 1, FULL, kept.name(axis))
+        else:
+            e.check(start, 0, end, INDEX, kept.name(axis))
+            e.check(end, start, index.capacity, FULL, kept.name(axis))
+
+
+def starts(at: Sequence[Position]) -> list[Value]:
+    """Where the box of an access starts."""
+    return [p.start for p in at]
+
+
+def box(at: Sequence[Position], shape: Sequence[Dim]) -> list[Any]:
+    """Lengths of the box of a shape: None for scalar positions, sizes for slices and the entry."""
+    sizes = list(shape)
+    return [None if p.end is None else sizes.pop(0) for p in at] + sizes
+
+
+def reached(e: Emitter, kept: Kept, at: Sequence[Position]) -> dict[int, Value]:
+    """How far an access reaches along table indices, where somebody has to know."""
+    return {
+        axis: e.plus(start, 1) if end is None else end
+        for axis, (start, end) in enumerate(at)
+        if axis in kept.filled
+    }
+
+
+def grow(e: Emitter, kept: Kept, at: Sequence[Position], *, slices: bool, stored: Dim = 1) -> None:
+    """Raise the counts of scalar positions, of slices by a write, if anything is stored."""
+    for axis, (start, end) in enumerate(at if stored != 0 else ()):
+        count = kept.counts[axis]
+        if count is None or (end is not None and not slices):
+            continue
+        reach = end if end is not None else e.plus(start, 1)
+        if not isinstance(stored, int):
+            reach = e.when(e.size(stored), reach)
+        e.raise_to(count, reach)
+
+
+def load(e: Emitter, kept: Kept, op: CacheRead, at: Sequence[Position]) -> Value:
+    """The box as a view."""
+    found = e.add(StateLoad(kept.state, starts(at), box(at, op.type.shape)))
+    found.result.hint = op.result.hint
+    return found.result

@@ -1,0 +1,302 @@
+"""The memory of a PLANNED module: every tensor lies where its place says, in real bytes.
+
+Reading a value decodes the bytes at its place, writing one encodes them, and views are views.
+So a wrong alias, an overlap or a write out of turn gives a wrong answer here without any C.
+Arena and outputs are noise before every step, and every space lies between red zones: bytes that
+nobody may change, looked at after every step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import Op, Place, Value
+from oic.ir.module import Module
+from oic.memory.layout import (
+    constant_strides,
+    family_ranks,
+    state_bytes,
+    state_layout,
+    stored,
+    weights_layout,
+)
+from oic.operators.base import Operator
+from oic.operators.evaluate import apply, shape_of
+from oic.reference.state_storage import Box, Positions, Storage, gather, scatter, zeros
+
+NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
+NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
+ZONE = 64  # bytes of a red zone on either side of a space; keeps the space aligned as it was
+
+
+@dataclass
+class Packed:
+    """Memory of a tensor of a packed type: where in it every element is, counted in elements."""
+
+    memory: Array
+    positions: Positions
+
+
+Memory = Array | Packed  # an array is a view of the bytes
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """Memory between two red zones, which hold the same noise for as long as nobody writes there.
+
+    memory   the bytes between them
+    before   the red zone in front of them
+    after    the one behind them
+    """
+
+    memory: Array
+    before: Array
+    after: Array
+
+    @classmethod
+    def of(cls, nbytes: int) -> Guarded:
+        """Bytes that are 0, between red zones."""
+        whole = zeros(nbytes + 2 * ZONE)
+        end = ZONE + nbytes
+        found = cls(whole[ZONE:end], whole[:ZONE], whole[end:])
+        found.before[:] = found.after[:] = NOISE[:ZONE]
+        return found
+
+    def check(self, what: str) -> None:
+        """Raise AssertionError if a red zone was written."""
+        for zone, side in ((self.before, "before"), (self.after, "after")):
+            wrong = np.flatnonzero(zone != NOISE[:ZONE])
+            if len(wrong):
+                at = ZONE - wrong[-1] if side == "before" else wrong[0] + 1
+                raise AssertionError(f"byte {at} {side} {what} was written")
+
+
+class Places:
+    """The five spaces, and the memory of every value in them."""
+
+    def __init__(self, module: Module) -> None:
+        assert module.plan is not None, "a planned module has a plan"
+        self.module, self.plan = module, module.plan
+        self.zones: dict[str, Guarded] = {}
+        self.state = self._guarded("the state", max(module.plan.state_bytes, state_bytes(module)))
+        end = max((o + n for o, n in weights_layout(module).values()), default=0)
+        self.weights = self._guarded("the weights", max(module.plan.weights_bytes, end))
+        _fill_weights(module, self.weights)
+        self.weights.flags.writeable = False
+        self.arena = self._guarded("the arena", max(module.plan.arena_bytes.values(), default=0))
+        self.inputs: dict[str, Array] = {}
+        self.outputs: dict[str, Array] = {}
+        self.results: dict[str, dict[str, Array]] = {}  # memory of the outputs of each function
+        self.views: dict[Value, Memory] = {}
+        self.symbol = ""
+        self.entries: dict[str, Array] = {}  # memory of entries of the state, by buffer
+        self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
+        ranks = family_ranks(module)
+        self.families = {op.result: ranks[op.symbol] for op in module.constants()}
+        self.sizes: Mapping[str, int] = {}
+
+    def _guarded(self, what: str, nbytes: int) -> Array:
+        """New memory between red zones that `check` looks at."""
+        self.zones[what] = Guarded.of(nbytes)
+        return self.zones[what].memory
+
+    def check(self) -> None:
+        """Raise AssertionError if a byte beside a space was written."""
+        for what, guarded in self.zones.items():
+            guarded.check(what)
+
+    def storage(self, op: Any) -> Storage:
+        """The storage of a `state` op, inside the state."""
+        offsets = {symbol: (at, n) for symbol, at, n in state_layout(self.module)}
+        at, nbytes = offsets[op.symbol]
+        place = op.result.place
+        at = place.offset if place is not None and place.offset is not None else at
+        return Storage(op.symbol, op.type, op.init, self.state[at : at + nbytes])
+
+    def begin(
+        self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
+    ) -> None:
+        """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
+        _disturb(self.arena)
+        self.views, self.sizes = {}, sizes
+        self.symbol, self.entries, self.moved = symbol, {}, {}
+        self.inputs = {}
+        for name, (array, dtype) in inputs.items():
+            data = dtypes.pack(array, dtype)
+            self.inputs[name] = self._guarded(f"input '{name}'", len(data))
+            self.inputs[name][:] = data
+            self.inputs[name].flags.writeable = False
+        self.outputs = self.results.setdefault(symbol, {})
+        for buffer in self.plan.space("output"):
+            if buffer.function == symbol:
+                if buffer.name not in self.outputs:
+                    what = f"output '{buffer.name}' of '{symbol}'"
+                    self.outputs[buffer.name] = self._guarded(what, buffer.nbytes)
+                _disturb(self.outputs[buffer.name])
+
+    # -- values
+
+    def read(self, value: Value) -> Array:
+        """The value as it is in memory now, copied."""
+        memory = self.memory(value)
+        if isinstance(memory, Packed):
+            return gather(memory.memory, memory.positions, value.dtype)
+        return memory.copy()
+
+    def write(self, value: Value, array: Array) -> None:
+        """Store a result at its place."""
+        memory = self.memory(value)
+        if isinstance(memory, Packed):
+            scatter(memory.memory, memory.positions, value.dtype, array)
+        else:
+            memory[...] = array
+
+    def memory(self, value: Value) -> Memory:
+        """Where a value lies: at its place, or where the op that made it a view has found it."""
+        if value in self.views:
+            return self.views[value]
+        place, dtype = value.place, value.dtype
+        assert place is not None and place.offset is not None, f"{value!r} has no address"
+        space, offset = self.space(place), place.offset
+        if place.space == "arena":
+            offset = self.moved.get(place.buffer, offset)
+        shape = shape_of(value.tensor, self.sizes)
+        strides = self._strides(value, place, shape)
+        if dtype.packed:
+            found = np.full((), offset * (8 // dtype.bits), np.int64)
+            for n, s in zip(shape, strides, strict=True):
+                found = found[..., None] + np.arange(n) * s
+            return Packed(space, found)
+        assert offset % dtype.align == 0, f"{place} is not aligned for {dtype}"
+        if not all(shape):
+            return np.empty(shape, dtype.np)
+        size = dtype.np.itemsize
+        # The constructor refuses memory outside the space.
+        return np.ndarray(shape, dtype.np, space.data, offset, [s * size for s in strides])
+
+    def _strides(self, value: Value, place: Place, shape: tuple[int, ...]) -> list[int]:
+        if place.strides is not None:
+            return [dims.evaluate(s, self.sizes) for s in place.strides]
+        family = self.families.get(value, 0)  # members of packed types start at whole bytes
+        return list(constant_strides(value.dtype, shape, family))
+
+    def space(self, place: Place) -> Array:
+        """The memory that a place is in."""
+        match place.space:
+            case "arena":
+                return self.arena
+            case "state":
+                return self.state
+            case "weights":
+                return self.weights
+            case "input":
+                return self.inputs[place.buffer]
+            case "output":
+                return self.outputs[place.buffer]
+            case "entry":
+                return self.entries[place.buffer]
+        raise AssertionError(f"{place} is not memory")
+
+    # -- entries of the state and exchanges
+
+    def enter(self, op: Any, storage: Storage, box: Box) -> None:
+        """Let values be computed in a box of the state."""
+        start, lengths = box
+        bits = storage.type.dtype.bits
+        first = sum(a * s for a, s in zip(start, storage.strides)) * bits // 8
+        count = math.prod(lengths)
+        last = sum((a + n - 1) * s for a, n, s in zip(start, lengths, storage.strides)) if count else -1
+        end = -(-(last + 1) * bits // 8) if count else first
+        assert count == 0 or storage.type.dtype.packed or end - first == count * bits // 8, f"{op} has gaps"
+        self.entries[op.symbol] = storage.memory[first:end]
+
+    def exchange(self, op: Any) -> None:
+        """Buffers get each other's addresses."""
+        at = {b.name: b.offset for b in self.plan.space("arena") if b.function == self.symbol} | self.moved
+        self.moved |= {name: at[other] for name, other in op.moves().items()}
+
+    # -- views
+
+    def is_view(self, op: Op) -> bool:
+        """The results of the op are its operand's memory: nothing is written."""
+        if not op.view or not op.results:
+            return False
+        place, source = op.results[0].place, op.operands[0].place
+        if place is None or place.space == "local":
+            return False
+        if place.offset is None:
+            return True
+        if op.name == "state.load":
+            return place.space == "state"
+        return source is not None and (place.space, place.buffer) == (source.space, source.buffer)
+
+    def view(self, op: Op, read: Any, storage: Storage | None, box: Box | None) -> None:
+        """Find the memory of the results of a view; nothing moves."""
+        if op.results[0].place is not None and op.results[0].place.offset is not None:
+            return  # the planner says where
+        if storage is not None and box is not None:
+            found = [self._box(op, storage, box)]
+        else:
+            memory = self.memory(op.operands[0])
+            seen = memory.positions if isinstance(memory, Packed) else memory
+            found = [
+                Packed(memory.memory, a.astype(np.int64))
+                if isinstance(memory, Packed)
+                else self._alias(op, a, seen)
+                for a in self._see(op, seen, read)
+            ]
+        self.views.update(zip(op.results, found, strict=True))
+
+    def _box(self, op: Op, storage: Storage, box: Box) -> Memory:
+        kept = tuple(n for n, m in zip(box[1], op.attributes()["lengths"]) if m is not None)
+        if storage.type.dtype.packed:
+            return Packed(storage.memory, storage.positions(box).reshape(kept))
+        return self._alias(
+            op, _dropped(storage.view(box), op.attributes()["lengths"]), storage.memory
+        )
+
+    def _see(self, op: Op, seen: Array, read: Any) -> list[Array]:
+        if op.name == "assert.shape":
+            return [seen]
+        if op.name == "constant.select":
+            return [seen[(*map(read, op.operands[1:]), ...)]]
+        assert isinstance(op, Operator), f"{op.name} is no view that is known here"
+        return apply(op, [seen], read, self.sizes)
+
+    @staticmethod
+    def _alias(op: Op, found: Array, of: Array) -> Array:
+        shared = found.size == 0 or np.may_share_memory(found, of)
+        assert shared, f"{op.name} of this layout is no view: {of.strides} to {found.shape}"
+        return found
+
+
+def _disturb(memory: Array) -> None:
+    """Fill memory with noise, so that what reads it before writing it is found out."""
+    part = memory[:NOISY]
+    for at in range(0, len(part), len(NOISE)):
+        part[at : at + len(NOISE)] = NOISE[: len(part) - at]
+
+
+def _dropped(array: Array, lengths: list[Any]) -> Array:
+    """Without the dimensions of size 1 that a box leaves out."""
+    return array[(*(0 if n is None else slice(None) for n in lengths), ...)]
+
+
+def _fill_weights(module: Module, blob: Array) -> None:
+    """Put every constant into the blob."""
+    layout, ranks = weights_layout(module), family_ranks(module)
+    for op in module.constants():
+        place = op.result.place
+        offset = layout[op.symbol][0]
+        if place is not None and place.offset is not None:
+            offset = place.offset
+        data = stored(module.weights[op.symbol], op.type.dtype, ranks[op.symbol])
+        blob[offset : offset + len(data)] = data

@@ -1,0 +1,1 @@
+"""What was built: the report for people, the memory map for tools."""

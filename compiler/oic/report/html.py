@@ -1,0 +1,464 @@
+"""`<name>.report.html`: what was built, for people.  One file, no network.
+
+The arena is drawn as offset (upward) against program order (to the right).  A rectangle is a value:
+from where it comes to be to where the next value of its buffer does, or nobody needs it; what holds the
+buffer but no value is paler.  Above lie the values in the caller's memory, below the loops and the source
+lines.  Beside the arenas stand the state, with its growing tables empty, half full and full, and the
+weights.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oic.diagnostics import Source
+from oic.ir.module import Buffer, Module, Plan
+from oic.ir.types import StateType
+from oic.memory.layout import arena_bytes, state_layout
+from oic.memory.map import KINDS, Order, Placed, Span, buffer_kind, growing, orders, placed
+from oic.memory.planner import ALIGN
+from oic.toolchain.code_metrics import Figures
+
+WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
+BAR = 150  # width of a bar of state or weights
+LEFT, LANE, LABEL = 86, 15, 15  # of the axis of offsets; a value of the caller's; a line of labels
+CHARACTER = 6.2  # width of one, about
+SMALL = 4  # buffers that need no high picture
+STRIPES = 96  # of one table, at most; more are drawn as one
+Across = Callable[[int], float]  # where a position of the program is, in pixels from the left
+MARKS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of an axis of offsets
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle with what the mouse says of it.  Lengths in pixels."""
+
+    x: str
+    y: str
+    width: str
+    height: str
+    kind: str
+    title: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A text at a place, and where a line that belongs to it ends."""
+
+    x: str
+    y: str
+    to: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One picture.
+
+    left, right, top, bottom   of the part that stands for memory, in pixels
+    marks    of offsets, at the left
+    ticks    of source lines, below
+    spans    loops and branches, below
+    curve    points of the bytes that are live, "" if there is none
+    bound    the lower bound, if there is one
+    """
+
+    title: str
+    caption: str
+    width: int
+    height: int
+    left: str
+    right: str
+    top: str
+    bottom: str
+    boxes: tuple[Box, ...]
+    marks: tuple[Mark, ...] = ()
+    ticks: tuple[Mark, ...] = ()
+    spans: tuple[Box, ...] = ()
+    curve: str = ""
+    bound: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Total:
+    """Bytes of one kind of memory."""
+
+    name: str
+    nbytes: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of buffers or of values."""
+
+    name: str
+    kind: str
+    space: str
+    offset: str
+    nbytes: str
+    life: str
+    line: str
+    alias: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An entry of the legend."""
+
+    name: str
+    style: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that the template names."""
+
+    name: str
+    source: str
+    totals: tuple[Total, ...]
+    stacks: tuple[Total, ...]
+    compiler: str
+    kinds: tuple[Kind, ...]
+    arenas: tuple[Drawing, ...]
+    bars: tuple[Drawing, ...]
+    rows: tuple[Row, ...]
+    values: tuple[Row, ...]
+    late_checks: tuple[str, ...]
+
+
+def report(module: Module, late_checks: tuple[str, ...], figures: Figures | None) -> Report:
+    """The report of a planned module; `figures` where it was compiled."""
+    plan = module.plan
+    assert plan is not None, "a planned module has a plan"
+    values = placed(module)
+    source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
+    shown = [v for v in values if v.kind != "number"]
+    buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
+    return Report(
+        html.escape(module.name),
+        html.escape(source),
+        tuple(_totals(plan, arena_bytes(module), figures)),
+        tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
+        html.escape(figures.compiler) if figures else "",
+        tuple(_legend(buffers, shown)),
+        tuple(_arena(plan, order, shown, module.source) for order in orders(module)),
+        (*_states(module), *_weights(module)),
+        tuple(_buffer_row(b, [v for v in values if v.function == b.function]) for b in buffers),
+        tuple(_value_row(v) for v in shown),
+        tuple(html.escape(place) for place in late_checks),
+    )
+
+
+def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[Total]:
+    rows = [
+        Total("state", f"{plan.state_bytes:,}", "all that is kept between steps"),
+        Total("arena", f"{arena:,}", "the most of an entry, and at least a cache line"),
+    ]
+    for symbol, nbytes in plan.arena_bytes.items():
+        bound = plan.lower_bound.get(symbol, 0)
+        ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
+        rows.append(Total(f"&emsp;{html.escape(symbol)}", f"{nbytes:,}", ratio))
+    weights = plan.weights_bytes if plan.space("weights") else 0  # a blob without any has a header, and is none
+    rows.append(Total("weights", f"{weights:,}", "read only, shared by sessions"))
+    if figures is not None and figures.code_bytes is not None:
+        rows.append(Total("code", f"{figures.code_bytes:,}", "instructions and constant tables"))
+    if figures is not None and figures.worst is not None:
+        rows.append(Total("stack", f"{figures.worst.nbytes:,}", f"at most, in {figures.worst.function}; see below"))
+    elif figures is not None:
+        rows.append(Total("stack", "", f"not known: {html.escape(figures.missing)}"))
+    return rows
+
+
+def _beside(externals: tuple[str, ...]) -> str:
+    return f"+ {', '.join(externals)}" if externals else ""
+
+
+def _legend(buffers: list[Buffer], values: list[Placed]) -> list[Kind]:
+    """The kinds that there are, in their order."""
+    used = {v.kind for v in values} | {
+        buffer_kind(b, [v for v in values if v.function == b.function]) for b in buffers
+    }
+    return [Kind(k, _style(k), KINDS[k]) for k in KINDS if k in used and k not in ("view", "number")]
+
+
+def _style(kind: str) -> str:
+    return "k-" + kind.replace(" ", "-")
+
+
+# ---------------------------------------------------------------- arenas
+
+
+def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None) -> Drawing:
+    """One entry: what the caller gives above, the arena, its loops and lines below."""
+    symbol = order.function
+    own = [v for v in values if v.function == symbol]
+    lanes = [b for b in plan.buffers if b.function == symbol and b.space in ("input", "entry", "output")]
+    buffers = [b for b in plan.space("arena") if b.function == symbol]
+    nbytes, last = max(1, plan.arena_bytes[symbol]), max(1, order.positions)
+    top = len(lanes) * LANE + 18
+    height = HEIGHT if len(buffers) > SMALL else SMALL * LANE * 2 if buffers else LANE
+
+    def across(position: int) -> float:
+        return LEFT + position / last * WIDTH
+
+    boxes = []
+    for i, buffer in enumerate(lanes):
+        boxes += _lifetimes(buffer, own, across, i * LANE, LANE - 2.0, source)
+    for buffer in buffers:
+        low = top + height - buffer.offset / nbytes * height
+        tall = max(1.5, buffer.nbytes / nbytes * height)
+        boxes += _lifetimes(buffer, own, across, low - tall, tall, source)
+    bound = plan.lower_bound.get(symbol, 0)
+    depth = max((_depth(s, order) for s in order.spans), default=-1) + 1
+    spans = [
+        _box(across(s.start), top + height + 4 + _depth(s, order) * LABEL, across(s.end + 1) - across(s.start),
+             LABEL - 3.0, "span", f"{s.kind} {s.name}\nline {s.line}", f"{s.kind} {s.name} (line {s.line})")
+        for s in order.spans
+    ]  # fmt: skip
+    below = top + height + depth * LABEL
+    caption = f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed"
+    marks = (*(_offsets(nbytes, top, height) if buffers else ()), *_lane_names(lanes))
+    return Drawing(
+        f"arena of {html.escape(symbol)}", caption, LEFT + WIDTH + 90, round(below + 2 * LABEL + 8),
+        f"{LEFT}", f"{LEFT + WIDTH}", f"{top}", f"{top + height}", tuple(boxes),
+        marks, _lines(order, across, below + LABEL + 2), tuple(spans),
+        _curve(buffers, nbytes, across, top, height, last),
+        (_bound(bound, nbytes, top, height),) if bound else (),
+    )  # fmt: skip
+
+
+def _lifetimes(
+    buffer: Buffer, values: list[Placed], across: Across, y: float, height: float, source: Source | None
+) -> list[Box]:
+    """The values of a buffer one after the other, over a paler box for the buffer itself."""
+    inside = [v for v in values if (v.space, v.buffer) == (buffer.space, buffer.name) and v.kind != "view"]
+    views = [v for v in values if (v.space, v.buffer) == (buffer.space, buffer.name) and v.kind == "view"]
+    inside.sort(key=lambda v: (v.start, -v.end))
+    kind = buffer_kind(buffer, values)
+    x, end = across(buffer.start), across(buffer.end + 1)
+    text = _said(buffer, source, kind)
+    boxes = [_box(x, y, end - x, height, f"{_style(kind)} {'' if kind == 'scratch' else 'held'}", text, buffer.name)]
+    for i, v in enumerate(inside):
+        seen = [w for w in views if w.alias_of == v.name]
+        until = max([v.end, *(w.end for w in seen)])
+        if i + 1 < len(inside):
+            until = min(until, max(v.start, inside[i + 1].start - 1))
+        alias = f"\nshares the memory of {v.alias_of}" if v.alias_of else ""
+        shown = f"\nseen as {', '.join(w.name for w in seen)}" if seen else ""
+        title = (f"{v.name}: {v.type}  ({v.kind})\n{v.nbytes:,} bytes in {buffer.space}+{buffer.offset:,} "
+                 f"'{buffer.name}'{_where(v.line, source)}{alias}{shown}\n{v.reason}")  # fmt: skip
+        left = across(max(v.start, buffer.start))
+        boxes.append(_box(left, y, across(until + 1) - left, height, _style(v.kind), title, v.name))
+    return boxes
+
+
+def _said(buffer: Buffer, source: Source | None, kind: str) -> str:
+    place = f"{buffer.nbytes:,} bytes at {buffer.space}+{buffer.offset:,}, positions {buffer.start} to {buffer.end}"
+    return f"{buffer.name}  ({kind})\n{place}{_where(buffer.line, source)}\n{buffer.reason}"
+
+
+def _where(line: int, source: Source | None) -> str:
+    """The source line, with its text."""
+    if not line:
+        return ""
+    return f"\nline {line}: {source.line(line).strip()}" if source is not None else f"\nline {line}"
+
+
+def _depth(span: Span, order: Order) -> int:
+    """How many loops and branches are around one."""
+    return sum(o is not span and o.start <= span.start and span.end <= o.end for o in order.spans)
+
+
+def _lines(order: Order, across: Across, y: float) -> tuple[Mark, ...]:
+    """Source lines at the positions where they begin, as many as can be read."""
+    found: list[Mark] = []
+    free, before = -math.inf, 0
+    for position, line in order.lines:
+        x = across(position)
+        if line != before and x >= free:
+            found.append(Mark(f"{x:.1f}", f"{y:.1f}", f"{y - LABEL:.1f}", str(line)))
+            free = x + CHARACTER * len(str(line)) + 8
+        before = line
+    return tuple(found)
+
+
+def _offsets(nbytes: int, top: float, height: float) -> tuple[Mark, ...]:
+    places = [(m, f"{top + height * (1 - m):.1f}") for m in MARKS]
+    return tuple(Mark(f"{LEFT - 6}", y, y, _size(round(nbytes * m))) for m, y in places)
+
+
+def _lane_names(lanes: list[Buffer]) -> list[Mark]:
+    """What the caller gives and gets, beside its lane."""
+    return [Mark(f"{LEFT - 6}", f"{(i + 0.45) * LANE:.1f}", "", html.escape(_cut(f"{b.space} {b.name}", LEFT - 8)))
+            for i, b in enumerate(lanes)]  # fmt: skip
+
+
+def _size(nbytes: int) -> str:
+    """Bytes, in a unit where there are too many digits to read."""
+    return f"{nbytes:,}" if nbytes < 10**9 else f"{nbytes / 2**30:,.1f} GiB"
+
+
+def _cut(text: str, width: float) -> str:
+    """As much of a text as has room; nothing if that says nothing."""
+    room = int(width / CHARACTER)
+    return text if len(text) <= room else text[: room - 1] + "…" if room >= 4 else ""
+
+
+def _bound(bound: int, nbytes: int, top: float, height: float) -> Mark:
+    y = f"{top + height - min(1.0, bound / nbytes) * height:.1f}"
+    return Mark(f"{LEFT + WIDTH + 4}", y, y, "lower bound")
+
+
+def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, height: float, last: int) -> str:
+    """The sum of live bytes, each buffer rounded up to the alignment, as steps."""
+    change = [0] * (last + 2)
+    for b in buffers:
+        size = -(-b.nbytes // ALIGN) * ALIGN
+        change[min(b.start, last)] += size
+        change[min(b.end + 1, last + 1)] -= size
+    points, live = [], 0
+    for position in range(last if buffers else 0):
+        live += change[position]
+        y = f"{top + height - min(1.0, live / nbytes) * height:.1f}"
+        points += [f"{across(position):.1f},{y}", f"{across(position + 1):.1f},{y}"]
+    return " ".join(points)
+
+
+# ---------------------------------------------------------------- state and weights
+
+
+def _states(module: Module) -> list[Drawing]:
+    """The state; where tables grow, with none, half and all of their entries."""
+    types: dict[str, StateType] = {op.symbol: op.type for op in module.states()}
+    lines = {op.symbol: op.span.line if op.span else 0 for op in module.states()}
+    if all(t.plain for t in types.values()):
+        return [_state(module, types, lines, 1.0, "")]
+    return [_state(module, types, lines, share, word)
+            for share, word in ((0.0, "empty"), (0.5, "half full"), (1.0, "full"))]  # fmt: skip
+
+
+def _state(
+    module: Module, types: dict[str, StateType], lines: dict[str, int], share: float, word: str
+) -> Drawing:
+    """The state with every growing index at a share of its capacity.
+
+    What is reserved and not touched costs nothing, so then the bytes in use are stacked; otherwise
+    they lie where they are, in memory that is taken from the start.
+    """
+    plan = module.plan
+    assert plan is not None
+    reserved = any(t.reserved for t in types.values())
+    boxes, at, used_bytes = [], 0, 0
+    placed_ = [(s, offset, n, _used(types[s], n, share)) for s, offset, n in state_layout(module)]
+    touched = {s: sum(n for _, n in parts) for s, _, _, parts in placed_}
+    total = max(1, sum(touched.values()) if reserved else plan.state_bytes)
+    for symbol, offset, nbytes, parts in placed_:
+        used_bytes += touched[symbol]
+        names = [f"{i.name} up to {i.capacity:,}" for i in growing(types[symbol])]
+        grows = f"\ngrows with {', '.join(names)}" if names else ""
+        said = f"{touched[symbol]:,} of {nbytes:,} bytes in use{_where(lines[symbol], module.source)}"
+        title = f"{symbol}: {types[symbol]}\n{said}{grows}"
+        if reserved:
+            offset, nbytes, parts = at, touched[symbol], [(0, touched[symbol])]
+            at += nbytes
+        else:
+            title += f"\nat {offset:,}"
+            boxes.append(_slab(offset, nbytes, total, "k-state held", title, symbol if not parts else ""))
+        for i, (start, size) in enumerate(parts):
+            label = symbol if i + 1 == len(parts) else ""
+            boxes.append(_slab(offset + start, size, total, "k-state", title, label))
+    what = "of address space; pages cost memory as they are touched" if reserved else "taken from the start"
+    caption = f"{used_bytes:,} bytes in use of {plan.state_bytes:,} {what}"
+    return _bar(f"state, {word}" if word else "state", caption, boxes, total)
+
+
+def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
+    """(offset, bytes) of what is in use, where each growing index is at a share of its capacity.
+
+    Memory is row-major: a stripe for each combination of the indices outside the innermost one that
+    is not at its capacity.  Too many stripes, and those of reserved memory, are put together.
+    """
+    grows = growing(type_)
+    full = [i.capacity for i in type_.table]
+    used = [math.ceil(i.capacity * share) if i in grows else i.capacity for i in type_.table]
+    if type_.ring:  # every entry lies there twice
+        full.insert(-1, 2)
+        used.insert(-1, 2)
+    auto = type_.auto or (None,) * len(type_.shape)
+    full += [d + (i.capacity if i else 0) for d, i in zip(type_.shape, auto)]
+    used += [d + (math.ceil(i.capacity * (share if i in grows else 1)) if i else 0)
+             for d, i in zip(type_.shape, auto)]  # fmt: skip
+    inner = max((at for at in range(len(full)) if used[at] < full[at]), default=0)
+    element = nbytes / max(1, math.prod(full))
+    stripe = round(math.prod(used[inner:]) * element)
+    count = math.prod(used[:inner])
+    if not stripe or not count:
+        return []
+    if count > STRIPES or type_.reserved:
+        return [(0, min(nbytes, round(math.prod(used) * element)))]
+    starts = [0.0]
+    for at in range(inner):
+        step = math.prod(full[at + 1 :]) * element
+        starts = [s + n * step for s in starts for n in range(used[at])]
+    return [(round(s), stripe) for s in starts]
+
+
+def _weights(module: Module) -> list[Drawing]:
+    plan = module.plan
+    assert plan is not None
+    types = {op.symbol: (op.result.type, op.span.line if op.span else 0) for op in module.constants()}
+    total = max(1, plan.weights_bytes)
+    boxes = []
+    for b in plan.space("weights"):
+        type_, line = types[b.name]
+        title = f"{b.name}: {type_}\n{b.nbytes:,} bytes at {b.offset:,}{_where(line, module.source)}"
+        boxes.append(_slab(b.offset, b.nbytes, total, "k-weights", title, b.name))
+    return [_bar("weights", f"{plan.weights_bytes:,} bytes, read only", boxes, total)] if boxes else []
+
+
+def _slab(offset: float, nbytes: float, total: int, kind: str, title: str, label: str) -> Box:
+    height = nbytes / total * HEIGHT
+    tall = max(0.6, height)
+    return _box(LEFT, HEIGHT + 8 - offset / total * HEIGHT - tall, BAR, tall, kind, title, label)
+
+
+def _bar(title: str, caption: str, boxes: list[Box], total: int) -> Drawing:
+    return Drawing(
+        title, caption, LEFT + BAR + 4, HEIGHT + 16, f"{LEFT}", f"{LEFT + BAR}", "8", f"{HEIGHT + 8}",
+        tuple(boxes), _offsets(total, 8, HEIGHT),
+    )  # fmt: skip
+
+
+def _box(x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> Box:
+    """A box; its label as far as there is room."""
+    width = max(1.5, width)
+    label = _cut(label, width - 6) if height >= 11 else ""
+    return Box(
+        f"{x:.1f}", f"{y:.1f}", f"{width:.1f}", f"{height:.1f}", kind.strip(), html.escape(title), html.escape(label)
+    )
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _buffer_row(buffer: Buffer, values: list[Placed]) -> Row:
+    life = f"{buffer.start} to {buffer.end}" if buffer.space == "arena" else ""
+    return Row(
+        html.escape(buffer.name), buffer_kind(buffer, values), f"{buffer.space} {html.escape(buffer.function)}".strip(),
+        f"{buffer.offset:,}", f"{buffer.nbytes:,}", life, str(buffer.line or ""), "", html.escape(buffer.reason),
+    )  # fmt: skip
+
+
+def _value_row(v: Placed) -> Row:
+    return Row(
+        html.escape(f"{v.name}: {v.type}"), v.kind, html.escape(f"{v.space} {v.buffer}"),
+        "" if v.offset is None else f"{v.offset:,}", f"{v.nbytes:,}", f"{v.start} to {v.end}", str(v.line or ""),
+        html.escape(v.alias_of), html.escape(v.reason),
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""A graph as JSON and back: for tools that make or read graphs (DESIGN, section 9).
+
+{"format": "oic.graph", "version": 1, "name": …, "sizes": […], "declarations": […], "blocks": […],
+ "source": {"name": "decode.oi", "text": "…"}}
+
+Nodes are objects whose "node" names a class of `syntax` and whose other keys are its fields, spans
+left out.  `source` is optional: where it is there and says the same, positions in messages are
+those of the original text; else of the text that `unparse` makes of the nodes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, get_type_hints
+
+from oic.diagnostics import OicError, Source, Span, fail
+from oic.syntax import tree as s
+from oic.syntax.parse import MOST_BYTES, read
+from oic.syntax.unparse import unparse
+
+FORMAT, VERSION = "oic.graph", 1
+NODES: dict[str, type[Any]] = {
+    name: cls
+    for name, cls in vars(s).items()
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and name not in ("Graph", "Source")
+}
+PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
+
+
+def to_json(graph: s.Graph) -> dict[str, Any]:
+    """The graph as plain data that `json` writes."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": graph.name,
+        **{part: [_encode(node) for node in getattr(graph, part)] for part in PARTS},
+        "source": {"name": graph.source.name, "text": graph.source.text},
+    }
+
+
+def from_json(data: dict[str, Any] | str) -> s.Graph:
+    """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else.
+
+    A text is at most eight times as long as a source may be.
+    """
+    if isinstance(data, str):
+        if len(data) > 8 * MOST_BYTES:
+            raise fail("graph-json", f"the text has more than {8 * MOST_BYTES} characters")
+        try:
+            data = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise fail("graph-json", f"this is not JSON: {error}") from None
+    try:
+        return _from_json(data)
+    except RecursionError:
+        raise fail("graph-json", "the graph is nested too deeply") from None
+
+
+def _from_json(data: Any) -> s.Graph:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise fail("graph-json", f"this is not a graph: its format is not '{FORMAT}'")
+    if data.get("version") != VERSION:
+        raise fail("graph-json", f"version {data.get('version')} of the format is not known")
+    graph = _decode_graph(data)
+    text = unparse(graph)
+    source = data.get("source")
+    if isinstance(source, dict) and isinstance(source.get("text"), str):
+        try:
+            original = read(source["text"], str(source.get("name", "graph.oi")))
+            if unparse(original) == text:
+                return original
+        except OicError:
+            pass  # the nodes decide; the text is only for positions
+    return read(text, f"{graph.name}.oi")
+
+
+def _encode(node: Any) -> Any:
+    if isinstance(node, tuple):
+        return [_encode(item) for item in node]
+    if not dataclasses.is_dataclass(node):
+        return _number(node)
+    fields = {
+        f.name: _encode(getattr(node, f.name))
+        for f in dataclasses.fields(node)
+        if not _is_span(f.name)
+    }
+    return {"node": type(node).__name__, **fields}
+
+
+def _number(value: Any) -> Any:
+    """Infinities and NaN are no JSON numbers: they are written as text."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return {"float": str(value)}
+    return value
+
+
+def _is_span(name: str) -> bool:
+    return name == "span" or name.endswith("_span")
+
+
+NOWHERE = Source("graph.json", "")
+
+
+def _decode_graph(data: dict[str, Any]) -> s.Graph:
+    name = data.get("name")
+    if not isinstance(name, str) or not name.isidentifier():
+        raise fail("graph-json", f"the name {name!r} is no identifier")
+    parts: dict[str, tuple[Any, ...]] = {}
+    for part, wanted in PARTS.items():
+        items = data.get(part, [])
+        if not isinstance(items, list):
+            raise fail("graph-json", f"'{part}' is no list")
+        parts[part] = tuple(_decode(item, f"{part}[{i}]") for i, item in enumerate(items))
+        for i, item in enumerate(parts[part]):
+            if type(item).__name__ != wanted:
+                raise fail("graph-json", f"{part}[{i}] is no {wanted}")
+    span = Span(NOWHERE, 0, 0)
+    return s.Graph(name, parts["sizes"], parts["declarations"], parts["blocks"], NOWHERE, span)
+
+
+def _decode(data: Any, path: str) -> Any:
+    if isinstance(data, list):
+        return tuple(_decode(item, f"{path}[{i}]") for i, item in enumerate(data))
+    if isinstance(data, dict) and set(data) == {"float"}:
+        if data["float"] not in ("inf", "-inf", "nan"):
+            raise fail("graph-json", f"{path}: {str(data['float'])[:60]!r} is no float")
+        return float(data["float"])
+    if not isinstance(data, dict):
+        return data
+    cls = NODES.get(str(data.get("node")))
+    if cls is None:
+        raise fail("graph-json", f"{path}: there is no node '{data.get('node')}'")
+    hints = get_type_hints(cls)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        if _is_span(field.name):
+            fields[field.name] = Span(NOWHERE, 0, 0)
+            continue
+        if field.name not in data:
+            raise fail("graph-json", f"{path}: {cls.__name__} needs '{field.name}'")
+        value = _decode(data[field.name], f"{path}.{field.name}")
+        if not _fits(value, hints[field.name]):
+            raise fail("graph-json", f"{path}.{field.name}: {value!r} has no place there")
+        fields[field.name] = value
+    unknown = set(data) - {f.name for f in dataclasses.fields(cls)} - {"node"}
+    if unknown:
+        raise fail("graph-json", f"{path}: {cls.__name__} has no '{min(unknown)}'")
+    return cls(**fields)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """The value is one that the annotation of a field allows."""
+    args: tuple[Any, ...] = getattr(hint, "__args__", ())
+    if getattr(hint, "__origin__", None) is tuple:
+        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
+    if args:
+        return any(_fits(value, a) for a in args)
+    if hint is bool or hint is int:
+        return type(value) is hint
+    return isinstance(value, hint)
+
+
+s.Graph.encoder, s.Graph.decoder = to_json, from_json

@@ -1,0 +1,135 @@
+"""From text to the syntax tree, with every syntax error that can be found in one run."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from oic.diagnostics import Diagnostic, OicError, Source, Span
+from oic.syntax import recover
+from oic.syntax import tree as syntax
+from oic.syntax.tables import parser
+from oic.syntax.text import pieces, without_comments, words
+from oic.syntax.transform import TreeBuilder
+
+MOST_ERRORS = 20
+MOST_BYTES = 4 << 20  # of a source file
+MOST_WORDS = 400_000  # words, numbers, strings and marks of a source
+MOST_READ = 1_000_000  # words read again after errors
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What could be read of a text.
+
+    graph    the graph without what was wrong in it, or None where nothing could be made of it
+    errors   all syntax errors, in source order
+    removed  words of the statements that were left out: names about which nothing is known
+    whole    no declaration can have been left out
+    """
+
+    graph: syntax.Graph | None
+    errors: list[Diagnostic]
+    removed: frozenset[str] = frozenset()
+    whole: bool = True
+
+
+def read(text: str, name: str = "graph.oi") -> syntax.Graph:
+    """The syntax tree of a graph.  Raises OicError with all syntax errors (`check.source.parse`: and others)."""
+    parsed = parse_all(text, name)
+    if parsed.errors:
+        raise OicError(parsed.errors)
+    assert parsed.graph is not None
+    return parsed.graph
+
+
+def parse_all(text: str, name: str = "graph.oi") -> Parsed:
+    """The syntax tree of what is right in a text, and all that is wrong; never raises."""
+    source = Source(name, text)
+    if (error := _too_long(source)) is not None:
+        return Parsed(None, [error])
+    clean, errors = without_comments(source)
+    repairs: list[recover.Repair] = []
+    for error in errors:
+        assert error.span is not None
+        split = pieces(clean)
+        repair = recover.without_statement(source, clean, split, error.span.start)
+        if error.slug == "unclosed-comment" or repair is None:
+            return Parsed(None, errors)
+        clean = repair.text
+        repairs.append(repair)
+    for _ in range(_rounds(clean)):
+        outcome = _read(source, clean)
+        if not isinstance(outcome, recover.Stop):
+            graph, refused = outcome
+            return _parsed(graph, errors + refused, repairs)
+        error, repair = recover.explain(outcome)
+        errors.append(error)
+        if repair is None or repair.text == clean:
+            break
+        clean = repair.text
+        repairs.append(repair)
+    return _parsed(None, errors, repairs)
+
+
+def _rounds(text: str) -> int:
+    """How often a text is read, each time without the mistake found before."""
+    if len(text) * MOST_ERRORS <= MOST_READ:
+        return MOST_ERRORS
+    count = sum(1 for _ in words(text))
+    return max(1, min(MOST_ERRORS, MOST_READ // max(1, count)))
+
+
+def _too_long(source: Source) -> Diagnostic | None:
+    """The refusal of a text that is larger than any program written or generated in earnest."""
+    if len(source.text) > MOST_BYTES:
+        message = f"the source has more than {MOST_BYTES} characters"
+        return Diagnostic("source-size", message, Span(source, 0, 1))
+    if len(source.text) > MOST_WORDS:
+        extra = next(islice(words(source.text), MOST_WORDS, None), None)
+        if extra is not None:
+            message = f"the source has more than {MOST_WORDS} words and marks"
+            return Diagnostic("source-size", message, Span(source, extra, extra + 1))
+    return None
+
+
+def _parsed(
+    graph: syntax.Graph | None, errors: list[Diagnostic], repairs: list[recover.Repair]
+) -> Parsed:
+    """The outcome, its errors in source order."""
+    removed = frozenset[str]().union(*(repair.removed for repair in repairs))
+    whole = not any(repair.undeclares for repair in repairs)
+    in_order = sorted(errors, key=lambda error: error.span.start if error.span else 0)
+    return Parsed(graph, in_order, removed, whole)
+
+
+def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | recover.Stop:
+    """The graph and what the grammar lets through but is wrong, or where the parser stopped."""
+    try:
+        tree = parser().parse(text)
+    except UnexpectedInput:
+        return _stop(source, text)
+    builder = TreeBuilder(source)
+    graph = builder.transform(tree)
+    return graph, builder.errors
+
+
+def _stop(source: Source, text: str) -> recover.Stop:
+    """Where the parser stops in a text that is wrong, and what it would have taken there."""
+    run: Any = parser().parse_interactive(text)  # its methods have no types
+    offset = len(text)
+    try:
+        run.exhaust_lexer()
+        run.feed_eof()
+    except UnexpectedToken as error:
+        if error.token.type != "$END":
+            offset = error.token.start_pos or 0
+    except UnexpectedCharacters as error:
+        offset = error.pos_in_stream or 0
+    split = pieces(text)
+    at = max(0, bisect_right(split, offset, key=lambda piece: piece.start) - 1)
+    return recover.Stop(source, text, split, at, frozenset(run.accepts()))

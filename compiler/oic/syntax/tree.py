@@ -1,0 +1,378 @@
+"""The syntax tree of a graph: what was written, with the span of every part.
+
+Frozen dataclasses, one a construct of SPEC sections 1 and 5-8.  Nothing here is checked or
+resolved; `parse` makes it, `check` refuses it, `to_ir` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from oic.diagnostics import Source, Span
+from oic.notebook import table
+
+# ---------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer literal; its sign is part of it only inside a literal, not in an expression."""
+
+    value: int
+    span: Span
+
+
+@dataclass(frozen=True)
+class Float:
+    """A float literal, `inf` and `nan` included; `text` is how it was written."""
+
+    value: float
+    span: Span
+
+
+@dataclass(frozen=True)
+class Str:
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Bool:
+    value: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name in an expression or attribute; what it means is decided where it is used."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Unary:
+    """`-x`."""
+
+    operand: Expr
+    span: Span
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`a op b` with op one of + - * / %."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """`[a, b, c]` as a setting's value."""
+
+    items: tuple[Setting, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Slice:
+    """`a..b` in an access; a missing side is None.  An empty position is Slice(None, None)."""
+
+    start: Expr | None
+    end: Expr | None
+    span: Span
+
+
+Expr = Int | Name | Unary | Binary
+Literal = Int | Float | Str | Bool
+Setting = Expr | Float | Str | Bool | ListOf
+Index = Expr | Slice
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The dimension `?`."""
+
+    span: Span
+
+
+Dim = Expr | Unknown
+
+# ---------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of an attribute: positional (`key` None) or `key=value`."""
+
+    key: str | None
+    value: Setting
+    span: Span
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """`@name(args)`; a bare `pattern("…")` is one too.  `parens` tells `@entry` from `@entry()`."""
+
+    name: str
+    args: tuple[Argument, ...]
+    parens: bool
+    span: Span
+    name_span: Span
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A variable of a section, or the temporary of an `assign` (kind 'temporary').
+
+    kind     'dynamic', 'constant', 'volatile', 'persistent' or 'temporary'
+    indices  index names of `W(l)`; None where no parentheses were written
+    dtype    name as written
+    head_span covers the name and its indices
+    """
+
+    kind: str
+    name: str
+    indices: tuple[Name, ...] | None
+    dtype: str
+    dims: tuple[Dim, ...]
+    attributes: tuple[Attribute, ...]
+    span: Span
+    name_span: Span
+    dtype_span: Span
+    type_span: Span
+    head_span: Span
+
+
+@dataclass(frozen=True)
+class SizeDef:
+    """`H = 8;` of a `sizes` section."""
+
+    name: str
+    value: Expr
+    span: Span
+    name_span: Span
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True)
+class Access:
+    """A variable as operand, source or destination: `x`, or `x[i, a..b]`.
+
+    indices   None where no brackets were written; () for `x[]`
+    """
+
+    name: str
+    indices: tuple[Index, ...] | None
+    span: Span
+    name_span: Span
+
+
+Operand = Access | Int | Float | Bool
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """`key=value` of an `op`: a setting or an optional operand; the signature says which."""
+
+    key: str
+    value: Setting | Access
+    span: Span
+    key_span: Span
+
+
+@dataclass(frozen=True)
+class Assign:
+    declaration: Declaration
+    span: Span
+
+
+@dataclass(frozen=True)
+class OpCall:
+    """`op name(a, b, key=value) >> r, s;`  A literal among the operands carries its sign."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    keywords: tuple[Keyword, ...]
+    results: tuple[Access, ...]
+    span: Span
+    name_span: Span
+
+
+@dataclass(frozen=True)
+class Transfer:
+    source: Access
+    target: Access
+    span: Span
+
+
+@dataclass(frozen=True)
+class Loop:
+    tag: str
+    index: Name
+    start: Expr
+    end: Expr
+    body: tuple[Statement, ...]
+    span: Span
+    head_span: Span
+
+
+@dataclass(frozen=True)
+class Branch:
+    """`branch c yes no;` or `branch blk;` (condition None, targets of one name)."""
+
+    condition: Name | None
+    targets: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Return:
+    span: Span
+
+
+@dataclass(frozen=True)
+class Barrier:
+    span: Span
+
+
+@dataclass(frozen=True)
+class Dep:
+    """`dep after(x) before(y);` with operator names or `cache.read` and the like."""
+
+    after: Name
+    before: Name
+    span: Span
+
+
+@dataclass(frozen=True)
+class Yield:
+    names: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Await:
+    names: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class CacheRead:
+    source: Access
+    target: Access
+    span: Span
+
+
+@dataclass(frozen=True)
+class CacheWrite:
+    source: Access
+    target: Access
+    span: Span
+
+
+@dataclass(frozen=True)
+class CacheStep:
+    """`cache.increment [n] s;` (sign 1) or `cache.decrement [n] s;` (sign -1)."""
+
+    sign: int
+    amount: Expr | None
+    target: Access
+    span: Span
+
+
+@dataclass(frozen=True)
+class CacheReset:
+    target: Access
+    span: Span
+
+
+Statement = (
+    Assign
+    | OpCall
+    | Transfer
+    | Loop
+    | Branch
+    | Return
+    | Barrier
+    | Dep
+    | Yield
+    | Await
+    | CacheRead
+    | CacheWrite
+    | CacheStep
+    | CacheReset
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """`block name @entry(N=1) { … }`."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    body: tuple[Statement, ...]
+    span: Span
+    name_span: Span
+
+
+@dataclass(frozen=True, repr=False)
+class Graph:
+    """A whole file.  `name` is the one written, else the stem of the file's name."""
+
+    name: str
+    sizes: tuple[SizeDef, ...]
+    declarations: tuple[Declaration, ...]
+    blocks: tuple[Block, ...]
+    source: Source
+    span: Span
+    _by_name: dict[str, Declaration] = field(default_factory=dict, repr=False, compare=False)
+
+    encoder: ClassVar[Callable[[Graph], dict[str, Any]]]
+    decoder: ClassVar[Callable[[dict[str, Any] | str], Graph]]
+    """Set by `syntax.graph_json`, which needs the parser, and the parser these classes."""
+
+    def __repr__(self) -> str:
+        count = f"{len(self.declarations)} variables, {len(self.blocks)} blocks"
+        return f"<Graph {self.name!r}: {count}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (d.kind, d.head_span.text, d.type_span.text, " ".join(a.span.text for a in d.attributes))
+            for d in self.declarations
+        ]
+        return table(repr(self)[1:-1], ("kind", "name", "type", "attributes"), rows)
+
+    def declaration(self, name: str) -> Declaration | None:
+        """The section variable of this name (the first, if there are several)."""
+        if not self._by_name:
+            for d in self.declarations:
+                self._by_name.setdefault(d.name, d)
+        return self._by_name.get(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """The graph as plain data for `json` (see `syntax.graph_json`)."""
+        return type(self).encoder(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any] | str) -> Graph:
+        """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else."""
+        return cls.decoder(data)
+
+    def block(self, name: str) -> Block | None:
+        """The block of this name (the first, if there are several)."""
+        return next((b for b in self.blocks if b.name == name), None)
+
+
+def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement in source order, those inside loops included."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from walk(statement.body)

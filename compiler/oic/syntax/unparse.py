@@ -1,0 +1,171 @@
+"""Source text of a syntax tree: parsing it gives the same tree, spans aside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from oic.syntax import tree as s
+
+KINDS = ("dynamic", "constant", "volatile", "persistent")
+PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+
+
+def unparse(graph: s.Graph) -> str:
+    """The text of a whole graph, a declaration or statement a line."""
+    lines = [f"graph {graph.name} {{"]
+    if graph.sizes:
+        lines.append("  sizes {")
+        lines += [f"    {d.name} = {expression(d.value)};" for d in graph.sizes]
+        lines.append("  }")
+    for kind, group in _runs(graph.declarations):
+        lines.append(f"  {kind} {{")
+        lines += [f"    {declaration(d)};" for d in group]
+        lines.append("  }")
+    for block in graph.blocks:
+        marks = "".join(f" {attribute(a)}" for a in block.attributes)
+        lines.append(f"  block {block.name}{marks} {{")
+        lines += _body(block.body, 2)
+        lines.append("  }")
+    return "\n".join([*lines, "}", ""])
+
+
+def _runs(declarations: Iterable[s.Declaration]) -> list[tuple[str, list[s.Declaration]]]:
+    """Declarations in order, neighbours of one kind together."""
+    runs: list[tuple[str, list[s.Declaration]]] = []
+    for d in declarations:
+        if not runs or runs[-1][0] != d.kind:
+            runs.append((d.kind, []))
+        runs[-1][1].append(d)
+    return runs
+
+
+def declaration(d: s.Declaration) -> str:
+    """`W(l): f32[D, D] @pattern("W.{l}")`."""
+    head = d.name
+    if d.indices is not None:
+        head += "(" + ", ".join(i.name for i in d.indices) + ")"
+    dims = ", ".join("?" if isinstance(x, s.Unknown) else expression(x) for x in d.dims)
+    shape = f"[{dims}]" if d.dims else ""
+    return f"{head}: {d.dtype}{shape}" + "".join(f" {attribute(a)}" for a in d.attributes)
+
+
+def attribute(a: s.Attribute) -> str:
+    """`@fixed(t=1024)`."""
+    args = ", ".join(f"{g.key}={setting(g.value)}" if g.key else setting(g.value) for g in a.args)
+    return f"@{a.name}({args})" if a.parens or a.args else f"@{a.name}"
+
+
+def setting(value: Any) -> str:
+    """A literal, a list, an expression or a variable."""
+    match value:
+        case s.Str(value=text):
+            return json.dumps(text, ensure_ascii=False)
+        case s.Bool(value=flag):
+            return "true" if flag else "false"
+        case s.Float(value=number):
+            return _float(number)
+        case s.ListOf(items=items):
+            return "[" + ", ".join(setting(i) for i in items) + "]"
+        case s.Access():
+            return access(value)
+        case s.Unary(operand=s.Float(value=number)):
+            return "-" + _float(number)
+    return expression(value)
+
+
+def _float(number: float) -> str:
+    text = repr(number)
+    if text in ("inf", "-inf", "nan"):
+        return text
+    return text if any(c in text for c in ".e") else f"{text}.0"
+
+
+def expression(expr: s.Expr, level: int = 0) -> str:
+    """An integer expression, with the parentheses it needs."""
+    match expr:
+        case s.Int(value=number):
+            return str(number)
+        case s.Name(name=name):
+            return name
+        case s.Unary(operand=operand):
+            return f"-{expression(operand, 3)}"
+        case s.Binary(op=op, left=left, right=right):
+            mine = PRECEDENCE[op]
+            text = f"{expression(left, mine)} {op} {expression(right, mine + 1)}"
+            return f"({text})" if mine < level else text
+    raise AssertionError(expr)
+
+
+def access(a: s.Access) -> str:
+    """`K[l, 0..t]`."""
+    if a.indices is None:
+        return a.name
+    return f"{a.name}[" + ", ".join(_index(i) for i in a.indices) + "]"
+
+
+def _index(index: s.Index) -> str:
+    if not isinstance(index, s.Slice):
+        return expression(index)
+    start = expression(index.start) if index.start is not None else ""
+    end = expression(index.end) if index.end is not None else ""
+    return f"{start}..{end}"
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _body(body: Iterable[s.Statement], depth: int) -> list[str]:
+    lines: list[str] = []
+    indent = "  " * depth
+    for statement in body:
+        if isinstance(statement, s.Loop):
+            bounds = f"{statement.index.name} in {expression(statement.start)}..{expression(statement.end)}"
+            lines.append(f"{indent}loop {statement.tag} ({bounds}) {{")
+            lines += _body(statement.body, depth + 1)
+            lines.append(f"{indent}}}")
+        else:
+            lines.append(f"{indent}{_statement(statement)};")
+    return lines
+
+
+def _statement(statement: s.Statement) -> str:
+    match statement:
+        case s.Assign(declaration=d):
+            return f"assign {declaration(d)}"
+        case s.OpCall(name=name, operands=operands, keywords=keywords, results=results):
+            args = [setting(o) for o in operands] + [f"{k.key}={setting(k.value)}" for k in keywords]
+            return f"op {name}({', '.join(args)}) >> {', '.join(access(r) for r in results)}"
+        case s.Transfer(source=source, target=target):
+            return f"transfer {access(source)} >> {access(target)}"
+        case s.Branch(condition=condition, targets=targets):
+            names = " ".join(t.name for t in targets)
+            return f"branch {condition.name} {names}" if condition else f"branch {names}"
+        case s.Return():
+            return "return"
+        case s.Barrier():
+            return "barrier"
+        case s.Dep(after=after, before=before):
+            return f"dep after({after.name}) before({before.name})"
+        case s.Yield(names=names):
+            return "yield " + ", ".join(n.name for n in names)
+        case s.Await(names=names):
+            return "await " + ", ".join(n.name for n in names)
+    return _cache(statement)
+
+
+def _cache(statement: s.Statement) -> str:
+    match statement:
+        case s.CacheRead(source=source, target=target):
+            return f"cache.read {access(source)} >> {access(target)}"
+        case s.CacheWrite(source=source, target=target):
+            return f"cache.write {access(source)} >> {access(target)}"
+        case s.CacheStep(sign=sign, amount=amount, target=target):
+            word = "increment" if sign > 0 else "decrement"
+            # In parentheses, so that `-n` or `a - b` cannot run into the target.
+            by = f" ({expression(amount)})" if amount is not None else ""
+            return f"cache.{word}{by} {access(target)}"
+        case s.CacheReset(target=target):
+            return f"cache.reset {access(target)}"
+    raise AssertionError(statement)

@@ -1,0 +1,84 @@
+"""What the C compiler makes of generated code: bytes of stack and of code."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from oic.toolchain.stack import THREAD, Stack
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Measured by one compiler, with the flags that decide.
+
+    compiler     kind, version, machine and flags
+    stacks       of every function of the API; last that of a thread of the pool, if there is one
+    missing      why there are no stacks, "" if there are
+    code_bytes   instructions and constant tables; None if its object files cannot be read
+    """
+
+    compiler: str
+    stacks: tuple[Stack, ...] = ()
+    missing: str = ""
+    code_bytes: int | None = None
+
+    @property
+    def worst(self) -> Stack | None:
+        """The function of the API that needs the most."""
+        called = [s for s in self.stacks if s.function != THREAD]
+        return max(called, key=lambda s: s.nbytes, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the memory map."""
+        return {
+            "compiler": self.compiler,
+            "code_bytes": self.code_bytes,
+            "stack": {
+                s.function: {"bytes": s.nbytes, "path": list(s.path), "externals": list(s.externals)}
+                for s in self.stacks
+            },
+            "stack_missing": self.missing,
+        }
+
+
+def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> tuple[str, ...]:
+    """The header's table of bytes.
+
+    rows   (memory, bytes, what it is); code and stack are added
+    """
+    rows = list(rows)
+    notes: list[str] = []
+    if figures is None:
+        rows.append(("stack", None, "depends on the compiler: build with one, which CC names, to have the most of "
+                                    "every call here; `make stack` prints the frame of every function"))  # fmt: skip
+    else:
+        if figures.code_bytes is not None:
+            rows.append(("code", figures.code_bytes, "instructions and constant tables, by the compiler named below"))
+        if figures.missing:
+            rows.append(("stack", None, f"not known: {figures.missing}"))
+        else:
+            rows.append(("stack", None, "the most a call needs in the library; a function outside it comes on top:"))
+            rows += [("  " + _shown(s), s.nbytes, _beside(s)) for s in figures.stacks]
+        notes = textwrap.wrap(f"Code and stack by {figures.compiler}.", 100, break_on_hyphens=False)
+    first = max(len("memory"), *(len(what) for what, _, _ in rows))
+    width = max(len("bytes"), *(len(f"{n:,}") for _, n, _ in rows if n is not None))
+    lines = [f"{'memory':<{first}}  {'bytes':>{width}}  what"]
+    room = max(40, 100 - first - width)
+    for what, nbytes, text in rows:
+        wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+        shown = "" if nbytes is None else f"{nbytes:,}"
+        lines.append(f"{what:<{first}}  {shown:>{width}}  {wrapped[0]}".rstrip())
+        lines += [" " * (first + width + 4) + more for more in wrapped[1:]]
+    return (*lines, *notes)
+
+
+def _shown(stack: Stack) -> str:
+    return "a thread of the pool" if stack.function == THREAD else stack.function
+
+
+def _beside(stack: Stack) -> str:
+    """What the number leaves out."""
+    *most, last = stack.externals or ("",)
+    return f"+ {', '.join(most)} or {last}" if most else f"+ {last}" if last else "calls nothing outside"

@@ -1,0 +1,246 @@
+"""Small programs for the tests of generated code, and what to do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from oic import dtypes
+from oic.check.source import parse
+from oic.driver import Settings, compile_graph
+from oic.dtypes import Array
+from oic.ir.module import Module
+from oic.library.emit import Files, emit
+from oic.model import Model
+from oic.session.interface import Interface, Variable, interface
+from oic.session.synthesizer import CompiledExecutor, Synthesizer
+from oic.toolchain.target import target
+
+ELEMENTWISE = """
+dynamic { x: f32[N, 4] @max(N=6); a: f32; }
+constant { w: f32[4]; h16: f16[4]; }
+volatile { y: f32[N, 4]; z: f16[N, 4]; m: bool[N, 4]; c: i32[N, 4]; }
+block entry {
+  assign t: f32[N, 4];
+  assign t16: f16[N, 4];
+  op mul(x, w) >> t;
+  op add(t, a) >> t;
+  op relu(t, alpha=0.1, clamp_max=3.5) >> y;
+  op cast(y, to=f16) >> t16;
+  op mul(t16, h16) >> t16;
+  op sub(t16, h16) >> z;
+  op lt(x, y) >> m;
+  op cast(x, to=i32, rounding_mode="floor") >> c;
+  return;
+}
+"""
+
+COUNTER = """
+dynamic { x: f32[3]; n: i32; }
+volatile { y: f32[3]; count: i32; }
+persistent { step: i32 @init(5); small: u8 @init(250); total: f32[3]; half: f16 @init(0.5); }
+block entry {
+  assign t: f32[3];
+  cache.read total >> t;
+  op add(t, x) >> t;
+  cache.write t >> total;
+  cache.increment step;
+  cache.increment n small;
+  cache.increment half;
+  cache.read total >> y;
+  cache.read step >> count;
+  return;
+}
+"""
+
+TABLE = """
+dynamic { x: f32[N, 2] @max(N=4); }
+volatile { newest: f32[N, 2]; all: f32[?, 2]; }
+persistent { pos: i32 @init(0); K(l, t): f32[2] @table @fixed(l=3, t=8); }
+block entry {
+  assign h: f32[N, 2];
+  transfer x >> h;
+  loop layers (l in 0..3) {
+    cache.write h >> K[l, pos..pos+N];
+    op mul(h, h) >> h;
+  }
+  transfer h >> newest;
+  cache.read K[1, 0..pos+N] >> all;
+  cache.increment N pos;
+  return;
+}
+block forget @entry { cache.reset K; cache.reset pos; return; }
+"""
+
+GROWING = """
+dynamic { x: f32[2]; i: i32; }
+volatile { all: f32[?, 2]; }
+persistent { A(t): f32[2] @table; L(t): i32 @table; }
+block entry { cache.write x >> A[i]; cache.write i >> L[i]; cache.read A[] >> all; return; }
+"""
+
+PACKED = """
+dynamic { x: i4[5]; i: i32; }
+volatile { y: i4[5]; all: i4[?, 5]; }
+constant { w: i4[5]; }
+persistent { A(t): i4[5] @table @fixed(t=7) @init(-3); }
+block entry {
+  op add(x, w) >> y;
+  cache.write y >> A[i];
+  cache.read A[0..i] >> all;
+  return;
+}
+"""
+
+BRANCHES = """
+dynamic { x: f32[2, 3]; flag: bool; n: i32; }
+volatile { y: f32[2, 3]; }
+block entry {
+  assign t: f32[2, 3];
+  transfer x >> t;
+  loop outer (i in 0..n) {
+    loop inner (j in i..3) { op add(t, x) >> t; }
+  }
+  branch flag bigger smaller;
+  transfer t >> y;
+  return;
+}
+block bigger { op mul(t, t) >> t; return; }
+block smaller { op neg(t) >> t; return; }
+"""
+
+# Names that mean something in C, or to the generated functions.
+NAMES = """
+dynamic { register: f32[N] @max(N=3); in: f32[N]; int32_t: f32; }
+constant { NAN: f32[1]; memcpy: f32; }
+volatile { out: f32[N]; s: f32[N]; double: f32[N]; }
+persistent { state: i32; switch(class): f32 @table @fixed(class=4); switch_class: i32 @init(1); }
+block entry {
+  op add(register, in) >> out;
+  op mul(out, int32_t) >> s;
+  op add(s, memcpy) >> s;
+  op sub(s, NAN) >> double;
+  cache.increment state;
+  cache.write int32_t >> switch[switch_class];
+  return;
+}
+"""
+
+# The ids are known only after the state was written.
+LATE = """
+dynamic { ids: i32[N] @max(N=3); }
+volatile { y: f32[N]; }
+constant { w: f32[4]; }
+persistent { calls: i32; K(t): i32 @table @fixed(t=2); }
+block entry {
+  assign sums: i32[N];
+  assign first: i32;
+  cache.increment calls;
+  cache.read calls >> first;
+  cache.write first >> K[0];
+  cache.read K[0] >> first;
+  op add(ids, first) >> sums;
+  op gather(w, sums) >> y;
+  return;
+}
+"""
+
+# Sizes that a branch gives and nobody asks for, loops that exchange addresses, entries of the state.
+MOVED = """graph moved {
+    dynamic { g: bool; x: f32[4, 8]; }
+    volatile { y: f32[?]; z: f32[4, 8]; }
+    persistent { n: i32; G(r): f32[2] @auto_dim(r) @fixed(r=8); K(t): f32[4, 8] @table @fixed(t=4); }
+    block entry {
+        branch g big small;
+        cache.read G[] >> y;
+        assign k: f32[4, 8];
+        op relu(x) >> k;
+        loop turns (i in 0..3) { op flip(k, axes=[0]) >> k; cache.write x >> K[i]; }
+        op neg(k) >> z;
+        op abs(x) >> k;
+        op add(k, x) >> k;
+        cache.write k >> K[3];
+        return;
+    }
+    block big { cache.read G[n] >> y; cache.increment n; return; }
+    block small { return; }
+}
+"""
+
+PROGRAMS = {
+    "elementwise": ELEMENTWISE,
+    "counter": COUNTER,
+    "table": TABLE,
+    "growing": GROWING,
+    "packed": PACKED,
+    "branches": BRANCHES,
+    "names": NAMES,
+    "late": LATE,
+    "moved": MOVED,
+}
+
+
+def model() -> Model:
+    """The constants of all programs."""
+    return Model(
+        tensors={
+            "w": np.array([1.5, -2.0, 0.25, 3.0], np.float32),
+            "h16": np.array([0.1, 2.0, -7.5, 1e-5], np.float16),
+            "NAN": np.array([4.0], np.float32),
+            "memcpy": np.array(0.5, np.float32),
+        }
+    )
+
+
+def packed_model() -> Model:
+    return Model(tensors={"w": (np.array([1, -2, 3, -8, 7], dtypes.i4.np), "i4")})
+
+
+def planned(name: str) -> Module:
+    """One of the programs, ready for C."""
+    given = packed_model() if name == "packed" else model()
+    return compile_graph(parse(PROGRAMS[name], f"{name}.oi"), given, Settings(verified=True)).planned
+
+
+def face(module: Module) -> Interface:
+    """What a session has to know: the variables, without their places in the source."""
+    variables = {
+        name: Variable(name, "dynamic", arg.dtype, arg.shape)
+        for f in module.functions()
+        for name, arg in zip(f.inputs, f.body.args, strict=True)
+    }
+    for op in module.states():
+        variables[op.symbol] = Variable(op.symbol, "persistent", op.type.dtype, op.type.shape)
+    return interface(module, variables.values())
+
+
+def files(name: str, folder: Path, target_name: str = "portable", weights: str = "blob") -> Files:
+    return emit(planned(name), target(target_name), folder, weights)
+
+
+def executor(name: str, folder: Path, weights: str = "blob") -> CompiledExecutor:
+    """A session over the compiled program."""
+    module = planned(name)
+    return Synthesizer(module, face(module), "portable", weights).build(folder).make_executor()
+
+
+def random_inputs(module: Module, symbol: str, rng: np.random.Generator, step: int) -> dict[str, Array]:
+    """Inputs of an entry; extents from 0 to their maximum, small integers, `i` the step's number."""
+    f = module.function(symbol)
+    sizes: dict[str, int] = {}
+    found = {}
+    for name, arg in zip(f.inputs, f.body.args, strict=True):
+        for d in arg.shape:
+            if not isinstance(d, int):
+                for e in d.extents:
+                    sizes.setdefault(e.name, int(rng.integers(0, min(e.maximum, 3) + 1)))
+        shape = tuple(d if isinstance(d, int) else d.evaluate(sizes) for d in arg.shape)
+        if arg.dtype.is_float:
+            values = rng.standard_normal(shape)
+        elif name == "i":
+            values = np.full(shape, step)
+        else:
+            values = rng.integers(0, 2 if arg.dtype.kind == "bool" else 5, shape)
+        found[name] = np.asarray(values).astype(arg.dtype.np)
+    return found

@@ -1,0 +1,90 @@
+"""C expressions: literals that read back exactly, index arithmetic with its range, names."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from oic import dtypes
+from oic.codegen import expressions as expr
+from oic.codegen.expressions import Index
+from oic.codegen.lines import Lines
+from oic.codegen.names import Names, identifier
+from oic.ir import dims
+from oic.ir.dims import Extent
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "text"),
+    [
+        (0.1, "f32", "0.1f"),
+        (1, "f32", "1.0f"),
+        (1e-5, "f64", "1e-05"),
+        (3, "f64", "3.0"),
+        (math.inf, "f32", "INFINITY"),
+        (-math.inf, "f16", "-INFINITY"),
+        (1e6, "f16", "INFINITY"),
+        (math.nan, "f32", "NAN"),
+        (0.1, "f16", "0.099975586f"),
+        (-(1 << 31), "i32", "INT32_MIN"),
+        (-(1 << 63), "i64", "INT64_MIN"),
+        (1 << 40, "i64", "INT64_C(1099511627776)"),
+        ((1 << 64) - 1, "u64", "UINT64_C(18446744073709551615)"),
+        (7, "u32", "7u"),
+        (True, "bool", "1"),
+        (-8, "i4", "-8"),
+    ],
+)
+def test_literal(value: float, dtype: str, text: str) -> None:
+    assert expr.literal(value, dtypes.ALL[dtype]) == text
+
+
+def test_stored_literal() -> None:
+    assert expr.stored_literal(0.5, dtypes.f16) == "0x3800"
+    assert expr.stored_literal(1, dtypes.bf16) == "0x3f80"
+    assert expr.is_zero_bits(0, dtypes.t1) and not expr.is_zero_bits(-0.0, dtypes.f32)
+
+
+def test_sizes() -> None:
+    n, m = dims.of(Extent("N", 8)), dims.of(Extent("M", 4))
+    name = {Extent("N", 8): "N", Extent("M", 4): "M_2"}.__getitem__
+    assert expr.size(n * 64, name).text == "N * 64"
+    assert expr.size(n - m, name).text in ("N - M_2", "-M_2 + N")
+    assert expr.size((n + 3) // 2, name).text == "oic_floor_div(N + 3, 2)"
+    assert expr.size(n * 2 + 1, name).at(expr.ATOM) == "(N * 2 + 1)"
+
+
+def test_arithmetic_knows_its_range() -> None:
+    i = Index("i", expr.ATOM, 0, 9)
+    found = expr.arithmetic("+", expr.arithmetic("*", i, expr.number(3)) or i, expr.number(-1))
+    assert found is not None
+    assert (found.text, found.low, found.high) == ("i * 3 - 1", -1, 26)
+    assert expr.arithmetic("+", Index("x"), i) is None
+    assert expr.arithmetic("*", Index("x", low=0, high=1 << 40), expr.number(1 << 40)) is None
+    grouped = expr.arithmetic("-", i, expr.arithmetic("-", i, expr.number(1)) or i)
+    assert grouped is not None and grouped.text == "i - (i - 1)"
+
+
+def test_a_product_of_sizes_is_not_left_to_32_bits() -> None:
+    n = Index("N", expr.ATOM, 0, 1 << 20, wide=False)
+    found = expr.arithmetic("*", n, n)
+    assert found is not None and found.text == "(int64_t)N * N"
+
+
+def test_names() -> None:
+    names = Names()
+    assert [names.unique(n) for n in ("h", "h", "h_2", "int", "x.y", "3d", "oic_at", "")] == [
+        "h", "h_2", "h_2_2", "int_", "x_y", "v3d", "oic_at_", "v",
+    ]  # fmt: skip
+    assert identifier("INT32_MAX") == "INT32_MAX_"
+
+
+def test_unused_declarations_vanish() -> None:
+    lines = Lines(0)
+    lines.source("g.oi:1  op f(a) >> b;")
+    lines.declare("a", "const int64_t a = 1;")
+    lines.declare("b", "const int64_t b = a; /* from a */")
+    lines.declare("c", "const int64_t c = 2;")
+    lines.add("f(s->a, c);")
+    assert lines.text() == ["/* g.oi:1  op f(a) >> b; */", "const int64_t c = 2;", "f(s->a, c);"]

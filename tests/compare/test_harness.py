@@ -1,0 +1,65 @@
+"""A comparison finds what is wrong by a little, and blames nothing that rounding may decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oic.check.source import parse
+from oic.compare.harness import Run, Verdict, compare
+from oic.driver import Settings, compile_graph, interface_of
+from oic.dtypes import Array
+from oic.reference.interpret import Machine
+from oic.session.simulator import SimulatorExecutor
+
+# At x = 0 the exponential is 1, which a right answer may miss by a unit in the last place: a whole
+# number of it may be 0 then, and a table entry chosen by that another one, or out of range.
+TEXT = """
+dynamic { x: f32[3]; }
+volatile { whole: i32[3]; sure: i32[3]; far: f32[3]; }
+persistent { K(t): f32 @table @fixed(t=2); }
+block entry {
+    assign y: f32[3];
+    op exp(x) >> y;
+    op cast(y, to=i32) >> whole;
+    op cast(x, to=i32) >> sure;
+    op mul(y, y) >> far;
+    return;
+}
+"""
+
+
+class Other(SimulatorExecutor):
+    """Gives another value for one element of one output."""
+
+    change: tuple[str, Any] = ("", 0)
+
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        found = super()._run(entry, inputs)
+        name, value = self.change
+        if name:
+            found[name] = found[name].copy()
+            found[name][1] = value
+        return found
+
+
+def verdict(name: str, value: Any) -> Verdict:
+    program = compile_graph(parse(f"graph near {{ {TEXT} }}", "near.oi"), None, Settings())
+    session = Other(interface_of(program), Machine(program.module))
+    session.change = name, value
+    return compare(program.module, session, [Run("entry", {"x": np.array([1.5, 0.0, -2.0], np.float32)})])
+
+
+def test_what_rounding_may_decide_is_no_difference() -> None:
+    near = verdict("whole", 0)
+    assert near.equal  # whichever of the runs have shown it
+    assert verdict("", 0).equal and not verdict("", 0).doubtful
+
+
+@pytest.mark.parametrize(("name", "value"), [("whole", 2), ("whole", -1), ("sure", 1), ("far", 1.0001)])
+def test_what_rounding_cannot_explain_is_one(name: str, value: Any) -> None:
+    found = verdict(name, value)
+    assert not found.equal and found.difference is not None
+    assert (found.difference.variable, found.difference.index) == (name, (1,))

@@ -1,0 +1,476 @@
+"""Generated C under AddressSanitizer and UBSan: a program of its own, driven through a pipe.
+
+A library with sanitizers cannot be loaded into a Python that was started without them.  So the
+generated sources are linked to a small C program that reads steps from its standard input and
+writes outputs and state to its standard output.  Arena, state, inputs and outputs are allocated
+exactly, each on its own, so that one byte too far is found; the arena is other noise before every
+step.  What lies between buffers, variables and constants may neither be read nor written by a step,
+and an input must be as it was.  Built without sanitizers, for what an optimizer makes of a wrong
+promise, the same memory has margins that are looked at after every step.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from oic import dtypes
+from oic.codegen.c_module import Input, Interface
+from oic.diagnostics import StepError
+from oic.driver import Program, interface_of
+from oic.dtypes import Array
+from oic.ir.module import Module
+from oic.library.emit import Files, emit
+from oic.memory.layout import state_layout, weights_layout
+from oic.reference.fetch import logical
+from oic.reference.state_storage import Storage
+from oic.session import inputs as session_inputs
+from oic.session.executor import Executor, Record
+from oic.session.synthesizer import status_names
+from oic.toolchain.compiler import find_compiler
+from oic.toolchain.target import LANGUAGE, MEANING, target
+
+SANITIZED = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+OPTIMIZED = ("-O3",)  # what is promised to the compiler, it takes at its word
+# Without warnings: what UBSan puts into expressions draws some of its own.
+FLAGS = (LANGUAGE, *MEANING)
+
+_COMMON = """\
+#ifndef COMMON_H
+#define COMMON_H
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESSES 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESSES 1
+#endif
+#endif
+
+/* Bytes of some memory that nobody may touch during a step. */
+typedef struct {
+    size_t at;
+    size_t bytes;
+} zone;
+
+static inline void take(void *to, size_t bytes)
+{
+    if (bytes > 0 && fread(to, 1, bytes, stdin) != bytes) {
+        exit(0);
+    }
+}
+
+static inline void give(const void *from, size_t bytes)
+{
+    if (bytes > 0 && fwrite(from, 1, bytes, stdout) != bytes) {
+        exit(3);
+    }
+}
+
+/* Other bytes every time, of which any may be anything. */
+static inline void noise(void *to, size_t bytes)
+{
+    static uint32_t state = 2463534242u;
+    for (size_t i = 0; i < bytes; ++i) {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        ((uint8_t *)to)[i] = (uint8_t)(state >> 11);
+    }
+}
+
+#ifdef ADDRESSES
+#include <sanitizer/asan_interface.h>
+enum { MARGIN = 0 }; /* the sanitizer has its own, and knows who touches them */
+#else
+enum { MARGIN = 64 };
+#endif
+
+static inline uint8_t mark(size_t i)
+{
+    return (uint8_t)(0xC3u ^ i * 37u);
+}
+
+static inline void harmed(const char *what, size_t at)
+{
+    fprintf(stderr, "ERROR: red zone of %s was written, byte %lu\\n", what, (unsigned long)at);
+    abort();
+}
+
+/* Memory of exactly so many bytes, noise, with a margin on both sides. */
+static inline void *filled(size_t bytes)
+{
+    void *found = NULL;
+    if (posix_memalign(&found, 64, bytes + 2 * MARGIN + (bytes == 0)) != 0) {
+        exit(3);
+    }
+    uint8_t *const whole = found;
+    for (size_t i = 0; i < MARGIN; ++i) {
+        whole[i] = mark(i);
+        whole[MARGIN + bytes + i] = mark(i);
+    }
+    noise(whole + MARGIN, bytes);
+    return whole + MARGIN;
+}
+
+/* Nobody wrote into the margins of what `filled` gave. */
+static inline void intact(const void *memory, size_t bytes, const char *what)
+{
+    const uint8_t *const whole = (const uint8_t *)memory - MARGIN;
+    for (size_t i = 0; i < MARGIN; ++i) {
+        if (whole[i] != mark(i)) {
+            harmed(what, i);
+        }
+        if (whole[MARGIN + bytes + i] != mark(i)) {
+            harmed(what, bytes + i);
+        }
+    }
+}
+
+static inline void drop(void *memory)
+{
+    free((uint8_t *)memory - MARGIN);
+}
+
+/* Zones are marked before a step, and seen to be untouched after it; with the sanitizer reads are, too. */
+static inline void forbid(void *memory, const zone *zones)
+{
+    for (; zones->bytes > 0; ++zones) {
+        for (size_t i = 0; i < zones->bytes; ++i) {
+            ((uint8_t *)memory)[zones->at + i] = mark(i);
+        }
+#ifdef ADDRESSES
+        __asan_poison_memory_region((uint8_t *)memory + zones->at, zones->bytes);
+#endif
+    }
+}
+
+static inline void allow(void *memory, const zone *zones, const char *what)
+{
+    for (; zones->bytes > 0; ++zones) {
+#ifdef ADDRESSES
+        __asan_unpoison_memory_region((uint8_t *)memory + zones->at, zones->bytes);
+#endif
+        for (size_t i = 0; i < zones->bytes; ++i) {
+            if (((uint8_t *)memory)[zones->at + i] != mark(i)) {
+                harmed(what, zones->at + i);
+            }
+        }
+    }
+}
+#endif
+"""
+
+
+class Crash(Exception):
+    """The program ended by itself; the message is what the sanitizer said."""
+
+
+def build_sanitized(
+    programs: Sequence[Program], folder: Path, flags: Sequence[str] = SANITIZED, made_for: str = "portable"
+) -> Path:
+    """One program of all these graphs; its first argument chooses the graph.
+
+    flags     for the C compiler beside those every program needs: sanitizers, or else `OPTIMIZED`
+    made_for  name of the target
+    Raises AssertionError with what the compiler said.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = target(made_for)
+    files = [emit(p.planned, machine, folder / f"p{i}") for i, p in enumerate(programs)]
+    (folder / "common.h").write_text(_COMMON, encoding="utf-8")
+    sources = [path for f in files for path in f.sources]
+    for number, (program, written) in enumerate(zip(programs, files, strict=True)):
+        sources.append(folder / f"glue{number}.c")
+        sources[-1].write_text(_glue(number, program.planned, written), encoding="utf-8")
+    sources.append(folder / "main.c")
+    sources[-1].write_text(_main(len(files)), encoding="utf-8")
+    path = folder / "sanitized"
+    call = [*find_compiler(), *FLAGS, *machine.flags, *flags, "-I", str(folder), "-o", str(path)]
+    done = subprocess.run(
+        [*call, *map(str, sources), "-lm", "-pthread"],
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[:6000]
+    return path
+
+
+def _main(count: int) -> str:
+    calls = "".join(f"    if (argc > 1 && atoi(argv[1]) == {i}) {{\n        run{i}();\n    }}\n" for i in range(count))
+    declared = "".join(f"void run{i}(void);\n" for i in range(count))
+    return f"#include <stdlib.h>\n{declared}int main(int argc, char **argv)\n{{\n{calls}    return 0;\n}}\n"
+
+
+def _glue(number: int, module: Module, files: Files) -> str:
+    """The loop that serves one graph."""
+    unit, name = files.unit, files.name
+    entries = "".join(f"        case {i}: step{i}(&s); break;\n" for i in range(len(files.model.entries)))
+    steps = "".join(_step(i, module, files, entry) for i, entry in enumerate(files.model.entries))
+    return f"""\
+#define _POSIX_C_SOURCE 200112L
+#include "p{number}/{name}.h"
+#include "common.h"
+void run{number}(void);
+static void *state, *arena, *weights;
+static const zone state_zones[] = {{{_zones(_gaps(state_layout(module), unit.state_bytes))}}};
+static const zone weights_zones[] = {{{_zones(_weights_gaps(module, unit.weights_bytes))}}};
+{steps}
+static void saved({name}_session *s)
+{{
+    const uint64_t bytes = {name}_save(s, NULL, 0);
+    give(&bytes, sizeof bytes);
+    void *const to = filled((size_t)bytes);
+    if (bytes > 0 && {name}_save(s, to, (size_t)bytes) != bytes) {{
+        harmed("the saved state", 0);
+    }}
+    intact(to, (size_t)bytes, "the saved state");
+    give(to, (size_t)bytes);
+    drop(to);
+}}
+static void loaded({name}_session *s)
+{{
+    uint64_t bytes;
+    take(&bytes, sizeof bytes);
+    void *const from = filled((size_t)bytes);
+    take(from, (size_t)bytes);
+    const int32_t status = (int32_t){name}_load(s, from, (size_t)bytes);
+    give(&status, sizeof status);
+    drop(from);
+}}
+void run{number}(void)
+{{
+    {name}_session s;
+    state = filled({unit.state_bytes});
+    arena = filled({unit.arena_bytes});
+    weights = filled({unit.weights_bytes});
+{f"    memset(state, 0, {unit.state_bytes});" if files.model.init_lines else ""}
+    take(weights, {unit.weights_bytes if unit.weights else 0});
+    int32_t status = (int32_t){name}_init(&s, &(const {name}_memory){{
+        state, {unit.state_bytes}, arena, {unit.arena_bytes}, weights, {unit.weights_bytes}}});
+    give(&status, sizeof status);
+    fflush(stdout);
+    for (;;) {{
+        int32_t what;
+        take(&what, sizeof what);
+        noise(arena, {unit.arena_bytes});
+        switch (what) {{
+{entries}        case -1: give(state, {unit.state_bytes}); break;
+        case -2: {name}_reset(&s); break;
+        case -3: saved(&s); break;
+        case -4: loaded(&s); break;
+        default: exit(0);
+        }}
+        intact(state, {unit.state_bytes}, "the state");
+        intact(arena, {unit.arena_bytes}, "the arena");
+        intact(weights, {unit.weights_bytes}, "the weights");
+        fflush(stdout);
+    }}
+}}
+"""
+
+
+def _zones(gaps: Sequence[tuple[int, int]]) -> str:
+    """Stretches of bytes as C, with an empty one at the end."""
+    return ", ".join(f"{{{at}, {nbytes}}}" for at, nbytes in [*gaps, (0, 0)])
+
+
+def _gaps(held: Iterable[tuple[object, int, int]], end: int) -> list[tuple[int, int]]:
+    """(offset, bytes) of all that lies outside the (…, offset, bytes) held."""
+    found, reached = [], 0
+    for at, nbytes in sorted((at, nbytes) for _, at, nbytes in held):
+        if at > reached:
+            found.append((reached, at - reached))
+        reached = max(reached, at + nbytes)
+    return [*found, (reached, end - reached)] if end > reached else found
+
+
+def _weights_gaps(module: Module, nbytes: int) -> list[tuple[int, int]]:
+    return _gaps(((s, at, n) for s, (at, n) in weights_layout(module).items()), nbytes)
+
+
+def _arena_gaps(module: Module, symbol: str, nbytes: int) -> list[tuple[int, int]]:
+    """What no buffer of a function has: padding, red zones, what other functions need more."""
+    assert module.plan is not None
+    own = [b for b in module.plan.space("arena") if b.function == symbol]
+    return _gaps(((b.name, b.offset, b.nbytes) for b in own), nbytes)
+
+
+def _step(number: int, module: Module, files: Files, entry: Any) -> str:
+    """A C function that reads inputs, makes one step and writes status and outputs."""
+    face: Interface = entry.face
+    name, unit = files.name, files.unit
+    zones = _zones(_arena_gaps(module, face.symbol, unit.arena_bytes))
+    lines = [f"static const zone arena_zones[] = {{{zones}}};",
+             f"{entry.inputs_type} in = {{0}};", f"{entry.outputs_type} out = {{0}};", "int64_t n;"]  # fmt: skip
+    for _, member in face.extents:
+        lines += ["take(&n, sizeof n);", f"in.{member} = (ptrdiff_t)n;"]
+    for i, given in enumerate(face.inputs):
+        lines += ["take(&n, sizeof n);", f"const size_t n{i} = (size_t)n;", f"void *const in{i} = filled(n{i});",
+                  f"take(in{i}, n{i});", f"void *const kept{i} = filled(n{i});", f"memcpy(kept{i}, in{i}, n{i});",
+                  f"in.{given.member} = in{i};"]  # fmt: skip
+    for i, o in enumerate(face.outputs):
+        lines += [f"void *const out{i} = filled({o.type.nbytes});", f"out.{o.member} = out{i};"]
+    lines += ["forbid(state, state_zones);", "forbid(arena, arena_zones);", "forbid(weights, weights_zones);",
+              f"int32_t status = (int32_t){face.function}(s, &in, &out);",
+              'allow(state, state_zones, "a variable");', 'allow(arena, arena_zones, "a buffer");',
+              'allow(weights, weights_zones, "a constant");', "give(&status, sizeof status);",
+              "give(&s->refusal.spoiled, sizeof s->refusal.spoiled);"]  # fmt: skip
+    for i, o in enumerate(face.outputs):
+        for axis in range(o.type.rank if o.sizes else 0):
+            lines += [f"n = (int64_t)out.{o.sizes}[{axis}];", "give(&n, sizeof n);"]
+        lines += [f'intact(out{i}, {o.type.nbytes}, "an output");', f"give(out{i}, {o.type.nbytes});", f"drop(out{i});"]
+    for i in range(len(face.inputs)):
+        lines += [f'intact(in{i}, n{i}, "an input");',
+                  f"if (memcmp(in{i}, kept{i}, n{i}) != 0) {{", '    harmed("an input itself", 0);', "}",
+                  f"drop(in{i});", f"drop(kept{i});"]  # fmt: skip
+    used = "".join(f"    {line}\n" for line in [*lines, "(void)in;", "(void)out;", "(void)n;"])
+    return f"static void step{number}({name}_session *s)\n{{\n{used}}}\n"
+
+
+class SanitizedExecutor(Executor):
+    """A session in the program that `build_sanitized` made."""
+
+    def __init__(self, program: Program, path: Path, number: int, made_for: str = "portable") -> None:
+        super().__init__(interface_of(program))
+        self.program, self.spoiled = program, False
+        self.path, self.number, self.made_for = path, number, made_for
+        self.files = emit(program.planned, target(made_for), path.parent / f"p{number}")
+        self.process = subprocess.Popen(
+            [str(path), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        weights = self.files.weights
+        if weights is not None:
+            self._send(weights.read_bytes()[: self.files.unit.weights_bytes])
+        self._flush()
+        status = self._int32()
+        assert status == 0, f"init answers {status_names()[status]}"
+
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        number, face = next(
+            (i, e.face) for i, e in enumerate(self.files.model.entries) if e.face.symbol == entry
+        )
+        self._send(struct.pack("<i", number))
+        sizes = {e.name: n for e, n in _extents(face, inputs).items()}
+        for extent, _ in face.extents:
+            self._send(struct.pack("<q", sizes[extent.name]))
+        for given in face.inputs:
+            sent = _stored(given, inputs[given.name])
+            self._send(struct.pack("<q", len(sent)) + sent)
+        self._flush()
+        status, self.spoiled = self._int32(), self._int32() != 0
+        found = {}
+        for o in face.outputs:
+            shape = o.type.maximum
+            if o.sizes:
+                shape = tuple(struct.unpack("<q", self._read(8))[0] for _ in range(o.type.rank))
+            data = np.frombuffer(self._read(o.type.nbytes), np.uint8)
+            if not status:
+                found[o.name] = _array(data, o.type.dtype, shape)
+        if status:
+            raise StepError(status_names()[status], "the step was refused")
+        return found
+
+    def _fetch_state(self, name: str) -> Array:
+        self._send(struct.pack("<i", -1))
+        self._flush()
+        memory = np.frombuffer(self._read(self.files.unit.state_bytes), np.uint8)
+        storages = {}
+        by_symbol = {op.symbol: op for op in self.program.planned.states()}
+        for symbol, offset, nbytes in state_layout(self.program.planned):
+            op = by_symbol[symbol]
+            storage = Storage(symbol, op.type, 0, memory[offset : offset + nbytes])
+            storage.start = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
+            storages[symbol] = storage
+        return logical(name, storages)
+
+    def _reset(self) -> None:
+        self.spoiled = False
+        self._send(struct.pack("<i", -2))
+
+    def _save(self) -> bytes:
+        self._send(struct.pack("<i", -3))
+        self._flush()
+        saved = self._read(int(struct.unpack("<Q", self._read(8))[0]))
+        if not saved:
+            raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
+        return saved
+
+    def _load(self, saved: bytes) -> None:
+        self._send(struct.pack("<iQ", -4, len(saved)) + saved)
+        self._flush()
+        status = self._int32()
+        if status:
+            raise StepError(status_names()[status], "the saved state was refused")
+        self.spoiled = False
+
+    def another(self) -> Self:
+        """A new session of the same graph."""
+        return type(self)(self.program, self.path, self.number, self.made_for)
+
+    def _fork(self) -> Self:
+        other = self.another()
+        other._load(self._save())
+        return other
+
+    def _trace(self) -> Iterator[Record]:
+        return iter(())
+
+    def _close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    # -- the pipe
+
+    def _send(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(data)
+        except BrokenPipeError:
+            self._crashed()
+
+    def _flush(self) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self._crashed()
+
+    def _read(self, nbytes: int) -> bytes:
+        assert self.process.stdout is not None
+        data = self.process.stdout.read(nbytes)
+        if len(data) < nbytes:
+            self._crashed()
+        return data
+
+    def _int32(self) -> int:
+        return int(struct.unpack("<i", self._read(4))[0])
+
+    def _crashed(self) -> None:
+        assert self.process.stderr is not None
+        said = self.process.stderr.read().decode(errors="replace")
+        raise Crash(said[:4000])
+
+
+def _extents(face: Interface, inputs: dict[str, Array]) -> dict[Any, int]:
+    sizes: dict[str, int] = {}
+    for given in face.inputs:
+        session_inputs.bind_sizes(given.name, given.value.tensor, inputs[given.name].shape, sizes)
+    return {extent: sizes[extent.name] for extent, _ in face.extents}
+
+
+def _stored(given: Input, array: Array) -> bytes:
+    return dtypes.pack(array, given.value.dtype).tobytes()
+
+
+def _array(data: Array, dtype: dtypes.DType, shape: tuple[int, ...]) -> Array:
+    count = int(np.prod(shape, dtype=np.int64))
+    return dtypes.unpack(data[: dtype.nbytes(count)], dtype, count).reshape(shape).copy()

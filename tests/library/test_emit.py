@@ -1,0 +1,269 @@
+"""The files: compiled without a warning, the same from run to run, and nothing in them but C."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import oic
+from codegen import programs
+from oic.codegen.template_data import model as view_model
+from oic.diagnostics import OicError
+from oic.library import build as builder
+from oic.library.emit import emit, render
+from oic.resources import runtime_dir, templates_dir
+from oic.session.synthesizer import status_names
+from oic.toolchain.target import MEANING, STANDARD, TARGETS, WARNINGS, target
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_no_warnings(name: str, compiler: str, tmp_path: Path) -> None:
+    files = programs.files(name, tmp_path)
+    for extra in (("-DOIC_HOSTED=0",), ()):
+        call = [compiler, *STANDARD, *WARNINGS, "-Werror", *extra, "-I", str(tmp_path), "-c"]
+        done = subprocess.run([*call, "-o", str(tmp_path / "x.o"), *map(str, files.sources)],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["table", "names"])
+@pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
+def test_the_header_is_also_cpp(name: str, tmp_path: Path) -> None:
+    files = programs.files(name, tmp_path)
+    source = tmp_path / "user.cc"
+    source.write_text(f'#include "{files.name}.h"\nint main() {{ return sizeof({files.name}_session) == 0; }}\n')
+    subprocess.run(["g++", "-std=c++11", "-Wall", "-Werror", "-I", str(tmp_path), "-c", str(source),
+                    "-o", str(tmp_path / "x.o")], check=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("weights", ["blob", "array"])
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_the_same_bytes_every_time(name: str, weights: str, tmp_path: Path) -> None:
+    first = programs.files(name, tmp_path / "a", weights=weights)
+    second = programs.files(name, tmp_path / "b", weights=weights)
+    names = [str(p.relative_to(tmp_path / "a")) for p in first.paths]
+    assert names == [str(p.relative_to(tmp_path / "b")) for p in second.paths]
+    for a, b in zip(first.paths, second.paths, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+        assert str(tmp_path).encode() not in a.read_bytes()
+
+
+def test_only_headers_that_are_used(tmp_path: Path) -> None:
+    files = programs.files("counter", tmp_path)
+    copied = {p.name for p in files.paths if p.parent.name == "oic"}
+    included: set[str] = set()
+    for path in files.paths:
+        if path.suffix in (".c", ".h"):
+            included |= {Path(n).name for n in re.findall(r'#include "([^"]+)"', path.read_text())}
+    assert copied == included - {"counter.h"} | {"journal.h"}  # which is for the program
+
+
+def test_no_globals_no_allocation(tmp_path: Path) -> None:
+    """Only the API is visible, and the library asks the C library for nothing but memory copies."""
+    session = programs.executor("table", tmp_path)
+    shown = subprocess.run(["nm", "-D", "--defined-only", str(session.library.path)],
+                           capture_output=True, text=True, check=True).stdout  # fmt: skip
+    names = {line.split()[-1] for line in shown.splitlines()}
+    wanted = ("step", "forget", "init_as", "reset", "save", "load", "open_as", "close")
+    assert names == {f"table_{n}" for n in wanted}
+    asked = subprocess.run(["nm", "-D", "--undefined-only", str(session.library.path)],
+                           capture_output=True, text=True, check=True).stdout  # fmt: skip
+    assert not re.search(r"\b(malloc|calloc|realloc|free|printf|exit|abort)\b", asked)
+    session.close()
+
+
+def test_source_lines_are_comments(tmp_path: Path) -> None:
+    files = programs.files("table", tmp_path)
+    text = files.sources[0].read_text()
+    assert "/* table.oi:9  cache.write h >> K[l, pos..pos+N]; */" in text
+    assert text.count("/* table.oi:14 ") == 1
+    assert "for (int64_t l = 0; l < 3; ++l) {" in text
+    assert "memcpy((float *)state->K[l] + pos * 2, h, (size_t)(N * 2) * sizeof(float));" in text
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+def test_makefile(tmp_path: Path) -> None:
+    programs.files("table", tmp_path)
+    subprocess.run(["make", "-C", str(tmp_path), "all", "stack"], check=True, capture_output=True)
+    assert (tmp_path / "libtable.a").exists() and (tmp_path / "libtable.so").exists()
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
+def test_cmake(tmp_path: Path) -> None:
+    programs.files("names", tmp_path, weights="array")
+    subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b")], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", str(tmp_path / "b")], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
+@pytest.mark.parametrize(("name", "level"), [("", "-O3"), ("MinSizeRel", "-Os"), ("Debug", "")])
+@pytest.mark.parametrize("made_for", ["portable", "freestanding"])
+def test_cmake_takes_the_level_of_the_build_type(name: str, level: str, made_for: str, tmp_path: Path) -> None:
+    """And neither GNU's C nor, where there are no shared libraries, code that can be moved."""
+    emit(programs.planned("counter"), target(made_for), tmp_path)
+    call = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b"), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+    subprocess.run([*call, *([f"-DCMAKE_BUILD_TYPE={name}"] if name else [])], check=True, capture_output=True)
+    (command,) = json.loads((tmp_path / "b" / "compile_commands.json").read_text(encoding="utf-8"))
+    flags = command["command"].split()
+    assert [f for f in flags if f.startswith("-O")] == ([level] if level else [])
+    assert [f for f in flags if f.startswith("-std")] == ["-std=c99"] and set(MEANING) <= set(flags)
+    assert ("-fPIC" in flags) == (made_for == "portable")
+
+
+def test_make_files_have_the_flags_of_the_build(tmp_path: Path) -> None:
+    files = programs.files("counter", tmp_path)
+    for name in ("Makefile", "CMakeLists.txt"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert " ".join((*MEANING, *WARNINGS)) in text and files.name in text
+
+
+def test_weights_as_an_array(tmp_path: Path) -> None:
+    import numpy as np
+
+    blob, array = programs.executor("elementwise", tmp_path / "a"), None
+    array = programs.executor("elementwise", tmp_path / "b", weights="array")
+    assert array.library.files.weights is None
+    inputs = programs.random_inputs(programs.planned("elementwise"), "entry", np.random.default_rng(0), 0)
+    a, b = blob.step(**inputs), array.step(**inputs)
+    assert all(np.array_equal(a[k], b[k]) for k in a)
+    blob.close()
+    array.close()
+
+
+def test_templates_only_arrange() -> None:
+    """`for`, `if` and plain names (STYLE, section 5)."""
+    for template in sorted(templates_dir().glob("*.j2")):
+        text = re.sub(r"\{#.*?#\}", "", template.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for inside in re.findall(r"\{\{(.*?)\}\}", text):
+            assert re.fullmatch(r'\s*([a-z_]+(\.[a-z_]+)*|"[{}]+")\s*', inside), f"{template.name}: {inside}"
+        for inside in re.findall(r"\{%(.*?)%\}", text):
+            allowed = r"\s*(for \w+ in [\w.]+|if [\w.]+|elif [\w.]+|else|endif|endfor)\s*"
+            assert re.fullmatch(allowed, inside), f"{template.name}: {inside}"
+
+
+def test_an_undefined_name_is_an_error() -> None:
+    from jinja2 import UndefinedError
+
+    from oic.library.emit import _environment
+
+    with pytest.raises(UndefinedError):
+        _environment().from_string("{{ nothing }}").render()
+
+
+def test_freestanding_code_has_no_system(tmp_path: Path) -> None:
+    module = programs.planned("table")
+    files = emit(module, target("freestanding"), tmp_path)
+    text = "".join(p.read_text() for p in files.paths if p.suffix in (".c", ".h"))
+    assert "table_open" not in text and "mman.h" not in text
+    with pytest.raises(OicError, match="target-not-here"):
+        builder.build(module, target("freestanding"), tmp_path)
+
+
+def test_unknown_target_names_the_nearest() -> None:
+    with pytest.raises(OicError, match="did you mean 'host'") as refused:
+        target("hots")
+    assert refused.value.diagnostics[0].slug == "unknown-target"
+    assert set(TARGETS) == {"host", "portable", "freestanding"}
+
+
+def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, machine = programs.planned("counter"), target("portable")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(OicError, match="no-such-compiler") as refused:
+        builder.build(module, machine, tmp_path)
+    assert refused.value.diagnostics[0].slug == "no-compiler"
+    monkeypatch.setenv("CC", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OicError, match="cc, gcc, clang"):
+        builder.build(module, machine, tmp_path)
+
+
+def test_a_failed_compilation_shows_the_first_error(tmp_path: Path) -> None:
+    files = programs.files("counter", tmp_path)
+    files.sources[0].write_text("int x = ;\n")
+    with pytest.raises(OicError, match=r"elsewhere/counter\.c:1") as refused:
+        builder.compile_library(files, Path("elsewhere"))
+    assert refused.value.diagnostics[0].slug == "compile-failed"
+
+
+def test_an_output_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OicError, match="output-folder"):
+        programs.files("counter", tmp_path / "file")
+
+
+def test_view_is_of_finished_strings(tmp_path: Path) -> None:
+    files = programs.files("counter", tmp_path)
+    assert render(files.model)["counter.c"] == files.sources[0].read_text()
+    assert view_model(files.unit, files.target, False).entries[0].lines == files.model.entries[0].lines
+    assert sys.getsizeof(files.model) > 0
+
+
+def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
+    """At most 110 columns but for the user's own text, no empty `else`, and marks of states are not called counts."""
+    sources = [programs.files(name, tmp_path / name) for name in programs.PROGRAMS]
+    graph = oic.parse_file(EXAMPLES / "everything" / "graph.oi")
+    sources.append(oic.Synthesizer(graph, target="portable").emit(tmp_path / "everything"))
+    for files in sources:
+        for ending in (".c", ".h"):
+            text = (files.folder / f"{files.name}{ending}").read_text(encoding="utf-8")
+            ours = [line for line in text.splitlines() if not re.match(r"\s*/\* \S+\.oi:\d+ ", line)]
+            assert {line for line in ours if len(line) > 110} == set(), files.name
+            assert not re.search(r"else \{\n\s*\}", text), files.name
+    header = (tmp_path / "everything" / "everything.h").read_text(encoding="utf-8")
+    assert "/* how far seen is initialised along k */" in header
+    assert "/* 1: the entry of seen was written */" in header
+    assert "count of index k of seen" in header and "index filled" not in header and "index touched" not in header
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_no_float_becomes_a_double_unseen(compiler: str, tmp_path: Path) -> None:
+    """In any header of the runtime; on a machine without doubles it would be a call."""
+    names = sorted(p.name for p in runtime_dir().glob("*.h") if p.name not in ("hosted.h", "version.h"))
+    source = tmp_path / "all.c"
+    source.write_text('#include "hosted.h"\n' + "".join(f'#include "{name}"\n' for name in names))
+    call = [compiler, *STANDARD, *WARNINGS, "-Wdouble-promotion", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
+    done = subprocess.run([*call, "-I", str(runtime_dir()), str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+@pytest.mark.skipif(not shutil.which("cppcheck"), reason="no cppcheck")
+def test_cppcheck_reads_every_header(tmp_path: Path) -> None:
+    names = sorted(p.name for p in runtime_dir().glob("*.h") if p.name not in ("hosted.h", "pool.h"))
+    source = tmp_path / "all.c"
+    source.write_text("".join(f'#include "{name}"\n' for name in names))
+    call = ["cppcheck", "--std=c99", "--max-configs=1", "-D__GNUC__", "-DOIC_HOSTED=0", "-I", str(runtime_dir())]
+    done = subprocess.run([*call, "-E", str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "error" not in done.stderr, done.stderr[:3000]
+    assert "oic_prod_axis_f32" in done.stdout and "failed to expand" not in done.stdout
+
+
+def test_the_header_is_small_and_clean_in_cpp(tmp_path: Path) -> None:
+    """It includes nothing of the runtime that computes, and draws none of the warnings that C++ programs use."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    files = programs.files("elementwise", tmp_path)
+    source = tmp_path / "user.cpp"
+    source.write_text(f'#include "{files.name}.h"\nint main() {{ return oic_status_name(OIC_OK)[4] != \'O\'; }}\n')
+    flags = ["-std=c++17", *WARNINGS, "-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant"]
+    call = ["g++", *flags, "-Werror", "-fsyntax-only", str(source)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(["g++", "-M", str(source)], capture_output=True, text=True, check=True).stdout
+    own = {Path(p).name for p in listed.split() if "/oic/" in p}
+    assert own == {"oic.h", "status.h", "version.h"} and "math.h" not in listed
+
+
+def test_every_status_has_its_name() -> None:
+    text = (runtime_dir() / "status.h").read_text(encoding="utf-8")
+    assert re.findall(r'case (OIC_\w+): return "\1";', text) == status_names()

@@ -1,0 +1,143 @@
+"""Options of C compilers that change floats are refused, or change nothing beyond the bounds; other machines are refused."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import oic
+from oic import dtypes
+from oic.resources import runtime_dir
+from oic.toolchain.target import STANDARD, WARNINGS
+from tests.fuzz.batch_build import build_together
+from tests.fuzz.operator_cases import Case
+from tests.fuzz.operators import batches, compare, suite
+
+GRAPH = "graph small { dynamic { x: f32[2]; } volatile { y: f32[2]; } block entry { op tanh(x) >> y; return; } }"
+
+# By flag: what the error says of it.
+SHOWN = {
+    ("gcc", "-ffast-math"): "-ffast-math",
+    ("gcc", "-Ofast"): "-Ofast",
+    ("gcc", "-funsafe-math-optimizations"): "-funsafe-math-optimizations",
+    ("gcc", "-fassociative-math -fno-signed-zeros -fno-trapping-math"): "-fassociative-math",
+    ("gcc", "-freciprocal-math"): "-freciprocal-math",
+    ("gcc", "-fno-signed-zeros"): "-fno-signed-zeros",
+    ("gcc", "-ffinite-math-only"): "-ffinite-math-only",
+    ("gcc", "-fsingle-precision-constant"): "oic_constants_are_double",
+    ("gcc", "-mfpmath=387"): "excess precision",
+    ("clang", "-ffast-math"): "-ffast-math",
+    ("clang", "-Ofast"): "-Ofast",
+    ("clang", "-ffinite-math-only"): "-ffinite-math-only",
+    ("s390x-linux-gnu-gcc", "-O2"): "little-endian",
+    ("arm-none-eabi-gcc", "-mcpu=cortex-m4 -mbig-endian"): "little-endian",
+}
+# Of clang, which shows these by no macro; and what every build has, left out.
+HARMLESS = {
+    "clang": "-O2 -march=native -funsafe-math-optimizations -ffp-contract=fast -fstrict-aliasing",
+    "gcc": "-O2 -march=native -ffp-contract=fast -fstrict-aliasing",
+}
+OPERATORS = "exp sigmoid silu tanh erf gelu softmax softplus sin cos log layer_norm rms_norm matmul attention cast"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    oic.Synthesizer(oic.parse(GRAPH), target="portable").emit(folder)
+    return folder
+
+
+def called(compiler: str, flags: str, *rest: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    call = [compiler, "-std=c99", "-DOIC_HOSTED=0", *flags.split(), *rest]
+    return subprocess.run(call, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("compiler", "flags"), SHOWN, ids=lambda text: text.replace(" ", ""))
+def test_what_a_macro_shows_is_an_error(compiler: str, flags: str, small: Path) -> None:
+    done = called(compiler, flags, "-fsyntax-only", str(small / "small.c"))
+    if compiler == "gcc" and "387" in flags and "387" in done.stderr.partition("error")[0]:
+        pytest.skip("this gcc is for no x86")
+    assert done.returncode != 0 and SHOWN[compiler, flags] in done.stderr, done.stderr[:500]
+
+
+@pytest.mark.parametrize("flags", ["-O2", "-fno-math-errno -fno-trapping-math", "-frounding-math", "-O0", "-Os"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "aarch64-linux-gnu-gcc"])
+def test_other_options_are_not(compiler: str, flags: str, small: Path) -> None:
+    done = called(compiler, flags, *WARNINGS, "-Werror", "-fsyntax-only", str(small / "small.c"))
+    assert done.returncode == 0, done.stderr[:500]
+
+
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu", "x86_64-linux-gnu"])
+def test_clang_reorders_nothing(target: str, small: Path) -> None:
+    """As many sums and products with these options as without; a difference may be a sum with the negated number."""
+    if shutil.which("clang") is None:
+        pytest.skip("clang is not installed")
+    texts = []
+    for flags in ("", "-fassociative-math -fno-signed-zeros -fno-trapping-math"):
+        done = called("clang", flags, "-O2", f"--target={target}", "-S", "-o", "-", str(small / "small.c"))
+        if "file not found" in done.stderr:
+            pytest.skip(f"no C library for {target}")
+        assert done.returncode == 0, done.stderr[:500]
+        texts.append(re.findall(r"^\tv?f?(add|sub|mul|div)(?:[sp][sd])?\s", done.stdout, re.MULTILINE))
+    first, second = ([op.replace("sub", "add") for op in text] for text in texts)
+    assert first == second and first.count("mul") > 5
+
+
+def chosen() -> list[Case]:
+    """One case in f32 of every operator above."""
+    found: dict[str, Case] = {}
+    for case in suite():
+        if case.op in OPERATORS.split() and case.row is dtypes.f32:
+            found.setdefault(case.op, case)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("compiler", HARMLESS)
+def test_what_no_macro_shows_stays_within_the_bounds(compiler: str, tmp_path: Path) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    made = batches(chosen())
+    graphs = [oic.parse(batch.text) for batch in made]
+    programs = [oic.Synthesizer(graph, target="portable") for graph in graphs]
+    build_together([p._synthesizer for p in programs], tmp_path, (), [compiler], HARMLESS[compiler].split())
+    for batch, graph, program in zip(made, graphs, programs, strict=True):
+        backends = {"graph": oic.Simulator(graph).make_executor(), "c": program.make_executor()}
+        assert [str(fault) for fault in compare(batch, backends, 0)] == []
+        for executor in backends.values():
+            executor.close()
+
+
+# ---------------------------------------------------------------- versions of the headers
+
+
+def test_every_header_asks_for_its_version() -> None:
+    for path in runtime_dir().glob("*.h"):
+        if path.name != "version.h":
+            assert '\n#include "version.h"\n' in path.read_text(encoding="utf-8"), path.name
+
+
+def test_headers_of_two_versions_do_not_mix(tmp_path: Path) -> None:
+    """Generated headers, and headers of the runtime that a program includes itself."""
+    for name in ("one", "two", "same"):
+        oic.Synthesizer(oic.parse(GRAPH), name=name, target="portable").emit(tmp_path / name)
+    version = tmp_path / "two" / "oic" / "version.h"
+    text = version.read_text()
+    number = text.partition("OIC_RUNTIME_VERSION 0x")[2][:8]
+    assert len(number) == 8
+    version.write_text(text.replace(number, "12345678"))
+
+    def compiled(*headers: str) -> subprocess.CompletedProcess[str]:
+        main = tmp_path / "main.c"
+        main.write_text("".join(f'#include "{h}"\n' for h in headers) + "int main(void) { return 0; }\n")
+        return subprocess.run(["cc", *STANDARD, "-fsyntax-only", str(main)], capture_output=True, text=True, check=False)
+
+    assert compiled("one/one.h", "same/same.h", "one/oic/saved.h").returncode == 0
+    for headers in (("one/one.h", "two/two.h"), ("two/two.h", "one/one.h"), ("one/one.h", "two/oic/crc32c.h")):
+        done = compiled(*headers)
+        assert done.returncode != 0 and "two versions of oic" in done.stderr, headers
