@@ -32,6 +32,60 @@ typedef enum {
     OIC_BOOL, OIC_BITSET, OIC_T1, OIC_T2
 } oic_dtype;
 
+/* ------------------------------------------------------------ names for kernels */
+
+/* The C type of a stored element, by element type; what it is computed in is another element type. */
+typedef oic_f8 oic_stored_f8;
+typedef oic_f16 oic_stored_f16;
+typedef oic_bf16 oic_stored_bf16;
+typedef float oic_stored_f32;
+typedef double oic_stored_f64;
+typedef int8_t oic_stored_i8;
+typedef int16_t oic_stored_i16;
+typedef int32_t oic_stored_i32;
+typedef int64_t oic_stored_i64;
+typedef uint8_t oic_stored_u8;
+typedef uint16_t oic_stored_u16;
+typedef uint32_t oic_stored_u32;
+typedef uint64_t oic_stored_u64;
+typedef uint8_t oic_stored_bool;
+typedef uint8_t oic_stored_bitset;
+typedef uint8_t oic_stored_i1;
+typedef uint8_t oic_stored_i2;
+typedef uint8_t oic_stored_i4;
+typedef uint8_t oic_stored_u1;
+typedef uint8_t oic_stored_u2;
+typedef uint8_t oic_stored_u4;
+typedef uint8_t oic_stored_t1;
+typedef uint8_t oic_stored_t2;
+
+#define OIC_COMPUTED_f8 f32
+#define OIC_COMPUTED_f16 f32
+#define OIC_COMPUTED_bf16 f32
+#define OIC_COMPUTED_f32 f32
+#define OIC_COMPUTED_f64 f64
+#define OIC_COMPUTED_i1 i8
+#define OIC_COMPUTED_i2 i8
+#define OIC_COMPUTED_i4 i8
+#define OIC_COMPUTED_i8 i8
+#define OIC_COMPUTED_i16 i16
+#define OIC_COMPUTED_i32 i32
+#define OIC_COMPUTED_i64 i64
+#define OIC_COMPUTED_u1 u8
+#define OIC_COMPUTED_u2 u8
+#define OIC_COMPUTED_u4 u8
+#define OIC_COMPUTED_u8 u8
+#define OIC_COMPUTED_u16 u16
+#define OIC_COMPUTED_u32 u32
+#define OIC_COMPUTED_u64 u64
+#define OIC_COMPUTED_bool bool
+#define OIC_COMPUTED_bitset u8
+#define OIC_COMPUTED_t1 i8
+#define OIC_COMPUTED_t2 i8
+
+#define OIC_PASTED(a, b) a##b
+#define OIC_PASTE(a, b) OIC_PASTED(a, b)
+
 /* ------------------------------------------------------------ bits of floats */
 
 static inline uint32_t oic_bits_f32(float x)
@@ -151,6 +205,45 @@ static inline float oic_load_bf16(const oic_bf16 *p, ptrdiff_t i) { return oic_b
 static inline void oic_store_f8(oic_f8 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f8(v); }
 static inline void oic_store_f16(oic_f16 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f16(v); }
 static inline void oic_store_bf16(oic_bf16 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_bf16(v); }
+
+/* n floats as they are computed with: where they lie, or widened into `to`, exactly. */
+static inline const float *oic_widen_f8(const oic_f8 *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = oic_f8_to_f32(p[i]);
+    }
+    return to;
+}
+
+static inline const float *oic_widen_f16(const oic_f16 *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = oic_f16_to_f32(p[i]);
+    }
+    return to;
+}
+
+static inline const float *oic_widen_bf16(const oic_bf16 *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = oic_bf16_to_f32(p[i]);
+    }
+    return to;
+}
+
+static inline const float *oic_widen_f32(const float *p, ptrdiff_t n, float *to)
+{
+    (void)n;
+    (void)to;
+    return p;
+}
+
+static inline const double *oic_widen_f64(const double *p, ptrdiff_t n, double *to)
+{
+    (void)n;
+    (void)to;
+    return p;
+}
 
 /* ------------------------------------------------------------ types stored as they are */
 

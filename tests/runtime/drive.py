@@ -112,18 +112,19 @@ def number(value: Any, c: str) -> str:
 
 
 def render(case: Case, direct: bool) -> tuple[str, str]:
-    """(the statement that calls the kernel, the header it needs).
+    """(the statement that calls the kernel, the lines that include it).
 
     A direct call shows its sizes to the compiler, as generated code does; otherwise they are hidden
     behind a pointer, and the kernel is compiled once for all cases.
     """
-    call: Call = case.op.kernel()
+    call: Call = case.op.call()
     assert isinstance(call, Call)
-    args = ", ".join(argument(case, a) for a in call.args)
+    text = call.text(lambda part: argument(case, part))
+    header = f'#include "{call.header}"\n' if call.instance is None else call.instance.text()
     if direct:
-        return f"{call.function}({args});", call.header
+        return text, header
     pointer = f"__typeof__(&{call.function}) volatile kernel = {call.function};"
-    return f"{{ {pointer} kernel({args}); }}", call.header
+    return f"{{ {pointer} kernel{text.removeprefix(call.function)} }}", header
 
 
 def argument(case: Case, part: Any) -> str:
@@ -204,7 +205,7 @@ def program(cases: Sequence[Case], direct: bool) -> str:
         sizes = [v.tensor.nbytes for v in case.op.results]
         count = max(1, len(case.arrays))
         lines = [f"static void case_{i}(void)", "{", f"    void *in[{count}] = {{NULL}}, *out[{len(sizes)}];"]
-        work = sum(p.nbytes for p in case.op.kernel().args if isinstance(p, Scratch))
+        work = sum(p.nbytes for p in case.op.call().args if isinstance(p, Scratch))
         lines += [f"    void *scratch = calloc({work}, 1);", *reads]
         lines += [f"    out[{j}] = calloc({n}, 1);" for j, n in enumerate(sizes)]
         lines += [f"    {statement}"]
@@ -212,7 +213,7 @@ def program(cases: Sequence[Case], direct: bool) -> str:
         lines += [f"    free(in[{j}]);" for j in range(count)] + ["    free(scratch);", "}"]
         functions.append("\n".join(lines))
     used = PROLOGUE if any("get(" in f for f in functions) else PROLOGUE[: PROLOGUE.index("static")]
-    includes = "".join(f'#include "{h}"\n' for h in sorted(headers))
+    includes = "".join(sorted(headers))
     calls = "".join(f"    case_{i}();\n" for i in range(len(cases)))
     return f"{includes}{used}\n" + "\n\n".join(functions) + f"\n\nint main(void)\n{{\n{calls}    return 0;\n}}\n"
 

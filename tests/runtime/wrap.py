@@ -78,22 +78,23 @@ def _element(op: Op, part: Any, wide: bool, dtype: DType) -> str:
 
 def kernel(op: Operator) -> tuple[str, str]:
     """Name and text of `void NAME(const void **x, void *y, const ptrdiff_t *n)`; n: `sizes(op)`."""
-    call = op.kernel()
-    passed, taken = [], 0
-    for part in call.args:
-        passed.append(_part(op, part, taken))
+    call = op.call()
+    passed, taken = {}, 0
+    for i, part in enumerate(call.args):
+        passed[i] = _part(op, part, taken)
         taken += len(part.items) if isinstance(part, Ints) else isinstance(part, int)
+    texts = iter(passed.values())
     words = [part for part in call.args if isinstance(part, str)]
     symbol = "_".join(["test", call.function, *words, str(taken)])
     head = f"void {symbol}(const void *const *x, void *y, const ptrdiff_t *n)"
-    body = f"    (void)n;\n    {call.function}({', '.join(passed)});"
+    body = f"    (void)n;\n    {call.text(lambda part: next(texts))}"
     return symbol, f"\n{head};\n{head}\n{{\n{body}\n}}\n"
 
 
 def sizes(op: Operator) -> list[int]:
     """The sizes in a kernel's call, in order."""
     found: list[Any] = []
-    for part in op.kernel().args:
+    for part in op.call().args:
         found += [part] if isinstance(part, int) else part.items if isinstance(part, Ints) else []
     return found
 

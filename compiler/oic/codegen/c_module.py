@@ -13,6 +13,7 @@ from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType, TensorType
+from oic.kernels.kernel import Instance
 from oic.memory import layout
 
 
@@ -57,6 +58,7 @@ class Unit:
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.headers: set[str] = {"session.h", "num.h", "image.h", "saved.h"}
+        self.instances: set[Instance] = set()  # kernels that the code calls
 
 
 @dataclass(frozen=True)

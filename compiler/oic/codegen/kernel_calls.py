@@ -1,4 +1,4 @@
-"""Calls of runtime functions on whole tensors: `op.kernel()` as C."""
+"""Calls of runtime functions on whole tensors: `op.call()` as C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from oic.codegen.elementwise import cast, scalar
 from oic.codegen.function_context import Frame, start_address
 from oic.ir.core import Op, Value
 from oic.ir.dims import Expr
-from oic.operators.base import Call, Cast, Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.kernels.kernel import Cast, Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.operators.base import Call
 
 _DTYPE_OF_C = {
     "float": dtypes.f32,
@@ -25,10 +26,12 @@ _DTYPE_OF_C = {
 
 def call(frame: Frame, op: Any) -> None:
     """The statement that calls an operator's kernel."""
-    what: Call = op.kernel()
-    frame.unit.headers.add(what.header)
-    arguments = [argument(frame, op, part) for part in what.args]
-    frame.lines.add(f"{what.function}({', '.join(arguments)});")
+    what: Call = op.call()
+    if what.instance is None:
+        frame.unit.headers.add(what.header)
+    else:
+        frame.unit.instances.add(what.instance)
+    frame.lines.add(what.text(lambda part: argument(frame, op, part)))
 
 
 def argument(frame: Frame, op: Op, part: Any) -> str:
@@ -81,7 +84,7 @@ def _scratch(frame: Frame, op: Any, part: Scratch) -> str:
     """The working memory that the planner listed for this op, in the order of the arguments."""
     plan, place = frame.unit.module.plan, op.results[0].place
     assert plan is not None and place is not None
-    wanted = [a for a in op.kernel().args if isinstance(a, Scratch)]
+    wanted = [a for a in op.call().args if isinstance(a, Scratch)]
     number = next(i for i, a in enumerate(wanted) if a is part or a == part)
     name, now = f"{place.buffer}.scratch{number or ''}", frame.live.start[op]
     for buffer in plan.space("arena"):

@@ -16,6 +16,7 @@ from oic.codegen.statements import function_body
 from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType, TensorType
+from oic.kernels.kernel import Instance
 from oic.memory.saved import saved_form
 from oic.toolchain import code_metrics as measured
 from oic.toolchain.code_metrics import Figures
@@ -81,6 +82,7 @@ class Model:
     prototypes: Prototypes
     functions: tuple[str, ...]
     headers: tuple[str, ...]
+    instances: tuple[Instance, ...]
     init_lines: tuple[str, ...]
     reset_lines: tuple[str, ...]
     fresh_lines: tuple[str, ...]
@@ -128,6 +130,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         prototypes=_prototypes(unit.name),
         functions=_functions(unit.name, entries, hosted=target.hosted),
         headers=tuple(sorted(unit.headers)),
+        instances=tuple(sorted(unit.instances)),
         init_lines=tuple(lifecycle.init_lines(unit)),
         reset_lines=tuple(lifecycle.reset_lines(unit)),
         fresh_lines=tuple(lifecycle.fresh_lines(unit)),

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -150,6 +151,14 @@ def _header(m: view.Model) -> str:
     return _environment().get_template("model.h.j2").render(m=m)
 
 
+INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+def _in_one_folder(include: re.Match[str]) -> str:
+    """Runtime headers lie in rooms; beside generated code they all lie in `oic/`."""
+    return include[0].replace(include[1], PurePosixPath(include[1]).name)
+
+
 def runtime_headers(roots: list[str]) -> list[str]:
     """The runtime headers that these include, themselves too, by name."""
     found: set[str] = set()
@@ -160,7 +169,8 @@ def runtime_headers(roots: list[str]) -> list[str]:
             continue
         found.add(name)
         text = (runtime_dir() / name).read_text(encoding="utf-8")
-        waiting += re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE)
+        beside = PurePosixPath(name).parent
+        waiting += [normpath(beside / found[1]) for found in INCLUDED.finditer(text)]
     return sorted(found)
 
 
@@ -170,7 +180,7 @@ def _runtime_header(name: str) -> str:
     text = (runtime_dir() / name).read_text(encoding="utf-8")
     if name != "version.h":
         return text
-    whole = "".join(path.read_text(encoding="utf-8") for path in sorted(runtime_dir().glob("*.h")))
+    whole = "".join(path.read_text(encoding="utf-8") for path in sorted(runtime_dir().rglob("*.h")))
     number = hashlib.sha256(whole.encode()).hexdigest()[:8]
     return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
 
@@ -187,15 +197,16 @@ def _described(files: Files) -> dict[str, str]:
 def _texts(m: view.Model) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
-    for name in runtime_headers(["oic.h", "journal.h", *m.headers, *(["hosted.h"] if m.hosted else [])]):
-        texts[f"oic/{name}"] = _runtime_header(name)
+    bodies = sorted({instance.file for instance in m.instances})
+    for name in runtime_headers(["oic.h", "journal.h", *m.headers, *bodies, *(["hosted.h"] if m.hosted else [])]):
+        texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(name))
     return texts
 
 
 def _write(texts: dict[str, str], folder: Path) -> None:
     for name, text in texts.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -65,7 +65,7 @@ class Concat(Operator, name="concat"):
         given = parts[0] if len(parts) == 1 and isinstance(parts[0], (list, tuple)) else parts
         return np.concatenate(list(given), axis=self.axis)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         axis = self.axis % self.result.tensor.rank
         outer, _, inner = around(self.result.shape, axis)
         lengths = Ints(tuple(p.shape[axis] for p in self.parts))
@@ -144,7 +144,7 @@ class Pad(Operator, name="pad"):
             x = np.take(x, source_index(at, size, self.mode), axis)
         return x
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         mode = self.MODES.index(self.mode)
         dtype = self.x.dtype
         args = (self.x, Out(), self.x.tensor.rank, Ints(self.x.shape), Ints(tuple(self.before)))
@@ -188,7 +188,7 @@ class Repeat(Operator, name="repeat"):
     def reference(self, x: Array) -> Array:
         return np.repeat(x, self.times, self.axis)  # type: ignore[arg-type]
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         outer, size, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
         args = (self.x, Out(), outer * size, inner, self.times, self.x.dtype.bits)
         return Call("oic_repeat", HEADER, args)
@@ -218,7 +218,7 @@ class Flip(Operator, name="flip"):
     def reference(self, x: Array) -> Array:
         return np.flip(x, tuple(self.axes))
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         rank = self.x.tensor.rank
         axes = {a % rank for a in self.axes}
         marks = Ints(tuple(int(a in axes) for a in range(rank)))
@@ -278,7 +278,7 @@ class Gather(Operator, name="gather"):
         taken = np.take(table, ids, self.axis)
         return taken.astype(self.result.dtype.wide)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         axis = self.axis % self.table.tensor.rank
         outer, size, inner = around(self.table.shape, axis)
         sizes = (outer, size, inner, self.ids.tensor.size)
@@ -328,6 +328,6 @@ class Iota(Operator, name="iota"):
         tail = (1,) * (len(sizes) - axis - 1)
         return np.broadcast_to(count.reshape(-1, *tail), sizes)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         outer, size, inner = around(self.result.shape, self.axis % len(self.shape))
         return Call("oic_iota", HEADER, (Out(), outer, size, inner, Cast(self.start, "int64_t")))

@@ -146,7 +146,7 @@ class Attention(Operator, name="attention"):
         q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
         return attention_bound(y, q, scaled(k, k_scale), scaled(v, v_scale), bias, self._scale(), self.q.dtype)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         q, k, v = self.q, self.k, self.v
         lead = q.shape[:-3]
         rank = len(lead)
@@ -251,7 +251,7 @@ class Attn(Operator, name="attn"):
         bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype)
         return bound.reshape(np.shape(y)) + moved
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         batch, depth = self.h.shape
         heads, dv = self._heads(), self.v.shape[-1]
         three = self.k.tensor.rank == 3

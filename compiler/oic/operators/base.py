@@ -12,7 +12,7 @@ An operator is one class:
         inplace: ClassVar[tuple[str, ...]] = ("x",)
         def infer(self) -> list[Type]: ...
         def reference(self, x): ...     arrays in the dtype they are computed in (f16 -> f32, i4 -> i8)
-        def kernel(self) -> Call: ...   or `c = Scalar("oic_relu")` for elementwise ones
+        kernels = (Kernel(…),)        or `c = Scalar("oic_relu")` for elementwise ones
         def tolerance(self, y, *inputs) -> Array: ...        absolute, per element of the result
 
 `reference` returns one array or a list; the interpreter rounds or wraps it once to the result's
@@ -34,6 +34,14 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
+from oic.kernels.kernel import Cast as Cast
+from oic.kernels.kernel import Deref as Deref
+from oic.kernels.kernel import Instance, Kernel
+from oic.kernels.kernel import Ints as Ints
+from oic.kernels.kernel import Out as Out
+from oic.kernels.kernel import Pointers as Pointers
+from oic.kernels.kernel import Scratch as Scratch
+from oic.kernels.kernel import Stride as Stride
 
 EPS = 2.0**-23
 
@@ -69,70 +77,29 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Stride:
-    """Elements between neighbours of a value along one axis (or of result i: `Out(i)`)."""
-
-    value: Value | Out
-    axis: int
-
-
-@dataclass(frozen=True)
-class Out:
-    """The memory of result number `index`."""
-
-    index: int = 0
-
-
-@dataclass(frozen=True)
-class Deref:
-    """The single element of a value, as a number of its computed type."""
-
-    value: Value
-
-
-@dataclass(frozen=True)
-class Cast:
-    """A number (setting, size or index value) written as a literal or variable of a C type."""
-
-    value: Any
-    c: str
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """Working memory of a kernel: bytes at the maximum, planned into the arena."""
-
-    nbytes: int
-    c: str = "void"
-
-
-@dataclass(frozen=True)
-class Ints:
-    """An array of integers, passed as `const ptrdiff_t *`; entries may be sizes.  Empty: NULL."""
-
-    items: tuple[Dim | Stride, ...]
-
-
-@dataclass(frozen=True)
-class Pointers:
-    """The first elements of several values, passed as `const void *const[]`."""
-
-    values: tuple[Value, ...]
-
-
-@dataclass(frozen=True)
 class Call:
     """One call of a runtime function on whole tensors.
 
     function  full C name
-    header    file of runtime_c that defines it
+    header    file of runtime_c that defines it; "" for an instance
     args      in order: Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast,
               Scratch, Ints, Pointers, a size (int or Expr, passed as ptrdiff_t), or a str (C as it is)
+    members   the members of its argument struct that they are
+    instance  the body that defines it, and the element types it is included for
     """
 
     function: str
     header: str
     args: tuple[Any, ...] = field(default=())
+    members: tuple[str, ...] = ()
+    instance: Instance | None = None
+
+    def text(self, argument: Callable[[Any], str]) -> str:
+        """The statement in C; `argument` writes one argument."""
+        if self.instance is None:
+            return f"{self.function}({', '.join(map(argument, self.args))});"
+        given = [f".{m} = {argument(a)}" for m, a in zip(self.members, self.args, strict=True) if a is not None]
+        return f"{self.function}(&({self.function}_args){{{', '.join(given)}}});"
 
 
 class Operator(Op):
@@ -140,6 +107,8 @@ class Operator(Op):
 
     catalog = True
     examples: ClassVar[tuple[Any, ...]] = ()
+    kernels: ClassVar[tuple[Kernel, ...]] = ()
+    """The first that fits computes it; for operators that are not elementwise."""
     c: ClassVar[Scalar | None] = None
     """May be a property, where the function depends on more than one dtype."""
     layouts: ClassVar[dict[str, int]] = {}
@@ -162,9 +131,15 @@ class Operator(Op):
         """The meaning, on NumPy arrays."""
         raise AssertionError(f"{self.name} has no reference")
 
-    def kernel(self) -> Call:
-        """The runtime function that computes it; for operators that are not elementwise."""
-        raise AssertionError(f"{self.name} has no kernel")
+    def chosen(self) -> Kernel:
+        """The kernel that computes it."""
+        return next(k for k in self.kernels if k.fits(self))
+
+    def call(self) -> Call:
+        """The call of its kernel; for operators that are not elementwise."""
+        kernel = self.chosen()
+        members = {k: v for k, v in kernel.args(self).items() if v is not None}
+        return Call(kernel.function(self), "", tuple(members.values()), tuple(members), kernel.instance(self))
 
     def checks(self) -> list[Op]:
         """Ops to be put before this one that refuse data it must not see (ids out of range)."""

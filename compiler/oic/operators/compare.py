@@ -217,7 +217,7 @@ class IsFinite(Operator, name="is_finite"):
     def reference(self, x: Array) -> Array:
         return np.asarray(np.isfinite(x).all())
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         size = self.x.tensor.size
         return Call(f"oic_is_finite_{self.x.dtype}", "reduce.h", (self.x, Out(), size))
 

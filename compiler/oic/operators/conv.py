@@ -152,7 +152,7 @@ class Convolution(Operator):
         more = 0.0 if b is None else np.abs(real(b)).reshape(-1, *[1] * self.spatial)
         return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         (sh, sw), (ph, pw), (dh, dw) = self._two()
         first = self.spatial == 2
         size, taps, out = (v[-2:] if first else (1, v[-1]) for v in (self.x.shape, self.w.shape, self.result.shape))
@@ -388,7 +388,7 @@ class MaxPool(Pool, name="max_pool"):
     def reference(self, x: Array) -> Array:
         return self._windows(x, -np.inf).max(-1)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         return Call(f"oic_max_pool_{self.x.dtype}", POOL, self._arguments())
 
 
@@ -424,5 +424,5 @@ class AvgPool(Pool, name="avg_pool"):
         total = windows.sum(-1) / self._counts(inputs[0])
         return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         return Call(f"oic_avg_pool_{self.x.dtype}", POOL, (*self._arguments(), int(self.count_include_pad)))

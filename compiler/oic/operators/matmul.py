@@ -157,7 +157,7 @@ class MatMul(Operator, name="matmul"):
         a, b = self._oriented(*[*inputs, None][:3])
         return product_bound(y, a, b, self.a.dtype)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         m, k = self._matrix(self.a, self.transpose_a)
         n = self.result.shape[-1]
         lead = self.result.shape[:-2]
@@ -251,7 +251,7 @@ class Linear(Operator, name="linear"):
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
         return bound
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         n, k = self.w.shape
         lead = self.x.shape[:-1]
         # Leading axes without gaps are one axis of rows; else the outer ones are batches.

@@ -15,12 +15,11 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
+from oic.kernels.kernel import Cast, Kernel, Members, Out
 from oic.operators.arrange import around
-from oic.operators.base import Call, Cast, Operator, Out, normal_axis
+from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_number
-
-HEADER = "norm.h"
 
 
 class LayerNorm(Operator, name="layer_norm"):
@@ -84,16 +83,17 @@ class LayerNorm(Operator, name="layer_norm"):
         more = 0.0 if beta is None else np.abs(real(beta))
         return rounded(y, epsilon(self.x.dtype) * (unit + 8 * np.abs(real(y)) + more), self.x.dtype)
 
-    def kernel(self) -> Call:
-        first = self.x.tensor.rank - len(self.axes)
-        outer, n = dims.product(self.x.shape[:first]), dims.product(self.x.shape[first:])
-        eps = Cast(self.eps, self.x.dtype.value)
+    def _types(self) -> tuple[DType, ...]:
         beta = self.gamma if self.beta is None else self.beta
-        if self.x.dtype is self.gamma.dtype is beta.dtype:
-            args = (self.x, self.gamma, self.beta, Out(), outer, n, eps)
-            return Call(f"oic_layer_norm_{self.x.dtype}", HEADER, args)
-        mixed = (self.x, self.gamma, kind(self.gamma), self.beta, kind(beta), Out(), outer, n, eps)
-        return Call(f"oic_layer_norm_mixed_{self.x.dtype}", HEADER, mixed)
+        return self.x.dtype, self.gamma.dtype, beta.dtype
+
+    def _args(self) -> Members:
+        first = self.x.tensor.rank - len(self.axes)
+        sizes = {"outer": dims.product(self.x.shape[:first]), "n": dims.product(self.x.shape[first:])}
+        eps = Cast(self.eps, self.x.dtype.value)
+        return {"x": self.x, "gamma": self.gamma, "beta": self.beta, "y": Out(), **sizes, "eps": eps}
+
+    kernels = (Kernel("layer_norm", _types, _args),)
 
 
 class RmsNorm(Operator, name="rms_norm"):
@@ -137,14 +137,11 @@ class RmsNorm(Operator, name="rms_norm"):
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         return rounded(y, 4 * epsilon(self.x.dtype) * np.abs(real(y)), self.x.dtype)
 
-    def kernel(self) -> Call:
-        outer, n = dims.product(self.x.shape[:-1]), self.x.shape[-1]
-        eps = Cast(self.eps, self.x.dtype.value)
-        if self.x.dtype is self.gamma.dtype:
-            args = (self.x, self.gamma, Out(), outer, n, eps)
-            return Call(f"oic_rms_norm_{self.x.dtype}", HEADER, args)
-        mixed = (self.x, self.gamma, kind(self.gamma), Out(), outer, n, eps)
-        return Call(f"oic_rms_norm_mixed_{self.x.dtype}", HEADER, mixed)
+    def _args(self) -> Members:
+        sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
+        return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Cast(self.eps, self.x.dtype.value)}
+
+    kernels = (Kernel("rms_norm", ("x", "gamma"), _args),)
 
 
 class BatchNorm(Operator, name="batch_norm"):
@@ -197,11 +194,12 @@ class BatchNorm(Operator, name="batch_norm"):
         unit = (np.abs(x) + m) / np.sqrt(v + float(number(self.eps, self.x.dtype))) * g
         return rounded(y, 6 * epsilon(self.x.dtype) * (unit + b), self.x.dtype)
 
-    def kernel(self) -> Call:
-        outer, channels, inner = around(self.x.shape, self.channel % self.x.tensor.rank)
-        parameters = (self.x, self.gamma, self.beta, self.mean, self.var)
-        args = (*parameters, Out(), outer, channels, inner, Cast(self.eps, self.x.dtype.value))
-        return Call(f"oic_batch_norm_{self.x.dtype}", HEADER, args)
+    def _args(self) -> Members:
+        parameters = {"gamma": self.gamma, "beta": self.beta, "mean": self.mean, "var": self.var}
+        sizes = dict(zip(("outer", "channels", "inner"), around(self.x.shape, self.channel % self.x.tensor.rank)))
+        return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Cast(self.eps, self.x.dtype.value)}
+
+    kernels = (Kernel("batch_norm", ("x",), _args),)
 
 
 class Softmax(Operator, name="softmax"):
@@ -237,9 +235,11 @@ class Softmax(Operator, name="softmax"):
         error = (4 + np.abs(real(shifted))) * epsilon(self.x.dtype) * np.abs(real(y)) + 2.0**-126
         return rounded(y, error, self.x.dtype)
 
-    def kernel(self) -> Call:
+    def _args(self) -> Members:
         sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return Call(f"oic_softmax_{self.x.dtype}", HEADER, (self.x, Out(), *sizes))
+        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
+
+    kernels = (Kernel("softmax", ("x",), _args),)
 
 
 class LogSoftmax(Operator, name="log_softmax"):
@@ -275,9 +275,11 @@ class LogSoftmax(Operator, name="log_softmax"):
             size = 4 + np.abs(real(shifted)) + np.abs(real(np.log(total)))
         return rounded(y, 2 * size * epsilon(self.x.dtype), self.x.dtype)
 
-    def kernel(self) -> Call:
+    def _args(self) -> Members:
         sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return Call(f"oic_log_softmax_{self.x.dtype}", HEADER, (self.x, Out(), *sizes))
+        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
+
+    kernels = (Kernel("log_softmax", ("x",), _args),)
 
 
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:
@@ -311,8 +313,3 @@ def require_parameter(op: LayerNorm | RmsNorm, where: str, shape: tuple[Dim, ...
     op.require_rank(where, len(shape), len(shape))
     for axis, size in enumerate(shape):
         op.require_dim(where, axis, size)
-
-
-def kind(value: Value) -> str:
-    """The name that the runtime has for the dtype of a parameter."""
-    return f"OIC_{value.dtype.name.upper()}"

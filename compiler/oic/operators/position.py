@@ -133,7 +133,7 @@ class Rope(Operator, name="rope"):
         bound = rounded(y, 4 * EPS * reach, self.x.dtype)
         return np.where(np.arange(x.shape[-1]) < turned, bound, 0.0)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         x = self.x
         lead = x.shape[:-3]
         pointer, steps, first = self._positions(len(lead))
@@ -225,7 +225,7 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         bucket = base + np.where(r < self._exact(), r, far)
         return np.moveaxis(table[bucket], -1, 0)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         shape = (self.table.shape[1], self.n, self.t, Cast(self.q_start, "int64_t"))
         borders = self.borders()
         rule = (self._half(), self._exact(), Ints(tuple(borders)), len(borders), int(self.bidirectional))

@@ -58,7 +58,7 @@ class Affine(Operator):
             return 1, 1, self.x.tensor.size
         return around(self.x.shape, self.axis % self.x.tensor.rank)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         kind = self.zero_point.dtype if self.zero_point is not None else dtypes.i32
         args = (self.x, self.scale, self.zero_point, f"OIC_{kind.name.upper()}", Out(), *self._sizes())
         return Call(f"oic_{self.name}_{self.x.dtype}_{self.result.dtype}", HEADER, args)
@@ -191,7 +191,7 @@ class Requantize(Operator, name="requantize"):
         whole = scale(x, m, s) + int(self.zero_point)  # type: ignore[arg-type]
         return np.clip(whole, self.to.low, self.to.high)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         rounding = int(self.rounding == "nearest")
         head = (self.x, self.multiplier, self.shift, Out(), *self._sizes())
         return Call(f"oic_requantize_{self.to}", HEADER, (*head, Cast(self.zero_point, "int64_t"), rounding))

@@ -123,7 +123,7 @@ class GruCell(Cell, name="gru_cell"):
         reach = self._reach(*inputs) * (2 + h.max(-1, keepdims=True, initial=0.0))
         return rounded(y, (reach + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]
         work = Scratch(7 * dims.maximum(units) * (8 if self.x.dtype.bits == 64 else 4), self.x.dtype.value)
         operands = (self.x, self.h, self.w_ih, self.w_hh, self.b_ih, self.b_hh, Out(), work)
@@ -179,7 +179,7 @@ class LstmCell(Cell, name="lstm_cell"):
         bound = (self._reach(x, h, *rest) + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype)
         return rounded(y, bound, self.x.dtype)
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]
         work = Scratch(4 * dims.maximum(units) * (8 if self.x.dtype.bits == 64 else 4), self.x.dtype.value)
         operands = (self.x, self.h, self.c_, self.w_ih, self.w_hh, self.b_ih, self.b_hh)

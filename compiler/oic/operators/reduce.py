@@ -84,7 +84,7 @@ class Reduction(Operator):
         """Axes that may be empty at run time are refused where the result needs an element."""
         return [] if self.empty else refuse_none([self.x.shape[a] for a in self.reduced])
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         groups = grouped(self.x.shape, self.reduced)
         name = self.name.removesuffix("_axis")
         sized = (f"OIC_{self.to.name.upper()}",) if self.accumulates and self.to.is_int else ()
@@ -274,7 +274,7 @@ class Position(Operator):
         """An axis that may be empty at run time is refused."""
         return refuse_none([self.x.shape[self.axis]])
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
         args = (self.x, Out(), outer, n, inner, str(int(self.select_first)))
         return Call(f"oic_{self.name}_{self.x.dtype}", HEADER, args)
@@ -356,7 +356,7 @@ class Cumsum(Operator, name="cumsum"):
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
         args = (self.x, Out(), outer, n, inner, str(int(self.exclusive)))
         return Call(f"oic_cumsum_{self.x.dtype}", HEADER, args)

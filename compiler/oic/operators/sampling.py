@@ -63,7 +63,7 @@ class TopK(Operator, name="top_k"):
         order = np.take(order, np.arange(int(self.k)), self.axis)  # type: ignore[arg-type]
         return [np.take_along_axis(x, order, self.axis), order]
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
         return Call(f"oic_top_k_{self.x.dtype}", HEADER, (self.x, Out(0), Out(1), *sizes, self.k))
 
@@ -142,7 +142,7 @@ class Sample(Operator, name="sample"):
             beyond = np.flatnonzero((p > 0) & (np.cumsum(p) > float(u.reshape(())) * np.cumsum(p)[-1]))
         return np.asarray(beyond[0] if beyond.size else np.flatnonzero(p > 0)[-1])
 
-    def kernel(self) -> Call:
+    def call(self) -> Call:
         size = self.logits.shape[0]
         most = dims.maximum(size)
         work = Scratch((8 + 4) * most, "double")

@@ -1,0 +1,142 @@
+"""The C functions that compute operators, as data; each is declared beside its operator.
+
+    class Softmax(Operator, name="softmax"):
+        def _members(self): return {"x": self.x, "y": Out(), "rows": self.rows}
+        kernels = (Kernel("softmax", types=("x",), args=_members),)
+
+`runtime_c/kernels/softmax.h` is the body of `oic_softmax_T(const oic_softmax_T_args *)`: generated code includes
+it once for each element type it is used with, and calls it with a struct whose members are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oic.dtypes import DType
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+
+
+@dataclass(frozen=True)
+class Out:
+    """A pointer to a result of the op."""
+
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Stride:
+    """Elements between neighbours along one axis of a value, as it lies in memory."""
+
+    value: Value | Out
+    axis: int
+
+
+@dataclass(frozen=True)
+class Deref:
+    """The element of a scalar tensor, read when the kernel is called."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A number of the source (a plain value or a run-time one), as a C type."""
+
+    value: Any
+    c: str
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Working memory of a kernel: bytes at the maximum, planned into the arena."""
+
+    nbytes: int
+    c: str = "void"
+
+
+@dataclass(frozen=True)
+class Ints:
+    """An array of integers, passed as `const ptrdiff_t *`; entries may be sizes.  Empty: NULL."""
+
+    items: tuple[Dim | Stride, ...]
+
+
+@dataclass(frozen=True)
+class Pointers:
+    """The first elements of several values, passed as `const void *const[]`."""
+
+    values: tuple[Value, ...]
+
+
+Members = Mapping[str, Any]
+"""Members of a kernel's argument struct, in order.
+
+Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast, Scratch, Ints, Pointers, a size
+(int or Expr, passed as ptrdiff_t), or a str (C as it is).  A member that is left out is zero or NULL.
+"""
+
+
+def always(op: Any) -> bool:
+    """The kernel computes whatever the operator's type rule accepts."""
+    return True
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One way to compute an operator.
+
+    name    of the body file below runtime_c/kernels, without `.h`
+    types   fields whose dtypes the body is included for, in the order of its names: OIC_X, OIC_W; or a function
+            of the op that gives the dtypes
+    args    the members of the argument struct, from the op
+    call    the function without its types: `oic_call`; "" if it is named as the file
+    fits    whether it can compute an op; the first of an operator's kernels that does is taken
+    needs   features that the target must have (`targets`)
+    """
+
+    name: str
+    types: Sequence[str] | Callable[[Any], Sequence[DType]]
+    args: Callable[[Any], Members]
+    call: str = ""
+    fits: Callable[[Any], bool] = always
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def file(self) -> str:
+        """The body, below runtime_c."""
+        return f"kernels/{self.name}.h"
+
+    def dtypes(self, op: Any) -> tuple[DType, ...]:
+        """The element types that the body is included for."""
+        if callable(self.types):
+            return tuple(self.types(op))
+        return tuple(op.result.dtype if t == "result" else getattr(op, t).dtype for t in self.types)
+
+    def instance(self, op: Any) -> Instance:
+        """What generated code includes."""
+        return Instance(self.file, tuple(d.name for d in self.dtypes(op)))
+
+    def function(self, op: Any) -> str:
+        """The C function, with its types."""
+        return "_".join([f"oic_{self.call or self.name}", *(d.name for d in self.dtypes(op))])
+
+
+@dataclass(frozen=True, order=True)
+class Instance:
+    """A body included for some element types."""
+
+    file: str
+    types: tuple[str, ...]
+
+    @property
+    def defines(self) -> tuple[tuple[str, str], ...]:
+        """The macros that the body reads."""
+        return tuple(zip(("OIC_X", "OIC_W", "OIC_B"), self.types))
+
+    def text(self, folder: str = "kernels") -> str:
+        """The lines that include it; bodies lie in a folder."""
+        given = "".join(f"#define {macro} {value}\n" for macro, value in self.defines)
+        return f'{given}#include "{folder}/{self.file.rpartition("/")[2]}"\n'

@@ -1,0 +1,37 @@
+/* The names in which the body of a kernel is written, for the element types that it is included for: OIC_X and, where
+   it takes them, OIC_W and OIC_B.  `end.h` takes them back.
+
+   T, LOAD, STORE   stored elements of type OIC_X, and how they become numbers and back (num.h)
+   C                the type that they are computed in; MATH(f) is f_f32 or f_f64, for that type
+   NAME(f), ARGS(f) f, with the element types, and the struct of its arguments: oic_softmax_f32, oic_softmax_f32_args
+   W_T, B_T, …      the same for OIC_W and OIC_B */
+#include "../num.h"
+
+#define T OIC_PASTE(oic_stored_, OIC_X)
+#define LOAD OIC_PASTE(oic_load_, OIC_X)
+#define STORE OIC_PASTE(oic_store_, OIC_X)
+#define WIDEN OIC_PASTE(oic_widen_, OIC_X)
+#define OIC_COMPUTED OIC_PASTE(OIC_COMPUTED_, OIC_X)
+#define C OIC_PASTE(oic_stored_, OIC_COMPUTED)
+#define MATH(f) OIC_PASTE(f##_, OIC_COMPUTED)
+
+#if defined(OIC_B)
+#define NAME(f) OIC_PASTE(f##_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_B)))))
+#elif defined(OIC_W)
+#define NAME(f) OIC_PASTE(f##_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_W)))
+#else
+#define NAME(f) OIC_PASTE(f##_, OIC_X)
+#endif
+
+#define ARGS(f) OIC_PASTE(NAME(f), _args)
+
+#if defined(OIC_W)
+#define W_T OIC_PASTE(oic_stored_, OIC_W)
+#define W_LOAD OIC_PASTE(oic_load_, OIC_W)
+#define W_WIDEN OIC_PASTE(oic_widen_, OIC_W)
+#endif
+
+#if defined(OIC_B)
+#define B_T OIC_PASTE(oic_stored_, OIC_B)
+#define B_LOAD OIC_PASTE(oic_load_, OIC_B)
+#endif

@@ -1,0 +1,43 @@
+/* oic_rms_norm_X_W: y[outer, n] = x / sqrt(mean of x^2 + eps) * gamma[n], gamma of type W.  y may be x.
+
+   Squares are added in parts of OIC_PART, each in the order of sums.h, the parts in order. */
+#include "element.h"
+
+#include "../scalar_math.h"
+#include "../sums.h"
+
+typedef struct {
+    const T *x;
+    const W_T *gamma;
+    T *y;
+    ptrdiff_t outer, n;
+    C eps;
+} ARGS(oic_rms_norm);
+
+static inline void NAME(oic_rms_norm)(const ARGS(oic_rms_norm) *a)
+{
+    const W_T *restrict const gamma = a->gamma;
+    const ptrdiff_t n = a->n;
+    for (ptrdiff_t o = 0; o < a->outer; ++o) {
+        const T *const x = a->x + o * n;
+        T *const y = a->y + o * n;
+        C wide[OIC_PART], part[OIC_PART], sum = (C)0;
+        for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
+            const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+            sum += MATH(oic_sum_squares)(WIDEN(x + i, m, wide), m, (C)0);
+        }
+        const C r = (C)1 / MATH(oic_sqrt)(sum / (C)n + a->eps);
+        for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
+            const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+            const C *const from = WIDEN(x + i, m, wide);
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                part[e] = from[e] * r * (C)W_LOAD(gamma, i + e);
+            }
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                STORE(y, i + e, part[e]);
+            }
+        }
+    }
+}
+
+#include "end.h"

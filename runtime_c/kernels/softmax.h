@@ -1,0 +1,73 @@
+/* oic_softmax_X: y[outer, n, inner] = exp(x - max) / sum of exp(x - max), along n.  y may be x.
+
+   Exponentials are added in parts of OIC_PART, each in the order of sums.h; the parts in order, exactly (Kahan).  Where
+   elements are `inner` apart each is a part. */
+#include "element.h"
+
+#include "../scalar_math.h"
+#include "../sums.h"
+
+typedef struct {
+    const T *x;
+    T *y;
+    ptrdiff_t outer, n, inner;
+} ARGS(oic_softmax);
+
+/* One row; y may be x. */
+static inline void NAME(oic_softmax_row)(const T *x, T *y, ptrdiff_t n)
+{
+    C wide[OIC_PART], part[OIC_PART], top = (C)-INFINITY, sum = (C)0, lost = (C)0;
+    for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
+        const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+        top = MATH(oic_largest)(WIDEN(x + i, m, wide), m, top);
+    }
+    for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
+        const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+        const C *const from = WIDEN(x + i, m, wide);
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            part[e] = MATH(oic_exp)(from[e] - top);
+        }
+        sum = MATH(oic_add_exactly)(sum, MATH(oic_sum)(part, m), &lost);
+    }
+    const C r = (C)1 / sum;
+    for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
+        const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+        if (n > OIC_PART) { /* else the only part is still there */
+            const C *const from = WIDEN(x + i, m, wide);
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                part[e] = MATH(oic_exp)(from[e] - top);
+            }
+        }
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            STORE(y, i + e, part[e] * r);
+        }
+    }
+}
+
+static inline void NAME(oic_softmax)(const ARGS(oic_softmax) *a)
+{
+    const ptrdiff_t n = a->n, inner = a->inner;
+    for (ptrdiff_t o = 0; o < a->outer; ++o) {
+        const T *const x = a->x + o * n * inner;
+        T *const y = a->y + o * n * inner;
+        if (inner == 1) {
+            NAME(oic_softmax_row)(x, y, n);
+            continue;
+        }
+        for (ptrdiff_t e = 0; e < inner; ++e) {
+            C top = (C)-INFINITY, sum = (C)0, lost = (C)0;
+            for (ptrdiff_t i = 0; i < n; ++i) {
+                const C v = LOAD(x, i * inner + e);
+                top = v > top ? v : top;
+            }
+            for (ptrdiff_t i = 0; i < n; ++i) {
+                sum = MATH(oic_add_exactly)(sum, MATH(oic_exp)(LOAD(x, i * inner + e) - top), &lost);
+            }
+            for (ptrdiff_t i = 0; i < n; ++i) {
+                STORE(y, i * inner + e, MATH(oic_exp)(LOAD(x, i * inner + e) - top) / sum);
+            }
+        }
+    }
+}
+
+#include "end.h"
