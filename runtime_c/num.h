@@ -83,6 +83,31 @@ typedef uint8_t oic_stored_t2;
 #define OIC_COMPUTED_t1 i8
 #define OIC_COMPUTED_t2 i8
 
+/* Bits of a stored element. */
+#define OIC_BITS_f8 8
+#define OIC_BITS_f16 16
+#define OIC_BITS_bf16 16
+#define OIC_BITS_f32 32
+#define OIC_BITS_f64 64
+#define OIC_BITS_i1 1
+#define OIC_BITS_i2 2
+#define OIC_BITS_i4 4
+#define OIC_BITS_i8 8
+#define OIC_BITS_i16 16
+#define OIC_BITS_i32 32
+#define OIC_BITS_i64 64
+#define OIC_BITS_u1 1
+#define OIC_BITS_u2 2
+#define OIC_BITS_u4 4
+#define OIC_BITS_u8 8
+#define OIC_BITS_u16 16
+#define OIC_BITS_u32 32
+#define OIC_BITS_u64 64
+#define OIC_BITS_bool 8
+#define OIC_BITS_bitset 8
+#define OIC_BITS_t1 1
+#define OIC_BITS_t2 2
+
 #define OIC_PASTED(a, b) a##b
 #define OIC_PASTE(a, b) OIC_PASTED(a, b)
 

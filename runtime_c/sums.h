@@ -6,8 +6,8 @@
 #include "version.h"
 
 #include "num.h"
+#include "simd/lanes.h"
 
-#define OIC_LANES 16
 #define OIC_PART 256 /* numbers that a kernel holds on its stack at a time: a multiple of OIC_LANES */
 
 #define OIC_S f32

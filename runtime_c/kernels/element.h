@@ -4,7 +4,8 @@
    T, LOAD, STORE   stored elements of type OIC_X, and how they become numbers and back (num.h)
    C                the type that they are computed in; MATH(f) is f_f32 or f_f64, for that type
    NAME(f), ARGS(f) f, with the element types, and the struct of its arguments: oic_softmax_f32, oic_softmax_f32_args
-   W_T, B_T, …      the same for OIC_W and OIC_B */
+   W_T, B_T, …      the same for OIC_W and OIC_B
+   X_IS_COMPUTED    1 if T is C; W_IS_COMPUTED: if W_T is */
 #include "../num.h"
 
 #define T OIC_PASTE(oic_stored_, OIC_X)
@@ -25,9 +26,24 @@
 
 #define ARGS(f) OIC_PASTE(NAME(f), _args)
 
+/* Elements of the type that is computed in are used where they lie. */
+#define OIC_SAME_f32_f32 1
+#define OIC_SAME_f64_f64 1
+#if OIC_PASTE(OIC_SAME_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_COMPUTED)))
+#define X_IS_COMPUTED 1
+#else
+#define X_IS_COMPUTED 0
+#endif
+
 #if defined(OIC_W)
+#if OIC_PASTE(OIC_SAME_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_COMPUTED)))
+#define W_IS_COMPUTED 1
+#else
+#define W_IS_COMPUTED 0
+#endif
 #define W_T OIC_PASTE(oic_stored_, OIC_W)
 #define W_LOAD OIC_PASTE(oic_load_, OIC_W)
+#define W_BITS OIC_PASTE(OIC_BITS_, OIC_W)
 #define W_WIDEN OIC_PASTE(oic_widen_, OIC_W)
 #endif
 

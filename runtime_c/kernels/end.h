@@ -8,7 +8,10 @@
 #undef MATH
 #undef NAME
 #undef ARGS
+#undef X_IS_COMPUTED
+#undef W_IS_COMPUTED
 #undef W_T
+#undef W_BITS
 #undef W_LOAD
 #undef W_WIDEN
 #undef B_T

@@ -175,7 +175,7 @@ def _argument(frame: Frame, name: str, value: Value, address: str, const: bool) 
 def _constant_strides(unit: Unit, op: Any) -> tuple[int, ...]:
     from oic.memory.layout import constant_strides
 
-    return constant_strides(op.type.dtype, op.type.shape, unit.families[op.symbol])
+    return constant_strides(op.type, unit.families[op.symbol])
 
 
 class _Writer(Integers):

@@ -32,8 +32,7 @@ def chunks(module: Module) -> Iterator[memoryview | bytes]:
     for op in module.constants():
         offset, nbytes = where[op.symbol]
         yield bytes(offset - end)
-        values = module.weights[op.symbol].reshape(op.type.shape)
-        data = layout.stored(values, op.type.dtype, ranks[op.symbol])
+        data = layout.constant_stored(module.weights[op.symbol], op.type, ranks[op.symbol])
         assert data.nbytes == nbytes, f"{op.symbol}: {data.nbytes} bytes, planned {nbytes}"
         yield data.data if nbytes else b""
         end = offset + nbytes

@@ -73,7 +73,8 @@ class ConstantSelect(Op, name="constant.select", view=True):
     indices: list[Value]
 
     def infer(self) -> list[Type]:
-        return [TensorType(self.family.dtype, self.family.shape[len(self.indices) :])]
+        family = self.family.tensor
+        return [TensorType(family.dtype, family.shape[len(self.indices) :], family.encoding)]
 
 
 class Splat(Op, name="splat"):

@@ -186,7 +186,8 @@ def type_text(type_: Type) -> str:
     """A type as it stands after a colon."""
     if isinstance(type_, TensorType):
         shape = ", ".join(dim_text(d) for d in type_.shape)
-        return f"{type_.dtype}[{shape}]" if type_.shape else str(type_.dtype)
+        shown = f"{type_.dtype}[{shape}]" if type_.shape else str(type_.dtype)
+        return f"{shown} {type_.encoding}" if type_.encoding else shown
     return str(type_)
 
 

@@ -13,14 +13,19 @@ from dataclasses import dataclass
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.dims import Dim
+from oic.ir.encodings import padded
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """Element type and shape; `f32[N, 64]`, or `f32` for a scalar."""
+    """Element type and shape; `f32[N, 64]`, or `f32` for a scalar.
+
+    encoding   of a constant whose kernels read it in another order (`encodings`): `f32[64, 64] panels`
+    """
 
     dtype: DType
     shape: tuple[Dim, ...] = ()
+    encoding: str = ""
 
     @property
     def rank(self) -> int:
@@ -44,7 +49,7 @@ class TensorType:
     @property
     def nbytes(self) -> int:
         """Bytes at the maximum."""
-        return self.dtype.nbytes(math.prod(self.maximum))
+        return self.dtype.nbytes(math.prod(padded(self.maximum, self.encoding)))
 
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
         return TensorType(self.dtype, tuple(shape))
@@ -54,7 +59,8 @@ class TensorType:
 
     def __str__(self) -> str:
         inner = ", ".join(str(d) for d in self.shape)
-        return f"{self.dtype}[{inner}]" if self.shape else str(self.dtype)
+        shown = f"{self.dtype}[{inner}]" if self.shape else str(self.dtype)
+        return f"{shown} {self.encoding}" if self.encoding else shown
 
 
 @dataclass(frozen=True)

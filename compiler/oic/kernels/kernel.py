@@ -11,12 +11,13 @@ it once for each element type it is used with, and calls it with a struct whose 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oic.dtypes import DType
 from oic.ir.core import Value
 from oic.ir.dims import Dim
+from oic.ir.types import TensorType
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,10 @@ def always(op: Any) -> bool:
     return True
 
 
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value.type, TensorType)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One way to compute an operator.
@@ -94,6 +99,7 @@ class Kernel:
     args    the members of the argument struct, from the op
     call    the function without its types: `oic_call`; "" if it is named as the file
     fits    whether it can compute an op; the first of an operator's kernels that does is taken
+    takes   encodings that operands may have, by field; the kernel is for those alone
     needs   features that the target must have (`targets`)
     """
 
@@ -102,7 +108,15 @@ class Kernel:
     args: Callable[[Any], Members]
     call: str = ""
     fits: Callable[[Any], bool] = always
+    takes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
+
+    def computes(self, op: Any) -> bool:
+        """It can compute the op as it is."""
+        encoded = {f: v.tensor.encoding for f in op.fields if isinstance(v := getattr(op, f), Value) and _is_tensor(v)}
+        return self.fits(op) and all(
+            e in self.takes.get(f, ("",)) for f, e in encoded.items()
+        )
 
     @property
     def file(self) -> str:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.dtypes import Array, DType
+from oic.ir.encodings import encoded, padded
 from oic.ir.module import Module
-from oic.ir.types import StateType
+from oic.ir.types import StateType, TensorType
 
 LINE = 64  # bytes of a cache line; no vector unit wants more
 LARGE = 1024  # bytes from which a variable of the state starts on a line of its own
@@ -88,14 +89,23 @@ def family_ranks(module: Module) -> dict[str, int]:
     return ranks
 
 
-def constant_strides(dtype: DType, shape: tuple[int, ...], family: int) -> tuple[int, ...]:
-    """Elements between neighbours of a constant whose `family` leading dimensions number members."""
-    return _strides(dtype, shape, family)
+def constant_strides(type: TensorType, family: int) -> tuple[int, ...]:
+    """Elements between neighbours of a constant whose `family` leading dimensions number members.
+
+    Of an encoded one only those between matrices mean anything.
+    """
+    return _strides(type.dtype, padded(type.maximum, type.encoding), family)
 
 
-def constant_bytes(dtype: DType, shape: tuple[int, ...], family: int) -> int:
+def constant_bytes(type: TensorType, family: int) -> int:
     """Bytes of a constant in the blob."""
-    return math.prod(shape[:family]) * dtype.nbytes(math.prod(shape[family:]))
+    shape = padded(type.maximum, type.encoding)
+    return math.prod(shape[:family]) * type.dtype.nbytes(math.prod(shape[family:]))
+
+
+def constant_stored(values: Array, type: TensorType, family: int) -> NDArray[np.uint8]:
+    """The bytes of a constant in the blob."""
+    return stored(encoded(values.reshape(type.maximum), type.encoding), type.dtype, family)
 
 
 def weights_layout(module: Module) -> dict[str, tuple[int, int]]:
@@ -105,7 +115,7 @@ def weights_layout(module: Module) -> dict[str, tuple[int, int]]:
     end = WEIGHTS_HEADER
     for op in module.constants():
         offset = _up(end, LINE)
-        nbytes = constant_bytes(op.type.dtype, op.type.shape, ranks[op.symbol])
+        nbytes = constant_bytes(op.type, ranks[op.symbol])
         found[op.symbol] = (offset, nbytes)
         end = offset + nbytes
     return found

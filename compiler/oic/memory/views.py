@@ -73,7 +73,7 @@ def view_strides(op: Op, result: int = 0) -> Strides | None:
             return tuple(s for s, n in zip(storage, lengths, strict=True) if n is not None)
         case ConstantSelect(family=family, indices=indices):
             assert family.tensor.static
-            full = constant_strides(family.dtype, family.tensor.maximum, len(indices))
+            full = constant_strides(family.tensor, len(indices))
             return full[len(indices) :]
     raise AssertionError(f"{op.name} is no view")
 

@@ -14,12 +14,12 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.types import IndexType, Type
-from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Scratch, Stride
+from oic.kernels.kernel import Cast, Deref, Ints, Kernel, Members, Out, Scratch, Stride
+from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
 from oic.operators.settings import require_number
 
-HEADER = "attention.h"
 ROWS = 8  # OIC_ATTENTION_ROWS of attention.h: query rows that share one pass over the keys
 EVERYTHING = -1  # window of the kernel that has none
 
@@ -146,22 +146,27 @@ class Attention(Operator, name="attention"):
         q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
         return attention_bound(y, q, scaled(k, k_scale), scaled(v, v_scale), bias, self._scale(), self.q.dtype)
 
-    def call(self) -> Call:
+    def _args(self) -> Members:
         q, k, v = self.q, self.k, self.v
         lead = q.shape[:-3]
         rank = len(lead)
-        b = (len(lead), Ints(lead))
-        sizes = (q.shape[-3], k.shape[-3], q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
-        where = tuple(strides_of(x, rank + 2, x.tensor.rank - 1) for x in (q, k, v))
-        scores = tuple(strides_of(x, rank + 3, rank + 3) for x in (self.bias, self.mask))
-        scales = tuple(self._scale_strides(x) for x in (self.k_scale, self.v_scale))
-        length = kv_length(self.kv_len, k.shape[-3], rank)
-        settings = (Cast(self._setting_scale(), q.dtype.value), int(self.causal), self._window())
-        operands = (q, k, v, self.bias, self.mask, length[0], self.k_scale, self.v_scale, Out())
-        room = ROWS * (dims.maximum(q.shape[-1]) + dims.maximum(v.shape[-1]))
-        work = Scratch(room * computed_bytes(q.dtype), q.dtype.value)
-        args = (*operands, work, *b, *sizes, *where, *scores, *scales, *length[1:], *settings)
-        return Call(f"oic_attention_{q.dtype}_{k.dtype}", HEADER, args)
+        kv_len, ls, length = kv_length(self.kv_len, k.shape[-3], rank)
+        width = dims.maximum(q.shape[-1])
+        room = ROWS * (width + dims.maximum(v.shape[-1])) + width
+        return {
+            "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
+            "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
+            "work": Scratch(room * computed_bytes(q.dtype), q.dtype.value), "rank": rank, "shape": Ints(lead),
+            "N": q.shape[-3], "keys": k.shape[-3], "Hq": q.shape[-2], "Hk": k.shape[-2], "Dk": q.shape[-1],
+            "Dv": v.shape[-1],
+            **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
+            "bs": strides_of(self.bias, rank + 3, rank + 3), "ms": strides_of(self.mask, rank + 3, rank + 3),
+            "kss": self._scale_strides(self.k_scale), "vss": self._scale_strides(self.v_scale), "ls": ls,
+            "length": length, "scale": Cast(self._setting_scale(), q.dtype.value),
+            "causal": Cast(int(self.causal), "int"), "window": self._window(),
+        }  # fmt: skip
+
+    kernels = (Kernel("attention", ("q", "k"), _args),)
 
     def _setting_scale(self) -> float | Value:
         return self.scale if isinstance(self.scale, Value) else self._scale()
@@ -251,19 +256,21 @@ class Attn(Operator, name="attn"):
         bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype)
         return bound.reshape(np.shape(y)) + moved
 
-    def call(self) -> Call:
-        batch, depth = self.h.shape
-        heads, dv = self._heads(), self.v.shape[-1]
-        three = self.k.tensor.rank == 3
-        keys = self.k.shape[0] if three else 1
-        sizes = (batch, depth, keys, heads, self.k.shape[-2], self.k.shape[-1], dv)
-        where = (Stride(self.h, 0), *_key_strides(self.k), *_key_strides(self.v), Stride(self.w, 0))
-        both = dims.maximum(self.k.shape[-1]) + dims.maximum(dv)
-        room = (ROWS + dims.maximum(heads)) * both
-        work = Scratch(room * computed_bytes(self.h.dtype), self.h.dtype.value)
-        names = f"{self.h.dtype}_{self.k.dtype}_{self.w.dtype}"
-        args = (self.h, self.k, self.v, self.w, Out(), work, *sizes, *where)
-        return Call(f"oic_attn_{names}", "attn.h", (*args, Cast(self._scale(), self.h.dtype.value)))
+    def _args(self) -> Members:
+        heads, three = self._heads(), self.k.tensor.rank == 3
+        width, out = self.k.shape[-1], self.v.shape[-1]
+        both = dims.maximum(width) + dims.maximum(out)
+        room = (ROWS + dims.maximum(heads)) * both + dims.maximum(width)
+        (kt, kh), (vt, vh) = _key_strides(self.k), _key_strides(self.v)
+        return {
+            "h": self.h, "k": self.k, "v": self.v, "w": self.w, "y": Out(),
+            "work": Scratch(room * computed_bytes(self.h.dtype), self.h.dtype.value), "rows": self.h.shape[0],
+            "D": self.h.shape[1], "keys": self.k.shape[0] if three else 1, "Hq": heads, "Hk": self.k.shape[-2],
+            "Dk": width, "Dv": out, "hs": Stride(self.h, 0), "kt": kt, "kh": kh, "vt": vt, "vh": vh,
+            "ws": Stride(self.w, 0), "scale": Cast(self._scale(), self.h.dtype.value),
+        }  # fmt: skip
+
+    kernels = (Kernel("attn", ("h", "k", "w"), _args),)
 
 
 def _key_strides(value: Value) -> tuple[Dim | Stride, Stride]:

@@ -133,12 +133,12 @@ class Operator(Op):
 
     def chosen(self) -> Kernel:
         """The kernel that computes it."""
-        return next(k for k in self.kernels if k.fits(self))
+        return next(k for k in self.kernels if k.computes(self))
 
     def call(self) -> Call:
         """The call of its kernel; for operators that are not elementwise."""
         kernel = self.chosen()
-        members = {k: v for k, v in kernel.args(self).items() if v is not None}
+        members = {k: v for k, v in kernel.args(self).items() if v is not None and v != Ints(())}
         return Call(kernel.function(self), "", tuple(members.values()), tuple(members), kernel.instance(self))
 
     def checks(self) -> list[Op]:

@@ -11,12 +11,14 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
+from oic.ir.encodings import PANELS
 from oic.ir.types import Type
-from oic.operators.base import Call, Ints, Operator, Out, Stride
+from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
+from oic.operators.base import Call, Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import accumulated
 
-FLOAT, NARROW, SCALED, INTEGER = (f"matmul_{n}.h" for n in ("float", "narrow", "scaled", "int"))
+INTEGER = "matmul_int.h"
 
 
 def narrower(wide: DType, narrow: DType) -> bool:
@@ -47,11 +49,6 @@ def product_bound(y: Array, a: Any, b: Any, dtype: DType) -> Array:
 def dense(value: Value) -> bool:
     """The value has no gaps and no strides of its own where it lies (or has no place yet)."""
     return value.place is None or value.place.strides is None
-
-
-def float_header(wide: DType) -> str:
-    """File of the float products whose wide operand has this dtype."""
-    return FLOAT if wide is dtypes.f32 else NARROW
 
 
 class MatMul(Operator, name="matmul"):
@@ -157,25 +154,34 @@ class MatMul(Operator, name="matmul"):
         a, b = self._oriented(*[*inputs, None][:3])
         return product_bound(y, a, b, self.a.dtype)
 
-    def call(self) -> Call:
+    def _sizes(self) -> Members:
+        """Batches, sizes and strides."""
         m, k = self._matrix(self.a, self.transpose_a)
-        n = self.result.shape[-1]
         lead = self.result.shape[:-2]
-        a, b = self.a.dtype, self.b.dtype
         rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
         columns = (-2, -1) if self.transpose_b else (-1, -2)
-        where = (Stride(self.a, rows), Stride(self.a, inner), Stride(self.b, columns[1]), Stride(self.b, columns[0]))
-        batch = (len(lead), Ints(lead), spread(self.a, len(lead), 2), spread(self.b, len(lead), 2))
-        sizes = (*batch, m, k, n, *where)
-        if not a.is_float:
-            return Call(f"oic_matmul_{a}_{self.result.dtype}", INTEGER, (self.a, self.b, Out(), *sizes))
-        if b.is_float:
-            return Call(f"oic_matmul_{a}_{b}", float_header(a), (self.a, self.b, Out(), *sizes))
-        assert self.b_scale is not None
-        scale = self.b_scale
-        padded = _axis_stride(scale, columns[0])
-        tail = (spread(scale, len(lead), 2), padded)
-        return Call(f"oic_matmul_{a}_{b}", SCALED, (self.a, self.b, scale, Out(), *sizes, *tail))
+        return {
+            "rank": len(lead), "shape": Ints(lead), "as": spread(self.a, len(lead), 2),
+            "bs": spread(self.b, len(lead), 2), "M": m, "K": k, "N": self.result.shape[-1],
+            "am": Stride(self.a, rows), "ak": Stride(self.a, inner),
+            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]),
+        }  # fmt: skip
+
+    def _args(self) -> Members:
+        found = {"a": self.a, "b": self.b, "scale": self.b_scale, "y": Out(), **self._sizes()}
+        if self.b_scale is not None:
+            column = -2 if self.transpose_b else -1
+            found["ss"] = spread(self.b_scale, len(self.result.shape) - 2, 2)
+            found["sn"] = _axis_stride(self.b_scale, column)
+        return found
+
+    kernels = (Kernel("matmul", ("a", "b"), _args, fits=lambda op: op.a.dtype.is_float),)
+
+    def call(self) -> Call:
+        if self.a.dtype.is_float:
+            return super().call()
+        args = (self.a, self.b, Out(), *self._sizes().values())
+        return Call(f"oic_matmul_{self.a.dtype}_{self.result.dtype}", INTEGER, args)
 
 
 def spread(value: Value, rank: int, inner: int) -> Ints:
@@ -251,18 +257,38 @@ class Linear(Operator, name="linear"):
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
         return bound
 
-    def call(self) -> Call:
+    def _types(self) -> tuple[DType, ...]:
+        return self.x.dtype, self.w.dtype, self.x.dtype if self.b is None else self.b.dtype
+
+    def _sizes(self) -> Members:
+        """Batches, sizes and strides; leading axes without gaps are one axis of rows, else the outer ones batches."""
         n, k = self.w.shape
         lead = self.x.shape[:-1]
-        # Leading axes without gaps are one axis of rows; else the outer ones are batches.
         split = 0 if dense(self.x) else max(0, len(lead) - 1)
-        rows = dims.product(lead[split:])
         step: Any = Stride(self.x, -2) if lead and not dense(self.x) else k
-        batch = (split, Ints(lead[:split]), Ints(tuple(Stride(self.x, i) for i in range(split))))
-        x, w = self.x.dtype, self.w.dtype
-        kind = self.b.dtype if self.b is not None else x
-        name = f"oic_linear_{x}_{w}" if x.is_float else f"oic_linear_{x}_{self.result.dtype}"
-        header = float_header(x) if x.is_float else INTEGER
+        return {
+            "rank": split, "shape": Ints(lead[:split]), "xs": Ints(tuple(Stride(self.x, i) for i in range(split))),
+            "M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step,
+        }  # fmt: skip
+
+    def _floats(self) -> bool:
+        return self.x.dtype.is_float
+
+    def _args(self) -> Members:
+        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes(), "ldw": Stride(self.w, 0)}
+
+    def _in_panels(self) -> Members:
+        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes()}
+
+    kernels = (
+        Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": (PANELS,)}),
+        Kernel("linear", _types, _args, fits=_floats),
+    )
+
+    def call(self) -> Call:
+        if self.x.dtype.is_float:
+            return super().call()
+        kind = self.b.dtype if self.b is not None else self.x.dtype
         bias = (self.b, f"OIC_{kind.name.upper()}")
-        args = (self.x, self.w, *bias, Out(), *batch, rows, k, n, step, Stride(self.w, 0))
-        return Call(name, header, args)
+        args = (self.x, self.w, *bias, Out(), *self._sizes().values(), Stride(self.w, 0))
+        return Call(f"oic_linear_{self.x.dtype}_{self.result.dtype}", INTEGER, args)

@@ -11,10 +11,9 @@ from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
-from oic.operators.base import Call, Operator, Out, Scratch
+from oic.kernels.kernel import Cast, Kernel, Members, Out, Scratch
+from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-
-HEADER = "recurrent.h"
 
 
 class Cell(Operator):
@@ -22,6 +21,13 @@ class Cell(Operator):
 
     gates = ""  # letters of `order`, in PyTorch's order
     order: str
+
+    def _sizes(self, numbers: int) -> Members:
+        """Sizes, and working memory of so many numbers a unit."""
+        rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]  # type: ignore[attr-defined]
+        width = 8 if self.x.dtype.bits == 64 else 4  # type: ignore[attr-defined]
+        work = Scratch(numbers * dims.maximum(units) * width, self.x.dtype.value)  # type: ignore[attr-defined]
+        return {"work": work, "rows": rows, "I": self.x.shape[-1], "U": units}  # type: ignore[attr-defined]
 
     def _require_cell(self, states: tuple[str, ...]) -> None:
         """Check dtypes, ranks, sizes and `order`."""
@@ -123,12 +129,12 @@ class GruCell(Cell, name="gru_cell"):
         reach = self._reach(*inputs) * (2 + h.max(-1, keepdims=True, initial=0.0))
         return rounded(y, (reach + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype)
 
-    def call(self) -> Call:
-        rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]
-        work = Scratch(7 * dims.maximum(units) * (8 if self.x.dtype.bits == 64 else 4), self.x.dtype.value)
-        operands = (self.x, self.h, self.w_ih, self.w_hh, self.b_ih, self.b_hh, Out(), work)
-        args = (*operands, rows, self.x.shape[-1], units, *self._places(), int(self.reset_after))
-        return Call(f"oic_gru_cell_{self.x.dtype}", HEADER, args)
+    def _args(self) -> Members:
+        weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
+        given = {"x": self.x, "h": self.h, **weights, "y": Out(), **self._sizes(7)}
+        return {**given, **dict(zip("rzn", self._places())), "reset_after": Cast(int(self.reset_after), "int")}
+
+    kernels = (Kernel("gru_cell", ("x",), _args),)
 
 
 class LstmCell(Cell, name="lstm_cell"):
@@ -179,9 +185,9 @@ class LstmCell(Cell, name="lstm_cell"):
         bound = (self._reach(x, h, *rest) + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype)
         return rounded(y, bound, self.x.dtype)
 
-    def call(self) -> Call:
-        rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]
-        work = Scratch(4 * dims.maximum(units) * (8 if self.x.dtype.bits == 64 else 4), self.x.dtype.value)
-        operands = (self.x, self.h, self.c_, self.w_ih, self.w_hh, self.b_ih, self.b_hh)
-        args = (*operands, Out(0), Out(1), work, rows, self.x.shape[-1], units, *self._places())
-        return Call(f"oic_lstm_cell_{self.x.dtype}", HEADER, args)
+    def _args(self) -> Members:
+        weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
+        given = {"x": self.x, "h": self.h, "c": self.c_, **weights, "y": Out(0), "d": Out(1), **self._sizes(4)}
+        return {**given, **dict(zip("ifgo", self._places()))}
+
+    kernels = (Kernel("lstm_cell", ("x",), _args),)

@@ -18,6 +18,7 @@ from oic.passes.hoist_failures import refuse_early
 from oic.passes.lower_cache import lower_cache
 from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
+from oic.passes.pack_weights import pack_weights
 from oic.passes.plan_memory import plan_memory
 from oic.passes.redundant_checks import known_checks
 from oic.passes.serialize import serialize
@@ -58,6 +59,7 @@ PIPELINE: tuple[Step, ...] = (
     Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
          "is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
+    Step("pack-weights", pack_weights, "encodings before layouts: once it is known who reads a constant", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
     Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned"),

@@ -19,13 +19,15 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Place, Value
+from oic.ir.encodings import decoded
 from oic.ir.module import Module
+from oic.ir.types import TensorType
 from oic.memory.layout import (
+    constant_stored,
     constant_strides,
     family_ranks,
     state_bytes,
     state_layout,
-    stored,
     weights_layout,
 )
 from oic.operators.base import Operator
@@ -96,6 +98,7 @@ class Places:
         self.outputs: dict[str, Array] = {}
         self.results: dict[str, dict[str, Array]] = {}  # memory of the outputs of each function
         self.views: dict[Value, Memory] = {}
+        self.decoded: dict[Value, Array] = {}  # encoded constants
         self.symbol = ""
         self.entries: dict[str, Array] = {}  # memory of entries of the state, by buffer
         self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
@@ -169,6 +172,8 @@ class Places:
         if place.space == "arena":
             offset = self.moved.get(place.buffer, offset)
         shape = shape_of(value.tensor, self.sizes)
+        if value.tensor.encoding:
+            return self._decoded(value, space, offset)
         strides = self._strides(value, place, shape)
         if dtype.packed:
             found = np.full((), offset * (8 // dtype.bits), np.int64)
@@ -182,11 +187,21 @@ class Places:
         # The constructor refuses memory outside the space.
         return np.ndarray(shape, dtype.np, space.data, offset, [s * size for s in strides])
 
+    def _decoded(self, value: Value, space: Array, offset: int) -> Array:
+        """An encoded constant as it is computed with; kept, since it does not change."""
+        if value not in self.decoded:
+            type_ = value.tensor
+            data, count = space[offset : offset + type_.nbytes], type_.nbytes * 8 // type_.dtype.bits
+            elements = dtypes.unpack(data, type_.dtype, count)
+            self.decoded[value] = decoded(elements, type_.maximum, type_.encoding)
+            self.decoded[value].flags.writeable = False
+        return self.decoded[value]
+
     def _strides(self, value: Value, place: Place, shape: tuple[int, ...]) -> list[int]:
         if place.strides is not None:
             return [dims.evaluate(s, self.sizes) for s in place.strides]
         family = self.families.get(value, 0)  # members of packed types start at whole bytes
-        return list(constant_strides(value.dtype, shape, family))
+        return list(constant_strides(TensorType(value.dtype, shape, value.tensor.encoding), family))
 
     def space(self, place: Place) -> Array:
         """The memory that a place is in."""
@@ -298,5 +313,5 @@ def _fill_weights(module: Module, blob: Array) -> None:
         offset = layout[op.symbol][0]
         if place is not None and place.offset is not None:
             offset = place.offset
-        data = stored(module.weights[op.symbol], op.type.dtype, ranks[op.symbol])
+        data = constant_stored(module.weights[op.symbol], op.type, ranks[op.symbol])
         blob[offset : offset + len(data)] = data

@@ -1,0 +1,49 @@
+"""Encodings of constants: how the elements of a matrix lie in memory, beside "" (dense, row-major).
+
+    panels   rows in panels of sixteen: for each column, the elements of sixteen rows side by side, the last panel
+             filled up with zeros.  A vector's lanes are then rows, so that products add up in one order whatever
+             the width of a register (DESIGN, section 7).
+
+An encoding concerns the last two axes; those before them number matrices.  It changes bytes, never values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oic.dtypes import Array
+
+PANELS = "panels"
+ENCODINGS = (PANELS,)
+ROWS = 16  # of a panel
+
+
+def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:
+    """The shape that the elements fill, what is there to fill up included."""
+    if encoding != PANELS:
+        return shape
+    return (*shape[:-2], -(-shape[-2] // ROWS) * ROWS, shape[-1])
+
+
+def encoded(values: Array, encoding: str) -> Array:
+    """The elements in the order of memory, matrices numbered by the leading axes."""
+    if encoding != PANELS:
+        return values
+    shape = padded(values.shape, encoding)
+    count, rows, columns = math.prod(shape[:-2]), shape[-2], shape[-1]
+    filled = np.zeros((count, rows, columns), values.dtype)
+    filled[:, : values.shape[-2]] = values.reshape(count, *values.shape[-2:])
+    panels = filled.reshape(count, rows // ROWS, ROWS, columns).swapaxes(-1, -2)
+    return np.ascontiguousarray(panels).reshape(*shape[:-2], -1)
+
+
+def decoded(elements: Array, shape: tuple[int, ...], encoding: str) -> Array:
+    """The array of this shape from its elements in the order of memory: `encoded` backwards."""
+    if encoding != PANELS:
+        return elements.reshape(shape)
+    whole = padded(shape, encoding)
+    count, rows, columns = math.prod(whole[:-2]), whole[-2], whole[-1]
+    panels = elements.reshape(count, rows // ROWS, columns, ROWS).swapaxes(-1, -2)
+    return panels.reshape(count, rows, columns)[:, : shape[-2]].reshape(shape)

@@ -1,0 +1,29 @@
+/* What kernels of attention have in common. */
+#ifndef OIC_ATTENDING_H
+#define OIC_ATTENDING_H
+
+#include "version.h"
+
+#include "products.h"
+#include "scalar_math.h"
+
+#define OIC_ATTENTION_ROWS 8  /* queries of one key head that go through the keys together */
+#define OIC_ATTENTION_KEYS 64 /* keys of a block; blocks begin at multiples of it, whoever takes part */
+
+/* Keys lo..hi-1 take part for query i of N, when `length` keys are in use of T. */
+static inline void oic_attention_range(ptrdiff_t i, ptrdiff_t N, ptrdiff_t T, int64_t length, int causal,
+                                       int64_t window, ptrdiff_t *lo, ptrdiff_t *hi)
+{
+    const int64_t at = (int64_t)i + (length - (int64_t)N); /* the key that the query is aligned with */
+    int64_t last = length < (int64_t)T ? length : (int64_t)T;
+    int64_t first = 0;
+    last = causal && at + 1 < last ? at + 1 : last;
+    if (window >= 0 && at - window >= 0) {
+        first = at - window + 1;
+    }
+    last = last < 0 ? 0 : last;
+    *lo = (ptrdiff_t)(first < last ? first : last);
+    *hi = (ptrdiff_t)last;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* oic_attention_X_W: attention of queries of type X over keys and values of type W, where they lie, in one pass.
+
+   What it computes, the order and the stack: attention_body.h. */
+#include "../attending.h"
+#include "../sums.h"
+#include "element.h"
+
+#define PART(f) NAME(oic_attention_##f)
+#define Q_T T
+#define Q_LOAD LOAD
+#define Q_STORE STORE
+#include "attention_body.h"
+
+typedef PART(args) ARGS(oic_attention);
+
+static inline void NAME(oic_attention)(const ARGS(oic_attention) *a)
+{
+    PART(heads)(a);
+}
+
+#undef PART
+#undef Q_T
+#undef Q_LOAD
+#undef Q_STORE
+#include "end.h"

@@ -1,0 +1,32 @@
+/* oic_linear_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w with its rows ldw apart, b of type B or NULL.
+
+   Batches shape[rank] of x lie at the strides xs, its rows ldx apart.  Order and stack: product.h. */
+#include "../products.h"
+#include "element.h"
+
+typedef struct {
+    const T *x;
+    const W_T *w;
+    const B_T *b;
+    T *y;
+    ptrdiff_t rank;
+    const ptrdiff_t *shape, *xs;
+    ptrdiff_t M, K, N, ldx, ldw;
+} ARGS(oic_linear);
+
+#define PANELS 0
+#define PRODUCT NAME(oic_linear_product)
+#include "product.h"
+
+static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
+{
+    const ptrdiff_t batches = oic_product(a->rank, a->shape);
+    for (ptrdiff_t i = 0; i < batches; ++i) {
+        PRODUCT(a->x + oic_offset(i, a->rank, a->shape, a->xs), a->ldx, 1, a->w, 1, OIC_LANES * a->ldw, a->ldw, NULL, 0,
+                a->b, a->y + i * a->M * a->N, a->M, a->K, a->N);
+    }
+}
+
+#undef PANELS
+#undef PRODUCT
+#include "end.h"

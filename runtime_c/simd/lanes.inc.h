@@ -1,0 +1,174 @@
+/* The lanes of lanes.h for numbers of type OIC_S, f32 or f64, and chains of products on them. */
+#define S OIC_PASTE(oic_stored_, OIC_S)
+#define OF(f) OIC_PASTE(f##_, OIC_S)
+#define REGISTER OF(oic_register)
+#define LANES OF(oic_lanes)
+#define WIDTH ((int)(sizeof(REGISTER) / sizeof(S)))
+#define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
+
+typedef struct {
+    REGISTER part[OIC_LANES * sizeof(S) / sizeof(REGISTER)];
+} LANES;
+
+/* sum += x * w[lanes] */
+static inline void OF(oic_lanes_madd)(LANES *sum, S x, const S *w)
+{
+    for (int i = 0; i < COUNT; ++i) {
+        REGISTER q;
+        memcpy(&q, w + i * WIDTH, sizeof q);
+        sum->part[i] += x * q;
+    }
+}
+
+/* n steps of four chains of sixteen: sum[4][lanes] += x[k] * w[k][lanes], the lanes of a chain `group` apart. */
+static inline void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
+                                      ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)
+{
+    LANES a0, a1, a2, a3;
+    memcpy(&a0, sum, sizeof a0);
+    memcpy(&a1, sum + OIC_LANES, sizeof a1);
+    memcpy(&a2, sum + 2 * OIC_LANES, sizeof a2);
+    memcpy(&a3, sum + 3 * OIC_LANES, sizeof a3);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const S p = x[k * xk], *const q = w + k * wk;
+        OF(oic_lanes_madd)(&a0, p, q);
+        OF(oic_lanes_madd)(&a1, p, q + group);
+        OF(oic_lanes_madd)(&a2, p, q + 2 * group);
+        OF(oic_lanes_madd)(&a3, p, q + 3 * group);
+    }
+    memcpy(sum, &a0, sizeof a0);
+    memcpy(sum + OIC_LANES, &a1, sizeof a1);
+    memcpy(sum + 2 * OIC_LANES, &a2, sizeof a2);
+    memcpy(sum + 3 * OIC_LANES, &a3, sizeof a3);
+}
+
+/* The same for one chain of a row, */
+static inline void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
+                                      ptrdiff_t wk, ptrdiff_t n)
+{
+    LANES a;
+    memcpy(&a, sum, sizeof a);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        OF(oic_lanes_madd)(&a, x[k * xk], w + k * wk);
+    }
+    memcpy(sum, &a, sizeof a);
+}
+
+/* and for one chain of each of four rows of x, `xm` apart. */
+static inline void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrdiff_t xm, ptrdiff_t xk,
+                                      const S *restrict w, ptrdiff_t wk, ptrdiff_t n)
+{
+    const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
+    LANES a0, a1, a2, a3;
+    memcpy(&a0, sum, sizeof a0);
+    memcpy(&a1, sum + OIC_LANES, sizeof a1);
+    memcpy(&a2, sum + 2 * OIC_LANES, sizeof a2);
+    memcpy(&a3, sum + 3 * OIC_LANES, sizeof a3);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const S *const q = w + k * wk;
+        OF(oic_lanes_madd)(&a0, x[k * xk], q);
+        OF(oic_lanes_madd)(&a1, x1[k * xk], q);
+        OF(oic_lanes_madd)(&a2, x2[k * xk], q);
+        OF(oic_lanes_madd)(&a3, x3[k * xk], q);
+    }
+    memcpy(sum, &a0, sizeof a0);
+    memcpy(sum + OIC_LANES, &a1, sizeof a1);
+    memcpy(sum + 2 * OIC_LANES, &a2, sizeof a2);
+    memcpy(sum + 3 * OIC_LANES, &a3, sizeof a3);
+}
+
+/* The sum of sixteen numbers: 8 + 8, 4 + 4, 2 + 2, 1 + 1. */
+static inline S OF(oic_lanes_sum)(const LANES *v)
+{
+    S a[OIC_LANES];
+    memcpy(a, v, sizeof a);
+    for (int l = 0; l < 8; ++l) {
+        a[l] += a[l + 8];
+    }
+    for (int l = 0; l < 4; ++l) {
+        a[l] += a[l + 4];
+    }
+    return (a[0] + a[2]) + (a[1] + a[3]);
+}
+
+/* The sum of x[i] * w[i] in sixteen sums, product i in sum i mod 16: for rows that lie where no panel can be made. */
+static inline S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
+{
+    const ptrdiff_t whole = n - n % OIC_LANES;
+    LANES a;
+    S rest[OIC_LANES];
+    memset(&a, 0, sizeof a);
+    for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
+        for (int r = 0; r < COUNT; ++r) {
+            REGISTER p, q;
+            memcpy(&p, x + i + r * WIDTH, sizeof p);
+            memcpy(&q, w + i + r * WIDTH, sizeof q);
+            a.part[r] += p * q;
+        }
+    }
+    if (whole < n) {
+        memcpy(rest, &a, sizeof rest);
+        for (ptrdiff_t i = whole; i < n; ++i) {
+            rest[i - whole] = OF(oic_madd)(x[i], w[i], rest[i - whole]);
+        }
+        memcpy(&a, rest, sizeof rest);
+    }
+    return OF(oic_lanes_sum)(&a);
+}
+
+/* sum[4]: of each of four rows of x, `xm` apart, with w. */
+static inline void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_t n, S *restrict sum)
+{
+    const ptrdiff_t whole = n - n % OIC_LANES;
+    const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
+    LANES a0, a1, a2, a3;
+    memset(&a0, 0, sizeof a0);
+    memset(&a1, 0, sizeof a1);
+    memset(&a2, 0, sizeof a2);
+    memset(&a3, 0, sizeof a3);
+    for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
+        for (int r = 0; r < COUNT; ++r) {
+            const ptrdiff_t at = i + r * WIDTH;
+            REGISTER p, q;
+            memcpy(&q, w + at, sizeof q);
+            memcpy(&p, x + at, sizeof p);
+            a0.part[r] += p * q;
+            memcpy(&p, x1 + at, sizeof p);
+            a1.part[r] += p * q;
+            memcpy(&p, x2 + at, sizeof p);
+            a2.part[r] += p * q;
+            memcpy(&p, x3 + at, sizeof p);
+            a3.part[r] += p * q;
+        }
+    }
+    if (whole < n) {
+        S rest[4][OIC_LANES];
+        memcpy(rest[0], &a0, sizeof a0);
+        memcpy(rest[1], &a1, sizeof a1);
+        memcpy(rest[2], &a2, sizeof a2);
+        memcpy(rest[3], &a3, sizeof a3);
+        for (ptrdiff_t i = whole; i < n; ++i) {
+            const ptrdiff_t l = i - whole;
+            rest[0][l] = OF(oic_madd)(x[i], w[i], rest[0][l]);
+            rest[1][l] = OF(oic_madd)(x1[i], w[i], rest[1][l]);
+            rest[2][l] = OF(oic_madd)(x2[i], w[i], rest[2][l]);
+            rest[3][l] = OF(oic_madd)(x3[i], w[i], rest[3][l]);
+        }
+        memcpy(&a0, rest[0], sizeof a0);
+        memcpy(&a1, rest[1], sizeof a1);
+        memcpy(&a2, rest[2], sizeof a2);
+        memcpy(&a3, rest[3], sizeof a3);
+    }
+    sum[0] = OF(oic_lanes_sum)(&a0);
+    sum[1] = OF(oic_lanes_sum)(&a1);
+    sum[2] = OF(oic_lanes_sum)(&a2);
+    sum[3] = OF(oic_lanes_sum)(&a3);
+}
+
+#undef S
+#undef OF
+#undef REGISTER
+#undef LANES
+#undef WIDTH
+#undef COUNT
+#undef OIC_S
