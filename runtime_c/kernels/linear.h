@@ -16,6 +16,7 @@ typedef struct {
 
 #define PANELS 0
 #define PRODUCT NAME(oic_linear_product)
+#define PRODUCT_ROW NAME(oic_linear_product_row)
 #include "product.h"
 
 static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
@@ -29,4 +30,5 @@ static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
 
 #undef PANELS
 #undef PRODUCT
+#undef PRODUCT_ROW
 #include "end.h"

@@ -16,6 +16,7 @@ typedef struct {
 
 #define PANELS 1
 #define PRODUCT NAME(oic_linear_panels_product)
+#define PRODUCT_ROW NAME(oic_linear_panels_product_row)
 #include "product.h"
 
 static inline void NAME(oic_linear_panels)(const ARGS(oic_linear_panels) *a)
@@ -29,4 +30,5 @@ static inline void NAME(oic_linear_panels)(const ARGS(oic_linear_panels) *a)
 
 #undef PANELS
 #undef PRODUCT
+#undef PRODUCT_ROW
 #include "end.h"

@@ -19,6 +19,7 @@ typedef struct {
 #define B_LOAD LOAD
 #define PANELS 0
 #define PRODUCT NAME(oic_matmul_product)
+#define PRODUCT_ROW NAME(oic_matmul_product_row)
 #include "product.h"
 
 static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *a)
@@ -36,4 +37,5 @@ static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *a)
 #undef B_LOAD
 #undef PANELS
 #undef PRODUCT
+#undef PRODUCT_ROW
 #include "end.h"

@@ -9,6 +9,19 @@
    x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Where w is of
    the type C and its columns are neighbours, it is used where it lies; else OIC_BLOCK steps of sixteen columns at a time
    are widened into a panel on the stack: at most 16 * OIC_BLOCK numbers, as many for x, and 2 * 16 * OIC_ROWS for sums. */
+static inline void PRODUCT_ROW(const C *restrict x, ptrdiff_t xk, const C *restrict w, ptrdiff_t wk, ptrdiff_t wg,
+                               C *restrict sum, ptrdiff_t K)
+{
+    C chunk[4 * OIC_LANES];
+    MATH(oic_chains_1x4_of)(sum, x, xk, w, wk, wg, K < OIC_CHUNK ? K : OIC_CHUNK);
+    for (ptrdiff_t k = OIC_CHUNK; k < K; k += OIC_CHUNK) {
+        MATH(oic_chains_1x4_of)(chunk, x + k * xk, xk, w + k * wk, wk, wg, K - k < OIC_CHUNK ? K - k : OIC_CHUNK);
+        for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
+            sum[l] += chunk[l];
+        }
+    }
+}
+
 static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, const W_T *restrict w, ptrdiff_t wk,
                            ptrdiff_t wg, ptrdiff_t wn, const float *restrict scale, ptrdiff_t ds,
                            const B_T *restrict b, T *restrict y, ptrdiff_t M, ptrdiff_t K, ptrdiff_t N)
@@ -20,6 +33,16 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
         const int direct = neighbours && (PANELS || lanes == OIC_LANES);
         const ptrdiff_t groups = M == 1 && direct && X_IS_COMPUTED && N - j >= 4 * OIC_LANES ? 4 : 1;
         const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
+        if (groups == 4) {
+            C sum[4 * OIC_LANES];
+            PRODUCT_ROW((const C *)(const void *)x, xk, (const C *)(const void *)(w + at), wk, wg, sum, K);
+            for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
+                const C v = scale != NULL ? sum[l] * (C)scale[(j + l) * ds] : sum[l];
+                STORE(y, j + l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
+            }
+            j += 4 * OIC_LANES;
+            continue;
+        }
         for (ptrdiff_t i0 = 0; i0 < M; i0 += OIC_ROWS) {
             const ptrdiff_t rows = M - i0 < OIC_ROWS ? M - i0 : OIC_ROWS;
             C sum[OIC_ROWS * OIC_LANES] = {0};
@@ -43,10 +66,6 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
                             ws[e * OIC_LANES + l] = l < lanes ? (C)W_LOAD(w, at + (k + e) * wk + l * wn) : (C)0;
                         }
                     }
-                    if (groups == 4) {
-                        MATH(oic_chains_1x4)(chunk, xp, xpk, wp, wpk, wg, n);
-                        continue;
-                    }
                     for (; i + 4 <= rows; i += 4) {
                         MATH(oic_chains_4x1)(chunk + i * OIC_LANES, xp + i * xpm, xpm, xpk, wp, wpk, n);
                     }
@@ -54,18 +73,18 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
                         MATH(oic_chains_1x1)(chunk + i * OIC_LANES, xp + i * xpm, xpk, wp, wpk, n);
                     }
                 }
-                for (ptrdiff_t l = 0; l < (groups == 4 ? 4 : rows) * OIC_LANES; ++l) {
+                for (ptrdiff_t l = 0; l < rows * OIC_LANES; ++l) {
                     sum[l] += chunk[l];
                 }
             }
             for (ptrdiff_t i = 0; i < rows; ++i) {
-                for (ptrdiff_t l = 0; l < (groups == 4 ? 4 * OIC_LANES : lanes); ++l) {
+                for (ptrdiff_t l = 0; l < lanes; ++l) {
                     C v = sum[i * OIC_LANES + l];
                     v = scale != NULL ? v * (C)scale[(j + l) * ds] : v;
                     STORE(y, (i0 + i) * N + j + l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
                 }
             }
         }
-        j += groups * OIC_LANES;
+        j += OIC_LANES;
     }
 }

@@ -10,6 +10,28 @@ typedef struct {
     REGISTER part[OIC_LANES * sizeof(S) / sizeof(REGISTER)];
 } LANES;
 
+/* Sixteen numbers at any address, a register at a time: so that lanes stay in registers. */
+static inline void OF(oic_lanes_load)(LANES *to, const S *from)
+{
+    for (int i = 0; i < COUNT; ++i) {
+        memcpy(&to->part[i], from + i * WIDTH, sizeof(REGISTER));
+    }
+}
+
+static inline void OF(oic_lanes_store)(S *to, const LANES *from)
+{
+    for (int i = 0; i < COUNT; ++i) {
+        memcpy(to + i * WIDTH, &from->part[i], sizeof(REGISTER));
+    }
+}
+
+static inline void OF(oic_lanes_zero)(LANES *to)
+{
+    for (int i = 0; i < COUNT; ++i) {
+        to->part[i] = (REGISTER){0};
+    }
+}
+
 /* sum += x * w[lanes] */
 static inline void OF(oic_lanes_madd)(LANES *sum, S x, const S *w)
 {
@@ -25,10 +47,10 @@ static inline void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrd
                                       ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)
 {
     LANES a0, a1, a2, a3;
-    memcpy(&a0, sum, sizeof a0);
-    memcpy(&a1, sum + OIC_LANES, sizeof a1);
-    memcpy(&a2, sum + 2 * OIC_LANES, sizeof a2);
-    memcpy(&a3, sum + 3 * OIC_LANES, sizeof a3);
+    OF(oic_lanes_load)(&a0, sum);
+    OF(oic_lanes_load)(&a1, sum + OIC_LANES);
+    OF(oic_lanes_load)(&a2, sum + 2 * OIC_LANES);
+    OF(oic_lanes_load)(&a3, sum + 3 * OIC_LANES);
     for (ptrdiff_t k = 0; k < n; ++k) {
         const S p = x[k * xk], *const q = w + k * wk;
         OF(oic_lanes_madd)(&a0, p, q);
@@ -36,10 +58,32 @@ static inline void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrd
         OF(oic_lanes_madd)(&a2, p, q + 2 * group);
         OF(oic_lanes_madd)(&a3, p, q + 3 * group);
     }
-    memcpy(sum, &a0, sizeof a0);
-    memcpy(sum + OIC_LANES, &a1, sizeof a1);
-    memcpy(sum + 2 * OIC_LANES, &a2, sizeof a2);
-    memcpy(sum + 3 * OIC_LANES, &a3, sizeof a3);
+    OF(oic_lanes_store)(sum, &a0);
+    OF(oic_lanes_store)(sum + OIC_LANES, &a1);
+    OF(oic_lanes_store)(sum + 2 * OIC_LANES, &a2);
+    OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
+}
+
+/* The same from zero. */
+static inline void OF(oic_chains_1x4_of)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
+                                         ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)
+{
+    LANES a0, a1, a2, a3;
+    OF(oic_lanes_zero)(&a0);
+    OF(oic_lanes_zero)(&a1);
+    OF(oic_lanes_zero)(&a2);
+    OF(oic_lanes_zero)(&a3);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const S p = x[k * xk], *const q = w + k * wk;
+        OF(oic_lanes_madd)(&a0, p, q);
+        OF(oic_lanes_madd)(&a1, p, q + group);
+        OF(oic_lanes_madd)(&a2, p, q + 2 * group);
+        OF(oic_lanes_madd)(&a3, p, q + 3 * group);
+    }
+    OF(oic_lanes_store)(sum, &a0);
+    OF(oic_lanes_store)(sum + OIC_LANES, &a1);
+    OF(oic_lanes_store)(sum + 2 * OIC_LANES, &a2);
+    OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
 }
 
 /* The same for one chain of a row, */
@@ -47,11 +91,11 @@ static inline void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrd
                                       ptrdiff_t wk, ptrdiff_t n)
 {
     LANES a;
-    memcpy(&a, sum, sizeof a);
+    OF(oic_lanes_load)(&a, sum);
     for (ptrdiff_t k = 0; k < n; ++k) {
         OF(oic_lanes_madd)(&a, x[k * xk], w + k * wk);
     }
-    memcpy(sum, &a, sizeof a);
+    OF(oic_lanes_store)(sum, &a);
 }
 
 /* and for one chain of each of four rows of x, `xm` apart. */
@@ -60,10 +104,10 @@ static inline void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrd
 {
     const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
     LANES a0, a1, a2, a3;
-    memcpy(&a0, sum, sizeof a0);
-    memcpy(&a1, sum + OIC_LANES, sizeof a1);
-    memcpy(&a2, sum + 2 * OIC_LANES, sizeof a2);
-    memcpy(&a3, sum + 3 * OIC_LANES, sizeof a3);
+    OF(oic_lanes_load)(&a0, sum);
+    OF(oic_lanes_load)(&a1, sum + OIC_LANES);
+    OF(oic_lanes_load)(&a2, sum + 2 * OIC_LANES);
+    OF(oic_lanes_load)(&a3, sum + 3 * OIC_LANES);
     for (ptrdiff_t k = 0; k < n; ++k) {
         const S *const q = w + k * wk;
         OF(oic_lanes_madd)(&a0, x[k * xk], q);
@@ -71,17 +115,17 @@ static inline void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrd
         OF(oic_lanes_madd)(&a2, x2[k * xk], q);
         OF(oic_lanes_madd)(&a3, x3[k * xk], q);
     }
-    memcpy(sum, &a0, sizeof a0);
-    memcpy(sum + OIC_LANES, &a1, sizeof a1);
-    memcpy(sum + 2 * OIC_LANES, &a2, sizeof a2);
-    memcpy(sum + 3 * OIC_LANES, &a3, sizeof a3);
+    OF(oic_lanes_store)(sum, &a0);
+    OF(oic_lanes_store)(sum + OIC_LANES, &a1);
+    OF(oic_lanes_store)(sum + 2 * OIC_LANES, &a2);
+    OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
 }
 
 /* The sum of sixteen numbers: 8 + 8, 4 + 4, 2 + 2, 1 + 1. */
 static inline S OF(oic_lanes_sum)(const LANES *v)
 {
     S a[OIC_LANES];
-    memcpy(a, v, sizeof a);
+    OF(oic_lanes_store)(a, v);
     for (int l = 0; l < 8; ++l) {
         a[l] += a[l + 8];
     }
@@ -97,7 +141,7 @@ static inline S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
     const ptrdiff_t whole = n - n % OIC_LANES;
     LANES a;
     S rest[OIC_LANES];
-    memset(&a, 0, sizeof a);
+    OF(oic_lanes_zero)(&a);
     for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
         for (int r = 0; r < COUNT; ++r) {
             REGISTER p, q;
@@ -107,11 +151,11 @@ static inline S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
         }
     }
     if (whole < n) {
-        memcpy(rest, &a, sizeof rest);
+        OF(oic_lanes_store)(rest, &a);
         for (ptrdiff_t i = whole; i < n; ++i) {
             rest[i - whole] = OF(oic_madd)(x[i], w[i], rest[i - whole]);
         }
-        memcpy(&a, rest, sizeof rest);
+        OF(oic_lanes_load)(&a, rest);
     }
     return OF(oic_lanes_sum)(&a);
 }
@@ -122,10 +166,10 @@ static inline void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_
     const ptrdiff_t whole = n - n % OIC_LANES;
     const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
     LANES a0, a1, a2, a3;
-    memset(&a0, 0, sizeof a0);
-    memset(&a1, 0, sizeof a1);
-    memset(&a2, 0, sizeof a2);
-    memset(&a3, 0, sizeof a3);
+    OF(oic_lanes_zero)(&a0);
+    OF(oic_lanes_zero)(&a1);
+    OF(oic_lanes_zero)(&a2);
+    OF(oic_lanes_zero)(&a3);
     for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
         for (int r = 0; r < COUNT; ++r) {
             const ptrdiff_t at = i + r * WIDTH;
@@ -143,10 +187,10 @@ static inline void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_
     }
     if (whole < n) {
         S rest[4][OIC_LANES];
-        memcpy(rest[0], &a0, sizeof a0);
-        memcpy(rest[1], &a1, sizeof a1);
-        memcpy(rest[2], &a2, sizeof a2);
-        memcpy(rest[3], &a3, sizeof a3);
+        OF(oic_lanes_store)(rest[0], &a0);
+        OF(oic_lanes_store)(rest[1], &a1);
+        OF(oic_lanes_store)(rest[2], &a2);
+        OF(oic_lanes_store)(rest[3], &a3);
         for (ptrdiff_t i = whole; i < n; ++i) {
             const ptrdiff_t l = i - whole;
             rest[0][l] = OF(oic_madd)(x[i], w[i], rest[0][l]);
@@ -154,10 +198,10 @@ static inline void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_
             rest[2][l] = OF(oic_madd)(x2[i], w[i], rest[2][l]);
             rest[3][l] = OF(oic_madd)(x3[i], w[i], rest[3][l]);
         }
-        memcpy(&a0, rest[0], sizeof a0);
-        memcpy(&a1, rest[1], sizeof a1);
-        memcpy(&a2, rest[2], sizeof a2);
-        memcpy(&a3, rest[3], sizeof a3);
+        OF(oic_lanes_load)(&a0, rest[0]);
+        OF(oic_lanes_load)(&a1, rest[1]);
+        OF(oic_lanes_load)(&a2, rest[2]);
+        OF(oic_lanes_load)(&a3, rest[3]);
     }
     sum[0] = OF(oic_lanes_sum)(&a0);
     sum[1] = OF(oic_lanes_sum)(&a1);
