@@ -83,6 +83,36 @@ typedef uint8_t oic_stored_t2;
 #define OIC_COMPUTED_t1 i8
 #define OIC_COMPUTED_t2 i8
 
+/* What sums of products are taken in: integers modulo 2^32 or 2^64, by the type of the result. */
+#define OIC_SUMS_f8 f32
+#define OIC_SUMS_f16 f32
+#define OIC_SUMS_bf16 f32
+#define OIC_SUMS_f32 f32
+#define OIC_SUMS_f64 f64
+#define OIC_SUMS_i1 u32
+#define OIC_SUMS_i2 u32
+#define OIC_SUMS_i4 u32
+#define OIC_SUMS_i8 u32
+#define OIC_SUMS_i16 u32
+#define OIC_SUMS_i32 u32
+#define OIC_SUMS_i64 u64
+#define OIC_SUMS_u1 u32
+#define OIC_SUMS_u2 u32
+#define OIC_SUMS_u4 u32
+#define OIC_SUMS_u8 u32
+#define OIC_SUMS_u16 u32
+#define OIC_SUMS_u32 u32
+#define OIC_SUMS_u64 u64
+#define OIC_SUMS_bitset u32
+
+/* Bits of a stored element. */
+enum {
+    OIC_BITS_f8 = 8, OIC_BITS_f16 = 16, OIC_BITS_bf16 = 16, OIC_BITS_f32 = 32, OIC_BITS_f64 = 64,
+    OIC_BITS_i1 = 1, OIC_BITS_i2 = 2, OIC_BITS_i4 = 4, OIC_BITS_i8 = 8, OIC_BITS_i16 = 16, OIC_BITS_i32 = 32,
+    OIC_BITS_i64 = 64, OIC_BITS_u1 = 1, OIC_BITS_u2 = 2, OIC_BITS_u4 = 4, OIC_BITS_u8 = 8, OIC_BITS_u16 = 16,
+    OIC_BITS_u32 = 32, OIC_BITS_u64 = 64, OIC_BITS_bool = 8, OIC_BITS_bitset = 8, OIC_BITS_t1 = 1, OIC_BITS_t2 = 2
+};
+
 #define OIC_PASTED(a, b) a##b
 #define OIC_PASTE(a, b) OIC_PASTED(a, b)
 
