@@ -80,7 +80,8 @@ static inline void NAME(oic_conv)(const ARGS(oic_conv) *a)
             NAME(oic_conv_part)(a, n, o, oy, x0, m, total);
             for (ptrdiff_t e = 0; e < m; ++e) {
                 if (a->b != NULL) {
-                    total[e] += (W_SUM)B_LOAD(a->b, o);
+                    const W_SUM b = (W_SUM)B_LOAD(a->b, o);
+                    total[e] += b;
                 }
                 W_STORE(a->y, row * a->out_width + x0 + e, (W_C)total[e]);
             }
