@@ -12,11 +12,12 @@ from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.operators.base import Call, Ints, Operator, Out, Stride
+from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
+from oic.operators.base import Call, Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import accumulated
 
-FLOAT, NARROW, SCALED, INTEGER = (f"matmul_{n}.h" for n in ("float", "narrow", "scaled", "int"))
+FLOAT, NARROW, SCALED = (f"matmul_{n}.h" for n in ("float", "narrow", "scaled"))
 
 
 def narrower(wide: DType, narrow: DType) -> bool:
@@ -157,7 +158,27 @@ class MatMul(Operator, name="matmul"):
         a, b = self._oriented(*[*inputs, None][:3])
         return product_bound(y, a, b, self.a.dtype)
 
+    def _integer_args(self) -> Members:
+        m, k = self._matrix(self.a, self.transpose_a)
+        n, lead = self.result.shape[-1], self.result.shape[:-2]
+        rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
+        across, down = (-2, -1) if self.transpose_b else (-1, -2)
+        left = {"as": spread(self.a, len(lead), 2), "am": Stride(self.a, rows), "ak": Stride(self.a, inner)}
+        right = {"bs": spread(self.b, len(lead), 2), "bk": Stride(self.b, down), "bn": Stride(self.b, across)}
+        sizes = {"rank": len(lead), "shape": Ints(lead), "M": m, "K": k, "N": n}
+        return {"a": self.a, "b": self.b, "y": Out(), **sizes, **left, **right}
+
+    def _is_bool(self) -> bool:
+        return self.a.dtype.kind == "bool"
+
+    kernels = (
+        Kernel("matmul_bool", ("a",), _integer_args, call="matmul", fits=_is_bool),
+        Kernel("matmul_int", ("a", "result"), _integer_args, call="matmul"),
+    )
+
     def call(self) -> Call:
+        if not self.a.dtype.is_float:
+            return super().call()
         m, k = self._matrix(self.a, self.transpose_a)
         n = self.result.shape[-1]
         lead = self.result.shape[:-2]
@@ -167,8 +188,6 @@ class MatMul(Operator, name="matmul"):
         where = (Stride(self.a, rows), Stride(self.a, inner), Stride(self.b, columns[1]), Stride(self.b, columns[0]))
         batch = (len(lead), Ints(lead), spread(self.a, len(lead), 2), spread(self.b, len(lead), 2))
         sizes = (*batch, m, k, n, *where)
-        if not a.is_float:
-            return Call(f"oic_matmul_{a}_{self.result.dtype}", INTEGER, (self.a, self.b, Out(), *sizes))
         if b.is_float:
             return Call(f"oic_matmul_{a}_{b}", float_header(a), (self.a, self.b, Out(), *sizes))
         assert self.b_scale is not None
@@ -251,7 +270,24 @@ class Linear(Operator, name="linear"):
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
         return bound
 
+    def _integer_types(self) -> tuple[DType, ...]:
+        return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
+
+    def _integer_args(self) -> Members:
+        n, k = self.w.shape
+        lead = self.x.shape[:-1]
+        split = 0 if dense(self.x) else max(0, len(lead) - 1)
+        steps = Ints(tuple(Stride(self.x, i) for i in range(split)))
+        step: Any = Stride(self.x, -2) if lead and not dense(self.x) else k
+        batch = {"rank": split, "shape": Ints(lead[:split]), "xs": steps}
+        sizes = {"M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step, "ldw": Stride(self.w, 0)}
+        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **batch, **sizes}
+
+    kernels = (Kernel("linear_int", _integer_types, _integer_args, call="linear"),)
+
     def call(self) -> Call:
+        if not self.x.dtype.is_float:
+            return super().call()
         n, k = self.w.shape
         lead = self.x.shape[:-1]
         # Leading axes without gaps are one axis of rows; else the outer ones are batches.
@@ -261,8 +297,6 @@ class Linear(Operator, name="linear"):
         batch = (split, Ints(lead[:split]), Ints(tuple(Stride(self.x, i) for i in range(split))))
         x, w = self.x.dtype, self.w.dtype
         kind = self.b.dtype if self.b is not None else x
-        name = f"oic_linear_{x}_{w}" if x.is_float else f"oic_linear_{x}_{self.result.dtype}"
-        header = float_header(x) if x.is_float else INTEGER
         bias = (self.b, f"OIC_{kind.name.upper()}")
         args = (self.x, self.w, *bias, Out(), *batch, rows, k, n, step, Stride(self.w, 0))
-        return Call(name, header, args)
+        return Call(f"oic_linear_{x}_{w}", float_header(x), args)

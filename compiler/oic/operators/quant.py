@@ -11,8 +11,8 @@ from oic.dtypes import INT, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.operators.arrange import around
 from oic.kernels.kernel import Cast, Kernel, Members, Out
+from oic.operators.arrange import around
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
 

@@ -13,8 +13,8 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import TensorType, Type
-from oic.operators.arrange import around
 from oic.kernels.kernel import Cast, Kernel, Members, Out, Scratch
+from oic.operators.arrange import around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import require_number
 
@@ -148,7 +148,8 @@ class Sample(Operator, name="sample"):
         size = self.logits.shape[0]
         work = Scratch((8 + 4) * dims.maximum(size), "double")
         temperature = Cast(self.temperature, self.logits.dtype.value)
-        settings = {"temperature": temperature, "top_k": Cast(self.top_k, "int64_t"), "top_p": Cast(self.top_p, "float")}
+        top_k, top_p = Cast(self.top_k, "int64_t"), Cast(self.top_p, "float")
+        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         return {"logits": self.logits, "u": self.u, "y": Out(), "work": work, "V": size, **settings}
 
     kernels = (Kernel("sample", ("logits",), _args),)
