@@ -115,6 +115,15 @@ enum {
 
 #define OIC_PASTED(a, b) a##b
 #define OIC_PASTE(a, b) OIC_PASTED(a, b)
+/* a_b_c, of what they are defined as; in one step, which every preprocessor can. */
+#define OIC_JOINED_2(a, b) a##_##b
+#define OIC_JOINED_3(a, b, c) a##_##b##_##c
+#define OIC_JOINED_4(a, b, c, d) a##_##b##_##c##_##d
+#define OIC_JOINED_5(a, b, c, d, e) a##_##b##_##c##_##d##_##e
+#define OIC_JOIN_2(a, b) OIC_JOINED_2(a, b)
+#define OIC_JOIN_3(a, b, c) OIC_JOINED_3(a, b, c)
+#define OIC_JOIN_4(a, b, c, d) OIC_JOINED_4(a, b, c, d)
+#define OIC_JOIN_5(a, b, c, d, e) OIC_JOINED_5(a, b, c, d, e)
 
 /* ------------------------------------------------------------ bits of floats */
 
@@ -228,6 +237,13 @@ static inline float oic_round_bf16(float x) { return oic_bf16_to_f32(oic_f32_to_
 static inline float oic_round_f8(float x) { return oic_f8_to_f32(oic_f32_to_f8(x)); }
 static inline float oic_round_f32(float x) { return x; }
 static inline double oic_round_f64(double x) { return x; }
+
+/* Whether it is neither infinite nor NaN. */
+static inline int oic_finite_f8(oic_f8 x) { return (x & 0x7cu) != 0x7cu; }
+static inline int oic_finite_f16(oic_f16 x) { return (x & 0x7c00u) != 0x7c00u; }
+static inline int oic_finite_bf16(oic_bf16 x) { return (x & 0x7f80u) != 0x7f80u; }
+static inline int oic_finite_f32(float x) { return (oic_bits_f32(x) & 0x7f800000u) != 0x7f800000u; }
+static inline int oic_finite_f64(double x) { return (oic_bits_f64(x) >> 52 & 0x7ffu) != 0x7ffu; }
 
 static inline float oic_load_f8(const oic_f8 *p, ptrdiff_t i) { return oic_f8_to_f32(p[i]); }
 static inline float oic_load_f16(const oic_f16 *p, ptrdiff_t i) { return oic_f16_to_f32(p[i]); }

@@ -25,6 +25,12 @@ static inline void NAME(oic_conv_tap)(W_SUM *restrict sum, ptrdiff_t x0, ptrdiff
                                       ptrdiff_t row, ptrdiff_t width, ptrdiff_t left, ptrdiff_t step)
 {
     const ptrdiff_t first = oic_conv_first(left, step, x0), last = oic_conv_last(left, step, width, x0 + m);
+    if (step == 1 && last - first == OIC_CONV_PART) { /* as many as the compiler knows */
+        for (ptrdiff_t e = 0; e < OIC_CONV_PART; ++e) {
+            sum[e] = ADDED(oic_madd)(p, (W_SUM)LOAD(x, row + left + x0 + e), sum[e]);
+        }
+        return;
+    }
     if (step == 1) {
         for (ptrdiff_t e = first; e < last; ++e) {
             sum[e - x0] = ADDED(oic_madd)(p, (W_SUM)LOAD(x, row + left + e), sum[e - x0]);
@@ -43,27 +49,24 @@ static inline void NAME(oic_conv_part)(const ARGS(oic_conv) *a, ptrdiff_t n, ptr
     const ptrdiff_t inputs = a->channels / a->groups, taps = inputs * a->taps_y * a->taps_x;
     const ptrdiff_t plane = n * a->channels + o / (a->outputs / a->groups) * inputs;
     W_SUM sum[OIC_CONV_PART] = {0};
-    ptrdiff_t c = 0, ky = 0, kx = 0, held = 0;
-    for (ptrdiff_t k = 0; k < taps; ++k) {
-        const ptrdiff_t iy = oy * a->stride_y + ky * a->dilation_y - a->padding_y;
-        if (iy >= 0 && iy < a->height) {
-            const W_SUM p = (W_SUM)LOAD(a->w, o * taps + k);
+    ptrdiff_t k = 0;
+    for (ptrdiff_t c = 0; c < inputs; ++c) {
+        for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky) {
+            const ptrdiff_t iy = oy * a->stride_y + ky * a->dilation_y - a->padding_y;
             const ptrdiff_t row = ((plane + c) * a->height + iy) * a->width;
-            const ptrdiff_t left = kx * a->dilation_x - a->padding_x;
-            NAME(oic_conv_tap)(sum, x0, m, p, a->x, row, a->width, left, a->stride_x);
-        }
-        if (++held == OIC_CHUNK || k + 1 == taps) {
-            for (ptrdiff_t e = 0; e < m; ++e) {
-                total[e] += sum[e];
-                sum[e] = (W_SUM)0;
-            }
-            held = 0;
-        }
-        if (++kx == a->taps_x) {
-            kx = 0;
-            if (++ky == a->taps_y) {
-                ky = 0;
-                ++c;
+            const int inside = iy >= 0 && iy < a->height;
+            for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx) {
+                if (inside) {
+                    const W_SUM p = (W_SUM)LOAD(a->w, o * taps + k);
+                    const ptrdiff_t left = kx * a->dilation_x - a->padding_x;
+                    NAME(oic_conv_tap)(sum, x0, m, p, a->x, row, a->width, left, a->stride_x);
+                }
+                if (++k % OIC_CHUNK == 0 || k == taps) {
+                    for (ptrdiff_t e = 0; e < m; ++e) {
+                        total[e] += sum[e];
+                        sum[e] = (W_SUM)0;
+                    }
+                }
             }
         }
     }

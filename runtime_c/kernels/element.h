@@ -19,14 +19,15 @@
 #define MATH(f) OIC_PASTE(f##_, OIC_COMPUTED)
 
 #if defined(OIC_B)
-#define NAME(f) OIC_PASTE(f##_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_B)))))
+#define NAME(f) OIC_JOIN_4(f, OIC_X, OIC_W, OIC_B)
+#define ARGS(f) OIC_JOIN_5(f, OIC_X, OIC_W, OIC_B, args)
 #elif defined(OIC_W)
-#define NAME(f) OIC_PASTE(f##_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_W)))
+#define NAME(f) OIC_JOIN_3(f, OIC_X, OIC_W)
+#define ARGS(f) OIC_JOIN_4(f, OIC_X, OIC_W, args)
 #else
-#define NAME(f) OIC_PASTE(f##_, OIC_X)
+#define NAME(f) OIC_JOIN_2(f, OIC_X)
+#define ARGS(f) OIC_JOIN_3(f, OIC_X, args)
 #endif
-
-#define ARGS(f) OIC_PASTE(NAME(f), _args)
 
 #if defined(OIC_W)
 #define W_T OIC_PASTE(oic_stored_, OIC_W)

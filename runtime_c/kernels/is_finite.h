@@ -10,10 +10,10 @@ typedef struct {
 static inline void NAME(oic_is_finite)(const ARGS(oic_is_finite) *a)
 {
     const T *const x = a->x;
-    unsigned others = 0;
-    for (ptrdiff_t i = 0; i < a->n; ++i) {
-        const C v = LOAD(x, i);
-        others |= v - v != (C)0; /* infinity - infinity is NaN */
+    const ptrdiff_t n = a->n;
+    int others = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        others |= !OIC_PASTE(oic_finite_, OIC_X)(x[i]);
     }
     *a->y = (uint8_t)(others == 0);
 }

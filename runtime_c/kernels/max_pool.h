@@ -4,6 +4,7 @@
    Order (which of two zeros): rows, and columns of a row, in order. */
 #include "element.h"
 
+#include "../conv_range.h"
 #include "../pool_range.h"
 
 typedef struct {
@@ -14,21 +15,32 @@ typedef struct {
 
 static inline void NAME(oic_max_pool)(const ARGS(oic_max_pool) *a)
 {
-    const ptrdiff_t width = a->width;
-    for (ptrdiff_t at = 0; at < a->planes * a->out_height * a->out_width; ++at) {
-        const ptrdiff_t row = at / a->out_width, plane = row / a->out_height;
+    const ptrdiff_t width = a->width, step = a->stride_x;
+    for (ptrdiff_t row = 0; row < a->planes * a->out_height; ++row) {
+        const ptrdiff_t plane = row / a->out_height;
         const ptrdiff_t top = row % a->out_height * a->stride_y - a->padding_y;
-        const ptrdiff_t left = at % a->out_width * a->stride_x - a->padding_x;
-        const ptrdiff_t last_y = oic_pool_last(top, a->window_y, a->height);
-        const ptrdiff_t last_x = oic_pool_last(left, a->window_x, width);
-        C best = (C)-INFINITY;
-        for (ptrdiff_t iy = oic_pool_first(top); iy < last_y; ++iy) {
-            for (ptrdiff_t ix = oic_pool_first(left); ix < last_x; ++ix) {
-                const C v = LOAD(a->x, (plane * a->height + iy) * width + ix);
-                best = best != best || v <= best ? best : v; /* a NaN stays */
+        const ptrdiff_t first_y = oic_pool_first(top), last_y = oic_pool_last(top, a->window_y, a->height);
+        for (ptrdiff_t x0 = 0; x0 < a->out_width; x0 += OIC_CONV_PART) {
+            const ptrdiff_t m = a->out_width - x0 < OIC_CONV_PART ? a->out_width - x0 : OIC_CONV_PART;
+            C best[OIC_CONV_PART];
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                best[e] = (C)-INFINITY;
+            }
+            for (ptrdiff_t iy = first_y; iy < last_y; ++iy) {
+                for (ptrdiff_t left = -a->padding_x; left < a->window_x - a->padding_x; ++left) {
+                    const ptrdiff_t first = oic_conv_first(left, step, x0);
+                    const ptrdiff_t last = oic_conv_last(left, step, width, x0 + m);
+                    const ptrdiff_t from = (plane * a->height + iy) * width + left;
+                    for (ptrdiff_t e = first; e < last; ++e) {
+                        const C v = LOAD(a->x, from + e * step), w = best[e - x0];
+                        best[e - x0] = w != w || v <= w ? w : v; /* a NaN stays */
+                    }
+                }
+            }
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                STORE(a->y, row * a->out_width + x0 + e, best[e]);
             }
         }
-        STORE(a->y, at, best);
     }
 }
 

@@ -60,8 +60,12 @@ static inline C NAME(oic_sum_apart)(const ARGS(oic_sum_axis) *a, ptrdiff_t kept,
     *n = oic_reduced_count(a->rank, a->sizes, a->reduced, 1, &size, &step);
     for (ptrdiff_t r = 0; r < *n; r += size) {
         const ptrdiff_t row = at + oic_reduced_offset(r, a->rank, a->sizes, a->reduced, 1);
-        for (ptrdiff_t k = 0; k < size; ++k) {
-            part[held++] = LOAD(a->x, row + k * step);
+        for (ptrdiff_t k = 0, m; k < size; k += m) {
+            m = size - k < OIC_PART - held ? size - k : OIC_PART - held;
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                part[held + e] = LOAD(a->x, row + (k + e) * step);
+            }
+            held += m;
             if (held == OIC_PART) {
                 MATH(oic_total_add)(&sum, MATH(oic_sum)(part, held));
                 held = 0;
