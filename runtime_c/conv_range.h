@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-#define OIC_CONV_PART 64 /* columns that are summed at a time */
+#define OIC_CONV_PART 64 /* columns that are summed at a time, */
+#define OIC_CONV_ROWS 4 /* of as many output channels */
 
 /* The first column e >= low with e * step + left >= 0. */
 static inline ptrdiff_t oic_conv_first(ptrdiff_t left, ptrdiff_t step, ptrdiff_t low)

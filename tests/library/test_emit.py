@@ -229,8 +229,7 @@ def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
 
 # Element types of kernels that do not take floats of one type.
 TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4")),
-    "conv_transpose": (("f32",) * 3, ("u8", "u64", "u64")),
+    "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4"), ("u8", "u64", "u64")),
     "dequantize": (("u4", "f16", "u4"), ("i32", "f32", "i32")),
     "gather": (("f16", "i64"), ("i4", "i32")),
     "gather_wide": (("i4", "f32", "i64"), ("bf16", "f64", "i32")),

@@ -226,7 +226,7 @@ class ConvolutionTranspose(Convolution):
 
     output_padding: int | list[int] = 0
 
-    kernels = (Kernel("conv_transpose", Convolution._types, Convolution._args),)
+    kernels = (Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose"),)
 
     def _require_channels(self) -> None:
         self.require_dim("x", -self.spatial - 1, self.w.shape[0])
