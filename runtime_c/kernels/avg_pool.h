@@ -1,5 +1,6 @@
-/* oic_avg_pool_X: y[planes, out_height, out_width] of x[planes, height, width]: the mean of window_y x window_x elements,
-   `stride` apart; `padding` more at both ends do not take part, but with `all` they count.  y does not overlap x.
+/* oic_avg_pool_X: y[planes, out_height, out_width] of x[planes, height, width]: the mean of window_y x window_x
+   elements, `stride` apart; `padding` more at both ends do not take part, but with `all` they count.  y does not
+   overlap x.
 
    Order: rows, and columns of a row, are added in order, from zero. */
 #include "element.h"
@@ -10,7 +11,8 @@
 typedef struct {
     const T *x;
     T *y;
-    ptrdiff_t planes, height, width, out_height, out_width, window_y, window_x, stride_y, stride_x, padding_y, padding_x;
+    ptrdiff_t planes, height, width, out_height, out_width;
+    ptrdiff_t window_y, window_x, stride_y, stride_x, padding_y, padding_x;
     int all;
 } ARGS(oic_avg_pool);
 

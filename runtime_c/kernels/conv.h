@@ -1,13 +1,14 @@
-/* oic_conv_X_W_B: y[batch, outputs, out_height, out_width] of type W = x[batch, channels, height, width] convolved with
-   w[outputs, channels / groups, taps_y, taps_x], both of type X, plus b[outputs] of type B (NULL: none), with zeros
-   `padding` at both ends; in one dimension height, taps_y and out_height are 1.
-   oic_conv_transpose_X_W_B: its adjoint, with w[channels, outputs / groups, taps_y, taps_x].  y overlaps no operand.
+/* oic_conv_X_W_B: y[batch, outputs, out_height, out_width] of type W = x[batch, channels, height, width]
+   convolved with w[outputs, channels / groups, taps_y, taps_x], both of type X, plus b[outputs] of type B (NULL:
+   none), with zeros `padding` at both ends; in one dimension height, taps_y and out_height are 1.
+   oic_conv_transpose_X_W_B: its adjoint, with w[channels, outputs / groups, taps_y, taps_x].  y overlaps no
+   operand.
 
    Floats are computed in float (double for f64), rounded once; integers wrap.
 
-   Order: the products of an element over (channel, tap) ascending, in chunks of OIC_CHUNK from zero, and the sums of
-   chunks in order; then b.  Taps that reach no element of x are passed over, and count for the borders of chunks.
-   Stack: 2 * OIC_CONV_ROWS * OIC_CONV_PART numbers. */
+   Order: the products of an element over (channel, tap) ascending, in chunks of OIC_CHUNK from zero, and the
+   sums of chunks in order; then b.  Taps that reach no element of x are passed over, and count for the borders
+   of chunks. Stack: 2 * OIC_CONV_ROWS * OIC_CONV_PART numbers. */
 #include "element.h"
 
 #include "../conv_range.h"
@@ -126,8 +127,8 @@ static inline void NAME(oic_conv)(const ARGS(oic_conv) *a)
     }
 }
 
-/* total[rows][m] = columns phase + stride_x * j, for j from j0 on, of row oy of output channels o on, image n: they meet
-   the same taps, at neighbours of x. */
+/* total[rows][m] = columns phase + stride_x * j, for j from j0 on, of row oy of output channels o on, image n: they
+   meet the same taps, at neighbours of x. */
 static inline void NAME(oic_conv_transpose_part)(const ARGS(oic_conv) *a, ptrdiff_t n, ptrdiff_t o, ptrdiff_t rows,
                                                  ptrdiff_t oy, ptrdiff_t phase, ptrdiff_t j0, ptrdiff_t m,
                                                  W_SUM *restrict total)

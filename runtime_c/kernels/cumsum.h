@@ -1,4 +1,5 @@
-/* oic_cumsum_X: y[outer, k, inner] = x[outer, 0, inner] + … + x[outer, k, inner], or, if exclusive, to k - 1.  y may be x.
+/* oic_cumsum_X: y[outer, k, inner] = x[outer, 0, inner] + … + x[outer, k, inner], or, if exclusive, to k - 1.  y
+   may be x.
 
    Order: added in order. */
 #include "element.h"

@@ -1,5 +1,5 @@
-/* oic_dequantize_X_W_B: y[outer, n, inner] of float type W = (x - zero_point[n]) * scale[n]; zero_point is of type B, or
-   NULL.  y overlaps no operand. */
+/* oic_dequantize_X_W_B: y[outer, n, inner] of float type W = (x - zero_point[n]) * scale[n]; zero_point is of
+   type B, or NULL.  y overlaps no operand. */
 #include "element.h"
 
 typedef struct {

@@ -1,11 +1,11 @@
-/* oic_max_axis_X, oic_min_axis_X: y[outer, inner] = the largest, or smallest, element of x[outer, n, inner] along n; or,
-   if rank is not 0, of x[sizes[rank]] along the dimensions with reduced[d] == 1.  y must not overlap x; n >= 1.
-   NaN where the first element is one; later ones are passed over.
-   oic_argmax_axis_X, oic_argmin_axis_X: where along n: of equal ones the first, or the last if `last`; 0 where the first
-   element is NaN.
+/* oic_max_axis_X, oic_min_axis_X: y[outer, inner] = the largest, or smallest, element of x[outer, n, inner]
+   along n; or, if rank is not 0, of x[sizes[rank]] along the dimensions with reduced[d] == 1.  y must not
+   overlap x; n >= 1. NaN where the first element is one; later ones are passed over.
+   oic_argmax_axis_X, oic_argmin_axis_X: where along n: of equal ones the first, or the last if `last`; 0 where
+   the first element is NaN.
 
-   Order (which of two zeros): with inner 1 element i belongs to extreme i mod 16, and these are compared in order;
-   otherwise in order. */
+   Order (which of two zeros): with inner 1 element i belongs to extreme i mod 16, and these are compared in
+   order; otherwise in order. */
 #include "element.h"
 
 #include "../reduced_axes.h"

@@ -1,5 +1,5 @@
-/* The product of two matrices of integers, for matmul_int.h and linear_int.h.  Modulo 2^32 or 2^64, then wrapped to type
-   W, whatever the order.  Matrices of packed elements need no whole bytes. */
+/* The product of two matrices of integers, for matmul_int.h and linear_int.h.  Modulo 2^32 or 2^64, then wrapped
+   to type W, whatever the order.  Matrices of packed elements need no whole bytes. */
 
 #define OIC_INT_TILE 256 /* neighbouring results that are summed at a time */
 

@@ -1,6 +1,6 @@
-/* oic_linear_X_W_B of integers of type X, wrapping in type W: y[shape, M, N] = x[.., M, K] times the transpose of w[N, K],
-   plus b[N] of type B (NULL: none), where x has the strides xs of shape[rank] and ldx of M, and w ldw of N.  y overlaps
-   no operand. */
+/* oic_linear_X_W_B of integers of type X, wrapping in type W: y[shape, M, N] = x[.., M, K] times the transpose
+   of w[N, K], plus b[N] of type B (NULL: none), where x has the strides xs of shape[rank] and ldx of M, and w
+   ldw of N.  y overlaps no operand. */
 #include "element.h"
 
 #include "../batch.h"

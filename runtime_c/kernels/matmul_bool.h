@@ -1,5 +1,5 @@
-/* oic_matmul_bool: y[shape, M, N], y[.., i, j] = OR over k of a[.., i, k] AND b[.., k, j], where a has the strides as of
-   shape[rank], am of M and ak of K, and b the strides bs, bk and bn.  y overlaps no operand. */
+/* oic_matmul_bool: y[shape, M, N], y[.., i, j] = OR over k of a[.., i, k] AND b[.., k, j], where a has the
+   strides as of shape[rank], am of M and ak of K, and b the strides bs, bk and bn.  y overlaps no operand. */
 #include "element.h"
 
 #include "../batch.h"

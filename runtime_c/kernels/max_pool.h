@@ -1,5 +1,6 @@
-/* oic_max_pool_X: y[planes, out_height, out_width] of x[planes, height, width]: the largest of window_y x window_x
-   elements, `stride` apart; `padding` more at both ends do not take part.  A NaN is the largest.  y does not overlap x.
+/* oic_max_pool_X: y[planes, out_height, out_width] of x[planes, height, width]: the largest of window_y x
+   window_x elements, `stride` apart; `padding` more at both ends do not take part.  A NaN is the largest.  y
+   does not overlap x.
 
    Order (which of two zeros): rows, and columns of a row, in order. */
 #include "element.h"
@@ -10,7 +11,8 @@
 typedef struct {
     const T *x;
     T *y;
-    ptrdiff_t planes, height, width, out_height, out_width, window_y, window_x, stride_y, stride_x, padding_y, padding_x;
+    ptrdiff_t planes, height, width, out_height, out_width;
+    ptrdiff_t window_y, window_x, stride_y, stride_x, padding_y, padding_x;
 } ARGS(oic_max_pool);
 
 static inline void NAME(oic_max_pool)(const ARGS(oic_max_pool) *a)

@@ -1,5 +1,5 @@
-/* oic_pad_X: y = x[shape] with before[a] and after[a] elements more along axis a: `value` (mode 0), the border (1) or the
-   mirror image (2).  y does not overlap x. */
+/* oic_pad_X: y = x[shape] with before[a] and after[a] elements more along axis a: `value` (mode 0), the border
+   (1) or the mirror image (2).  y does not overlap x. */
 #include "element.h"
 
 #include "../move.h"

@@ -1,6 +1,6 @@
-/* oic_relative_position_bias_X: y[H, n, t] = table[bucket(j - (q_start + i)), h].  Distances below `exact` have a bucket
-   each; further ones as many more as there are borders[count] not beyond them.  `half` buckets are for keys after the
-   query, if bidirectional.  y overlaps no operand. */
+/* oic_relative_position_bias_X: y[H, n, t] = table[bucket(j - (q_start + i)), h].  Distances below `exact` have
+   a bucket each; further ones as many more as there are borders[count] not beyond them.  `half` buckets are for
+   keys after the query, if bidirectional.  y overlaps no operand. */
 #include "element.h"
 
 typedef struct {

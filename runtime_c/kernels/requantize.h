@@ -1,5 +1,5 @@
-/* oic_requantize_X: y[outer, n, inner] of integer type X = x scaled by multiplier[n] * 2^(shift[n] - 31), plus zero_point,
-   saturated; with one rounding if `nearest`, else as TensorFlow Lite does.  y overlaps no operand. */
+/* oic_requantize_X: y[outer, n, inner] of integer type X = x scaled by multiplier[n] * 2^(shift[n] - 31), plus
+   zero_point, saturated; with one rounding if `nearest`, else as TensorFlow Lite does.  y overlaps no operand. */
 #include "element.h"
 
 #include "../fixed_point.h"

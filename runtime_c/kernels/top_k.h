@@ -1,5 +1,5 @@
-/* oic_top_k_X: y and where [outer, k, inner], the k largest of x[outer, n, inner] along n, largest first, the lower index
-   first of equals, NaN largest.  Results overlap no operand. */
+/* oic_top_k_X: y and where [outer, k, inner], the k largest of x[outer, n, inner] along n, largest first, the
+   lower index first of equals, NaN largest.  Results overlap no operand. */
 #include "element.h"
 
 typedef struct {
