@@ -6,20 +6,25 @@
 
 #include <stddef.h>
 
-#define OIC_CONV_PART 64 /* columns that are summed at a time */
+#define OIC_CONV_PART 64 /* columns that are summed at a time, */
+#define OIC_CONV_ROWS 4 /* of as many output channels */
 
 /* The first column e >= low with e * step + left >= 0. */
 static inline ptrdiff_t oic_conv_first(ptrdiff_t left, ptrdiff_t step, ptrdiff_t low)
 {
-    const ptrdiff_t e = left < 0 ? (-left + step - 1) / step : 0;
-    return e > low ? e : low;
+    if (low * step + left >= 0) { /* the common case: a division takes as long as twenty products */
+        return low;
+    }
+    return step == 1 ? -left : (-left + step - 1) / step;
 }
 
 /* One more than the last column e < high with e * step + left < size; not above high. */
 static inline ptrdiff_t oic_conv_last(ptrdiff_t left, ptrdiff_t step, ptrdiff_t size, ptrdiff_t high)
 {
-    const ptrdiff_t e = size > left ? (size - left + step - 1) / step : 0;
-    return e < high ? e : high;
+    if ((high - 1) * step + left < size) {
+        return high;
+    }
+    return size <= left ? 0 : step == 1 ? size - left : (size - left + step - 1) / step;
 }
 
 #endif

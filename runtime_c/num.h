@@ -83,33 +83,47 @@ typedef uint8_t oic_stored_t2;
 #define OIC_COMPUTED_t1 i8
 #define OIC_COMPUTED_t2 i8
 
+/* What sums of products are taken in: integers modulo 2^32 or 2^64, by the type of the result. */
+#define OIC_SUMS_f8 f32
+#define OIC_SUMS_f16 f32
+#define OIC_SUMS_bf16 f32
+#define OIC_SUMS_f32 f32
+#define OIC_SUMS_f64 f64
+#define OIC_SUMS_i1 u32
+#define OIC_SUMS_i2 u32
+#define OIC_SUMS_i4 u32
+#define OIC_SUMS_i8 u32
+#define OIC_SUMS_i16 u32
+#define OIC_SUMS_i32 u32
+#define OIC_SUMS_i64 u64
+#define OIC_SUMS_u1 u32
+#define OIC_SUMS_u2 u32
+#define OIC_SUMS_u4 u32
+#define OIC_SUMS_u8 u32
+#define OIC_SUMS_u16 u32
+#define OIC_SUMS_u32 u32
+#define OIC_SUMS_u64 u64
+#define OIC_SUMS_bitset u32
+
 /* Bits of a stored element. */
-#define OIC_BITS_f8 8
-#define OIC_BITS_f16 16
-#define OIC_BITS_bf16 16
-#define OIC_BITS_f32 32
-#define OIC_BITS_f64 64
-#define OIC_BITS_i1 1
-#define OIC_BITS_i2 2
-#define OIC_BITS_i4 4
-#define OIC_BITS_i8 8
-#define OIC_BITS_i16 16
-#define OIC_BITS_i32 32
-#define OIC_BITS_i64 64
-#define OIC_BITS_u1 1
-#define OIC_BITS_u2 2
-#define OIC_BITS_u4 4
-#define OIC_BITS_u8 8
-#define OIC_BITS_u16 16
-#define OIC_BITS_u32 32
-#define OIC_BITS_u64 64
-#define OIC_BITS_bool 8
-#define OIC_BITS_bitset 8
-#define OIC_BITS_t1 1
-#define OIC_BITS_t2 2
+enum {
+    OIC_BITS_f8 = 8, OIC_BITS_f16 = 16, OIC_BITS_bf16 = 16, OIC_BITS_f32 = 32, OIC_BITS_f64 = 64,
+    OIC_BITS_i1 = 1, OIC_BITS_i2 = 2, OIC_BITS_i4 = 4, OIC_BITS_i8 = 8, OIC_BITS_i16 = 16, OIC_BITS_i32 = 32,
+    OIC_BITS_i64 = 64, OIC_BITS_u1 = 1, OIC_BITS_u2 = 2, OIC_BITS_u4 = 4, OIC_BITS_u8 = 8, OIC_BITS_u16 = 16,
+    OIC_BITS_u32 = 32, OIC_BITS_u64 = 64, OIC_BITS_bool = 8, OIC_BITS_bitset = 8, OIC_BITS_t1 = 1, OIC_BITS_t2 = 2
+};
 
 #define OIC_PASTED(a, b) a##b
 #define OIC_PASTE(a, b) OIC_PASTED(a, b)
+/* a_b_c, of what they are defined as; in one step, which every preprocessor can. */
+#define OIC_JOINED_2(a, b) a##_##b
+#define OIC_JOINED_3(a, b, c) a##_##b##_##c
+#define OIC_JOINED_4(a, b, c, d) a##_##b##_##c##_##d
+#define OIC_JOINED_5(a, b, c, d, e) a##_##b##_##c##_##d##_##e
+#define OIC_JOIN_2(a, b) OIC_JOINED_2(a, b)
+#define OIC_JOIN_3(a, b, c) OIC_JOINED_3(a, b, c)
+#define OIC_JOIN_4(a, b, c, d) OIC_JOINED_4(a, b, c, d)
+#define OIC_JOIN_5(a, b, c, d, e) OIC_JOINED_5(a, b, c, d, e)
 
 /* ------------------------------------------------------------ bits of floats */
 
@@ -223,6 +237,13 @@ static inline float oic_round_bf16(float x) { return oic_bf16_to_f32(oic_f32_to_
 static inline float oic_round_f8(float x) { return oic_f8_to_f32(oic_f32_to_f8(x)); }
 static inline float oic_round_f32(float x) { return x; }
 static inline double oic_round_f64(double x) { return x; }
+
+/* Whether it is neither infinite nor NaN. */
+static inline int oic_finite_f8(oic_f8 x) { return (x & 0x7cu) != 0x7cu; }
+static inline int oic_finite_f16(oic_f16 x) { return (x & 0x7c00u) != 0x7c00u; }
+static inline int oic_finite_bf16(oic_bf16 x) { return (x & 0x7f80u) != 0x7f80u; }
+static inline int oic_finite_f32(float x) { return (oic_bits_f32(x) & 0x7f800000u) != 0x7f800000u; }
+static inline int oic_finite_f64(double x) { return (oic_bits_f64(x) >> 52 & 0x7ffu) != 0x7ffu; }
 
 static inline float oic_load_f8(const oic_f8 *p, ptrdiff_t i) { return oic_f8_to_f32(p[i]); }
 static inline float oic_load_f16(const oic_f16 *p, ptrdiff_t i) { return oic_f16_to_f32(p[i]); }

@@ -6,10 +6,9 @@
 
 #include "batch.h"
 #include "num.h"
-#include "simd/lanes.h"
+#include "sums.h"
 
-#define OIC_CHUNK 256 /* products that are added from zero: part of the definition of every sum */
-#define OIC_BLOCK 32  /* of them, those that are brought into a panel at a time */
-#define OIC_ROWS 16   /* rows of x that share it */
+#define OIC_BLOCK 32 /* products of a chunk whose operands are brought into a panel at a time */
+#define OIC_ROWS 16  /* rows of x that share it */
 
 #endif

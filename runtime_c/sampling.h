@@ -1,4 +1,4 @@
-/* Choosing from scores: the k largest, or one drawn at random.  Results overlap no operand. */
+/* An index drawn at random from weights. */
 #ifndef OIC_SAMPLING_H
 #define OIC_SAMPLING_H
 
@@ -103,64 +103,5 @@ static inline int32_t oic_sample_weights(double *restrict x, int32_t *restrict h
     }
     return last;
 }
-
-/* top_k: y and where [outer, k, inner], the k largest of x[outer, n, inner] along n, largest first, the lower index
-   first of equals, NaN largest.  Copies of elements.
-   sample: *y is one index of logits[V] (oic_sample_weights); temperature 0 takes the first of the largest.  p is
-   working memory of V doubles and as many int32_t. */
-#define OIC_SAMPLING(T, S, C)                                                                               \
-    static inline void oic_top_k_##T(const S *restrict x, S *restrict y, int32_t *restrict where, ptrdiff_t outer, \
-                                     ptrdiff_t n, ptrdiff_t inner, ptrdiff_t k)                             \
-    {                                                                                                       \
-        for (ptrdiff_t o = 0; o < outer * inner; ++o) {                                                     \
-            const ptrdiff_t from = o / inner * n * inner + o % inner, to = o / inner * k * inner + o % inner; \
-            for (ptrdiff_t i = 0; i < n && k > 0; ++i) {                                                    \
-                const C v = oic_load_##T(x, from + i * inner);                                              \
-                ptrdiff_t at = i < k ? i : k;                                                               \
-                while (at > 0) { /* behind all that are as large or NaN */                                  \
-                    const C w = oic_load_##T(y, to + (at - 1) * inner);                                     \
-                    if (w >= v || w != w) {                                                                 \
-                        break;                                                                              \
-                    }                                                                                       \
-                    if (at < k) {                                                                           \
-                        y[to + at * inner] = y[to + (at - 1) * inner];                                      \
-                        where[to + at * inner] = where[to + (at - 1) * inner];                              \
-                    }                                                                                       \
-                    --at;                                                                                   \
-                }                                                                                           \
-                if (at < k) {                                                                               \
-                    y[to + at * inner] = x[from + i * inner];                                               \
-                    where[to + at * inner] = (int32_t)i;                                                    \
-                }                                                                                           \
-            }                                                                                               \
-        }                                                                                                   \
-    }                                                                                                       \
-                                                                                                            \
-    static inline void oic_sample_##T(const S *restrict logits, const float *restrict u, int32_t *restrict y, \
-                                      double *restrict p, ptrdiff_t V, C temperature, int64_t top_k, float top_p) \
-    {                                                                                                       \
-        if (!(temperature > (C)0) && !(temperature < (C)0)) {                                               \
-            ptrdiff_t best = 0;                                                                             \
-            C top = (C)-INFINITY;                                                                           \
-            for (ptrdiff_t i = 0; i < V; ++i) {                                                             \
-                const C v = oic_load_##T(logits, i);                                                        \
-                best = v > top ? i : best;                                                                  \
-                top = v > top ? v : top;                                                                    \
-            }                                                                                               \
-            *y = (int32_t)best;                                                                             \
-            return;                                                                                         \
-        }                                                                                                   \
-        for (ptrdiff_t i = 0; i < V; ++i) {                                                                 \
-            const double v = (double)(oic_load_##T(logits, i) / temperature);                               \
-            p[i] = v == v ? v : -(double)INFINITY; /* NaN is never drawn */                                 \
-        }                                                                                                   \
-        *y = oic_sample_weights(p, (int32_t *)(void *)(p + V), V, top_k, (double)top_p, (double)*u);        \
-    }
-
-OIC_SAMPLING(f8, oic_f8, float)
-OIC_SAMPLING(f16, oic_f16, float)
-OIC_SAMPLING(bf16, oic_bf16, float)
-OIC_SAMPLING(f32, float, float)
-OIC_SAMPLING(f64, double, double)
 
 #endif

@@ -9,6 +9,8 @@
 #include "simd/lanes.h"
 
 #define OIC_PART 256 /* numbers that a kernel holds on its stack at a time: a multiple of OIC_LANES */
+#define OIC_PARTS 64 /* sums of parts that are added before their sum is added to the total */
+#define OIC_CHUNK 256 /* products that are added one after the other, from zero */
 
 #define OIC_S f32
 #include "sums.inc.h"

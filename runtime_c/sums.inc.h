@@ -69,6 +69,27 @@ static inline S OF(oic_largest)(const S *x, ptrdiff_t n, S top)
     return top;
 }
 
+/* A sum of the sums of parts, in order: OIC_PARTS of them, and these sums then. */
+typedef struct {
+    S whole, some;
+    ptrdiff_t parts; /* that `some` is the sum of */
+} OF(oic_total);
+
+static inline void OF(oic_total_add)(OF(oic_total) *t, S part)
+{
+    t->some += part;
+    if (++t->parts == OIC_PARTS) {
+        t->whole += t->some;
+        t->some = (S)0;
+        t->parts = 0;
+    }
+}
+
+static inline S OF(oic_total_of)(const OF(oic_total) *t)
+{
+    return t->whole + t->some;
+}
+
 /* sum + v; *lost keeps what the sum has lost to rounding (Kahan 1965). */
 static inline S OF(oic_add_exactly)(S sum, S v, S *restrict lost)
 {

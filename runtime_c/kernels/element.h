@@ -4,7 +4,9 @@
    T, LOAD, STORE   stored elements of type OIC_X, and how they become numbers and back (num.h)
    C                the type that they are computed in; MATH(f) is f_f32 or f_f64, for that type
    NAME(f), ARGS(f) f, with the element types, and the struct of its arguments: oic_softmax_f32, oic_softmax_f32_args
+   BITS             of a stored element
    W_T, B_T, …      the same for OIC_W and OIC_B
+   W_SUM, ADDED(f)  what sums of products are taken in for a result of type OIC_W: f32, f64, u32 or u64
    X_IS_COMPUTED    1 if T is C; W_IS_COMPUTED: if W_T is */
 #include "../num.h"
 
@@ -12,19 +14,21 @@
 #define LOAD OIC_PASTE(oic_load_, OIC_X)
 #define STORE OIC_PASTE(oic_store_, OIC_X)
 #define WIDEN OIC_PASTE(oic_widen_, OIC_X)
+#define BITS OIC_PASTE(OIC_BITS_, OIC_X)
 #define OIC_COMPUTED OIC_PASTE(OIC_COMPUTED_, OIC_X)
 #define C OIC_PASTE(oic_stored_, OIC_COMPUTED)
 #define MATH(f) OIC_PASTE(f##_, OIC_COMPUTED)
 
 #if defined(OIC_B)
-#define NAME(f) OIC_PASTE(f##_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_B)))))
+#define NAME(f) OIC_JOIN_4(f, OIC_X, OIC_W, OIC_B)
+#define ARGS(f) OIC_JOIN_5(f, OIC_X, OIC_W, OIC_B, args)
 #elif defined(OIC_W)
-#define NAME(f) OIC_PASTE(f##_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_W)))
+#define NAME(f) OIC_JOIN_3(f, OIC_X, OIC_W)
+#define ARGS(f) OIC_JOIN_4(f, OIC_X, OIC_W, args)
 #else
-#define NAME(f) OIC_PASTE(f##_, OIC_X)
+#define NAME(f) OIC_JOIN_2(f, OIC_X)
+#define ARGS(f) OIC_JOIN_3(f, OIC_X, args)
 #endif
-
-#define ARGS(f) OIC_PASTE(NAME(f), _args)
 
 /* Elements of the type that is computed in are used where they lie. */
 #define OIC_SAME_f32_f32 1
@@ -44,7 +48,13 @@
 #define W_T OIC_PASTE(oic_stored_, OIC_W)
 #define W_LOAD OIC_PASTE(oic_load_, OIC_W)
 #define W_BITS OIC_PASTE(OIC_BITS_, OIC_W)
+#define W_STORE OIC_PASTE(oic_store_, OIC_W)
 #define W_WIDEN OIC_PASTE(oic_widen_, OIC_W)
+#define W_COMPUTED OIC_PASTE(OIC_COMPUTED_, OIC_W)
+#define W_C OIC_PASTE(oic_stored_, W_COMPUTED)
+#define W_SUMS OIC_PASTE(OIC_SUMS_, OIC_W)
+#define W_SUM OIC_PASTE(oic_stored_, W_SUMS)
+#define ADDED(f) OIC_PASTE(f##_, W_SUMS)
 #endif
 
 #if defined(OIC_B)

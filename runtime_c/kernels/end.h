@@ -3,6 +3,7 @@
 #undef LOAD
 #undef STORE
 #undef WIDEN
+#undef BITS
 #undef OIC_COMPUTED
 #undef C
 #undef MATH
@@ -13,7 +14,13 @@
 #undef W_T
 #undef W_BITS
 #undef W_LOAD
+#undef W_STORE
 #undef W_WIDEN
+#undef W_COMPUTED
+#undef W_C
+#undef W_SUMS
+#undef W_SUM
+#undef ADDED
 #undef B_T
 #undef B_LOAD
 #undef OIC_X

@@ -31,13 +31,23 @@
 #define OIC_MANY_REGISTERS 0
 #endif
 
-/* a * b + sum, rounded twice. */
+/* sum + a * b, rounded twice: a step of a sum of products. */
 static inline float oic_madd_f32(float a, float b, float sum)
 {
     return sum + a * b;
 }
 
 static inline double oic_madd_f64(double a, double b, double sum)
+{
+    return sum + a * b;
+}
+
+static inline uint32_t oic_madd_u32(uint32_t a, uint32_t b, uint32_t sum)
+{
+    return sum + a * b;
+}
+
+static inline uint64_t oic_madd_u64(uint64_t a, uint64_t b, uint64_t sum)
 {
     return sum + a * b;
 }

@@ -15,6 +15,7 @@ import oic
 from codegen import programs
 from oic.codegen.template_data import model as view_model
 from oic.diagnostics import OicError
+from oic.kernels.kernel import Instance
 from oic.library import build as builder
 from oic.library.emit import emit, render
 from oic.resources import runtime_dir, templates_dir
@@ -226,12 +227,40 @@ def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
     assert "count of index k of seen" in header and "index filled" not in header and "index touched" not in header
 
 
+# Element types of kernels that do not take floats of one type.
+TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4"), ("u8", "u64", "u64")),
+    "dequantize": (("u4", "f16", "u4"), ("i32", "f32", "i32")),
+    "gather": (("f16", "i64"), ("i4", "i32")),
+    "gather_wide": (("i4", "f32", "i64"), ("bf16", "f64", "i32")),
+    "iota": (("i32",),),
+    "linear_int": (("i4", "i32", "i4"), ("u8", "u64", "u64")),
+    "matmul_bool": (("bool",),),
+    "matmul_int": (("i4", "i32"), ("bitset", "bitset")),
+    "quantize": (("f16", "i4", "i32"), ("f64", "u32", "u32")),
+    "requantize": (("u4",), ("i32",)),
+    "totals": (("i4", "i32"), ("u8", "u64")),
+}
+
+
+def all_headers(*without: str) -> str:
+    """Lines that include the headers of the runtime but some, and the body of every kernel for some element types."""
+    names = {p.name for p in runtime_dir().glob("*.h") if not p.name.endswith(".inc.h")} - {*without}
+    lines = [f'#include "{name}"\n' for name in sorted(names)]
+    bodies = {p.name for p in (runtime_dir() / "kernels").glob("*.h") if not p.name.endswith(".inc.h")}
+    for name in sorted(bodies - {"element.h", "end.h"}):
+        text = (runtime_dir() / "kernels" / name).read_text(encoding="utf-8")
+        count = 1 + ("W_T" in text) + ("B_T" in text)
+        default = tuple((dtype,) * count for dtype in ("f16", "f32", "f64"))
+        lines += [Instance(f"kernels/{name}", types).text() for types in TYPES.get(name[:-2], default)]
+    return "".join(lines)
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_no_float_becomes_a_double_unseen(compiler: str, tmp_path: Path) -> None:
     """In any header of the runtime; on a machine without doubles it would be a call."""
-    names = sorted(p.name for p in runtime_dir().glob("*.h") if p.name not in ("hosted.h", "version.h"))
     source = tmp_path / "all.c"
-    source.write_text('#include "hosted.h"\n' + "".join(f'#include "{name}"\n' for name in names))
+    source.write_text('#include "hosted.h"\n' + all_headers("hosted.h", "version.h"))
     call = [compiler, *STANDARD, *WARNINGS, "-Wdouble-promotion", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
     done = subprocess.run([*call, "-I", str(runtime_dir()), str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
@@ -239,9 +268,8 @@ def test_no_float_becomes_a_double_unseen(compiler: str, tmp_path: Path) -> None
 
 @pytest.mark.skipif(not shutil.which("cppcheck"), reason="no cppcheck")
 def test_cppcheck_reads_every_header(tmp_path: Path) -> None:
-    names = sorted(p.name for p in runtime_dir().glob("*.h") if p.name not in ("hosted.h", "pool.h"))
     source = tmp_path / "all.c"
-    source.write_text("".join(f'#include "{name}"\n' for name in names))
+    source.write_text(all_headers("hosted.h", "pool.h"))
     call = ["cppcheck", "--std=c99", "--max-configs=1", "-D__GNUC__", "-DOIC_HOSTED=0", "-I", str(runtime_dir())]
     done = subprocess.run([*call, "-E", str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "error" not in done.stderr, done.stderr[:3000]

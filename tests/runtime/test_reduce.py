@@ -37,8 +37,9 @@ def library(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> c
     """One library with all kernels that the examples call."""
     chosen = [op for ops in OPERATORS.values() for op in ops if _tried(op, toolchain)]
     functions = dict(kernel(op) for op in chosen)
+    bodies = sorted({instance for op in chosen if (instance := op.call().instance)})
     folder = tmp_path_factory.mktemp(toolchain.name)
-    return toolchain.library(source(["reduce.h"], list(functions.values())), folder, "reduce")
+    return toolchain.library(source([], [b.text() for b in bodies] + list(functions.values())), folder, "reduce")
 
 
 def _run(library: ctypes.CDLL, op: Operator, x: Array) -> Array:

@@ -151,6 +151,8 @@ class Instance:
         return tuple(zip(("OIC_X", "OIC_W", "OIC_B"), self.types))
 
     def text(self, folder: str = "kernels") -> str:
-        """The lines that include it; bodies lie in a folder."""
+        """The lines that include it, once in a unit that several libraries are compiled in; bodies lie in a folder."""
+        name = self.file.rpartition("/")[2]
+        once = "_".join(["OIC_HAS", name.removesuffix(".h"), *self.types])
         given = "".join(f"#define {macro} {value}\n" for macro, value in self.defines)
-        return f'{given}#include "{folder}/{self.file.rpartition("/")[2]}"\n'
+        return f'#ifndef {once}\n#define {once}\n{given}#include "{folder}/{name}"\n#endif\n'

@@ -1,6 +1,6 @@
 """Operators that copy elements to other places without computing anything.
 
-Their kernels (`move.h`) know the width of an element and not its type; packed elements move by bits.
+Their kernels move elements by their width (`move.h`); packed ones move within bytes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from oic.ir.dims import Dim
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
-from oic.operators.base import Call, Cast, Ints, Operator, Out, Pointers, normal_axis
+from oic.kernels.kernel import Cast, Ints, Kernel, Members, Out, Pointers
+from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import as_computed, require_integer, require_number
 from oic.operators.shape import require_size
-
-HEADER = "move.h"
 
 
 def around(shape: tuple[Dim, ...], axis: int) -> tuple[Dim, Dim, Dim]:
@@ -65,13 +64,13 @@ class Concat(Operator, name="concat"):
         given = parts[0] if len(parts) == 1 and isinstance(parts[0], (list, tuple)) else parts
         return np.concatenate(list(given), axis=self.axis)
 
-    def call(self) -> Call:
-        axis = self.axis % self.result.tensor.rank
-        outer, _, inner = around(self.result.shape, axis)
-        lengths = Ints(tuple(p.shape[axis] for p in self.parts))
-        bits = self.result.dtype.bits
-        args = (Pointers(tuple(self.parts)), Out(), len(self.parts), lengths, outer, inner, bits)
-        return Call("oic_concat", HEADER, args)
+    def _args(self) -> Members:
+        outer, _, inner = around(self.result.shape, self.axis % self.result.tensor.rank)
+        lengths = Ints(tuple(p.shape[self.axis] for p in self.parts))
+        parts = {"parts": Pointers(tuple(self.parts)), "y": Out(), "count": len(self.parts), "lengths": lengths}
+        return {**parts, "outer": outer, "inner": inner}
+
+    kernels = (Kernel("concat", ("result",), _args),)
 
 
 class Pad(Operator, name="pad"):
@@ -144,12 +143,13 @@ class Pad(Operator, name="pad"):
             x = np.take(x, source_index(at, size, self.mode), axis)
         return x
 
-    def call(self) -> Call:
-        mode = self.MODES.index(self.mode)
-        dtype = self.x.dtype
-        args = (self.x, Out(), self.x.tensor.rank, Ints(self.x.shape), Ints(tuple(self.before)))
-        tail = (Ints(tuple(self.after)), mode, Cast(self.value, dtype.value))
-        return Call(f"oic_pad_{dtype}", HEADER, args + tail)
+    def _args(self) -> Members:
+        before, after = Ints(tuple(self.before)), Ints(tuple(self.after))
+        value = Cast(self.value, self.x.dtype.value)
+        sizes = {"rank": self.x.tensor.rank, "shape": Ints(self.x.shape), "before": before, "after": after}
+        return {"x": self.x, "y": Out(), **sizes, "mode": self.MODES.index(self.mode), "value": value}
+
+    kernels = (Kernel("pad", ("x",), _args),)
 
 
 def source_index(at: Array, size: int, mode: str) -> Array:
@@ -188,10 +188,11 @@ class Repeat(Operator, name="repeat"):
     def reference(self, x: Array) -> Array:
         return np.repeat(x, self.times, self.axis)  # type: ignore[arg-type]
 
-    def call(self) -> Call:
+    def _args(self) -> Members:
         outer, size, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
-        args = (self.x, Out(), outer * size, inner, self.times, self.x.dtype.bits)
-        return Call("oic_repeat", HEADER, args)
+        return {"x": self.x, "y": Out(), "rows": outer * size, "inner": inner, "times": self.times}
+
+    kernels = (Kernel("repeat", ("x",), _args),)
 
 
 class Flip(Operator, name="flip"):
@@ -218,12 +219,13 @@ class Flip(Operator, name="flip"):
     def reference(self, x: Array) -> Array:
         return np.flip(x, tuple(self.axes))
 
-    def call(self) -> Call:
+    def _args(self) -> Members:
         rank = self.x.tensor.rank
         axes = {a % rank for a in self.axes}
         marks = Ints(tuple(int(a in axes) for a in range(rank)))
-        args = (self.x, Out(), rank, Ints(self.x.shape), marks, self.x.dtype.bits)
-        return Call("oic_flip", HEADER, args)
+        return {"x": self.x, "y": Out(), "rank": rank, "shape": Ints(self.x.shape), "marks": marks}
+
+    kernels = (Kernel("flip", ("x",), _args),)
 
 
 class Gather(Operator, name="gather"):
@@ -278,14 +280,18 @@ class Gather(Operator, name="gather"):
         taken = np.take(table, ids, self.axis)
         return taken.astype(self.result.dtype.wide)
 
-    def call(self) -> Call:
-        axis = self.axis % self.table.tensor.rank
-        outer, size, inner = around(self.table.shape, axis)
-        sizes = (outer, size, inner, self.ids.tensor.size)
-        mine, to, ids = self.table.dtype, self.result.dtype, self.ids.dtype
-        if mine is to:
-            return Call(f"oic_gather_{ids}", HEADER, (self.table, self.ids, Out(), *sizes, mine.bits))
-        return Call(f"oic_gather_{mine}_{to}_{ids}", HEADER, (self.table, self.ids, Out(), *sizes))
+    def _args(self) -> Members:
+        sizes = around(self.table.shape, self.axis % self.table.tensor.rank)
+        entries = {**dict(zip(("outer", "size", "inner"), sizes)), "n": self.ids.tensor.size}
+        return {"table": self.table, "ids": self.ids, "y": Out(), **entries}
+
+    def _copies(self) -> bool:
+        return self.table.dtype is self.result.dtype
+
+    kernels = (
+        Kernel("gather", ("table", "ids"), _args, fits=_copies),
+        Kernel("gather_wide", ("table", "result", "ids"), _args, call="gather"),
+    )
 
 
 def holds(wide: dtypes.DType, narrow: dtypes.DType) -> bool:
@@ -328,6 +334,8 @@ class Iota(Operator, name="iota"):
         tail = (1,) * (len(sizes) - axis - 1)
         return np.broadcast_to(count.reshape(-1, *tail), sizes)
 
-    def call(self) -> Call:
-        outer, size, inner = around(self.result.shape, self.axis % len(self.shape))
-        return Call("oic_iota", HEADER, (Out(), outer, size, inner, Cast(self.start, "int64_t")))
+    def _args(self) -> Members:
+        sizes = dict(zip(("outer", "n", "inner"), around(self.result.shape, self.axis % len(self.shape))))
+        return {"y": Out(), **sizes, "start": Cast(self.start, "int64_t")}
+
+    kernels = (Kernel("iota", ("result",), _args),)

@@ -10,7 +10,8 @@ from oic import dtypes
 from oic.dtypes import FLT, NUM, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
-from oic.operators.base import Call, Comparison, Operator, Out, Scalar, Unary
+from oic.kernels.kernel import Kernel, Members, Out
+from oic.operators.base import Comparison, Operator, Scalar, Unary
 
 ORDERED = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM)
 FLOATS = tuple((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64"))
@@ -217,9 +218,10 @@ class IsFinite(Operator, name="is_finite"):
     def reference(self, x: Array) -> Array:
         return np.asarray(np.isfinite(x).all())
 
-    def call(self) -> Call:
-        size = self.x.tensor.size
-        return Call(f"oic_is_finite_{self.x.dtype}", "reduce.h", (self.x, Out(), size))
+    def _args(self) -> Members:
+        return {"x": self.x, "y": Out(), "n": self.x.tensor.size}
+
+    kernels = (Kernel("is_finite", ("x",), _args),)
 
 
 class Test(Unary):

@@ -15,11 +15,10 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.operators.base import Call, Operator, Out
+from oic.kernels.kernel import Kernel, Members, Out
+from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import accumulated
-
-FLOAT, INTEGER, POOL = "conv.h", "conv_int.h", "pooling.h"
 
 
 def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
@@ -50,7 +49,6 @@ class Convolution(Operator):
     acc: DType | None = None
 
     spatial: ClassVar[int] = 1
-    inputs: ClassVar[int] = 1  # axis of w that has a group's input channels
 
     def infer(self) -> list[Type]:
         n = self.spatial
@@ -152,18 +150,26 @@ class Convolution(Operator):
         more = 0.0 if b is None else np.abs(real(b)).reshape(-1, *[1] * self.spatial)
         return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
 
-    def call(self) -> Call:
-        (sh, sw), (ph, pw), (dh, dw) = self._two()
-        first = self.spatial == 2
-        size, taps, out = (v[-2:] if first else (1, v[-1]) for v in (self.x.shape, self.w.shape, self.result.shape))
-        batch = dims.product(self.x.shape[: -self.spatial - 1])
-        channels = self.x.shape[-self.spatial - 1]
-        kind = self.b.dtype if self.b is not None else self.x.dtype
-        head = (self.x, self.w, self.b, f"OIC_{kind.name.upper()}", Out(), batch, channels, *size, self._outputs())
-        args = (*head, *taps, *out, sh, sw, ph, pw, dh, dw, self.groups)
-        x, to = self.x.dtype, self.result.dtype
-        root = "oic_conv" if self.inputs == 1 else "oic_conv_transpose"
-        return Call(f"{root}_{x}", FLOAT, args) if x.is_float else Call(f"{root}_{x}_{to}", INTEGER, args)
+    def _types(self) -> tuple[DType, ...]:
+        return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
+
+    def _args(self) -> Members:
+        size, taps, out = (
+            dict(zip(names, v[-2:] if self.spatial == 2 else (1, v[-1])))
+            for names, v in (
+                (("height", "width"), self.x.shape),
+                (("taps_y", "taps_x"), self.w.shape),
+                (("out_height", "out_width"), self.result.shape),
+            )
+        )
+        batch, channels = dims.product(self.x.shape[: -self.spatial - 1]), self.x.shape[-self.spatial - 1]
+        counts = {"batch": batch, "channels": channels, "outputs": self._outputs(), "groups": self.groups}
+        settings: dict[str, int] = {}
+        for name, (along_y, along_x) in zip(("stride", "padding", "dilation"), self._two(), strict=True):
+            settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
+        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
+
+    kernels = (Kernel("conv", _types, _args),)
 
 
 class Conv1d(Convolution, name="conv1d"):
@@ -179,7 +185,9 @@ class Conv1d(Convolution, name="conv1d"):
     result   [.., O, (L + 2·padding - dilation·(K-1) - 1) // stride + 1]
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
-    most 2·(n+1)·ε·Σ|x||w| for n products.  Source: PyTorch, `conv1d`.
+    most 2·(n+1)·ε·Σ|x||w| for n products.
+    Order: products over (input channel, tap) ascending, in chunks of 256 from zero, the sums of chunks in
+    order; then b.  Taps on padding are passed over.  Source: PyTorch, `conv1d`.
     """
 
     examples = (
@@ -201,7 +209,8 @@ class Conv2d(Convolution, name="conv2d"):
     result   [.., O, H', W'], sizes as in conv1d
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
-    most 2·(n+1)·ε·Σ|x||w| for n products.  Source: PyTorch, `conv2d`.
+    most 2·(n+1)·ε·Σ|x||w| for n products.
+    Order: of conv1d.  Source: PyTorch, `conv2d`.
     """
 
     spatial = 2
@@ -217,7 +226,7 @@ class ConvolutionTranspose(Convolution):
 
     output_padding: int | list[int] = 0
 
-    inputs = 0
+    kernels = (Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose"),)
 
     def _require_channels(self) -> None:
         self.require_dim("x", -self.spatial - 1, self.w.shape[0])
@@ -278,7 +287,7 @@ class ConvTranspose1d(ConvolutionTranspose, name="conv_transpose1d"):
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
     most 2·(n+1)·ε·Σ|x||w| for n products.
-    Source: PyTorch, `conv_transpose1d`.
+    Order: of conv1d.  Source: PyTorch, `conv_transpose1d`.
     """
 
     examples = (
@@ -299,7 +308,7 @@ class ConvTranspose2d(ConvolutionTranspose, name="conv_transpose2d"):
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
     most 2·(n+1)·ε·Σ|x||w| for n products.
-    Source: PyTorch, `conv_transpose2d`.
+    Order: of conv1d.  Source: PyTorch, `conv_transpose2d`.
     """
 
     spatial = 2
@@ -362,13 +371,19 @@ class Pool(Operator):
         found = found[every]
         return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """(x, y, planes, H, W, H', W', kernel, stride and padding of both axes)."""
+    def _args(self) -> Members:
         sizes, stride, padding = self._settings()
         n = len(sizes)
-        size, out = ((1, *v[-n:])[-2:] for v in (self.x.shape, self.result.shape))
-        taps, steps, zeros = _pair(1, sizes), _pair(1, stride), _pair(0, padding)
-        return (self.x, Out(), dims.product(self.x.shape[:-n]), *size, *out, *taps, *steps, *zeros)
+        (height, width), (out_height, out_width) = ((1, *v[-n:])[-2:] for v in (self.x.shape, self.result.shape))
+        size = {"planes": dims.product(self.x.shape[:-n]), "height": height, "width": width}
+        settings = {"out_height": out_height, "out_width": out_width}
+        for name, (along_y, along_x) in (
+            ("window", _pair(1, sizes)),
+            ("stride", _pair(1, stride)),
+            ("padding", _pair(0, padding)),
+        ):
+            settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
+        return {"x": self.x, "y": Out(), **size, **settings}
 
 
 class MaxPool(Pool, name="max_pool"):
@@ -388,8 +403,7 @@ class MaxPool(Pool, name="max_pool"):
     def reference(self, x: Array) -> Array:
         return self._windows(x, -np.inf).max(-1)
 
-    def call(self) -> Call:
-        return Call(f"oic_max_pool_{self.x.dtype}", POOL, self._arguments())
+    kernels = (Kernel("max_pool", ("x",), Pool._args),)
 
 
 class AvgPool(Pool, name="avg_pool"):
@@ -401,6 +415,7 @@ class AvgPool(Pool, name="avg_pool"):
     result   as in max_pool
 
     Summed in f32 (f64 for f64), rounded once; error at most (n+1)·ε·mean|x|.
+    Order: elements of a window in row-major order, from zero.
     Source: PyTorch, `avg_pool1d`, `avg_pool2d`.
     """
 
@@ -424,5 +439,7 @@ class AvgPool(Pool, name="avg_pool"):
         total = windows.sum(-1) / self._counts(inputs[0])
         return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
 
-    def call(self) -> Call:
-        return Call(f"oic_avg_pool_{self.x.dtype}", POOL, (*self._arguments(), int(self.count_include_pad)))
+    def _args(self) -> Members:
+        return {**super()._args(), "all": "1" if self.count_include_pad else None}
+
+    kernels = (Kernel("avg_pool", ("x",), _args),)

@@ -14,11 +14,9 @@ from oic.ir.dims import Dim
 from oic.ir.encodings import PANELS
 from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
-from oic.operators.base import Call, Operator
+from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import accumulated
-
-INTEGER = "matmul_int.h"
 
 
 def narrower(wide: DType, narrow: DType) -> bool:
@@ -175,13 +173,17 @@ class MatMul(Operator, name="matmul"):
             found["sn"] = _axis_stride(self.b_scale, column)
         return found
 
-    kernels = (Kernel("matmul", ("a", "b"), _args, fits=lambda op: op.a.dtype.is_float),)
+    def _is_float(self) -> bool:
+        return self.a.dtype.is_float
 
-    def call(self) -> Call:
-        if self.a.dtype.is_float:
-            return super().call()
-        args = (self.a, self.b, Out(), *self._sizes().values())
-        return Call(f"oic_matmul_{self.a.dtype}_{self.result.dtype}", INTEGER, args)
+    def _is_bool(self) -> bool:
+        return self.a.dtype.kind == "bool"
+
+    kernels = (
+        Kernel("matmul", ("a", "b"), _args, fits=_is_float),
+        Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool),
+        Kernel("matmul_int", ("a", "result"), _args, call="matmul"),
+    )
 
 
 def spread(value: Value, rank: int, inner: int) -> Ints:
@@ -280,15 +282,11 @@ class Linear(Operator, name="linear"):
     def _in_panels(self) -> Members:
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes()}
 
+    def _integer_types(self) -> tuple[DType, ...]:
+        return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
+
     kernels = (
         Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": (PANELS,)}),
         Kernel("linear", _types, _args, fits=_floats),
+        Kernel("linear_int", _integer_types, _args, call="linear"),
     )
-
-    def call(self) -> Call:
-        if self.x.dtype.is_float:
-            return super().call()
-        kind = self.b.dtype if self.b is not None else self.x.dtype
-        bias = (self.b, f"OIC_{kind.name.upper()}")
-        args = (self.x, self.w, *bias, Out(), *self._sizes().values(), Stride(self.w, 0))
-        return Call(f"oic_linear_{self.x.dtype}_{self.result.dtype}", INTEGER, args)

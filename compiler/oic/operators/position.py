@@ -13,12 +13,11 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.operators.base import EPS, Call, Cast, Deref, Ints, Operator, Out, Stride
+from oic.kernels.kernel import Cast, Deref, Ints, Kernel, Members, Out, Stride
+from oic.operators.base import EPS, Operator
 from oic.operators.bounds import real, rounded
 from oic.operators.settings import require_number
 from oic.operators.shape import require_size
-
-HEADER = "position.h"
 
 
 class Rope(Operator, name="rope"):
@@ -33,7 +32,9 @@ class Rope(Operator, name="rope"):
     result   the type of x
 
     angle = f32(position)·f32(freq); its cosine and sine and the products in f32 (for f64 too),
-    rounded once; error at most 4·ε·(|a| + |b|) for a pair a, b.  Source: Su et al., RoFormer, 2021; OPS, Part B.
+    rounded once; error at most 4·ε·(|a| + |b|) for a pair a, b.
+    Order: a·cos - b·sin and b·cos + a·sin; the powers of base one product after the other.
+    Source: Su et al., RoFormer, 2021; OPS, Part B.
     """
 
     x: Value
@@ -133,15 +134,17 @@ class Rope(Operator, name="rope"):
         bound = rounded(y, 4 * EPS * reach, self.x.dtype)
         return np.where(np.arange(x.shape[-1]) < turned, bound, 0.0)
 
-    def call(self) -> Call:
+    def _args(self) -> Members:
         x = self.x
-        lead = x.shape[:-3]
+        lead, rows = x.shape[:-3], dict(zip(("N", "H", "D"), x.shape[-3:]))
         pointer, steps, first = self._positions(len(lead))
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
-        sizes = (len(lead), Ints(lead), *x.shape[-3:], where)
-        style = int(self.style == "interleaved")
-        angle = (self.freqs, Cast(self.base, "double"), self._turned(), style)
-        return Call(f"oic_rope_{x.dtype}", HEADER, (x, pointer, Out(), *sizes, steps, first, *angle))
+        sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
+        style = "1" if self.style == "interleaved" else None
+        angle = {"freqs": self.freqs, "base": Cast(self.base, "double"), "dims": self._turned(), "interleaved": style}
+        return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
+
+    kernels = (Kernel("rope", ("x",), _args),)
 
     def _positions(self, rank: int) -> tuple[Value | None, Ints, Any]:
         """(pointer or None, its strides along the leading axes and N, position of row 0 otherwise)."""
@@ -225,8 +228,11 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         bucket = base + np.where(r < self._exact(), r, far)
         return np.moveaxis(table[bucket], -1, 0)
 
-    def call(self) -> Call:
-        shape = (self.table.shape[1], self.n, self.t, Cast(self.q_start, "int64_t"))
+    def _args(self) -> Members:
         borders = self.borders()
-        rule = (self._half(), self._exact(), Ints(tuple(borders)), len(borders), int(self.bidirectional))
-        return Call(f"oic_relative_position_bias_{self.table.dtype}", HEADER, (self.table, Out(), *shape, *rule))
+        sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Cast(self.q_start, "int64_t")}
+        rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}
+        both = "1" if self.bidirectional else None
+        return {"table": self.table, "y": Out(), **sizes, **rule, "bidirectional": both}
+
+    kernels = (Kernel("relative_position_bias", ("table",), _args),)

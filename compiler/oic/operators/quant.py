@@ -11,11 +11,11 @@ from oic.dtypes import INT, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
+from oic.kernels.kernel import Cast, Kernel, Members, Out
 from oic.operators.arrange import around
-from oic.operators.base import EPS, Call, Cast, Operator, Out, normal_axis
+from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
 
-HEADER = "quant.h"
 SMALL = frozenset(d for d in INT if d.bits <= 32)
 
 
@@ -58,10 +58,12 @@ class Affine(Operator):
             return 1, 1, self.x.tensor.size
         return around(self.x.shape, self.axis % self.x.tensor.rank)
 
-    def call(self) -> Call:
-        kind = self.zero_point.dtype if self.zero_point is not None else dtypes.i32
-        args = (self.x, self.scale, self.zero_point, f"OIC_{kind.name.upper()}", Out(), *self._sizes())
-        return Call(f"oic_{self.name}_{self.x.dtype}_{self.result.dtype}", HEADER, args)
+    def _types(self) -> tuple[DType, ...]:
+        return self.x.dtype, self.result.dtype, dtypes.i32 if self.zero_point is None else self.zero_point.dtype
+
+    def _args(self) -> Members:
+        sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
+        return {"x": self.x, "scale": self.scale, "zero_point": self.zero_point, "y": Out(), **sizes}
 
 
 class Quantize(Affine, name="quantize"):
@@ -78,6 +80,7 @@ class Quantize(Affine, name="quantize"):
     Source: ONNX, `QuantizeLinear`.
     """
 
+    kernels = (Kernel("quantize", Affine._types, Affine._args),)
     examples = (
         ("f32[2, 3]", "f32", "to=i8"),
         ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"),
@@ -112,6 +115,7 @@ class Dequantize(Affine, name="dequantize"):
     Source: ONNX, `DequantizeLinear`.
     """
 
+    kernels = (Kernel("dequantize", Affine._types, Affine._args),)
     examples = (
         ("i8[2, 3]", "f32", "to=f32"),
         ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"),
@@ -191,10 +195,13 @@ class Requantize(Operator, name="requantize"):
         whole = scale(x, m, s) + int(self.zero_point)  # type: ignore[arg-type]
         return np.clip(whole, self.to.low, self.to.high)
 
-    def call(self) -> Call:
-        rounding = int(self.rounding == "nearest")
-        head = (self.x, self.multiplier, self.shift, Out(), *self._sizes())
-        return Call(f"oic_requantize_{self.to}", HEADER, (*head, Cast(self.zero_point, "int64_t"), rounding))
+    def _args(self) -> Members:
+        operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
+        sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
+        nearest = "1" if self.rounding == "nearest" else None
+        return {**operands, **sizes, "zero_point": Cast(self.zero_point, "int64_t"), "nearest": nearest}
+
+    kernels = (Kernel("requantize", ("result",), _args),)
 
 
 def _tflite(x: Array, m: Array, s: Array) -> Array:

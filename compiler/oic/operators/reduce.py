@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
+from oic.kernels.kernel import Ints, Kernel, Members, Out
 from oic.operators.arrange import around
-from oic.operators.base import Call, Ints, Operator, Out, normal_axis
+from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
 
-HEADER = "reduce.h"
 T = TypeVar("T")
 
 MANY = (
@@ -84,28 +84,28 @@ class Reduction(Operator):
         """Axes that may be empty at run time are refused where the result needs an element."""
         return [] if self.empty else refuse_none([self.x.shape[a] for a in self.reduced])
 
-    def call(self) -> Call:
+    def _args(self) -> Members:
         groups = grouped(self.x.shape, self.reduced)
-        name = self.name.removesuffix("_axis")
-        sized = (f"OIC_{self.to.name.upper()}",) if self.accumulates and self.to.is_int else ()
         if sum(reduced for _, reduced in groups) > 1:
             sizes, marks = Ints(tuple(n for n, _ in groups)), Ints(tuple(int(r) for _, r in groups))
-            args: tuple[Any, ...] = (self.x, Out(), len(groups), sizes, marks, *sized)
-            return Call(f"oic_{name}_axes_{self.x.dtype}", HEADER, args)
-        outer, n, inner = three(groups)
-        args = (self.x, Out(), outer, n, inner, *sized)
-        return Call(f"oic_{name}_axis_{self.x.dtype}", HEADER, args)
+            return {"x": self.x, "y": Out(), "rank": len(groups), "sizes": sizes, "reduced": marks}
+        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), three(groups)))}
 
-    accumulates: ClassVar[bool] = False
-    """Integers accumulate in 64 bits, and the kernel is told the result's dtype."""
+
+def _is_float(op: Reduction) -> bool:
+    return op.x.dtype.is_float
+
+
+def _accumulation(name: str, body: str) -> tuple[Kernel, ...]:
+    """Floats have a body of their own; integers accumulate in 64 bits, whatever is done."""
+    floats = Kernel(body, ("x",), Reduction._args, call=name, fits=_is_float)
+    return (floats, Kernel("totals", ("x", "result"), Reduction._args, call=name))
 
 
 class Accumulation(Reduction):
     """Base of sum, mean and prod."""
 
     acc: DType | None = None
-
-    accumulates = True
 
     @property
     def to(self) -> DType:
@@ -122,12 +122,16 @@ class SumAxis(Accumulation, name="sum_axis"):
     acc       integers: a wider integer type of the same signedness, the result's dtype
     result    x's dtype; 0 where nothing is summed
 
-    Integers are summed in 64 bits, then wrapped: exactly the reference.  Floats in blocks, f8, f16
+    Integers are summed in 64 bits, then wrapped: exactly the reference.  Floats in parts, f8, f16
     and bf16 in f32, rounded once: at most (min(n, 150) + n/64)·ε·Σ|x|.
+    Order: in row-major order, parts of 256 elements, each as 16 sums (element i in sum i mod 16) that are
+    added as a tree; 64 parts in order, and these sums in order.  Where the reduced axes are one stretch of
+    axes before kept ones, an element is a part.
     Errors: an axis that does not exist or is named twice; acc is no wider integer type.
     Source: OpenInfer op catalog, `sum_axis`.
     """
 
+    kernels = _accumulation("sum_axis", "sum_axis")
     examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
@@ -150,10 +154,12 @@ class MeanAxis(Accumulation, name="mean_axis"):
 
     The sum as in sum_axis, divided by the count; integers toward zero in 64 bits, then wrapped:
     exactly the reference.  Floats: the bound of sum_axis over the count, and 1 ulp.
+    Order: of sum_axis.
     Errors: an axis that does not exist or is named twice; acc is no wider integer type.
     Source: OpenInfer op catalog, `mean_axis`.
     """
 
+    kernels = _accumulation("mean_axis", "sum_axis")
     examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
@@ -183,10 +189,13 @@ class ProdAxis(Accumulation, name="prod_axis"):
 
     Integers are multiplied in 64 bits, then wrapped: exactly the reference.  Floats in f64, rounded
     once: at most 1 ulp, for f64 n·2⁻⁵²·|y|, while no partial product leaves the range of f64.
+    Order: 16 products, element i in product i mod 16 in row-major order, multiplied as a tree; one after
+    the other where the reduced axes are one stretch of axes before kept ones.
     Errors: an axis that does not exist or is named twice; acc is no wider integer type.
     Source: OpenInfer op catalog, `prod_axis`.
     """
 
+    kernels = _accumulation("prod_axis", "prod_axis")
     examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
@@ -216,6 +225,7 @@ class MaxAxis(Reduction, name="max_axis"):
     """
 
     empty = False
+    kernels = (Kernel("extreme", ("x",), Reduction._args, call="max_axis"),)
     examples = MANY
 
     def reference(self, x: Array) -> Array:
@@ -236,6 +246,7 @@ class MinAxis(Reduction, name="min_axis"):
     """
 
     empty = False
+    kernels = (Kernel("extreme", ("x",), Reduction._args, call="min_axis"),)
     examples = MANY
 
     def reference(self, x: Array) -> Array:
@@ -274,10 +285,9 @@ class Position(Operator):
         """An axis that may be empty at run time is refused."""
         return refuse_none([self.x.shape[self.axis]])
 
-    def call(self) -> Call:
-        outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
-        args = (self.x, Out(), outer, n, inner, str(int(self.select_first)))
-        return Call(f"oic_{self.name}_{self.x.dtype}", HEADER, args)
+    def _args(self) -> Members:
+        sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
+        return {"x": self.x, "y": Out(), **sizes, "last": None if self.select_first else "1"}
 
     def found(self, x: Array, best: Array) -> Array:
         """Where x first (last) equals the best element; 0 where that is NaN."""
@@ -302,6 +312,8 @@ class ArgmaxAxis(Position, name="argmax_axis"):
     Source: OpenInfer op catalog, `argmax_axis`.
     """
 
+    kernels = (Kernel("extreme", ("x",), Position._args, call="argmax_axis"),)
+
     def reference(self, x: Array) -> Array:
         return self.found(x, best_along(x, self.axis, np.fmax))
 
@@ -319,6 +331,8 @@ class ArgminAxis(Position, name="argmin_axis"):
     Source: OpenInfer op catalog, `argmin_axis`.
     """
 
+    kernels = (Kernel("extreme", ("x",), Position._args, call="argmin_axis"),)
+
     def reference(self, x: Array) -> Array:
         return self.found(x, best_along(x, self.axis, np.fmin))
 
@@ -331,7 +345,8 @@ class Cumsum(Operator, name="cumsum"):
     exclusive  without the element itself
     result     the type of x
 
-    Added in order, f8, f16 and bf16 in f32, each sum rounded once: at most k·ε·Σ|x| for k elements.
+    Added, f8, f16 and bf16 in f32, each sum rounded once: at most k·ε·Σ|x| for k elements.
+    Order: one after the other, from zero.
     Errors: x is no float; the axis does not exist.  Source: NumPy, `cumsum`.
     """
 
@@ -356,10 +371,11 @@ class Cumsum(Operator, name="cumsum"):
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]
 
-    def call(self) -> Call:
-        outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
-        args = (self.x, Out(), outer, n, inner, str(int(self.exclusive)))
-        return Call(f"oic_cumsum_{self.x.dtype}", HEADER, args)
+    def _args(self) -> Members:
+        sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
+        return {"x": self.x, "y": Out(), **sizes, "exclusive": "1" if self.exclusive else None}
+
+    kernels = (Kernel("cumsum", ("x",), _args),)
 
     def _sums(self, x: F64) -> F64:
         with np.errstate(all="ignore"):

@@ -13,11 +13,10 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import TensorType, Type
+from oic.kernels.kernel import Cast, Kernel, Members, Out, Scratch
 from oic.operators.arrange import around
-from oic.operators.base import Call, Cast, Operator, Out, Scratch, normal_axis
+from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import require_number
-
-HEADER = "sampling.h"
 
 
 class TopK(Operator, name="top_k"):
@@ -63,9 +62,11 @@ class TopK(Operator, name="top_k"):
         order = np.take(order, np.arange(int(self.k)), self.axis)  # type: ignore[arg-type]
         return [np.take_along_axis(x, order, self.axis), order]
 
-    def call(self) -> Call:
-        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return Call(f"oic_top_k_{self.x.dtype}", HEADER, (self.x, Out(0), Out(1), *sizes, self.k))
+    def _args(self) -> Members:
+        sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
+        return {"x": self.x, "y": Out(0), "where": Out(1), **sizes, "k": self.k}
+
+    kernels = (Kernel("top_k", ("x",), _args),)
 
 
 class Sample(Operator, name="sample"):
@@ -82,6 +83,7 @@ class Sample(Operator, name="sample"):
 
     Division in f32 (f64 for f64), probabilities and their sums in f64: exact but where u is within
     their rounding of a border.
+    Order: probabilities are added in index order, for top_p in order of size, from zero.
     Source: OPS, Part B; Hugging Face transformers, logits processors.
     """
 
@@ -142,11 +144,12 @@ class Sample(Operator, name="sample"):
             beyond = np.flatnonzero((p > 0) & (np.cumsum(p) > float(u.reshape(())) * np.cumsum(p)[-1]))
         return np.asarray(beyond[0] if beyond.size else np.flatnonzero(p > 0)[-1])
 
-    def call(self) -> Call:
+    def _args(self) -> Members:
         size = self.logits.shape[0]
-        most = dims.maximum(size)
-        work = Scratch((8 + 4) * most, "double")
+        work = Scratch((8 + 4) * dims.maximum(size), "double")
         temperature = Cast(self.temperature, self.logits.dtype.value)
-        settings = (temperature, Cast(self.top_k, "int64_t"), Cast(self.top_p, "float"))
-        args = (self.logits, self.u, Out(), work, size, *settings)
-        return Call(f"oic_sample_{self.logits.dtype}", HEADER, args)
+        top_k, top_p = Cast(self.top_k, "int64_t"), Cast(self.top_p, "float")
+        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        return {"logits": self.logits, "u": self.u, "y": Out(), "work": work, "V": size, **settings}
+
+    kernels = (Kernel("sample", ("logits",), _args),)

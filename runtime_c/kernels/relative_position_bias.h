@@ -1,0 +1,41 @@
+/* oic_relative_position_bias_X: y[H, n, t] = table[bucket(j - (q_start + i)), h].  Distances below `exact` have
+   a bucket each; further ones as many more as there are borders[count] not beyond them.  `half` buckets are for
+   keys after the query, if bidirectional.  y overlaps no operand. */
+#include "element.h"
+
+typedef struct {
+    const T *table;
+    float *y;
+    ptrdiff_t H, n, t;
+    int64_t q_start;
+    ptrdiff_t half, exact;
+    const ptrdiff_t *borders;
+    ptrdiff_t count;
+    int bidirectional;
+} ARGS(oic_relative_position_bias);
+
+static inline void NAME(oic_relative_position_bias)(const ARGS(oic_relative_position_bias) *a)
+{
+    const ptrdiff_t H = a->H, n = a->n, t = a->t;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = 0; j < t; ++j) {
+            const int64_t r = (int64_t)j - (a->q_start + (int64_t)i);
+            const int64_t far = r < 0 ? -r : a->bidirectional ? r : 0;
+            ptrdiff_t bucket = a->bidirectional && r > 0 ? a->half : 0;
+            if (far < (int64_t)a->exact) {
+                bucket += (ptrdiff_t)far;
+            } else {
+                ptrdiff_t beyond = 0;
+                while (beyond < a->count && far >= (int64_t)a->borders[beyond]) {
+                    ++beyond;
+                }
+                bucket += a->exact + beyond;
+            }
+            for (ptrdiff_t h = 0; h < H; ++h) {
+                a->y[(h * n + i) * t + j] = (float)LOAD(a->table, bucket * H + h);
+            }
+        }
+    }
+}
+
+#include "end.h"

@@ -1,0 +1,125 @@
+/* oic_sum_axis_X, oic_mean_axis_X of floats: y[outer, inner] = the sum, or the mean, of x[outer, n, inner] along n; or,
+   if rank is not 0, of x[sizes[rank]] along the dimensions with reduced[d] == 1.  y must not overlap x.
+
+   Order: with inner 1, and with rank, the elements of a result in row-major order are added in parts of OIC_PART, each
+   in the order of sums.h; OIC_PARTS parts in order, and these sums in order.  With inner > 1 each element is a part. */
+#include "element.h"
+
+#include "../reduced_axes.h"
+#include "../sums.h"
+
+typedef struct {
+    const T *x;
+    T *y;
+    ptrdiff_t outer, n, inner, rank;
+    const ptrdiff_t *sizes, *reduced;
+} ARGS(oic_sum_axis);
+
+typedef ARGS(oic_sum_axis) ARGS(oic_mean_axis);
+
+/* The sum of x[n]. */
+static inline C NAME(oic_sum_row)(const T *x, ptrdiff_t n)
+{
+    MATH(oic_total) sum = {0};
+    C wide[OIC_PART];
+    for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
+        const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+        MATH(oic_total_add)(&sum, MATH(oic_sum)(WIDEN(x + i, m, wide), m));
+    }
+    return MATH(oic_total_of)(&sum);
+}
+
+/* total[width] = the sums of the columns of x[n, width], rows `inner` apart. */
+static inline void NAME(oic_sum_columns)(const T *restrict x, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width,
+                                         C *restrict total)
+{
+    for (ptrdiff_t c = 0; c < width; ++c) {
+        total[c] = (C)0;
+    }
+    for (ptrdiff_t r = 0; r < n;) {
+        const ptrdiff_t end = n - r < OIC_PARTS ? n : r + OIC_PARTS;
+        C some[OIC_COLUMNS] = {0};
+        for (; r < end; ++r) {
+            for (ptrdiff_t c = 0; c < width; ++c) {
+                some[c] += LOAD(x, r * inner + c);
+            }
+        }
+        for (ptrdiff_t c = 0; c < width; ++c) {
+            total[c] += some[c];
+        }
+    }
+}
+
+/* The sum of result `kept` of dimensions that are not adjacent; *n elements. */
+static inline C NAME(oic_sum_apart)(const ARGS(oic_sum_axis) *a, ptrdiff_t kept, ptrdiff_t *n)
+{
+    ptrdiff_t size, step, held = 0;
+    const ptrdiff_t at = oic_reduced_offset(kept, a->rank, a->sizes, a->reduced, 0);
+    MATH(oic_total) sum = {0};
+    C part[OIC_PART];
+    *n = oic_reduced_count(a->rank, a->sizes, a->reduced, 1, &size, &step);
+    for (ptrdiff_t r = 0; r < *n; r += size) {
+        const ptrdiff_t row = at + oic_reduced_offset(r, a->rank, a->sizes, a->reduced, 1);
+        for (ptrdiff_t k = 0, m; k < size; k += m) {
+            m = size - k < OIC_PART - held ? size - k : OIC_PART - held;
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                part[held + e] = LOAD(a->x, row + (k + e) * step);
+            }
+            held += m;
+            if (held == OIC_PART) {
+                MATH(oic_total_add)(&sum, MATH(oic_sum)(part, held));
+                held = 0;
+            }
+        }
+    }
+    MATH(oic_total_add)(&sum, MATH(oic_sum)(part, held));
+    return MATH(oic_total_of)(&sum);
+}
+
+/* v, or with `mean` v over n; of nothing NaN. */
+static inline C NAME(oic_sum_or_mean)(C v, ptrdiff_t n, int mean)
+{
+    return !mean ? v : n == 0 ? (C)NAN : v / (C)n;
+}
+
+static inline void NAME(oic_sums)(const ARGS(oic_sum_axis) *a, int mean)
+{
+    const ptrdiff_t inner = a->inner;
+    ptrdiff_t n = a->n, size, step;
+    if (a->rank > 0) {
+        const ptrdiff_t kept = oic_reduced_count(a->rank, a->sizes, a->reduced, 0, &size, &step);
+        for (ptrdiff_t o = 0; o < kept; ++o) {
+            const C v = NAME(oic_sum_apart)(a, o, &n);
+            STORE(a->y, o, NAME(oic_sum_or_mean)(v, n, mean));
+        }
+        return;
+    }
+    for (ptrdiff_t o = 0; o < a->outer; ++o) {
+        const T *const x = a->x + o * n * inner;
+        T *const y = a->y + o * inner;
+        if (inner == 1) {
+            STORE(y, 0, NAME(oic_sum_or_mean)(NAME(oic_sum_row)(x, n), n, mean));
+            continue;
+        }
+        for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
+            const ptrdiff_t width = inner - c < OIC_COLUMNS ? inner - c : OIC_COLUMNS;
+            C total[OIC_COLUMNS];
+            NAME(oic_sum_columns)(x + c, n, inner, width, total);
+            for (ptrdiff_t e = 0; e < width; ++e) {
+                STORE(y, c + e, NAME(oic_sum_or_mean)(total[e], n, mean));
+            }
+        }
+    }
+}
+
+static inline void NAME(oic_sum_axis)(const ARGS(oic_sum_axis) *a)
+{
+    NAME(oic_sums)(a, 0);
+}
+
+static inline void NAME(oic_mean_axis)(const ARGS(oic_mean_axis) *a)
+{
+    NAME(oic_sums)(a, 1);
+}
+
+#include "end.h"
