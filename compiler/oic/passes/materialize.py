@@ -12,7 +12,8 @@ if nobody else looks at the state before and that saves bytes; else the view bec
     state.store(%W, %x, [%q])        =>    %y = conv1d(%old, %k)
     %y = conv1d(%old, %k)                  state.store(%W, %x, [%q])
 
-Everything else stays a view.
+A tensor of one repeated value that is written in part is filled for each that writes to it: to fill
+costs less than to copy.  Everything else stays a view.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from oic.ir.control import Barrier
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import CheckIds
 from oic.ir.module import Module
-from oic.ir.state import Constant, StateLoad, StateStore
+from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.state_regions import Box, bound_sizes, is_apart, same
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
+from oic.operators.part import Insert
 from oic.operators.shape import Reshape
 
 
@@ -36,6 +38,7 @@ def materialize(module: Module) -> None:
     for func in module.functions():
         for block in func.body.walk():
             _layouts(block)
+        _own_fills(func.body)
         _state_views(func.body)
 
 
@@ -75,6 +78,23 @@ def _misfits(op: Op) -> list[tuple[Value, str]]:
         elif value.dtype.packed and _moved(value):
             found[value] = f"{op.name} takes '{field}' from a whole byte on"
     return list(found.items())
+
+
+def _own_fills(body: Block) -> None:
+    """A splat of its own for every op that replaces a part of one that others use, or that is outside its loop."""
+    users = body.users()
+    for op in [op for op in body.all_ops() if isinstance(op, Insert)]:
+        old, block = op.x.op, op.block
+        if not isinstance(old, Splat) or block is None or (old.block is block and len(users[op.x]) == 1):
+            continue
+        own = Splat(old.value, old.type, span=old.span, hint=op.x.hint)
+        at = block.ops.index(old) if old.block is block else 0
+        block.set_ops([*block.ops[:at], own, *block.ops[at:]])
+        users[op.x].remove(op)
+        if not users[op.x] and old.block is not None:
+            old.block.set_ops([other for other in old.block.ops if other is not old])
+        op.x = own.result
+        users[op.x] = [op]
 
 
 def _moved(value: Value) -> bool:
