@@ -52,7 +52,7 @@ class Frame:
         self.indices: dict[Value, Index] = {}
         self.refs: dict[Value, Ref] = {}
         self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
-        self.entries: dict[str, TensorType] = {}  # entries of the state that values are computed in
+        self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
         self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
         self.counts = False  # the function sets counts in the state
@@ -112,6 +112,12 @@ class Frame:
         ref = Ref(pointer, type_, strides, const, key=key)
         self.refs[value] = ref
         return ref
+
+    def entry(self, symbol: str, box: Ref, note: str, hint: str = "") -> None:
+        """Declare the pointer to a box that values are computed in."""
+        pointer = self.pointer(hint or symbol, box.type, start_address(box), False, f"{box.type}, {note}")
+        self.scopes[-1]["entry", symbol] = pointer
+        self.entries[symbol] = box.type
 
     def moves(self, value: Value) -> bool:
         """The value's buffer exchanges its address with others: a pointer to it holds for a while."""

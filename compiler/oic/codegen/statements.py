@@ -52,7 +52,7 @@ from oic.ir.types import TensorType
 from oic.memory.liveness import liveness
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
-from oic.operators.part import Insert
+from oic.operators.part import Insert, PartEntry
 
 
 def function_body(unit: Unit, func: Any) -> tuple[list[str], list[Task]]:
@@ -276,6 +276,30 @@ class _Writer(Integers):
         """A part written into a tensor, which is copied first where it lies elsewhere."""
         whole = self.frame.place(op.result)
         loops.copy(self.frame, self.frame.ref(op.x), whole)
+        if op.entry:
+            return
+        start, strides = self._box(op, whole)
+        text = elements.immediate(self.frame, op.value)
+        if text is None and any(n != 1 for n in op.value.shape):
+            loops.copy(self.frame, self.frame.ref(op.value), _shifted(whole, op.value.tensor, strides, start))
+            return
+        sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
+        nest = loops.Nest(self.frame, sizes)
+        nest.open_all()
+        value = text if text is not None else elements.scalar(self.frame, op.value)
+        self.lines.add(loops.store(whole, nest.index(steps, start), value))
+        nest.close()
+
+    def _part_entry(self, op: PartEntry) -> None:
+        """A pointer to a part of a tensor that values are computed in."""
+        whole = self.frame.ref(op.x)
+        start, strides = self._box(op, whole)
+        sizes = [n for n in op.lengths if n is not None]
+        type_ = TensorType(op.x.dtype, (*sizes, *op.x.shape[len(op.lengths) :]))
+        self.frame.entry(op.symbol, _shifted(whole, type_, strides, start), f"in {whole.pointer}")
+
+    def _box(self, op: Insert | PartEntry, whole: Ref) -> tuple[Index, list[Dim]]:
+        """Where a box of leading axes starts, in elements, and its strides."""
         start = expr.number(0)
         for offset, stride in zip(op.offsets, whole.strides):
             step = _inside(expr.arithmetic("*", self.frame.index(offset), self.frame.dim(stride)))
@@ -283,17 +307,7 @@ class _Writer(Integers):
             assert moved is not None
             start = moved
         strides = [s for s, n in zip(whole.strides, op.lengths) if n is not None]
-        strides += whole.strides[len(op.lengths) :]
-        text = elements.immediate(self.frame, op.part)
-        if text is None and any(n != 1 for n in op.part.shape):
-            loops.copy(self.frame, self.frame.ref(op.part), _shifted(whole, op.part.tensor, strides, start))
-            return
-        sizes, (steps,) = loops.collapse(op.part.shape, [tuple(strides)])
-        nest = loops.Nest(self.frame, sizes)
-        nest.open_all()
-        value = text if text is not None else elements.scalar(self.frame, op.part)
-        self.lines.add(loops.store(whole, nest.index(steps, start), value))
-        nest.close()
+        return start, [*strides, *whole.strides[len(op.lengths) :]]
 
     # -- structure -----------------------------------------------------------------
 
@@ -479,6 +493,7 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     Fused: _Writer._fused,
     Concat: _Writer._concat,
     Insert: _Writer._insert,
+    PartEntry: _Writer._part_entry,
     Yield: lambda w, op: None,  # the op around it hands its values on
 }
 

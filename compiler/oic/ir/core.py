@@ -52,7 +52,7 @@ class Place:
     """Where a value lies in PLANNED.
 
     space    'arena', 'state', 'weights', 'input', 'output' or 'local'; 'entry': computed in the
-             part of the state that the `state.entry` of this name gives
+             part of the state or of a tensor that the `state.entry` or `part.entry` of this name gives
     buffer   name of the buffer, the unit that the memory map lists; values of one buffer alias
     offset   bytes from the start of the space; None where only the program knows (a view)
     strides  elements between neighbours along each dimension; None: row-major without gaps

@@ -270,6 +270,11 @@ class StateEntry(Op, name="state.entry", writes="state"):
     lengths: list[Any]
     symbol: str
 
+    @property
+    def whole(self) -> Value:
+        """What the box is a part of."""
+        return self.state
+
     def infer(self) -> list[Type]:
         _box(self.state, self.offsets, self.lengths)
         return []
@@ -288,6 +293,11 @@ class StateStore(Op, name="state.store", writes="state"):
     lengths: list[Any]
     entry: str = ""
     reason: str = ""
+
+    @property
+    def whole(self) -> Value:
+        """What the box is a part of."""
+        return self.state
 
     def infer(self) -> list[Type]:
         box = _box(self.state, self.offsets, self.lengths)

@@ -1,9 +1,9 @@
 """Which values of a function may share memory.
 
 Two values share a buffer only if the first is no longer needed when the second is written, or is
-needed for the last time by the very op that writes it, in place.  In an entry of the state, nothing
-may look at what was there from the first write to the store that completes it, and the step may not
-be refused in between.
+needed for the last time by the very op that writes it, in place.  In a box, an entry of the state or a
+part of another value, nothing may look at what was there from the first write to the op that puts the
+value there, and the step may not be refused in between.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import StateType, TensorType
 from oic.memory.layout import storage_strides
 from oic.memory.liveness import liveness
-from oic.memory.state_regions import Box, apart, bound_sizes, is_apart, same, whole_entries
+from oic.memory.state_regions import (
+    Box,
+    Put,
+    apart,
+    bound_sizes,
+    is_apart,
+    same,
+    whole_bytes,
+    whole_entries,
+)
 from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange, Fused
@@ -31,13 +40,13 @@ LATE = "needed after its destination changes"
 class Storage:
     """A buffer in the making: the values that share it.
 
-    store   of an entry of the state: the op that completes it
+    store   of a box, in the state or in another value: the op that puts there what was computed in it
     """
 
     name: str
     space: str
     values: list[Value] = field(default_factory=list)
-    store: StateStore | None = None
+    store: Put | None = None
 
 
 class Sharing:
@@ -88,14 +97,14 @@ class Sharing:
             return not (over and takes_over(other.op, value, other))
         return True
 
-    # ------------------------------------------------------------ entries of state
+    # ------------------------------------------------------------ boxes
 
     def why_no_entry(self, value: Value, storage: Storage) -> str:
-        """Why a value cannot be computed where it will be stored; "" if it can."""
+        """Why a value cannot be computed in the box that it will be put into; "" if it can."""
         store = storage.store
         assert store is not None
         box = Box.of(store)
-        why = _why_not_dense(store, box)
+        why = _why_not_in_part(store, box) if isinstance(store, Insert) else _why_not_dense(store, box)
         if why:
             return why
         assert value.op is not None
@@ -113,11 +122,37 @@ class Sharing:
             if first <= self.live.start[op] < last:
                 barred = isinstance(op, Barrier)
                 return "there is a barrier before the store" if barred else refused(op)
+        if isinstance(store, Insert):
+            return self._why_no_part(store, first, until)
         for op in self.accesses[store.state]:
             own = isinstance(op, StateLoad) and (op.result is value or op.result in storage.values)
             if op is not store and not own and self._meets(op, value, box, (first, last, until)):
                 return used(op)
         return ""
+
+    def _why_no_part(self, insert: Insert, first: int, until: int) -> str:
+        """Why a part of a tensor cannot be computed in place from `first` on and needed `until` then.
+
+        From `first` to the `insert` the tensor keeps its memory, and is not looked at.  After that the
+        result must keep its memory on every way for as long as the part is needed: only what uses
+        the result may write over it, so all of that comes later, and some of it in any case.
+        """
+        whole, last = root(insert.x), self.live.start[insert]
+        if self.live.defined(whole) >= first:
+            return "what it is a part of is computed only later"
+        for user in self._users(whole):
+            if user is not insert and first <= self.live.start[user] <= last:
+                return f"what it is a part of is used while it is computed{_line(user)}"
+        if until <= last:
+            return ""
+        users = [u for u in self._users(insert.result) if not u.view]
+        kept = any(u.block is insert.block for u in users)
+        after = all(self.live.start[u] > until for u in users)
+        return "" if kept and after else "needed after what it is a part of may have changed"
+
+    def _users(self, value: Value) -> list[Op]:
+        """What uses a value or a view of it."""
+        return [u for view in self.live.views(value) for u in self.live.users.get(view, ())]
 
     def known(self, value: Value) -> int:
         """The first position at which an integer can be computed: arithmetic may move."""
@@ -174,6 +209,16 @@ def _inside(op: Op, region: Block | None) -> bool:
     while block is not None and block is not region:
         block = block.owner.block if block.owner is not None else None
     return block is not None
+
+
+def _why_not_in_part(insert: Insert, box: Box) -> str:
+    """Why the box of a tensor is no memory that any op could compute in."""
+    strides = strides_of(insert.x)
+    if not is_dense(insert.value.shape, tuple(s for s, n in zip(strides, box.lengths) if n is not None)):
+        return "its place has gaps"
+    if insert.x.dtype.packed and not whole_bytes(box, strides):
+        return "its place may begin or end inside a byte"
+    return ""
 
 
 def _why_not_dense(store: StateStore, box: Box) -> str:

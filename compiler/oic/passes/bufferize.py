@@ -24,7 +24,7 @@ from oic.memory.layout import weights_layout
 from oic.memory.sharing import movable, over, takeable
 from oic.memory.views import is_dense, root, strides_of
 from oic.operators.fused import Fused
-from oic.operators.part import Insert
+from oic.operators.part import Insert, PartEntry
 from oic.passes.destination_passing import Assignment, destinations, in_memory
 
 
@@ -107,14 +107,15 @@ def _view_place(value: Value) -> Place:
 
 
 def _mark_entries(decided: Assignment) -> None:
-    """Before the first op that computes in an entry, say which memory that is."""
+    """Before the first op that computes in a box, say which memory that is."""
     live = decided.sharing.live
     for storage in {id(s): s for s in decided.storage.values() if s.store is not None}.values():
         store = storage.store
         assert store is not None and store.block is not None
         block = store.block
         first = min((_at_level(v, block) for v in storage.values), key=lambda op: live.start[op])
-        entry = StateEntry(store.state, store.offsets, store.lengths, storage.name, span=store.span)
+        make = PartEntry if isinstance(store, Insert) else StateEntry
+        entry = make(store.whole, store.offsets, store.lengths, storage.name, span=store.span)
         late = block.ops[block.ops.index(first) :]
         moved = {op for offset in store.offsets for op in _arithmetic(offset) if op in late}
         rest = [op for op in block.ops if op not in moved]

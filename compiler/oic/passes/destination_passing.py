@@ -1,4 +1,4 @@
-"""Where a value goes decides where it is computed: outputs, loops, branches, entries of the state.
+"""Where a value goes decides where it is computed: outputs, loops, branches, entries of the state, parts.
 
 Decided from the end of a function backwards, since destinations come from what uses a value.  What
 cannot be computed where it goes is copied there by the op before the one that hands it on; or, in the
@@ -15,7 +15,7 @@ from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.state import Constant, IndexTensor, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
-from oic.memory.state_regions import Box, apart, same
+from oic.memory.state_regions import Box, Put, apart, same
 from oic.memory.views import root, whole_root
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert
@@ -71,10 +71,10 @@ class Assignment:
         why = self._why_not(base, op, storage)
         if not why and base not in self.storage:
             self.put(base, storage, reason)
-            self._spread(base, storage)
+            self.spread_over(base, storage)
         return why
 
-    def _spread(self, value: Value, storage: Storage) -> None:
+    def spread_over(self, value: Value, storage: Storage) -> None:
         """What a value is computed over lies in its storage too: no memory for that."""
         op = value.op
         for operand in takeable(op) if op is not None else ():
@@ -83,7 +83,7 @@ class Assignment:
                 continue
             self.put(base, storage, f"'{value.hint}' is computed over it")
             self.spread.add(base)
-            self._spread(base, storage)
+            self.spread_over(base, storage)
             return
 
     def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
@@ -96,8 +96,10 @@ class Assignment:
         users = [
             u for v in self.sharing.live.views(base) for u in self.sharing.live.users.get(v, ())
         ]
-        stored = any(isinstance(u, StateStore) for u in users)  # it has an entry to be computed in
-        return not stored and not self._clashes(base, storage)
+        # What is stored has an entry to be computed in, what replaces a part has that part.
+        stored = any(isinstance(u, StateStore) for u in users)
+        replaces = any(isinstance(u, Insert) and root(u.value) is base for u in users)
+        return not stored and not replaces and not self._clashes(base, storage)
 
     def _why_not(self, base: Value, op: Op, storage: Storage) -> str:
         """Why a value cannot be computed where it goes; "" if it can."""
@@ -127,12 +129,16 @@ class Assignment:
         why = self._other_entry(base, storage.store)
         return why or self.sharing.why_no_entry(base, storage)
 
-    def _other_entry(self, base: Value, store: StateStore) -> str:
-        """Another value of the same state is in an entry, perhaps this one, while this value is."""
+    def _other_entry(self, base: Value, store: Put) -> str:
+        """Another value of the same state is in an entry, perhaps this one, while this value is.
+
+        Of parts of one value no two are computed at once: what the later one is a part of is there
+        only after the earlier one has been put into it.
+        """
         box = Box.of(store)
         for other in {id(s): s for s in self.storage.values()}.values():
             there = other.store
-            if there is None or there is store or there.state is not store.state:
+            if there is None or there is store or there.whole is not store.whole:
                 continue
             together = self.sharing.clash(base, other, over=False)
             if together and not apart(box, Box.of(there), self.sharing.bound):
@@ -143,14 +149,15 @@ class Assignment:
 def _is_there(value: Value, storage: Storage) -> bool:
     """What was loaded from the entry that is stored to lies there already."""
     load, store = value.op, storage.store
-    return isinstance(load, StateLoad) and store is not None and same(Box.of(load), Box.of(store))
+    return isinstance(load, StateLoad) and isinstance(store, StateStore) and same(Box.of(load), Box.of(store))
 
 
 def _also(held: Storage) -> str:
     """What else a value is, that lies there."""
     if held.space == "output":
         return f"it is the output '{held.name}' too"
-    return "it is stored elsewhere too" if held.space == "entry" else "it is handed on elsewhere too"
+    stored = isinstance(held.store, StateStore)
+    return "it is stored elsewhere too" if stored else "it is handed on elsewhere too"
 
 
 def _before_branch(op: Op, home: Block | None) -> bool:
@@ -331,6 +338,8 @@ def _backward(block: Block, decided: Assignment) -> None:
             _parallel(op, decided)
         elif isinstance(op, StateStore):
             _entry(op, decided)
+        elif isinstance(op, Insert):
+            _part(op, decided)
 
 
 def _loop(loop: For, decided: Assignment) -> None:
@@ -377,15 +386,50 @@ def _entry(store: StateStore, decided: Assignment) -> None:
     """Compute what is stored in its entry of the state, unless there is a reason not to."""
     store.entry, store.reason = "", ""
     symbol = str(store.state.op.attributes()["symbol"])  # type: ignore[union-attr]
+    _put(store, decided, symbol, f"computed in its entry of '{symbol}'")
+
+
+def _part(insert: Insert, decided: Assignment) -> None:
+    """Compute what replaces a part of a value where that part lies, unless there is a reason not to."""
+    insert.entry, insert.reason = "", ""
+    result, base = insert.result, root(insert.x)
+    if result not in decided.storage:
+        _over(insert, decided)
+    held = decided.storage.get(result)
+    if held is None or decided.storage.get(base) is not held or not over(insert, insert.x, result):
+        insert.reason = "what it is a part of is copied"
+    elif isinstance(base.op, StateLoad):
+        insert.reason = "what it is a part of lies in the state"
+    else:
+        _put(insert, decided, result.hint, f"computed in its part of '{result.hint}'")
+
+
+def _over(insert: Insert, decided: Assignment) -> None:
+    """Give a value with a part replaced the memory of the value before, if that is needed no more."""
+    result, base = insert.result, root(insert.x)
+    held = decided.storage.get(base)
+    if held is None:
+        storage = Storage("", "arena")
+        decided.put(result, storage, "a value of its own")
+        decided.spread_over(result, storage)
+        if base in decided.storage:
+            storage.name = decided.new(result.hint, "arena").name
+        else:
+            del decided.storage[result]
+    elif held.space == "arena" and over(insert, insert.x, result):
+        if not decided.sharing.clash(result, held):
+            decided.put(result, held, f"in place of '{base.hint}', which dies here")
+
+
+def _put(store: Put, decided: Assignment, hint: str, reason: str) -> None:
+    """Compute a value in the box that it is put into, or say why not."""
     if not in_memory(whole_root(store.value), decided.sharing):
         store.reason = "a number"
         return
     storage = Storage("", "entry", store=store)
-    store.reason = decided.settle(
-        store.value, store, storage, f"computed in its entry of '{symbol}'"
-    )
+    store.reason = decided.settle(store.value, store, storage, reason)
     if not store.reason:
-        store.entry = storage.name = decided.new(symbol, "entry").name
+        store.entry = storage.name = decided.new(hint, "entry").name
 
 
 def in_memory(value: Value, sharing: Sharing) -> bool:

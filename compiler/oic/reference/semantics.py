@@ -45,8 +45,9 @@ from oic.ir.state import (
     StateSet,
     StateStore,
 )
-from oic.operators.evaluate import shape_of, stepped
+from oic.operators.evaluate import compute, shape_of, stepped
 from oic.operators.fused import Exchange
+from oic.operators.part import Insert, PartEntry
 from oic.operators.refusal import refusal
 from oic.reference.interpret import Machine
 from oic.reference.registry import SEMANTICS
@@ -250,6 +251,18 @@ def _state_entry(m: Machine, op: Any) -> None:
     m.places.enter(op, m.storage(op.state), box_of(m, op))
 
 
+def _part_entry(m: Machine, op: Any) -> None:
+    assert m.places is not None, "entries are memory, which only PLANNED has"
+    rest = tuple(m.size(n) for n in op.x.shape[len(op.offsets) :])
+    lengths = tuple(1 if n is None else m.size(n) for n in op.lengths)
+    m.places.enter_part(op, ((*map(m.integer, op.offsets), *(0 for _ in rest)), (*lengths, *rest)))
+
+
+def _insert(m: Machine, op: Any) -> None:
+    if m.places is None or not op.entry:
+        m.write(op, compute(op, m.read, m.sizes))  # else the part is there already
+
+
 def _exchange(m: Machine, op: Any) -> None:
     if m.places is not None:
         m.places.exchange(op)
@@ -307,6 +320,8 @@ SEMANTICS.update({
     StateCopy: _state_copy,
     StateLoad: _state_load,
     StateEntry: _state_entry,
+    PartEntry: _part_entry,
+    Insert: _insert,
     StateStore: _state_store,
     StateFill: _state_fill,
 })
