@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from oic.driver import Program
-from oic.ir.state import StateStore
+from oic.ir.state import Splat, StateStore
 from oic.memory import sharing
 from oic.operators.fused import Copy, Exchange
 from oic.operators.part import Insert
@@ -395,3 +395,23 @@ def test_it_is_right_in_c() -> None:
     tally = campaign.Tally()
     for (_, made), fault in zip(programs, campaign.in_c(programs, tally), strict=True):
         assert fault is None, f"{fault}\n{made.graph.source.text}"
+
+
+@pytest.mark.parametrize(
+    "name, filled",
+    [
+        ("a row", False),
+        ("in loops around each other", False),
+        ("a row of fewer axes", False),
+        ("one element", True),
+        ("of a temporary", True),
+        ("in a branch", True),
+        ("a part that is read", True),
+    ],
+)
+def test_what_is_filled_before_a_loop(name: str, filled: bool) -> None:
+    """Only what the loop leaves out, or what is read there."""
+    _, made = program(CASES[name])
+    splats = [op for op in made.planned.all_ops() if isinstance(op, Splat)]
+    fills = [op for op in splats if len(op.type.shape) == 2 and op.type.shape[0] == 4]
+    assert [not op.unread for op in fills] == [filled]

@@ -38,6 +38,7 @@ from oic.ir.index import (
     IndexWrap,
 )
 from oic.ir.state import (
+    Splat,
     StateAdd,
     StateCopy,
     StateEntry,
@@ -234,6 +235,9 @@ class _Writer(Integers):
     def _immediate(self, op: Any) -> None:
         """A number that is written where it is used; stored too where memory is wanted."""
         if op.result.place is None or op.result.place.offset is None:
+            return
+        if isinstance(op, Splat) and op.unread:
+            self.frame.place(op.result)
             return
         text = elements.immediate(self.frame, op.result)
         assert text is not None

@@ -77,10 +77,14 @@ class ConstantSelect(Op, name="constant.select", view=True):
 
 
 class Splat(Op, name="splat"):
-    """A tensor of one repeated value."""
+    """A tensor of one repeated value.
+
+    unread  its memory is written in whole before anything reads it: it is not filled (PLANNED)
+    """
 
     value: Any
     type: TensorType
+    unread: bool = False
 
     def infer(self) -> list[Type]:
         return [self.type]

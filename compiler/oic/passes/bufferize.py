@@ -26,6 +26,7 @@ from oic.memory.views import is_dense, root, strides_of
 from oic.operators.fused import Fused
 from oic.operators.part import Insert, PartEntry
 from oic.passes.destination_passing import Assignment, destinations, in_memory
+from oic.passes.unread_fills import mark_unread
 
 
 def bufferize(module: Module) -> None:
@@ -37,6 +38,7 @@ def bufferize(module: Module) -> None:
         decided = destinations(func)
         _assign(func.body, decided)
         _set_places(func, decided)
+        mark_unread(func.body)
         _mark_entries(decided)
 
 

@@ -35,6 +35,7 @@ from oic.ir.state import (
     CacheReset,
     CacheStep,
     CacheWrite,
+    Splat,
     StateAdd,
     StateCopy,
     StateEntry,
@@ -258,6 +259,11 @@ def _part_entry(m: Machine, op: Any) -> None:
     m.places.enter_part(op, ((*map(m.integer, op.offsets), *(0 for _ in rest)), (*lengths, *rest)))
 
 
+def _splat(m: Machine, op: Any) -> None:
+    if m.places is None or not op.unread:
+        m.write(op, compute(op, m.read, m.sizes))  # else what was there before may be anything
+
+
 def _insert(m: Machine, op: Any) -> None:
     if m.places is None or not op.entry:
         m.write(op, compute(op, m.read, m.sizes))  # else the part is there already
@@ -320,6 +326,7 @@ SEMANTICS.update({
     StateCopy: _state_copy,
     StateLoad: _state_load,
     StateEntry: _state_entry,
+    Splat: _splat,
     PartEntry: _part_entry,
     Insert: _insert,
     StateStore: _state_store,
