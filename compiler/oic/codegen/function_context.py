@@ -55,6 +55,7 @@ class Frame:
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
         self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
+        self.tried = ""  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
 
     # -- sizes and indices ---------------------------------------------------
@@ -80,7 +81,12 @@ class Frame:
 
     def attempt(self, check: str) -> None:
         """A call that may refuse the step."""
-        if self.late:
+        if self.tried:
+            self.lines.add(f"{self.tried} = {check};")
+            self.lines.open(f"if ({self.tried} != OIC_OK) {{")
+            self.lines.add("break;")
+            self.lines.close()
+        elif self.late:
             self.lines.add(f"OIC_TRY_LATE(why, {check});")
         else:
             self.lines.add(f"OIC_TRY({check});")

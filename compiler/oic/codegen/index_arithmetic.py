@@ -10,7 +10,7 @@ from oic.codegen import loops
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame
 from oic.ir.core import Value
-from oic.ir.index import UNEQUAL, CheckRange
+from oic.ir.index import NUMBERS, CheckRange
 from oic.ir.ranges import quotient_range, remainder_range
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
@@ -137,7 +137,7 @@ class Integers:
         index = self.frame.index(value)
         if index.low >= low.high and index.high <= high.low:
             return index
-        if isinstance(op, CheckRange) and op.says not in ("", UNEQUAL):
+        if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):
             return self._that(op, index, low)
         below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
         check = (

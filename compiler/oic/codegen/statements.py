@@ -18,7 +18,7 @@ from oic.codegen.function_context import Frame, Ref, dense, is_index
 from oic.codegen.index_arithmetic import ARITHMETIC, Integers
 from oic.codegen.outline import Task, task
 from oic.ir import dims
-from oic.ir.control import Barrier, For, If, Parallel, Return, Yield
+from oic.ir.control import Barrier, CheckTurns, For, If, Parallel, Return, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.index import (
@@ -397,6 +397,27 @@ class _Writer(Integers):
         self.frame.late = late
         self.current = []
 
+    def _check_turns(self, op: Any) -> None:
+        """Checks at the ends of loops; where one refuses, those of all turns, to refuse for the first of them."""
+        frame, around = self.frame, self.frame.tried
+        tried = frame.names.unique("tried")
+        self.lines.add(f"oic_status {tried} = OIC_OK;")
+        self.lines.open("do {")
+        known, frame.tried = frame.enter(), tried
+        self.block(op.ends)
+        passed = {value: frame.indices[value] for value in known}
+        frame.leave(known)
+        frame.tried = around
+        self.lines.close(" while (0);")
+        self.lines.open(f"if ({tried} != OIC_OK) {{ /* which turn is the first to be refused */")
+        known = frame.enter()
+        self.block(op.turns)
+        frame.attempt(tried)
+        frame.leave(known)
+        self.lines.close()
+        frame.indices.update(passed)
+        self.current = []
+
     def _parallel(self, op: Any) -> None:
         """A function a consumer, and one call that runs them all."""
         self.frame.unit.headers.add("pool.h")
@@ -490,6 +511,7 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     Exchange: _Writer._exchange,
     For: _Writer._for,
     If: _Writer._if,
+    CheckTurns: _Writer._check_turns,
     Parallel: _Writer._parallel,
     Return: _Writer._return,
     Barrier: lambda w, op: None,

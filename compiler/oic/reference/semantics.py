@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.ir.control import Barrier, Cond, For, If, Parallel
+from oic.diagnostics import StepError
+from oic.ir.control import Barrier, CheckTurns, Cond, For, If, Parallel
 from oic.ir.core import Value
 from oic.ir.index import (
     AssertShape,
@@ -79,6 +80,14 @@ def _parallel(m: Machine, op: Any) -> None:
     for region in op.consumers:
         m.run(region)
     m.flow(op.yielded, op.results)
+
+
+def _check_turns(m: Machine, op: Any) -> None:
+    try:
+        m.run(op.ends)
+    except StepError:
+        m.run(op.turns)
+        raise
 
 
 def _test(m: Machine, op: Any) -> None:
@@ -295,6 +304,7 @@ SEMANTICS.update({
     If: _if,
     Parallel: _parallel,
     Barrier: _nothing,
+    CheckTurns: _check_turns,
     Exchange: _exchange,
     Cond: _test,
     IndexConst: _const,
