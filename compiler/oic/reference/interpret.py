@@ -8,6 +8,7 @@ tensor lies in real bytes at its place (`places`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,8 @@ class Machine:
         try:
             other.step(symbol, inputs)
         except StepError as found:
-            self.broken = other.broken
+            if other.broken:
+                self._leave_changed(symbol, inputs)
             about = error.variable or (error.span and error.span.text)
             return found if (error.span, about) in late and not other.broken else error
         return error
@@ -225,6 +227,14 @@ class Machine:
                 raise StepError(
                     "OIC_ERR_SHAPE", what, variable=name, index=size, bound=extent.maximum
                 )
+
+    def _leave_changed(self, symbol: str, inputs: Mapping[str, Array]) -> None:
+        """Have again the effects of a refused step, which were undone."""
+        self.broken = True
+        observer, self.observer = self.observer, None
+        with suppress(StepError), np.errstate(all="ignore"):
+            self._call(self.module.function(symbol), inputs, None)
+        self.observer = observer
 
     def run(self, block: Block) -> None:
         """Run every op of a block but its terminator."""
