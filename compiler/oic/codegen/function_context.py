@@ -44,7 +44,6 @@ class Frame:
 
     def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
         self.unit, self.face, self.live = unit, face, live
-        self.users = live.users
         self.crowded = _crowded(live.start)
         self.lines = Lines()
         self.names = unit.names.scope.copy()

@@ -27,8 +27,7 @@ class Integers:
 
     def _local(self, value: Value, index: Index) -> None:
         """Give an index integer a name where it is long or used more than once."""
-        users = self.frame.users.get(value, [])
-        if index.level == expr.ATOM or (len(users) == 1 and len(index.text) <= _LONGEST):
+        if index.level == expr.ATOM or (len(value.users) == 1 and len(index.text) <= _LONGEST):
             self.frame.indices[value] = index
             return
         name = self.frame.names.unique(value.hint or "at")

@@ -17,10 +17,10 @@ from oic.codegen.loops import load as load_element
 from oic.codegen.loops import store as store_element
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ir.state import StateGet, StateLoad, StateSet
+from oic.ir.state import StateGet, StateSet
 from oic.ir.types import TensorType
 from oic.memory import layout
-from oic.memory.state_regions import Box, same
+from oic.memory.state_regions import Box
 
 
 def box(
@@ -68,9 +68,9 @@ def entry(frame: Frame, op: Any) -> None:
     shape = tuple(n for n in op.lengths if n is not None)
     base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
     frame.entry(op.symbol, base, "in the state", hint=field.member)
-    for value, ref in list(frame.refs.items()):  # what was loaded from there is the same memory
-        if isinstance(value.op, StateLoad) and same(Box.of(value.op), Box.of(op)):
-            frame.refs[value] = replace(ref, key=("entry", op.symbol, 0))
+    for value in frame.unit.loads.get(Box.of(op).key, ()):  # what was loaded from there is the same memory
+        if value in frame.refs:
+            frame.refs[value] = replace(frame.refs[value], key=("entry", op.symbol, 0))
 
 
 def store(frame: Frame, op: Any) -> None:

@@ -77,7 +77,8 @@ def _preamble(frame: Frame, func: Any) -> None:
     for output in face.outputs:
         if output.value.place and output.value.place.space == "output":
             _argument(frame, output.name, output.value, f"out->{output.member}", const=False)
-    used = [op for op in frame.unit.module.constants() if op.result in frame.users]
+    constants = frame.unit.module.constants()
+    used = [op for op in constants if any(user.inside(func.body) for user in op.result.users)]
     for op in used:
         offset, _ = frame.unit.weights[op.symbol]
         strides = _constant_strides(frame.unit, op)

@@ -275,7 +275,7 @@ def _taken_over(value: Value) -> Value | None:
 def _handed_to(value: Value, live: Liveness) -> Value | None:
     """The loop argument, or the result of a branch, that a value is computed in the memory of."""
     for seen in live.views(value):
-        for user in live.users.get(seen, ()):
+        for user in live.users(seen):
             for target in _targets(user, seen):
                 if _shared(target, value):
                     return target

@@ -8,6 +8,7 @@ value there, and the step may not be refused in between.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from oic.ir.control import Barrier, For, If, Parallel
@@ -16,8 +17,9 @@ from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import StateType, TensorType
+from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
-from oic.memory.liveness import liveness
+from oic.memory.liveness import Liveness, liveness
 from oic.memory.state_regions import (
     Box,
     Put,
@@ -41,12 +43,19 @@ class Storage:
     """A buffer in the making: the values that share it.
 
     store   of a box, in the state or in another value: the op that puts there what was computed in it
+    lives   the values by the positions at which they are needed
     """
 
     name: str
     space: str
     values: list[Value] = field(default_factory=list)
     store: Put | None = None
+    lives: Intervals[Value] = field(default_factory=Intervals)
+
+    def put(self, value: Value, live: Liveness) -> None:
+        """One more value lies here."""
+        self.values.append(value)
+        self.lives.add(live.defined(value), live.needed(value), value)
 
 
 class Sharing:
@@ -58,16 +67,25 @@ class Sharing:
         self.sizes = {
             op.extent: self.live.end[op] + 1 for op in body.all_ops() if isinstance(op, ExtentBind)
         }
-        self.refusing: list[Op] = []
-        self.accesses: dict[Value, list[Op]] = {}
-        known: Ranges = {}
+        self.refusing: list[Op] = []  # in program order
+        self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
+        self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
+        self._known: dict[Value, int] = {}
+        self.ranges: Ranges = {}
         for op in body.all_ops():
-            if may_refuse(op, known) or isinstance(op, Barrier):
+            if may_refuse(op, self.ranges) or isinstance(op, Barrier):
                 self.refusing.append(op)
             if op.regions and not isinstance(op, Fused):
                 continue
             for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
-                self.accesses.setdefault(state, []).append(op)
+                self._access(op, state)
+
+    def _access(self, op: Op, state: Value) -> None:
+        first = self.live.start[op]
+        last = self.live.needed(op.result) if isinstance(op, StateLoad) else first
+        self.accesses.setdefault(state, Intervals()).add(first, max(first, last), op)
+        if op.touched("write"):
+            self.written.setdefault(state, []).append(first)
 
     # ------------------------------------------------------------ two values
 
@@ -83,7 +101,14 @@ class Sharing:
         nested = isinstance(value.op, (For, Parallel)) and value not in storage.values
         assert not nested or value.op is not None
         here = self.live.start[value.op] if nested and value.op else self.live.defined(value)
-        return any(self._together(value, here, v, over) for v in storage.values if v is not value)
+        met = storage.lives.meeting(here, self.live.needed(value))
+        return any(self._together(value, here, v, over) for v in met if v is not value)
+
+    def lives(self, value: Value) -> tuple[int, int]:
+        """The first and the last position that matter to `clash`, whatever the storage."""
+        loop = value.op if isinstance(value.op, (For, Parallel)) else None
+        first = self.live.start[loop] if loop is not None else self.live.defined(value)
+        return first, self.live.needed(value)
 
     def _together(self, value: Value, here: int, other: Value, over: bool) -> bool:
         """Both are needed at one time; `value` from the position `here` on."""
@@ -118,13 +143,13 @@ class Sharing:
         sizes = [self.sizes.get(extent, 0) for extent in sizes_used(store)]
         if any(at > first for at in [*sizes, *map(self.known, store.offsets)]):
             return "its position is known only later"
-        for op in self.refusing:
-            if first <= self.live.start[op] < last:
-                barred = isinstance(op, Barrier)
-                return "there is a barrier before the store" if barred else refused(op)
+        at = bisect_left(self.refusing, first, key=self.live.start.__getitem__)
+        if at < len(self.refusing) and self.live.start[op := self.refusing[at]] < last:
+            barred = isinstance(op, Barrier)
+            return "there is a barrier before the store" if barred else refused(op)
         if isinstance(store, Insert):
             return self._why_no_part(store, first, until)
-        for op in self.accesses[store.state]:
+        for op in self.accesses[store.state].meeting(first, until):
             own = isinstance(op, StateLoad) and (op.result is value or op.result in storage.values)
             if op is not store and not own and self._meets(op, value, box, (first, last, until)):
                 return used(op)
@@ -152,20 +177,34 @@ class Sharing:
 
     def _users(self, value: Value) -> list[Op]:
         """What uses a value or a view of it."""
-        return [u for view in self.live.views(value) for u in self.live.users.get(view, ())]
+        return [u for view in self.live.views(value) for u in self.live.users(view)]
 
     def known(self, value: Value) -> int:
         """The first position at which an integer can be computed: arithmetic may move."""
-        op = value.op
+        waiting = [value]
+        while waiting:  # no recursion: a chain of increments may be thousands of ops long
+            op = waiting[-1].op
+            inputs = [v for v in op.operands if is_index(v)] if op and movable(op, self.ranges) else []
+            missing = [v for v in inputs if v not in self._known]
+            if missing:
+                waiting += missing
+            else:
+                before = max((self._known[v] for v in inputs), default=0)
+                self._known[waiting.pop()] = max(before, self._alone(op))
+        return self._known[value]
+
+    def _alone(self, op: Op | None) -> int:
+        """The first position at which an op can give an integer, were its operands known."""
         if op is None:
             return 0
-        if not movable(op):
+        if not movable(op, self.ranges):
             return self.live.end[op] + 1
         after = [self.sizes.get(extent, 0) for extent in sizes_used(op)]
         if isinstance(op, StateGet):
-            writes = [self.live.start[w] for w in self.accesses[op.state] if w.touched("write")]
-            after += [at + 1 for at in writes if at < self.live.start[op]]
-        return max([*after, *(self.known(v) for v in op.operands if is_index(v))], default=0)
+            writes = self.written.get(op.state, [])
+            before = bisect_left(writes, self.live.start[op])
+            after += [writes[before - 1] + 1] if before else []
+        return max(after, default=0)
 
     def _meets(self, op: Op, value: Value, box: Box, window: tuple[int, int, int]) -> bool:
         """An access sees the entry before it is stored, or changes it while it is needed."""
@@ -199,9 +238,9 @@ def _line(op: Op) -> str:
     return f" (line {op.span.line})" if op.span is not None else ""
 
 
-def movable(op: Op) -> bool:
+def movable(op: Op, known: Ranges) -> bool:
     """Index arithmetic that depends on its operands alone, or an integer of the state."""
-    return isinstance(op, (IndexOp, StateGet)) and not may_refuse(op)
+    return isinstance(op, (IndexOp, StateGet)) and not may_refuse(op, known)
 
 
 def _inside(op: Op, region: Block | None) -> bool:

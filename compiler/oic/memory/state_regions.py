@@ -10,7 +10,7 @@ stands for the integer it was bound to.  Values are compared within one turn of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from oic.ir import dims
@@ -34,6 +34,13 @@ class Box:
     whole: Value
     offsets: tuple[Value, ...]
     lengths: tuple[Dim | Value | None, ...]
+
+    @property
+    def key(self) -> Hashable:
+        """What boxes that are known to be one (`same`) have in common."""
+        sizes = tuple(1 if n is None else n for n in self.lengths)
+        offsets = (frozenset(_offset(self, i).items()) for i in range(len(self.lengths)))
+        return self.whole, sizes, tuple(offsets)
 
     @classmethod
     def of(cls, op: StateLoad | StateFill | Put | Entry) -> Box:
@@ -67,10 +74,7 @@ def bound_sizes(body: Block) -> dict[Extent, Value]:
 
 def same(a: Box, b: Box) -> bool:
     """The boxes are known to be one."""
-    sizes = [[1 if n is None else n for n in box.lengths] for box in (a, b)]
-    if a.whole is not b.whole or sizes[0] != sizes[1]:
-        return False
-    return all(not added(_offset(a, i), _offset(b, i), -1) for i in range(len(a.lengths)))
+    return a.whole is b.whole and a.key == b.key
 
 
 def apart(a: Box, b: Box, bound: Bound) -> bool:

@@ -14,6 +14,7 @@ from oic.ir.control import For, Func, If, Parallel, Return, Yield
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.state import Constant, IndexTensor, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
+from oic.memory.intervals import Intervals
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.state_regions import Box, Put, apart, same
 from oic.memory.views import root, whole_root
@@ -38,6 +39,9 @@ class Assignment:
     names: dict[str, int] = field(default_factory=dict)
     spread: set[Value] = field(default_factory=set)  # those that could as well lie elsewhere
     missed: list[Edge] = field(default_factory=list)
+    # Entries of each state, by the positions at which a value in them is needed; all in order.
+    entries: dict[Value, Intervals[Storage]] = field(default_factory=dict)
+    order: dict[Storage, int] = field(default_factory=dict)
 
     def new(self, hint: str, space: str) -> Storage:
         """A storage of a name not used before in this function."""
@@ -48,7 +52,11 @@ class Assignment:
     def put(self, value: Value, storage: Storage, reason: str) -> None:
         """Decide that a value lies there."""
         self.storage[value] = storage
-        storage.values.append(value)
+        storage.put(value, self.sharing.live)
+        if storage.store is not None:
+            self.order.setdefault(storage, len(self.order))
+            entries = self.entries.setdefault(storage.store.whole, Intervals())
+            entries.add(self.sharing.live.defined(value), self.sharing.live.needed(value), storage)
         self.reasons[value] = "where its address goes" if isinstance(value.op, Exchange) else reason
 
     def of(self, value: Value, reason: str) -> Storage:
@@ -94,7 +102,7 @@ class Assignment:
         if base in self.apart and storage.space != "arena":
             return False
         users = [
-            u for v in self.sharing.live.views(base) for u in self.sharing.live.users.get(v, ())
+            u for v in self.sharing.live.views(base) for u in self.sharing.live.users(v)
         ]
         # What is stored has an entry to be computed in, what replaces a part has that part.
         stored = any(isinstance(u, StateStore) for u in users)
@@ -135,10 +143,11 @@ class Assignment:
         Of parts of one value no two are computed at once: what the later one is a part of is there
         only after the earlier one has been put into it.
         """
-        box = Box.of(store)
-        for other in {id(s): s for s in self.storage.values()}.values():
+        box, entries = Box.of(store), self.entries.get(store.whole)
+        met = set(entries.meeting(*self.sharing.lives(base))) if entries is not None else set()
+        for other in sorted(met, key=self.order.__getitem__):
             there = other.store
-            if there is None or there is store or there.whole is not store.whole:
+            if there is None or there is store:
                 continue
             together = self.sharing.clash(base, other, over=False)
             if together and not apart(box, Box.of(there), self.sharing.bound):
@@ -188,6 +197,12 @@ class Edge:
     @property
     def value(self) -> Value:
         return self.values[self.position]
+
+    def hand_on(self, value: Value) -> None:
+        """Another value instead."""
+        found = list(self.values)
+        found[self.position] = value
+        setattr(self.op, self.field, found)
 
 
 def destinations(func: Func) -> Assignment:
@@ -297,7 +312,7 @@ def _exchange_before(edge: Edge) -> None:
         result.hint = source.hint
     if old is not None:
         edge.op.replace_operands(dict(zip(old.results, made.results, strict=False)))
-    edge.values[edge.position] = made.results[-1]
+    edge.hand_on(made.results[-1])
     block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
 
 
@@ -316,7 +331,7 @@ def _copy_before(edge: Edge, plain: set[Block]) -> None:
     small = f"; {SMALL} bytes or less are not worth exchanging addresses"
     reason = edge.reason + (small if turns and value.tensor.nbytes <= SMALL else "")
     copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
-    edge.values[edge.position] = copy.result
+    edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
         at = block.ops.index(value.op) + 1
     block.set_ops([*block.ops[:at], copy, *block.ops[at:]])
@@ -438,7 +453,7 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
         value.op is not None and value.op.name == "index.test"
     ):
         return True
-    for user in sharing.live.users.get(value, ()):
+    for user in sharing.live.users(value):
         if user.elementwise or isinstance(user, (Copy, If, Fused, StateStore)):
             continue
         if isinstance(user, Insert) and user.x is not value:

@@ -211,7 +211,6 @@ def _constant(module: Module, op: Op, data: Array) -> Value:
     new = Constant(symbol, op.result.tensor, span=op.span, hint=op.result.hint)
     # Before every function: a later entry may have constants of its own between functions.
     first = next(i for i, o in enumerate(module.top.ops) if isinstance(o, Func))
-    module.top.ops.insert(first, new)
-    new.block = module.top
+    module.top.insert(first, new)
     return new.result
 

@@ -15,36 +15,33 @@ end of that axis, around a part that has all of every other axis.  Part of `buff
 from __future__ import annotations
 
 from oic.ir.control import For
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Value
 from oic.ir.dims import Dim
 from oic.ir.ranges import linear, linear_size
 from oic.ir.state import Splat
 from oic.operators.part import Insert
 
-Users = dict[Value, list[Op]]
-
 
 def mark_unread(body: Block) -> None:
     """Note at every splat whether all its elements are replaced before one is read."""
-    users = body.users()
     for op in body.all_ops():
         if isinstance(op, Splat):
             place = op.result.place
             filled = place is None or place.offset is None or op.type.dtype.packed
-            op.unread = not filled and _replaced(op.result, users)
+            op.unread = not filled and _replaced(op.result)
 
 
-def _replaced(value: Value, users: Users) -> bool:
+def _replaced(value: Value) -> bool:
     """The one thing that happens to a value is that loops replace all of it."""
     carried: list[tuple[For, int]] = []
     while True:
-        found = users.get(value, [])
+        found = value.users
         if len(found) != 1 or found[0].operands.count(value) != 1:
             return False
         user = found[0]
         if isinstance(user, Insert):
             loops = [loop for loop, _ in carried]
-            return user.x is value and _handed_on(user, carried, users) and _covers(user, loops)
+            return user.x is value and _handed_on(user, carried) and _covers(user, loops)
         if not isinstance(user, For) or value not in user.init:
             return False
         position = user.init.index(value)
@@ -54,12 +51,12 @@ def _replaced(value: Value, users: Users) -> bool:
         carried.append((user, position))
 
 
-def _handed_on(insert: Insert, carried: list[tuple[For, int]], users: Users) -> bool:
+def _handed_on(insert: Insert, carried: list[tuple[For, int]]) -> bool:
     """The value with its part replaced is what every turn of the loops hands on, and nothing else sees it."""
     value = insert.result
     for loop, position in reversed(carried):
         end = loop.body.terminator
-        if users.get(value) != [end] or end.operands[position] is not value:
+        if value.users != [end] or end.operands[position] is not value:
             return False
         value = loop.results[position]
     return True
