@@ -84,6 +84,12 @@ class Assignment:
 
     def spread_over(self, value: Value, storage: Storage) -> None:
         """What a value is computed over lies in its storage too: no memory for that."""
+        last: Value | None = value
+        while last is not None:  # no recursion: a chain may be thousands of ops long
+            last = self._spread(last, storage)
+
+    def _spread(self, value: Value, storage: Storage) -> Value | None:
+        """The operand that a value is computed over, now in its storage too; None if there is none."""
         op = value.op
         for operand in takeable(op) if op is not None else ():
             base = root(operand)
@@ -91,8 +97,8 @@ class Assignment:
                 continue
             self.put(base, storage, f"'{value.hint}' is computed over it")
             self.spread.add(base)
-            self.spread_over(base, storage)
-            return
+            return base
+        return None
 
     def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
         if base in self.storage or base.op is None or base.op.view or base.op.block is not op.block:
