@@ -57,9 +57,11 @@ class Simulator(_Compiled):
         if stage not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
         super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch))
-        module = self.program.module if stage == "graph" else self.program.planned
-        late = self.program.late if stage == "graph" else None
-        self._simulator = _Simulator(module, interface_of(self.program), late)
+        program, face = self.program, interface_of(self.program)
+        if stage == "graph":
+            self._simulator = _Simulator(program.module, face, lambda: (program.planned, program.late()))
+        else:
+            self._simulator = _Simulator(program.planned, face)
 
     def make_executor(self) -> Executor:
         """A session with a state of its own, at its start."""

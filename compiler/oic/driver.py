@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import oic.operators as _catalog  # registers the operators
 from oic.check import variables as frontend
@@ -164,16 +164,10 @@ def lowered(
     from oic.passes.pipeline import PIPELINE
 
     for step in PIPELINE:
-        if only is not None and step.name not in only:
-            continue
-        if step.name == "serialize" and settings.threads > 1:
+        if (only is not None and step.name not in only) or not step.wanted(settings):
             continue
         module = module.clone()
-        run: Any = step.run
-        if step.name == "plan-memory":
-            run(module, reuse=settings.reuse)
-        else:
-            run(module)
+        step.apply(module, settings)
         if settings.verified:
             verify(module)
         yield step, module

@@ -80,6 +80,7 @@ PROGRAMS: dict[str, tuple[Callable[[], str], str | None]] = {
     "too many loops in blocks": (lambda: _loops_in_blocks(10, 30), "nesting-depth"),
     "300 loops that return": (lambda: _returning(300), "nesting-depth"),
     "1,000 ops in a row": (lambda: _row(1000), None),
+    "1,500 ops, each over the one before": (lambda: _row(1500).replace("op relu(t)", "op softmax(t)"), None),
     "100 writes and increments": (lambda: _table(100), None),
     "600 increments": (lambda: _increments(300), None),
     "40,000 adds": (lambda: _dims("1 + " * 40_000 + "1"), "nesting-depth"),

@@ -33,6 +33,18 @@ def test_outputs_of_every_step(oic: Oic, backend: str) -> None:
     ]  # fmt: skip
 
 
+def test_outputs_have_their_declared_dtypes(oic: Oic) -> None:
+    """Arrays alone do not tell a bitset from u8, nor show packed integers."""
+    Path("narrow.oi").write_text(
+        "dynamic { b: bitset[2]; } volatile { y: bitset[2]; p: i4[2]; z: bf16; }"
+        " block entry { op add(b, b) >> y; op fill(p, value=-2) >> p; op fill(z, value=1.5) >> z; return; }"
+    )
+    done = oic("run", "narrow.oi", "--input", "b=[1, 255]", "--backend", "reference")
+    assert done.out.splitlines() == [
+        "step 0  y: bitset[2]", "[  2 254]", "step 0  p: i4[2]", "[-2 -2]", "step 0  z: bf16", "1.5",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("backend", ["c", "reference"])
 def test_steps_before_a_refusal_are_printed(oic: Oic, backend: str) -> None:
     arguments = ("run", "average.oi", "--input", "x=[1, 2]", "--steps", "9", "--backend", backend)
@@ -170,6 +182,19 @@ def test_build_without_an_operating_system(oic: Oic) -> None:
     done = oic("build", "average.oi", "--target", "freestanding", "-o", "bare")
     assert done.status == 0 and "library" not in done.out
     assert not list(Path("bare").glob("*.so"))
+
+
+def test_build_for_an_address_space_of_32_bits(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no address space can be reserved the index without a bound is named, with the flag."""
+    Path("log.oi").write_text(
+        "dynamic { x: f32; } persistent { log(t): f32 @table; n: i32; }"
+        " block entry { cache.write x >> log[n]; cache.increment n; return; }"
+    )
+    monkeypatch.setattr("oic.library.build.macros", lambda compiler: {"__SIZEOF_POINTER__": "4"})
+    done = oic("build", "log.oi")
+    assert done.status == 1 and "error[capacity-unknown]: nothing bounds index 't' of 'log'" in done.err
+    assert "--max log.t=N, or @fixed(t=N)" in done.err and "--> log.oi:1:" in done.err
+    assert oic("build", "log.oi", "--max", "log.t=8").status == 0
 
 
 def test_build_where_nothing_can_be_written(oic: Oic) -> None:

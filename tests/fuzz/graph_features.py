@@ -127,7 +127,7 @@ def _of_text(program: Program) -> Iterator[str]:
 
 def _of_function(function: Any, module: Module) -> Iterator[str]:
     order = {op: i for i, op in enumerate(function.body.all_ops())}
-    users: dict[Value, list[Op]] = function.body.users()
+    users = {v: [u for u in v.users if u in order] for op in order for v in op.operands}
     constants = {op.result for op in module.constants()}
     for op in order:
         yield from _of_op(op)

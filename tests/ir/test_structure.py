@@ -23,7 +23,6 @@ from oic.ir.state import (
 )
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Fused
-from oic.operators.part import Insert
 from oic.reference.registry import SEMANTICS
 
 assert _catalog
@@ -34,8 +33,8 @@ KINDS: set[Any] = {
     Func, State, Constant, ConstantSelect, Splat, IndexTensor, IndexAdd, IndexSub, IndexMul, Cond
 }  # fmt: skip
 LOWERED: set[Any] = {CacheRead, CacheWrite, CacheStep, CacheReset, CacheCount}  # none is left in INDEXED
-COMPUTED: set[Any] = {Fused, Copy, Insert}  # the interpreter asks `evaluate`, as for operators
-FIXED: set[Any] = {Func, Yield, Return, State, Constant, ConstantSelect, Splat, IndexTensor}  # values there before
+COMPUTED: set[Any] = {Fused, Copy}  # the interpreter asks `evaluate`, as for operators
+FIXED: set[Any] = {Func, Yield, Return, State, Constant, ConstantSelect, IndexTensor}  # values there before
 
 
 def test_every_structural_op_has_a_meaning() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import oic.operators  # noqa: F401  (registers the ops)
 from oic import dtypes
-from oic.ir.core import Op, Place, Value, clone_op
+from oic.ir.core import Block, Op, Place, Value, clone_op
 from oic.ir.module import Module
 from oic.ir.text import parse_module
 from oic.ir.types import INDEX, TensorType, Type
@@ -147,14 +147,35 @@ def _twice(m: Module) -> None:
 def _yield_short(m: Module) -> None:
     loop = named(m, "a").op
     assert loop is not None
-    loop.regions[0].terminator.values.pop()  # type: ignore[attr-defined]
+    ends = loop.regions[0].terminator
+    ends.values = ends.values[:-1]  # type: ignore[attr-defined]
 
 
 def _yield_other(m: Module) -> None:
     loop = named(m, "a").op
     assert loop is not None
     ends = loop.regions[0].terminator
-    ends.values.reverse()  # type: ignore[attr-defined]
+    ends.values = ends.values[::-1]  # type: ignore[attr-defined]
+
+
+def _user_lost(m: Module) -> None:
+    op = named(m, "y").op
+    assert op is not None
+    op.operands[0]._users.clear()
+
+
+def _user_left(m: Module) -> None:
+    """A part is changed past `Op.__setattr__`: the value that was there does not learn of it."""
+    op = named(m, "y").op
+    assert op is not None
+    vars(op)["b"] = vars(op)["a"]
+
+
+def _user_outside(m: Module) -> None:
+    """An op of a block that is no part of the module."""
+    op = named(m, "y").op
+    assert op is not None
+    Block(ops=[clone_op(op, {})])
 
 
 def _state_argument(m: Module) -> None:
@@ -223,6 +244,9 @@ BROKEN: list[tuple[Callable[[Module], None], str]] = [
     (_twice, "defined twice"),
     (_yield_short, "yields 1 values"),
     (_yield_other, "does not become"),
+    (_user_lost, "does not know this user"),
+    (_user_left, "a user that does not take it"),
+    (_user_outside, "a user that does not take it"),
     (_state_argument, "not declared"),
     (_unbound, "before it is bound"),
     (_bound_twice, "bound twice"),

@@ -313,6 +313,62 @@ PROGRAMS: dict[str, Program] = {
             ({"x": [[0, 0, 0]], "i": 3, "j": -1}, Refused("OIC_ERR_INDEX", "t", -1, 0)),
         ),
     ),
+    "parts_in_place": Program(
+        """
+        dynamic { x: f32[N, 2] @max(N=5); i: i32; q: i4[4]; }
+        volatile { y: f32[N, 2]; z: f32[N, 2, 2]; w: f32[3, 2]; t: i4[3, 4]; r: f32[2]; b: f32[4, 2]; }
+        block entry {
+            assign one: f32[1, 2];
+            loop a (k in 0..N) {
+                op slice(x, axis=0, start=k, end=k+1) >> one;
+                op mul(one, one) >> one;
+                op add(one, 1.0) >> one;
+                transfer one >> y[k..k+1];
+                loop c (m in 0..2) {
+                    assign s: f32[2];
+                    op reshape(one, shape=[2]) >> s;
+                    op mul(s, 10.0 ) >> s;
+                    transfer s >> z[k, m];
+                }
+            }
+            assign two: f32[2];
+            op sum_axis(x, axes=[0]) >> two;
+            transfer two >> w[i];
+            op neg(two) >> r;
+            op add(two, two) >> two;
+            transfer two >> w[1];
+            loop d (k in 0..3) {
+                assign p: i4[4];
+                op add(q, q) >> p;
+                transfer p >> t[k];
+                op add(p, 1) >> q2;
+            }
+            transfer q2 >> t[1];
+            loop e (k in 1..4) {
+                op slice(b, axis=0, start=k-1, end=k) >> one;
+                op add(one, 1.0) >> one;
+                transfer one >> b[k..k+1];
+            }
+            return;
+        }
+        volatile { q2: i4[4]; }
+        """,
+        (
+            (
+                {"x": [[1, 2], [3, 4]], "i": 2, "q": [1, 2, 3, -4]},
+                {
+                    "y": [[2, 5], [10, 17]],
+                    "z": [[[20, 50], [20, 50]], [[100, 170], [100, 170]]],
+                    "w": [[0, 0], [8, 12], [4, 6]],
+                    "r": [-4, -6],
+                    "t": [[2, 4, 6, -8], [3, 5, 7, -7], [2, 4, 6, -8]],
+                    "b": [[0, 0], [1, 1], [2, 2], [3, 3]],
+                },
+            ),
+            ({"x": np.zeros((0, 2), np.float32), "i": 1, "q": [0, 0, 0, 0]}, {"y": np.zeros((0, 2)), "w": np.zeros((3, 2))}),
+            ({"x": [[1, 2]], "i": 3, "q": [0, 0, 0, 0]}, Refused("OIC_ERR_INDEX", "w", 3, 2, "i")),
+        ),
+    ),
     "slices_of_parts": Program(
         """
         dynamic { a: f32[N] @max(N=6); lo: i32; hi: i32; }

@@ -503,6 +503,7 @@ def test_reading_zeros_is_a_warning() -> None:
     zeros = "reads-zeros"
     assert warned(text % "transfer a >> b; op add(b, c) >> b; op neg(a) >> d;") == [zeros]
     assert warned(text % "loop l (i in 0..n) { op add(a, x) >> a; }") == [zeros]
+    assert warned(text % "op fill(a, value=2.0) >> a; op neg(a) >> b;") == []  # it gives its shape alone
     assert warned(text % "loop l (i in 0..n) { op neg(x) >> a; } op add(a, x) >> b;") == []
     assert warned(text % "loop l (i in 1..1) { op neg(x) >> a; } return; op neg(b) >> b;") == ["dead-code"]
 

@@ -108,6 +108,14 @@ REFUSALS = {
         "x: f32[2, N] @max(N=8); w: f32[3, 2, 3];", "f32[3, ?]", "conv1d(x, w)", SHAPE,
         {"x": zeros(2, 1), "w": zeros(3, 2, 3)}, {"x": zeros(2, 3), "w": zeros(3, 2, 3)},
     ),
+    "conv1d_groups": Refusal(
+        "x: f32[4, 9]; w: f32[N, 2, 3] @max(N=8);", "f32[?, 7]", "conv1d(x, w, groups=2)", SHAPE,
+        {"x": zeros(4, 9), "w": zeros(3, 2, 3)}, {"x": zeros(4, 9), "w": zeros(4, 2, 3)},
+    ),
+    "rope": Refusal(
+        "x: f32[1, 1, N] @max(N=8);", "f32[1, 1, ?]", "rope(x, pos=3, dims=4)", SHAPE,
+        {"x": zeros(1, 1, 2)}, {"x": zeros(1, 1, 5)},
+    ),
     "max_pool": Refusal(LINE, "f32[2, ?]", "max_pool(x, kernel=3)", SHAPE, {"x": zeros(2, 1)}, {"x": zeros(2, 3)}),
     "top_k": Refusal(LINE, "f32[2, 3]; z: i32[2, 3]", "top_k(x, k=3)", SHAPE, {"x": zeros(2, 2)}, {"x": zeros(2, 3)}),
     "sample": Refusal(

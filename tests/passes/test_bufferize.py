@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import pytest
 
 from oic.driver import Program
-from oic.ir.state import StateStore
+from oic.ir.state import Splat, StateStore
 from oic.memory import sharing
 from oic.operators.fused import Copy, Exchange
+from oic.operators.part import Insert
 from tests.fuzz import campaign
 from tests.fuzz import memory_plans as plans
 from tests.fuzz.checks import check, check_memory, compiled, steps
 
 HEAD = """
 graph g {
-  dynamic { x: f32[4, 32]; c: bool; n: i32; ids: i32[4]; }
+  dynamic { x: f32[4, 32]; v: f32[32]; c: bool; n: i32; ids: i32[4]; }
   constant { w: f32[32, 32] @init(0.03); b: f32[32] @init(0.5); }
   persistent {
     h: f32[4, 32] @init(1.0);
@@ -36,6 +37,7 @@ class Case:
     copies     reasons of copies
     stores     for every store of the state: why it copies, or "" where the value is computed there
     exchanges  values whose addresses are exchanged
+    parts      for every part that is replaced: why it is copied there, or "" where it is computed there
     """
 
     body: str
@@ -43,11 +45,19 @@ class Case:
     stores: tuple[str, ...] = ()
     exchanges: int = 0
     blocks: str = ""
+    parts: tuple[str, ...] = ()
 
 
 LATE = "needed after its destination changes"
 USED = "the state is used while it is computed"
 ELSEWHERE = "its loop exchanges addresses"
+
+WHOLE = "what it is a part of is"
+COPIED = f"{WHOLE} copied"
+LATER = f"{WHOLE} computed only later"
+READ = f"{WHOLE} used while it is computed"
+OVER = "needed after what it is a part of may have changed"
+ROW = "assign r: f32[1, 32]; op slice(x, axis=0, start=i, end=i+1) >> r;"
 
 CASES = {
     "computed in its entry": Case(
@@ -209,6 +219,132 @@ CASES = {
         copies=("it is the output 'z' too",),
         blocks="block more { op mul(y, x) >> y; return; } block rest { return; }",
     ),
+    "a row": Case(
+        f"loop l (i in 0..4) {{ {ROW} op matmul(r, w) >> r; transfer r >> y[i..i+1]; }}", parts=("",)
+    ),
+    "a row, and what it is computed over": Case(
+        f"loop l (i in 0..4) {{ {ROW} op matmul(r, w) >> r; op softmax(r) >> r; op mul(r, r) >> r;"
+        "transfer r >> y[i..i+1]; }", parts=("",),
+    ),
+    "a row of fewer axes": Case(
+        f"loop l (i in 0..4) {{ {ROW} assign s: f32[32]; op matmul(r, w) >> r; op reshape(r, shape=[32]) >> s;"
+        "transfer s >> y[i]; }", parts=("",),
+    ),
+    "one element": Case(
+        f"loop l (i in 0..4) {{ {ROW} assign s: f32; op sum_axis(r, axes=[0, 1]) >> s; transfer s >> y[i, 3]; }}",
+        parts=("",),
+    ),
+    "of a temporary": Case(
+        f"assign t: f32[4, 32]; op fill(t, value=2.0) >> t; loop l (i in 0..3) {{ {ROW} op matmul(r, w) >> r;"
+        "transfer r >> t[i..i+1]; } op softmax(t) >> y;", parts=("",),
+    ),
+    "in loops around each other": Case(
+        f"loop l (i in 0..4) {{ {ROW} loop m (j in 0..4) {{ op matmul(r, w) >> r; assign s: f32[1, 8];"
+        "op slice(r, axis=1, start=j*8, end=j*8+8) >> s; op exp(s) >> s; transfer s >> y[i..i+1, j*8..j*8+8]; } }",
+        parts=("",), exchanges=1, copies=("a part of other memory",),
+    ),
+    "computed by a loop": Case(
+        f"loop l (i in 0..4) {{ {ROW} op exp(r) >> r; loop m (j in 0..3) {{ op add(r, v) >> r; }}"
+        "transfer r >> y[i..i+1]; }", parts=("",),
+    ),
+    "given by a branch": Case(
+        "assign r: f32[32]; loop l (i in 0..4) { op exp(v) >> r; branch c more rest;"
+        "transfer r >> y[i]; }",
+        blocks="block more { op softmax(r) >> r; return; } block rest { return; }", parts=("",),
+    ),
+    "in a branch": Case(
+        "assign r: f32[32]; loop l (i in 0..4) { branch c more rest; }",
+        blocks="block more { op softmax(v) >> r; transfer r >> y[i]; return; }"
+        "block rest { op exp(v) >> r; op tanh(r) >> r; transfer r >> y[3-i]; return; }", parts=("", ""),
+    ),
+    "parts after each other": Case(
+        "assign r: f32[32]; assign s: f32[32]; op softmax(v) >> r; transfer r >> y[1]; op exp(v) >> s;"
+        "transfer s >> y[2]; op tanh(v) >> s; transfer s >> y[1];", parts=("", "", ""),
+    ),
+    "parts computed at once": Case(
+        "assign r: f32[32]; assign s: f32[32]; op softmax(v) >> r; op log_softmax(v) >> s;"
+        "transfer r >> y[1]; transfer s >> y[2];", parts=("", LATER),
+    ),
+    "a part that is read": Case(
+        "assign r: f32[1, 32]; loop l (i in 1..4) { op slice(y, axis=0, start=i-1, end=i) >> r; op matmul(r, w) >> r;"
+        "transfer r >> y[i..i+1]; }", parts=(READ,),
+    ),
+    "a part that was read": Case(
+        "assign r: f32[1, 32]; assign s: f32[1, 1]; loop l (i in 1..4) {"
+        "op slice(y, axis=0, start=i-1, end=i) >> r; op sum_axis(r, axes=[1], keepdims=true) >> s;"
+        "op broadcast_to(s, shape=[1, 32]) >> r; op add(r, v) >> r; op softmax(r) >> r; transfer r >> y[i..i+1]; }",
+        parts=("",),
+    ),
+    "a part of the same": Case(
+        "op exp(x) >> y; assign r: f32[1, 32]; op slice(y, axis=0, start=1, end=2) >> r; transfer r >> y[n..n+1];",
+        parts=(COPIED,),
+    ),
+    "a part that is needed later": Case(
+        "assign r: f32[32]; assign s: f32; op softmax(v) >> r; transfer r >> y[n]; op sum_axis(r, axes=[0]) >> s;"
+        "op fill(z, value=4.0) >> z; transfer s >> z[2, n];", parts=("", LATER),
+    ),
+    "a part that is needed after a change": Case(
+        "assign r: f32[32]; op softmax(v) >> r; transfer r >> y[n]; op exp(y) >> y; op add(y, r) >> y;", parts=(OVER,)
+    ),
+    "a part that is needed after another": Case(
+        "assign r: f32[32]; assign s: f32[32]; op softmax(v) >> r; transfer r >> y[1]; op exp(v) >> s;"
+        "transfer s >> y[n]; op mul(r, s) >> s; transfer s >> z[0];", parts=(OVER, "", ""),
+    ),
+    # What one branch does with the whole says nothing of what the other may have put in its memory.
+    "a part that one branch needs": Case(
+        "assign t: f32[4, 32]; op fill(t, value=1.0) >> t; assign r: f32[32]; op softmax(v) >> r; transfer r >> t[n];"
+        "branch c more rest;", blocks="block more { op matmul(x, w) >> t; op add(t, r) >> y; return; }"
+        "block rest { op softmax(t) >> y; return; }", parts=(OVER,),
+    ),
+    "a part that the other branch needs": Case(
+        "assign t: f32[4, 32]; op fill(t, value=1.0) >> t; assign r: f32[32]; op softmax(v) >> r; transfer r >> t[n];"
+        "branch c more rest;", blocks="block more { op exp(t) >> t; op matmul(t, w) >> y; return; }"
+        "block rest { op add(x, r) >> y; return; }", parts=(OVER,),
+    ),
+    "what was there is needed": Case(
+        "assign r: f32[32]; op exp(x) >> y; transfer y >> z; op softmax(v) >> r; transfer r >> y[n];"
+        "op matmul(z, w) >> z;", parts=(COPIED,),
+    ),
+    "stored in the state": Case(
+        f"assign t: f32[4, 32]; op fill(t, value=2.0) >> t; loop l (i in 0..3) {{ {ROW} op matmul(r, w) >> r;"
+        "transfer r >> t[i..i+1]; } cache.write t >> h;", stores=("",), parts=("",),
+    ),
+    "of what is read from the state": Case(
+        "cache.read h >> y; assign r: f32[32]; op softmax(v) >> r; transfer r >> y[n]; op exp(y) >> y;"
+        "cache.write y >> K[0];", parts=(COPIED,), stores=("it is the output 'y' too",),
+    ),
+    "over what is in the state": Case(
+        "assign t: f32[4, 32]; cache.read h >> t; assign r: f32[32]; op softmax(v) >> r; transfer r >> t[n];"
+        "cache.write t >> h;", parts=(COPIED,), stores=("",),
+    ),
+    "over what is in the state, in a branch": Case(
+        "assign t: f32[4, 32]; cache.read h >> t; assign r: f32[32]; op softmax(v) >> r; branch c more rest;"
+        "cache.write t >> h;", blocks="block more { transfer r >> t[1]; return; } block rest { return; }",
+        parts=("what it is a part of lies in the state",), stores=("",),
+    ),
+    "packed, whole bytes": Case(
+        "assign q: i4[4, 32]; assign p: i4[32]; op fill(q, value=1) >> q;"
+        "loop l (i in 0..4) { cache.read Q[i] >> p; op add(p, p) >> p; transfer p >> q[i]; } cache.write q >> Q[0..4];",
+        parts=("",), stores=(USED,),
+    ),
+    "packed, inside a byte": Case(
+        "assign q: i4[32]; assign p: i4[6]; cache.read Q[0] >> q; loop l (i in 0..4) {"
+        "op slice(q, axis=0, start=0, end=6) >> p; op add(p, p) >> p; transfer p >> q[i*7..i*7+6]; }"
+        "cache.write q >> Q[0];", parts=("its place may begin or end inside a byte",), stores=("",),
+    ),
+    "with gaps": Case(
+        "assign r: f32[4, 8]; op slice(x, axis=1, start=0, end=8) >> r; op exp(r) >> r; transfer r >> y[.., n..n+8];",
+        parts=("its place has gaps",),
+    ),
+    "a number": Case("assign s: f32; op fill(s, value=2.0) >> s; transfer s >> y[1, n];", parts=("a number",)),
+    "an input as a part": Case("assign s: f32; op exp(x) >> y; transfer x >> y[0..4];", parts=("an input",)),
+    "two parts of one": Case(
+        "assign r: f32[32]; op softmax(v) >> r; transfer r >> y[1]; transfer r >> z[n];", parts=("it is handed on elsewhere too", ""),
+    ),
+    "a part of a part": Case(
+        "assign r: f32[32]; op fill(r, value=1.0) >> r; assign s: f32[8]; op slice(v, axis=0, start=8, end=16) >> s;"
+        "op softmax(s) >> s; transfer s >> r[4..12]; transfer r >> y[n];", parts=("", ""),
+    ),
 }
 
 
@@ -230,6 +366,8 @@ def test_what_is_copied(name: str) -> None:
     reasons = [op.reason for op in ops if isinstance(op, StateStore) and op.reason != "a number"]
     stores = tuple(reason.partition(" (line")[0] for reason in reasons)
     assert stores == case.stores
+    parts = tuple(op.reason.partition(" (line")[0] for op in ops if isinstance(op, Insert))
+    assert parts == case.parts
     assert sum(len(op.values) for op in ops if isinstance(op, Exchange)) == case.exchanges
 
 
@@ -251,8 +389,29 @@ def test_a_refused_step_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_right_in_c() -> None:
-    """Under AddressSanitizer and UBSan."""
-    programs = [(seed, program(case)[1]) for seed, case in enumerate(CASES.values())]
+    """Under AddressSanitizer and UBSan; parts, where one is computed in place."""
+    cases = [case for case in CASES.values() if not case.parts or "" in case.parts]
+    programs = [(seed, program(case)[1]) for seed, case in enumerate(cases)]
     tally = campaign.Tally()
     for (_, made), fault in zip(programs, campaign.in_c(programs, tally), strict=True):
         assert fault is None, f"{fault}\n{made.graph.source.text}"
+
+
+@pytest.mark.parametrize(
+    "name, filled",
+    [
+        ("a row", False),
+        ("in loops around each other", False),
+        ("a row of fewer axes", False),
+        ("one element", True),
+        ("of a temporary", True),
+        ("in a branch", True),
+        ("a part that is read", True),
+    ],
+)
+def test_what_is_filled_before_a_loop(name: str, filled: bool) -> None:
+    """Only what the loop leaves out, or what is read there."""
+    _, made = program(CASES[name])
+    splats = [op for op in made.planned.all_ops() if isinstance(op, Splat)]
+    fills = [op for op in splats if len(op.type.shape) == 2 and op.type.shape[0] == 4]
+    assert [not op.unread for op in fills] == [filled]

@@ -125,8 +125,12 @@ def _require_entry(face: Interface, entry: str) -> None:
 
 @dataclass
 class Result:
-    """Outputs of the steps that ran, the trace of the last, and the refusal that ended them."""
+    """Outputs of the steps that ran, the trace of the last, and the refusal that ended them.
 
+    dtypes   of the outputs, as declared: an array does not tell a bitset from u8
+    """
+
+    dtypes: dict[str, dtypes.DType] = field(default_factory=dict)
     outputs: list[dict[str, Array]] = field(default_factory=list)
     trace: list[Record] = field(default_factory=list)
     refusal: StepError | None = None
@@ -143,8 +147,8 @@ def run_steps(
     if backend == "c":
         maker = Synthesizer(program.planned, face, threads=program.settings.threads).build()
     else:
-        maker = Simulator(program.module, face)
-    result = Result()
+        maker = Simulator(program.module, face, lambda: (program.planned, program.late()))
+    result = Result({name: face.variables[name].dtype for name in face.entries[entry].outputs})
     with maker.make_executor() as ex:
         try:
             for _ in range(steps):
@@ -169,22 +173,23 @@ def outcome(result: Result, files: list[Path] | None, *, traced: bool, as_json: 
         if result.refusal is not None:
             found["diagnostics"] = [result.refusal.diagnostic().to_json()]
         return json_text(found, indent=None)  # arrays may be long
-    lines = _outputs(result.outputs) if files is None else [str(path) for path in files]
+    lines = _outputs(result) if files is None else [str(path) for path in files]
     if traced:
         lines += [_traced(record) for record in result.trace]
     return "\n".join(lines)
 
 
-def _outputs(found: list[dict[str, Array]]) -> list[str]:
+def _outputs(found: Result) -> list[str]:
     """A line for every output of every step, and lines of its elements."""
     lines = []
     with np.printoptions(precision=6, threshold=64, suppress=True):
-        for number, step in enumerate(found):
+        for number, step in enumerate(found.outputs):
             for name, array in step.items():
-                dtype = dtypes.from_array(array.dtype) or array.dtype
                 shape = list(array.shape) if array.shape else ""
-                wide = array if array.dtype.kind in "fiub" else array.astype(np.float64)
-                lines += [f"step {number}  {name}: {dtype}{shape}", str(wide)]
+                wide = array
+                if array.dtype.kind not in "fiub":
+                    wide = array.astype(np.float64 if found.dtypes[name].is_float else np.int64)
+                lines += [f"step {number}  {name}: {found.dtypes[name]}{shape}", str(wide)]
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,11 @@ from oic.diagnostics import Span
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
 from oic.ir.module import Module
-from oic.ir.state import COUNTS
+from oic.ir.state import COUNTS, StateLoad
 from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
 from oic.memory import layout
+from oic.memory.state_regions import Box
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Unit:
         self.state_bytes = layout.state_bytes(module)
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
+        self.loads: dict[Hashable, list[Value]] = {}  # what is loaded from each box of the state
+        for op in module.all_ops():
+            if isinstance(op, StateLoad):
+                self.loads.setdefault(Box.of(op).key, []).append(op.result)
         self.headers: set[str] = {"session.h", "num.h", "image.h", "saved.h"}
         self.instances: set[Instance] = set()  # kernels that the code calls
 

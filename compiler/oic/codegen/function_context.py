@@ -44,7 +44,6 @@ class Frame:
 
     def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
         self.unit, self.face, self.live = unit, face, live
-        self.users = live.users
         self.crowded = _crowded(live.start)
         self.lines = Lines()
         self.names = unit.names.scope.copy()
@@ -52,9 +51,10 @@ class Frame:
         self.indices: dict[Value, Index] = {}
         self.refs: dict[Value, Ref] = {}
         self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
-        self.entries: dict[str, TensorType] = {}  # entries of the state that values are computed in
+        self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
         self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
+        self.tried = ""  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
 
     # -- sizes and indices ---------------------------------------------------
@@ -80,7 +80,12 @@ class Frame:
 
     def attempt(self, check: str) -> None:
         """A call that may refuse the step."""
-        if self.late:
+        if self.tried:
+            self.lines.add(f"{self.tried} = {check};")
+            self.lines.open(f"if ({self.tried} != OIC_OK) {{")
+            self.lines.add("break;")
+            self.lines.close()
+        elif self.late:
             self.lines.add(f"OIC_TRY_LATE(why, {check});")
         else:
             self.lines.add(f"OIC_TRY({check});")
@@ -112,6 +117,12 @@ class Frame:
         ref = Ref(pointer, type_, strides, const, key=key)
         self.refs[value] = ref
         return ref
+
+    def entry(self, symbol: str, box: Ref, note: str, hint: str = "") -> None:
+        """Declare the pointer to a box that values are computed in."""
+        pointer = self.pointer(hint or symbol, box.type, start_address(box), False, f"{box.type}, {note}")
+        self.scopes[-1]["entry", symbol] = pointer
+        self.entries[symbol] = box.type
 
     def moves(self, value: Value) -> bool:
         """The value's buffer exchanges its address with others: a pointer to it holds for a while."""

@@ -10,7 +10,7 @@ from oic.codegen import loops
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame
 from oic.ir.core import Value
-from oic.ir.index import UNEQUAL, CheckRange
+from oic.ir.index import NUMBERS, CheckRange
 from oic.ir.ranges import quotient_range, remainder_range
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
@@ -27,8 +27,7 @@ class Integers:
 
     def _local(self, value: Value, index: Index) -> None:
         """Give an index integer a name where it is long or used more than once."""
-        users = self.frame.users.get(value, [])
-        if index.level == expr.ATOM or (len(users) == 1 and len(index.text) <= _LONGEST):
+        if index.level == expr.ATOM or (len(value.users) == 1 and len(index.text) <= _LONGEST):
             self.frame.indices[value] = index
             return
         name = self.frame.names.unique(value.hint or "at")
@@ -137,7 +136,7 @@ class Integers:
         index = self.frame.index(value)
         if index.low >= low.high and index.high <= high.low:
             return index
-        if isinstance(op, CheckRange) and op.says not in ("", UNEQUAL):
+        if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):
             return self._that(op, index, low)
         below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
         check = (

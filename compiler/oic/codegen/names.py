@@ -78,6 +78,7 @@ class Names:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._stems: dict[str, str] = {}
+        self._last: dict[str, int] = {}  # numbers up to this one are taken
 
     def unique(self, hint: str, otherwise: str = "v") -> str:
         """A name like the hint that was not given before: `h`, then `h_2`, `h_3`."""
@@ -85,10 +86,12 @@ class Names:
 
     def numbered(self, base: str) -> str:
         """This name, or the first of `base_2`, `base_3`, … that was not given before."""
-        name, number = base, 1
+        number = self._last.get(base, 1)
+        name = base if number == 1 else f"{base}_{number}"
         while name in self._taken:
             number += 1
             name = f"{base}_{number}"
+        self._last[base] = number
         self._taken.add(name)
         self._stems[name] = base
         return name
@@ -108,7 +111,9 @@ class Names:
 
     def copy(self) -> Names:
         """A scope with the same names taken."""
-        return Names(self._taken)
+        copy = Names(self._taken)
+        copy._last = dict(self._last)
+        return copy
 
     def __contains__(self, name: str) -> bool:
         return name in self._taken

@@ -84,7 +84,7 @@ class TaskFrame(Frame):
     def __init__(self, outer: Frame) -> None:
         super().__init__(outer.unit, outer.face, outer.live)
         self.outer = outer
-        self.late = outer.late
+        self.late, self.tried = outer.late, ""
         self.taken: dict[str, Taken] = {}
         self.head = Lines()
         self.numbers: dict[Value, Index] = {}

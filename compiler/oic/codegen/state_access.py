@@ -11,16 +11,16 @@ from oic.codegen import expressions as expr
 from oic.codegen.c_module import Field, Unit
 from oic.codegen.elementwise import cast, immediate
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref, start_address
+from oic.codegen.function_context import Frame, Ref
 from oic.codegen.loops import COUNTERS, Nest, broadcast_strides, collapse, copy, element, whole
 from oic.codegen.loops import load as load_element
 from oic.codegen.loops import store as store_element
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ir.state import StateGet, StateLoad, StateSet
+from oic.ir.state import StateGet, StateSet
 from oic.ir.types import TensorType
 from oic.memory import layout
-from oic.memory.state_regions import Box, same
+from oic.memory.state_regions import Box
 
 
 def box(
@@ -67,12 +67,10 @@ def entry(frame: Frame, op: Any) -> None:
     field = frame.unit.by_state[op.state]
     shape = tuple(n for n in op.lengths if n is not None)
     base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
-    pointer = frame.pointer(field.member, base.type, start_address(base), False, f"{base.type}, in the state")
-    frame.scopes[-1]["entry", op.symbol] = pointer
-    frame.entries[op.symbol] = base.type
-    for value, ref in list(frame.refs.items()):  # what was loaded from there is the same memory
-        if isinstance(value.op, StateLoad) and same(Box.of(value.op), Box.of(op)):
-            frame.refs[value] = replace(ref, key=("entry", op.symbol, 0))
+    frame.entry(op.symbol, base, "in the state", hint=field.member)
+    for value in frame.unit.loads.get(Box.of(op).key, ()):  # what was loaded from there is the same memory
+        if value in frame.refs:
+            frame.refs[value] = replace(frame.refs[value], key=("entry", op.symbol, 0))
 
 
 def store(frame: Frame, op: Any) -> None:

@@ -18,7 +18,7 @@ from oic.codegen.function_context import Frame, Ref, dense, is_index
 from oic.codegen.index_arithmetic import ARITHMETIC, Integers
 from oic.codegen.outline import Task, task
 from oic.ir import dims
-from oic.ir.control import Barrier, For, If, Parallel, Return, Yield
+from oic.ir.control import Barrier, CheckTurns, For, If, Parallel, Return, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.index import (
@@ -38,6 +38,7 @@ from oic.ir.index import (
     IndexWrap,
 )
 from oic.ir.state import (
+    Splat,
     StateAdd,
     StateCopy,
     StateEntry,
@@ -52,7 +53,7 @@ from oic.ir.types import TensorType
 from oic.memory.liveness import liveness
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
-from oic.operators.part import Insert
+from oic.operators.part import Insert, PartEntry
 
 
 def function_body(unit: Unit, func: Any) -> tuple[list[str], list[Task]]:
@@ -76,7 +77,8 @@ def _preamble(frame: Frame, func: Any) -> None:
     for output in face.outputs:
         if output.value.place and output.value.place.space == "output":
             _argument(frame, output.name, output.value, f"out->{output.member}", const=False)
-    used = [op for op in frame.unit.module.constants() if op.result in frame.users]
+    constants = frame.unit.module.constants()
+    used = [op for op in constants if any(user.inside(func.body) for user in op.result.users)]
     for op in used:
         offset, _ = frame.unit.weights[op.symbol]
         strides = _constant_strides(frame.unit, op)
@@ -235,6 +237,9 @@ class _Writer(Integers):
         """A number that is written where it is used; stored too where memory is wanted."""
         if op.result.place is None or op.result.place.offset is None:
             return
+        if isinstance(op, Splat) and op.unread:
+            self.frame.place(op.result)
+            return
         text = elements.immediate(self.frame, op.result)
         assert text is not None
         ref = self.frame.place(op.result)
@@ -276,6 +281,30 @@ class _Writer(Integers):
         """A part written into a tensor, which is copied first where it lies elsewhere."""
         whole = self.frame.place(op.result)
         loops.copy(self.frame, self.frame.ref(op.x), whole)
+        if op.entry:
+            return
+        start, strides = self._box(op, whole)
+        text = elements.immediate(self.frame, op.value)
+        if text is None and any(n != 1 for n in op.value.shape):
+            loops.copy(self.frame, self.frame.ref(op.value), _shifted(whole, op.value.tensor, strides, start))
+            return
+        sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
+        nest = loops.Nest(self.frame, sizes)
+        nest.open_all()
+        value = text if text is not None else elements.scalar(self.frame, op.value)
+        self.lines.add(loops.store(whole, nest.index(steps, start), value))
+        nest.close()
+
+    def _part_entry(self, op: PartEntry) -> None:
+        """A pointer to a part of a tensor that values are computed in."""
+        whole = self.frame.ref(op.x)
+        start, strides = self._box(op, whole)
+        sizes = [n for n in op.lengths if n is not None]
+        type_ = TensorType(op.x.dtype, (*sizes, *op.x.shape[len(op.lengths) :]))
+        self.frame.entry(op.symbol, _shifted(whole, type_, strides, start), f"in {whole.pointer}")
+
+    def _box(self, op: Insert | PartEntry, whole: Ref) -> tuple[Index, list[Dim]]:
+        """Where a box of leading axes starts, in elements, and its strides."""
         start = expr.number(0)
         for offset, stride in zip(op.offsets, whole.strides):
             step = _inside(expr.arithmetic("*", self.frame.index(offset), self.frame.dim(stride)))
@@ -283,17 +312,7 @@ class _Writer(Integers):
             assert moved is not None
             start = moved
         strides = [s for s, n in zip(whole.strides, op.lengths) if n is not None]
-        strides += whole.strides[len(op.lengths) :]
-        text = elements.immediate(self.frame, op.part)
-        if text is None and any(n != 1 for n in op.part.shape):
-            loops.copy(self.frame, self.frame.ref(op.part), _shifted(whole, op.part.tensor, strides, start))
-            return
-        sizes, (steps,) = loops.collapse(op.part.shape, [tuple(strides)])
-        nest = loops.Nest(self.frame, sizes)
-        nest.open_all()
-        value = text if text is not None else elements.scalar(self.frame, op.part)
-        self.lines.add(loops.store(whole, nest.index(steps, start), value))
-        nest.close()
+        return start, [*strides, *whole.strides[len(op.lengths) :]]
 
     # -- structure -----------------------------------------------------------------
 
@@ -377,6 +396,27 @@ class _Writer(Integers):
             if not is_index(result) and self.frame.moves(result):
                 self.frame.place(result)
         self.frame.late = late
+        self.current = []
+
+    def _check_turns(self, op: Any) -> None:
+        """Checks at the ends of loops; where one refuses, those of all turns, to refuse for the first of them."""
+        frame, around = self.frame, self.frame.tried
+        tried = frame.names.unique("tried")
+        self.lines.add(f"oic_status {tried} = OIC_OK;")
+        self.lines.open("do {")
+        known, frame.tried = frame.enter(), tried
+        self.block(op.ends)
+        passed = {value: frame.indices[value] for value in known}
+        frame.leave(known)
+        frame.tried = around
+        self.lines.close(" while (0);")
+        self.lines.open(f"if ({tried} != OIC_OK) {{ /* which turn is the first to be refused */")
+        known = frame.enter()
+        self.block(op.turns)
+        frame.attempt(tried)
+        frame.leave(known)
+        self.lines.close()
+        frame.indices.update(passed)
         self.current = []
 
     def _parallel(self, op: Any) -> None:
@@ -472,6 +512,7 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     Exchange: _Writer._exchange,
     For: _Writer._for,
     If: _Writer._if,
+    CheckTurns: _Writer._check_turns,
     Parallel: _Writer._parallel,
     Return: _Writer._return,
     Barrier: lambda w, op: None,
@@ -479,6 +520,7 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     Fused: _Writer._fused,
     Concat: _Writer._concat,
     Insert: _Writer._insert,
+    PartEntry: _Writer._part_entry,
     Yield: lambda w, op: None,  # the op around it hands its values on
 }
 

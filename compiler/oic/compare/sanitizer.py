@@ -100,7 +100,8 @@ class Watch:
         """What an op writes is apart from what it reads, or is the same elements in the same order."""
         if op.name == "exchange":
             return  # only addresses move
-        written = [(r, _where(self.places, r)) for r in op.results if not self.places.is_view(op)]
+        still = self.places.is_view(op) or (op.name == "insert" and op.attributes()["entry"])
+        written = [] if still else [(r, _where(self.places, r)) for r in op.results]
         if op.name == "state.store":
             written = [(op.operands[0], self._stored(op))]
         read = [(v, _where(self.places, v)) for v in op.operands]
@@ -161,7 +162,7 @@ class Watch:
         place = value.place
         if not isinstance(value.type, TensorType) or place is None or place.space == "local":
             return
-        name = _space_name(place)
+        name = _space_name(self.places, place)
         bits = _bits(self.places, value, to[name])
         for b in self.buffers[self.symbol]:
             # An entry is as large as what is computed in it: nothing can lie outside.
@@ -205,7 +206,7 @@ def _where(places: Places, value: Value) -> tuple[str, Array] | None:
     if not isinstance(value.type, TensorType) or place is None or place.space == "local":
         return None
     memory: Any = places.memory(value)
-    name = _space_name(place)
+    name = _space_name(places, place)
     if isinstance(memory, Packed):
         return name, _bytes(_first_bits(places, value, memory), value.dtype.bits)
     if memory.size == 0:
@@ -217,15 +218,18 @@ def _where(places: Places, value: Value) -> tuple[str, Array] | None:
     return name, found.reshape(-1)
 
 
-def _space_name(place: Place) -> str:
-    """What memory a place is in; entries are parts of the state."""
-    if place.space == "output":
-        return f"output '{place.buffer}'"
-    return "state" if place.space == "entry" else place.space
+def _space_name(places: Places, place: Place) -> str:
+    """What memory a place is in; boxes that values are computed in are parts of the state, of the arena, of outputs."""
+    if place.space == "entry":
+        at = _address(places.space(place))
+        spaces = _spaces(places).items()
+        return next((n for n, m in spaces if _address(m) <= at < _address(m) + len(m)), "state")
+    return f"output '{place.buffer}'" if place.space == "output" else place.space
 
 
 def _memory_of(places: Places, place: Place) -> Array:
-    return places.state if place.space == "entry" else places.space(place)
+    """The memory that addresses of a place count from."""
+    return _spaces(places)[_space_name(places, place)] if place.space == "entry" else places.space(place)
 
 
 def _first_bits(places: Places, value: Value, memory: Packed) -> Array:

@@ -99,6 +99,22 @@ class Parallel(Op, name="parallel"):
         return self.results[first : first + counts[at]]
 
 
+class CheckTurns(Op, name="check.turns"):
+    """Refuse the step where one of the turns of a loop would, before any of them runs.
+
+    ends    checks in the first and the last turns only: they pass if those of all turns do
+    turns   the checks of all turns in the order of the source, made only where one of `ends` refuses:
+            the first of them to refuse is the one that is reported
+
+    Both end in a `yield` of nothing.
+    """
+
+    ends: Block
+    turns: Block
+
+    pure = False
+
+
 class Yield(Op, name="yield", terminator=True):
     """End a region with the values it gives."""
 

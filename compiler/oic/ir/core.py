@@ -12,7 +12,7 @@ A region is exactly one block, so control flow nests.  A block's last op ends it
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -52,7 +52,7 @@ class Place:
     """Where a value lies in PLANNED.
 
     space    'arena', 'state', 'weights', 'input', 'output' or 'local'; 'entry': computed in the
-             part of the state that the `state.entry` of this name gives
+             part of the state or of a tensor that the `state.entry` or `part.entry` of this name gives
     buffer   name of the buffer, the unit that the memory map lists; values of one buffer alias
     offset   bytes from the start of the space; None where only the program knows (a view)
     strides  elements between neighbours along each dimension; None: row-major without gaps
@@ -69,11 +69,22 @@ class Place:
 class Value:
     """Defined once: a result of an op, or an argument of a block.  Compared by identity."""
 
-    __slots__ = ("hint", "owner", "place", "type")
+    __slots__ = ("_users", "hint", "owner", "place", "type")
 
     def __init__(self, type: Type, owner: Op | Block | None = None, hint: str = "") -> None:
         self.type, self.owner, self.hint = type, owner, hint
         self.place: Place | None = None
+        self._users: dict[Op, None] = {}  # kept by `Op.__setattr__`; those of detached regions included
+
+    @property
+    def users(self) -> list[Op]:
+        """The attached ops that take it as an operand, each once, in the order in which they were attached."""
+        return [op for op in self._users if op.attached]
+
+    @property
+    def used(self) -> bool:
+        """An attached op takes it as an operand."""
+        return any(op.attached for op in self._users)
 
     @property
     def tensor(self) -> TensorType:
@@ -138,6 +149,8 @@ class Op:
 
     name: ClassVar[str] = ""
     fields: ClassVar[dict[str, Field]] = {}
+    _flat: ClassVar[tuple[str, ...]] = ()  # names of the fields that may hold values
+    _nested: ClassVar[tuple[Field, ...]] = ()  # the fields that hold blocks
     reads: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ()
     elementwise: ClassVar[bool] = False
@@ -162,6 +175,8 @@ class Op:
         assert name not in REGISTRY, f"two ops named {name}"
         cls.name = name
         cls.fields = _declared_fields(cls)
+        cls._flat = tuple(key for key, spec in cls.fields.items() if not spec.nested)
+        cls._nested = tuple(spec for spec in cls.fields.values() if spec.nested)
         type.__setattr__(cls, "__match_args__", tuple(cls.fields))
         REGISTRY[name] = cls
 
@@ -172,12 +187,36 @@ class Op:
         for key, spec in self.fields.items():
             value = given.pop(key, spec.default)
             assert value is not REQUIRED, f"{self.name}: {key} is missing"
-            setattr(self, key, list(value) if isinstance(spec.default, list) else value)
+            setattr(self, key, list(value) if isinstance(value, list) else value)
             for block in spec.blocks(value):
                 block.owner = self
         assert not given, f"{self.name}: unknown {sorted(given)}"
         self.span, self.block = span, None
         self.results = [Value(t, self, hint) for t in self.infer()]
+
+    def __setattr__(self, key: str, part: Any) -> None:
+        """Set a part; while the op is in a block, the values it takes know it as a user."""
+        if key == "block":
+            before = self.__dict__.get("block")
+            object.__setattr__(self, key, part)
+            if (before is None) != (part is None):
+                self._enlist(before is None)
+            return
+        spec = self.fields.get(key)
+        if spec is None or spec.nested or self.__dict__.get("block") is None:
+            object.__setattr__(self, key, part)
+            return
+        self._enlist(False)
+        object.__setattr__(self, key, part)
+        self._enlist(True)
+
+    def _enlist(self, enter: bool) -> None:
+        """Enter the op among the users of its operands, or strike it out."""
+        for value in self.operands:
+            if enter:
+                value._users[self] = None
+            else:
+                value._users.pop(self, None)
 
     # -- what subclasses say -------------------------------------------------
 
@@ -197,15 +236,14 @@ class Op:
     def operands(self) -> list[Value]:
         """Every value the op takes, in field order, those in attributes included."""
         found: list[Value] = []
-        for key, spec in self.fields.items():
-            if not spec.nested:
-                _values_in(getattr(self, key), found)
+        for key in self._flat:
+            _values_in(getattr(self, key), found)
         return found
 
     @property
     def regions(self) -> list[Block]:
         """The nested blocks, in field order."""
-        return [b for k, s in self.fields.items() for b in s.blocks(getattr(self, k))]
+        return [b for spec in self._nested for b in spec.blocks(getattr(self, spec.name))]
 
     def attributes(self) -> dict[str, Any]:
         """Every attribute by name, those holding a run-time value included."""
@@ -215,7 +253,27 @@ class Op:
         """Every operand that is a key becomes its value (regions are left alone)."""
         for key, spec in self.fields.items():
             if not spec.nested:
-                setattr(self, key, _mapped(getattr(self, key), mapping))
+                values: list[Value] = []
+                _values_in(part := getattr(self, key), values)
+                if any(value in mapping for value in values):
+                    setattr(self, key, _mapped(part, mapping))
+
+    @property
+    def attached(self) -> bool:
+        """The op is in a block, whose owner is in a block, and so on up to a block without an owner."""
+        op: Op | None = self
+        while op is not None:
+            if op.block is None:
+                return False
+            op = op.block.owner
+        return True
+
+    def inside(self, block: Block) -> bool:
+        """The op is in this block or in one nested in it."""
+        at = self.block
+        while at is not None and at is not block:
+            at = at.owner.block if at.owner is not None else None
+        return at is not None
 
     def touched(self, how: str) -> list[Value]:
         """The states read ('read') or written ('write') here, nested regions included."""
@@ -339,6 +397,11 @@ class Block:
         self.ops.append(op)
         return op
 
+    def insert(self, position: int, op: Op) -> None:
+        """Insert an op before the one at a position."""
+        op.block = self
+        self.ops.insert(position, op)
+
     def argument(self, type: Type, hint: str = "") -> Value:
         """A new argument at the end."""
         value = Value(type, self, hint)
@@ -367,22 +430,23 @@ class Block:
         if not mapping:
             return
         final = {k: _chase(v, mapping) for k, v in mapping.items()}
-        for op in self.all_ops():
-            op.replace_operands(final)
+        for op in dict.fromkeys(op for value in final for op in value._users):
+            if op.inside(self):
+                op.replace_operands(final)
 
-    def users(self) -> dict[Value, list[Op]]:
-        """Every value used in this block or below, with the ops that take it."""
-        found: dict[Value, list[Op]] = {}
-        for op in self.all_ops():
-            for value in dict.fromkeys(op.operands):
-                found.setdefault(value, []).append(op)
-        return found
+    def reorder(self, position: int, ops: Sequence[Op]) -> None:
+        """The ops from a position on come in this order, which has each of them once."""
+        self.ops[position : position + len(ops)] = ops
 
     def set_ops(self, ops: Iterable[Op]) -> None:
-        """Replace the list of ops."""
-        self.ops = list(ops)
+        """Replace the list of ops; an op that is left out and was not moved to another block is detached."""
+        left, self.ops = self.ops, list(ops)
+        for op in set(left).difference(self.ops):
+            if op.block is self:
+                op.block = None
         for op in self.ops:
-            op.block = self
+            if op.block is not self:
+                op.block = self
 
 
 def clone_block(block: Block, mapping: dict[Value, Value] | None = None) -> Block:

@@ -13,6 +13,8 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.types import INDEX, TensorType, Type
 
 UNEQUAL = "unequal"  # what a check of two sizes `says`
+SIZE = "size"  # what a check `says` of an integer that becomes a size, as `extent.bind` does
+NUMBERS = (UNEQUAL, SIZE)  # of them all that say a value and a bound
 
 
 class IndexOp(Op):

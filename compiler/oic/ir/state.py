@@ -78,10 +78,14 @@ class ConstantSelect(Op, name="constant.select", view=True):
 
 
 class Splat(Op, name="splat"):
-    """A tensor of one repeated value."""
+    """A tensor of one repeated value.
+
+    unread  its memory is written in whole before anything reads it: it is not filled (PLANNED)
+    """
 
     value: Any
     type: TensorType
+    unread: bool = False
 
     def infer(self) -> list[Type]:
         return [self.type]
@@ -271,6 +275,11 @@ class StateEntry(Op, name="state.entry", writes="state"):
     lengths: list[Any]
     symbol: str
 
+    @property
+    def whole(self) -> Value:
+        """What the box is a part of."""
+        return self.state
+
     def infer(self) -> list[Type]:
         _box(self.state, self.offsets, self.lengths)
         return []
@@ -289,6 +298,11 @@ class StateStore(Op, name="state.store", writes="state"):
     lengths: list[Any]
     entry: str = ""
     reason: str = ""
+
+    @property
+    def whole(self) -> Value:
+        """What the box is a part of."""
+        return self.state
 
     def infer(self) -> list[Type]:
         box = _box(self.state, self.offsets, self.lengths)

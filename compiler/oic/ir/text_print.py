@@ -41,6 +41,7 @@ class Names:
         self.of: dict[Value, str] = {}
         self.used: set[str] = set()
         self.count = 0
+        self.last: dict[str, int] = {}  # numbers of a hint up to this one are used
 
     def __call__(self, value: Value) -> str:
         """The name of a value, given now if it has none yet."""
@@ -52,6 +53,7 @@ class Names:
         """Names of a function: those outside stay taken, its own are forgotten after it."""
         copy = Names()
         copy.of, copy.used, copy.count = dict(self.of), set(self.used), self.count
+        copy.last = dict(self.last)
         return copy
 
     def _fresh(self, hint: str) -> str:
@@ -59,10 +61,12 @@ class Names:
             name = str(self.count)
             self.count += 1
             return name
-        name, n = hint, 0
+        n = self.last.get(hint, 0)
+        name = f"{hint}_{n}" if n else hint
         while name in self.used:
             n += 1
             name = f"{hint}_{n}"
+        self.last[hint] = n
         self.used.add(name)
         return name
 

@@ -1,8 +1,9 @@
 """What every module must obey; a broken rule is an AssertionError that shows the op and its line.
 
 At every stage: each value is defined once, before its uses, in a block that encloses them; owners
-and blocks link back; types are those `infer` gives; regions end in their terminator, which gives
-what is carried; state comes from `state` ops; an extent is bound once, before it is used.
+and blocks link back; values know the ops that take them; types are those `infer` gives; regions
+end in their terminator, which gives what is carried; state comes from `state` ops; an extent is
+bound once, before it is used.
 INDEXED and PLANNED have no cache operations.  What a plan must obey: `memory.verify`, which calls this.
 """
 
@@ -24,6 +25,7 @@ def verify(module: Module) -> None:
     maxima: dict[str, int] = {}
     checker = _Checker(module.stage, maxima)
     checker.block(module.top, None, set(), set())
+    checker.users(module)
     symbols: set[str] = set()
     for op in module.top.ops:
         symbol = op.attributes().get("symbol")
@@ -76,6 +78,7 @@ class _Checker:
     def op(self, op: Op, values: set[Value], bound: set[str]) -> None:
         for value in op.operands:
             _require(value in values, op, f"{value!r} is used where it is not defined")
+            _require(op in value.users, op, f"{value!r} does not know this user")
         self._states(op)
         if op.name == "func":
             self.bound = _input_extents(op)
@@ -97,6 +100,14 @@ class _Checker:
             _require(value not in self.seen, op, f"result {value!r} is defined twice")
             self.seen.add(value)
             values.add(value)
+
+    def users(self, module: Module) -> None:
+        """Every user of a value is an op of the module that takes it."""
+        ops = set(module.all_ops())
+        for value in self.seen:
+            for user in value.users:
+                takes = user in ops and value in user.operands
+                _require(takes, user, f"{value!r} has a user that does not take it")
 
     def _states(self, op: Op) -> None:
         """State comes from `state` ops, and goes only where an op says that it reads or writes it."""

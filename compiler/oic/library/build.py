@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from oic.codegen import template_data as view
-from oic.diagnostics import OicError, fail
+from oic.diagnostics import Diagnostic, OicError, fail
 from oic.ir.module import Module
 from oic.library.emit import Files, published, with_figures, write
 from oic.library.publish import staged
@@ -107,6 +107,7 @@ def compile_library(files: Files, shown: Path) -> tuple[Files, Path]:
     """
     path = files.folder / f"lib{files.name}.so"
     compiler = find_compiler()
+    _require_room(files, compiler)
     whole = command(files, compiler, path)
     with scratch_folder() as folder:
         figures, made = _measured(files, compiler, folder)
@@ -124,6 +125,7 @@ def measure(files: Files, shown: Path) -> Figures:
     Raises OicError: `no-compiler`, `compile-failed`.
     """
     compiler = find_compiler()
+    _require_room(files, compiler)
     with scratch_folder() as folder:
         figures, made = _measured(files, compiler, folder)
         if made is None:  # is it C for this compiler at all?
@@ -131,6 +133,26 @@ def measure(files: Files, shown: Path) -> Figures:
             call += [str(folder / f"{files.name}.o"), str(_main(files))]
             compile_c(call, renamed={str(files.folder): str(shown)})
     return figures
+
+
+def _require_room(files: Files, compiler: list[str]) -> None:
+    """Refuse indices without a bound for a machine that has no address space to reserve for them."""
+    if macros((*compiler, *_flags(files.target))).get("__SIZEOF_POINTER__", "8") == "8":
+        return
+    found = [
+        Diagnostic(
+            "capacity-unknown",
+            f"nothing bounds index '{index.name}' of '{op.symbol}', and {compiler[0]} compiles for a machine "
+            "without address space to reserve",
+            op.span,
+            hint=f"--max {op.symbol}.{index.name}=N, or @fixed({index.name}=N)",
+        )
+        for op in files.unit.module.states()
+        for index in (*op.type.table, *op.type.auto)
+        if index.reserved and op.limit is None
+    ]
+    if found:
+        raise OicError(found)
 
 
 def _flags(target: Target) -> list[str]:

@@ -113,8 +113,8 @@ class Builder:
     def restore(self, mark: Mark) -> None:
         """Forget what was lowered into this block since the mark."""
         self.env = dict(mark.env)
-        del self.block.ops[mark.ops :]
-        del self.prologue.ops[mark.prologue :]
+        self.block.set_ops(self.block.ops[: mark.ops])
+        self.prologue.set_ops(self.prologue.ops[: mark.prologue])
         self.diagnostics[:] = mark.diagnostics
 
     def fresh(self, prefix: str) -> str:

@@ -24,8 +24,13 @@ from oic.syntax import tree as s
 INDEX = "OIC_ERR_INDEX"
 
 
-def operand(f: Builder, access: s.Access, *, persistent: bool = False) -> Value:
-    """The value of an operand.  Raises Refused; in silence for what the checks refused."""
+def operand(
+    f: Builder, access: s.Access, *, persistent: bool = False, elements: bool = True
+) -> Value:
+    """The value of an operand.  Raises Refused; in silence for what the checks refused.
+
+    elements   they are read; else it gives its shape alone
+    """
     local = f.local(access.name)
     variable = local.variable if local else f.binding.variables.get(access.name)
     if variable is not None and variable.family:
@@ -33,7 +38,7 @@ def operand(f: Builder, access: s.Access, *, persistent: bool = False) -> Value:
     if access.indices is not None:
         raise Refused(None)
     if local is not None:
-        return f.held(local, access.span)
+        return f.held(local, access.span if elements else None)
     if variable is None:
         raise Refused(None)
     if variable.kind == "persistent":

@@ -113,7 +113,7 @@ def _values(
         node = call.operands[at]
         try:
             if isinstance(node, s.Access):
-                found[at] = operand(f, node, persistent=True)
+                found[at] = operand(f, node, persistent=True, elements=names[at] not in cls.unread)
                 if names[at] not in cls.own and dtype is None:
                     dtype = found[at].dtype
             elif not failed:

@@ -8,7 +8,7 @@ are written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from oic.ir.control import For, If, Parallel
@@ -29,11 +29,15 @@ class Liveness:
     end: dict[Op, int] = field(default_factory=dict)
     opened: dict[Block, int] = field(default_factory=dict)
     closed: dict[Block, int] = field(default_factory=dict)
-    users: dict[Value, list[Op]] = field(default_factory=dict)
+    _needed: dict[tuple[Value, Block | None], int] = field(default_factory=dict)
 
     def inside(self, region: Block, first: int, last: int) -> bool:
         """The range lies within the positions of a region."""
         return self.opened[region] <= first and last < self.closed[region]
+
+    def users(self, value: Value) -> list[Op]:
+        """The ops of the body that take a value, in program order."""
+        return sorted((op for op in value.users if op in self.start), key=self.start.__getitem__)
 
     def defined(self, value: Value) -> int:
         """Position at which a value comes to be: results of loops at their end."""
@@ -60,7 +64,7 @@ class Liveness:
     def views(self, value: Value) -> Iterator[Value]:
         """The value and every view of it, views of views included."""
         yield value
-        for user in self.users.get(value, ()):
+        for user in self.users(value):
             if user.view and user.operands[0] is value:
                 for result in user.results:
                     yield from self.views(result)
@@ -71,17 +75,38 @@ class Liveness:
         beside   only as far as what is done in this block can matter: not counted are uses in a
                  branch that is not taken when the block runs
         """
-        return max(self._in_home(v, value, beside) for v in self.views(value))
+        beside = beside if _in_branch(beside) else None
+        key = value, beside
+        found = self._needed.get(key)
+        if found is None:
+            found = max(self._in_home(v, value, beside) for v in self.views(value))
+            self._needed[key] = found
+        return found
+
+    def reordered(self, ops: Sequence[Op], first: int) -> None:
+        """Ops that follow each other in a block, the first at the position `first`, have a new order."""
+        for op in ops:
+            first = _number_op(op, self, first)
+        self._needed.clear()
 
     def _in_home(self, view: Value, value: Value, beside: Block | None = None) -> int:
         home = home_of(value)
         last = self.defined(value)
         if view.op is not None and not _excluded(view.op.block, beside, home):
             last = max(last, self.defined(view))
-        for user in self.users.get(view, ()):
+        for user in self.users(view):
             if not _excluded(user.block, beside, home):
                 last = max(last, self.use(user, home))
         return last
+
+
+def _in_branch(block: Block | None) -> bool:
+    """The block is a branch of an `if`, or nested in one."""
+    while block is not None:
+        if isinstance(block.owner, If):
+            return True
+        block = block.owner.block if block.owner is not None else None
+    return False
 
 
 def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:
@@ -110,7 +135,7 @@ def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> 
 
 def liveness(body: Block) -> Liveness:
     """Number the ops of a function body."""
-    found = Liveness(users=body.users())
+    found = Liveness()
     _number(body, found, 0)
     return found
 
@@ -119,21 +144,26 @@ def _number(block: Block, found: Liveness, position: int) -> int:
     found.opened[block] = position
     position += 1
     for op in block.ops:
-        found.start[op] = position
-        if isinstance(op, Fused):
-            found.opened[op.body] = position
-            for inner in op.walk():
-                found.start[inner] = found.end[inner] = position
-            position += 1
-            found.closed[op.body] = position
-            continue
-        position += 1
-        for region in op.regions:
-            position = _number(region, found, position)
-        if op.regions:
-            position += 1
-        found.end[op] = position if op.regions else found.start[op]
-        if op.regions:
-            position += 1
+        position = _number_op(op, found, position)
     found.closed[block] = position
     return position
+
+
+def _number_op(op: Op, found: Liveness, position: int) -> int:
+    """The position after the op."""
+    found.start[op] = position
+    if isinstance(op, Fused):
+        found.opened[op.body] = position
+        for inner in op.walk():
+            found.start[inner] = found.end[inner] = position
+        position += 1
+        found.closed[op.body] = position
+        return position
+    position += 1
+    if not op.regions:
+        found.end[op] = found.start[op]
+        return position
+    for region in op.regions:
+        position = _number(region, found, position)
+    found.end[op] = position + 1
+    return position + 2

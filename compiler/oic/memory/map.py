@@ -27,7 +27,7 @@ KINDS = {
     "branch": "given by either branch, or by a consumer",
     "copy": "copied",
     "exchanged": "where another value was: two buffers exchange their addresses",
-    "entry": "computed in the entry of the state that it is stored to",
+    "entry": "computed where it is stored: in an entry of the state, or in its part of another value",
     "output": "in the caller's memory",
     "input": "in the caller's memory, read only",
     "view": "a part of other memory",
@@ -67,7 +67,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Stored:
-    """What is stored to the state.
+    """What is stored to the state, or replaces a part of a volatile variable or temporary.
 
     kind    'copy', 'entry' (computed there: nothing is left to do) or 'number' (written as such)
     value   as in Placed; state is the variable
@@ -121,12 +121,12 @@ def placed(module: Module) -> list[Placed]:
 
 
 def stored(module: Module) -> list[Stored]:
-    """Every store to the state of a planned module, in the order of the program."""
+    """Every store of a planned module, to the state or to a part, in the order of the program."""
     return [
         _stored(func.symbol, op, names)
         for func, names in _functions(module)
         for op in func.body.all_ops()
-        if isinstance(op, StateStore)
+        if isinstance(op, (StateStore, Insert))
     ]
 
 
@@ -142,10 +142,11 @@ def _functions(module: Module) -> Iterator[tuple[Func, Names]]:
         yield func, names
 
 
-def _stored(function: str, op: StateStore, names: Names) -> Stored:
+def _stored(function: str, op: StateStore | Insert, names: Names) -> Stored:
     place = op.value.place
     number = place is not None and place.space == "local"
-    symbol = str(op.state.op.attributes()["symbol"]) if op.state.op is not None else ""
+    state = op.state.op if isinstance(op, StateStore) else None
+    symbol = str(state.attributes()["symbol"]) if state is not None else op.whole.hint
     return Stored(
         function, symbol, names(op.value)[1:], type_text(op.value.type),
         "entry" if op.entry else "number" if number else "copy", op.value.tensor.nbytes,
@@ -274,7 +275,7 @@ def _taken_over(value: Value) -> Value | None:
 def _handed_to(value: Value, live: Liveness) -> Value | None:
     """The loop argument, or the result of a branch, that a value is computed in the memory of."""
     for seen in live.views(value):
-        for user in live.users.get(seen, ()):
+        for user in live.users(seen):
             for target in _targets(user, seen):
                 if _shared(target, value):
                     return target

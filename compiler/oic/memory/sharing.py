@@ -1,13 +1,14 @@
 """Which values of a function may share memory.
 
 Two values share a buffer only if the first is no longer needed when the second is written, or is
-needed for the last time by the very op that writes it, in place.  In an entry of the state, nothing
-may look at what was there from the first write to the store that completes it, and the step may not
-be refused in between.
+needed for the last time by the very op that writes it, in place.  In a box, an entry of the state or a
+part of another value, nothing may look at what was there from the first write to the op that puts the
+value there, and the step may not be refused in between.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from oic.ir.control import Barrier, For, If, Parallel
@@ -16,9 +17,19 @@ from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import StateType, TensorType
+from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
-from oic.memory.liveness import liveness
-from oic.memory.state_regions import Box, apart, bound_sizes, is_apart, same, whole_entries
+from oic.memory.liveness import Liveness, liveness
+from oic.memory.state_regions import (
+    Box,
+    Put,
+    apart,
+    bound_sizes,
+    is_apart,
+    same,
+    whole_bytes,
+    whole_entries,
+)
 from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange, Fused
@@ -31,13 +42,20 @@ LATE = "needed after its destination changes"
 class Storage:
     """A buffer in the making: the values that share it.
 
-    store   of an entry of the state: the op that completes it
+    store   of a box, in the state or in another value: the op that puts there what was computed in it
+    lives   the values by the positions at which they are needed
     """
 
     name: str
     space: str
     values: list[Value] = field(default_factory=list)
-    store: StateStore | None = None
+    store: Put | None = None
+    lives: Intervals[Value] = field(default_factory=Intervals)
+
+    def put(self, value: Value, live: Liveness) -> None:
+        """One more value lies here."""
+        self.values.append(value)
+        self.lives.add(live.defined(value), live.needed(value), value)
 
 
 class Sharing:
@@ -49,16 +67,25 @@ class Sharing:
         self.sizes = {
             op.extent: self.live.end[op] + 1 for op in body.all_ops() if isinstance(op, ExtentBind)
         }
-        self.refusing: list[Op] = []
-        self.accesses: dict[Value, list[Op]] = {}
-        known: Ranges = {}
+        self.refusing: list[Op] = []  # in program order
+        self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
+        self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
+        self._known: dict[Value, int] = {}
+        self.ranges: Ranges = {}
         for op in body.all_ops():
-            if may_refuse(op, known) or isinstance(op, Barrier):
+            if may_refuse(op, self.ranges) or isinstance(op, Barrier):
                 self.refusing.append(op)
             if op.regions and not isinstance(op, Fused):
                 continue
             for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
-                self.accesses.setdefault(state, []).append(op)
+                self._access(op, state)
+
+    def _access(self, op: Op, state: Value) -> None:
+        first = self.live.start[op]
+        last = self.live.needed(op.result) if isinstance(op, StateLoad) else first
+        self.accesses.setdefault(state, Intervals()).add(first, max(first, last), op)
+        if op.touched("write"):
+            self.written.setdefault(state, []).append(first)
 
     # ------------------------------------------------------------ two values
 
@@ -74,7 +101,14 @@ class Sharing:
         nested = isinstance(value.op, (For, Parallel)) and value not in storage.values
         assert not nested or value.op is not None
         here = self.live.start[value.op] if nested and value.op else self.live.defined(value)
-        return any(self._together(value, here, v, over) for v in storage.values if v is not value)
+        met = storage.lives.meeting(here, self.live.needed(value))
+        return any(self._together(value, here, v, over) for v in met if v is not value)
+
+    def lives(self, value: Value) -> tuple[int, int]:
+        """The first and the last position that matter to `clash`, whatever the storage."""
+        loop = value.op if isinstance(value.op, (For, Parallel)) else None
+        first = self.live.start[loop] if loop is not None else self.live.defined(value)
+        return first, self.live.needed(value)
 
     def _together(self, value: Value, here: int, other: Value, over: bool) -> bool:
         """Both are needed at one time; `value` from the position `here` on."""
@@ -88,14 +122,14 @@ class Sharing:
             return not (over and takes_over(other.op, value, other))
         return True
 
-    # ------------------------------------------------------------ entries of state
+    # ------------------------------------------------------------ boxes
 
     def why_no_entry(self, value: Value, storage: Storage) -> str:
-        """Why a value cannot be computed where it will be stored; "" if it can."""
+        """Why a value cannot be computed in the box that it will be put into; "" if it can."""
         store = storage.store
         assert store is not None
         box = Box.of(store)
-        why = _why_not_dense(store, box)
+        why = _why_not_in_part(store, box) if isinstance(store, Insert) else _why_not_dense(store, box)
         if why:
             return why
         assert value.op is not None
@@ -109,28 +143,68 @@ class Sharing:
         sizes = [self.sizes.get(extent, 0) for extent in sizes_used(store)]
         if any(at > first for at in [*sizes, *map(self.known, store.offsets)]):
             return "its position is known only later"
-        for op in self.refusing:
-            if first <= self.live.start[op] < last:
-                barred = isinstance(op, Barrier)
-                return "there is a barrier before the store" if barred else refused(op)
-        for op in self.accesses[store.state]:
+        at = bisect_left(self.refusing, first, key=self.live.start.__getitem__)
+        if at < len(self.refusing) and self.live.start[op := self.refusing[at]] < last:
+            barred = isinstance(op, Barrier)
+            return "there is a barrier before the store" if barred else refused(op)
+        if isinstance(store, Insert):
+            return self._why_no_part(store, first, until)
+        for op in self.accesses[store.state].meeting(first, until):
             own = isinstance(op, StateLoad) and (op.result is value or op.result in storage.values)
             if op is not store and not own and self._meets(op, value, box, (first, last, until)):
                 return used(op)
         return ""
 
+    def _why_no_part(self, insert: Insert, first: int, until: int) -> str:
+        """Why a part of a tensor cannot be computed in place from `first` on and needed `until` then.
+
+        From `first` to the `insert` the tensor keeps its memory, and is not looked at.  After that the
+        result must keep its memory on every way for as long as the part is needed: only what uses
+        the result may write over it, so all of that comes later, and some of it in any case.
+        """
+        whole, last = root(insert.x), self.live.start[insert]
+        if self.live.defined(whole) >= first:
+            return "what it is a part of is computed only later"
+        for user in self._users(whole):
+            if user is not insert and first <= self.live.start[user] <= last:
+                return f"what it is a part of is used while it is computed{_line(user)}"
+        if until <= last:
+            return ""
+        users = [u for u in self._users(insert.result) if not u.view]
+        kept = any(u.block is insert.block for u in users)
+        after = all(self.live.start[u] > until for u in users)
+        return "" if kept and after else "needed after what it is a part of may have changed"
+
+    def _users(self, value: Value) -> list[Op]:
+        """What uses a value or a view of it."""
+        return [u for view in self.live.views(value) for u in self.live.users(view)]
+
     def known(self, value: Value) -> int:
         """The first position at which an integer can be computed: arithmetic may move."""
-        op = value.op
+        waiting = [value]
+        while waiting:  # no recursion: a chain of increments may be thousands of ops long
+            op = waiting[-1].op
+            inputs = [v for v in op.operands if is_index(v)] if op and movable(op, self.ranges) else []
+            missing = [v for v in inputs if v not in self._known]
+            if missing:
+                waiting += missing
+            else:
+                before = max((self._known[v] for v in inputs), default=0)
+                self._known[waiting.pop()] = max(before, self._alone(op))
+        return self._known[value]
+
+    def _alone(self, op: Op | None) -> int:
+        """The first position at which an op can give an integer, were its operands known."""
         if op is None:
             return 0
-        if not movable(op):
+        if not movable(op, self.ranges):
             return self.live.end[op] + 1
         after = [self.sizes.get(extent, 0) for extent in sizes_used(op)]
         if isinstance(op, StateGet):
-            writes = [self.live.start[w] for w in self.accesses[op.state] if w.touched("write")]
-            after += [at + 1 for at in writes if at < self.live.start[op]]
-        return max([*after, *(self.known(v) for v in op.operands if is_index(v))], default=0)
+            writes = self.written.get(op.state, [])
+            before = bisect_left(writes, self.live.start[op])
+            after += [writes[before - 1] + 1] if before else []
+        return max(after, default=0)
 
     def _meets(self, op: Op, value: Value, box: Box, window: tuple[int, int, int]) -> bool:
         """An access sees the entry before it is stored, or changes it while it is needed."""
@@ -164,9 +238,9 @@ def _line(op: Op) -> str:
     return f" (line {op.span.line})" if op.span is not None else ""
 
 
-def movable(op: Op) -> bool:
+def movable(op: Op, known: Ranges) -> bool:
     """Index arithmetic that depends on its operands alone, or an integer of the state."""
-    return isinstance(op, (IndexOp, StateGet)) and not may_refuse(op)
+    return isinstance(op, (IndexOp, StateGet)) and not may_refuse(op, known)
 
 
 def _inside(op: Op, region: Block | None) -> bool:
@@ -174,6 +248,16 @@ def _inside(op: Op, region: Block | None) -> bool:
     while block is not None and block is not region:
         block = block.owner.block if block.owner is not None else None
     return block is not None
+
+
+def _why_not_in_part(insert: Insert, box: Box) -> str:
+    """Why the box of a tensor is no memory that any op could compute in."""
+    strides = strides_of(insert.x)
+    if not is_dense(insert.value.shape, tuple(s for s, n in zip(strides, box.lengths) if n is not None)):
+        return "its place has gaps"
+    if insert.x.dtype.packed and not whole_bytes(box, strides):
+        return "its place may begin or end inside a byte"
+    return ""
 
 
 def _why_not_dense(store: StateStore, box: Box) -> str:

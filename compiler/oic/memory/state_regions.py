@@ -1,4 +1,4 @@
-"""Boxes of state: whether two are one, or have nothing in common.
+"""Boxes of state, and of tensors that are written in part: whether two are one, or have nothing in common.
 
     K[l, 0..pos]  and  K[l, pos..pos+N]     are apart: the first ends where the second starts
     W[slot]       and  W[slot]              are one, whatever `slot` is
@@ -10,30 +10,44 @@ stands for the integer it was bound to.  Values are compared within one turn of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
+from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.ranges import Linear, added, linear, linear_range, linear_size
 from oic.ir.state import StateCopy, StateEntry, StateFill, StateLoad, StateStore
 from oic.ir.types import StateType
+from oic.operators.part import Insert, PartEntry
 
 Bound = Mapping[Extent, Value]
+Put = StateStore | Insert  # what puts a value into a box
+Entry = StateEntry | PartEntry  # what names a box that values are computed in
 
 
 @dataclass(frozen=True)
 class Box:
-    """A part of a state: where it starts along its leading dimensions, and its sizes (None: 1)."""
+    """A part of a state or tensor: where it starts along its leading dimensions, and its sizes (None: 1)."""
 
-    state: Value
+    whole: Value
     offsets: tuple[Value, ...]
     lengths: tuple[Dim | Value | None, ...]
 
+    @property
+    def key(self) -> Hashable:
+        """What boxes that are known to be one (`same`) have in common."""
+        sizes = tuple(1 if n is None else n for n in self.lengths)
+        offsets = (frozenset(_offset(self, i).items()) for i in range(len(self.lengths)))
+        return self.whole, sizes, tuple(offsets)
+
     @classmethod
-    def of(cls, op: StateLoad | StateStore | StateEntry | StateFill) -> Box:
+    def of(cls, op: StateLoad | StateFill | Put | Entry) -> Box:
         """The box that an op reads, writes or computes in."""
+        if isinstance(op, (Insert, PartEntry)):
+            rest = op.x.shape[len(op.lengths) :]
+            return cls(op.x, tuple(op.offsets), (*op.lengths, *rest))
         return cls(op.state, tuple(op.offsets), tuple(op.lengths))
 
 
@@ -60,15 +74,12 @@ def bound_sizes(body: Block) -> dict[Extent, Value]:
 
 def same(a: Box, b: Box) -> bool:
     """The boxes are known to be one."""
-    sizes = [[1 if n is None else n for n in box.lengths] for box in (a, b)]
-    if a.state is not b.state or sizes[0] != sizes[1]:
-        return False
-    return all(not added(_offset(a, i), _offset(b, i), -1) for i in range(len(a.lengths)))
+    return a.whole is b.whole and a.key == b.key
 
 
 def apart(a: Box, b: Box, bound: Bound) -> bool:
     """No element is known to be, or may be, in both."""
-    if a.state is not b.state:
+    if a.whole is not b.whole:
         return True
     return any(
         _ends_before(one, other, i, bound)
@@ -79,9 +90,21 @@ def apart(a: Box, b: Box, bound: Bound) -> bool:
 
 def whole_entries(box: Box) -> bool:
     """It starts at the start of an entry, so that packed elements start at a whole byte."""
-    type_ = box.state.type
+    type_ = box.whole.type
     assert isinstance(type_, StateType)
     return all(not _offset(box, i) for i in range(len(type_.table), len(box.lengths)))
+
+
+def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:
+    """Packed elements of a tensor: the box starts and ends between two bytes, wherever it starts."""
+    per = 8 // box.whole.tensor.dtype.bits
+    steps = [
+        n * stride if isinstance(stride, int) else 1
+        for axis, stride in enumerate(strides)
+        for n in _offset(box, axis).values()
+    ]
+    count = dims.product(tuple(1 if n is None else n for n in box.lengths if not isinstance(n, Value)))
+    return isinstance(count, int) and all(n % per == 0 for n in (*steps, count))
 
 
 def _ends_before(one: Box, other: Box, axis: int, bound: Bound) -> bool:

@@ -7,7 +7,8 @@ state that one writes.
 
 Buffers that exchange addresses stay apart, but each may be where any of them was.  An entry of the
 state that values are computed in is not seen by others from then on until it is stored, nor can the
-step be refused in between.
+step be refused in between.  So it is with a part of a tensor, whose memory nothing else writes for as
+long as the values computed there are needed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from oic.ir.verify import verify as verify_stage
 from oic.memory.state_regions import Bound, Box, bound_sizes, is_apart, same
 from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
 from oic.operators.fused import Exchange
+from oic.operators.part import Insert, PartEntry
 
 PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operand, in order
 
@@ -175,6 +177,8 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
             _exchanged(op, held, found)
         elif isinstance(op, StateEntry):
             _computed_there(op, held, found, bound)
+        elif isinstance(op, PartEntry):
+            _computed_in_part(op, held, found, groups)
 
 
 def _on_itself(op: Op, load: StateLoad) -> bool:
@@ -201,24 +205,12 @@ def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
 
 def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Bound) -> None:
     """From here to the store nobody else sees the entry, and nothing refuses the step."""
-    assert op.block is not None
-    stores = [o for o in op.block.ops if isinstance(o, StateStore) and o.entry == op.symbol]
     box = Box.of(op)
-    if len(stores) != 1 or found.starts[stores[0]] < found.starts[op]:
-        raise fault(op, "an entry is stored once, afterwards")
-    first, last = found.starts[op], found.starts[stores[0]]
-    inside = [
-        v
-        for v in held
-        if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)
-    ]
-    if root(stores[0].value) not in inside or not same(box, Box.of(stores[0])):
-        raise fault(stores[0], "what is stored was computed elsewhere")
+    inside, store = _completed(op, held, found)
+    first, last = found.starts[op], found.starts[store]
     until = max(found.last[v] for v in inside)
     for other, at in found.starts.items():
-        if first <= at < last and may_refuse(other):
-            raise fault(other, "a step may be refused while an entry is computed")
-        if other is op or other is stores[0] or other.regions or op.state not in [
+        if other is op or other is store or other.regions or op.state not in [
             *other.touched("read"), *other.touched("write")
         ]:  # fmt: skip
             continue
@@ -229,10 +221,6 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
     for at, writer, written in found.writes:
         if written not in inside:
             continue
-        if not first < at < last:
-            raise fault(
-                writer, f"{written!r} is computed before its entry is named, or after it was stored"
-            )
         for value in found.first:
             load = value.op
             if not isinstance(load, StateLoad) or load.state is not op.state:
@@ -245,6 +233,59 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
                 raise fault(
                     writer, f"{written!r} is computed over {value!r}, which is still needed"
                 )
+
+
+def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: Groups) -> None:
+    """From here to the `insert` the tensor is not used, and until the part is needed no more not written."""
+    inside, insert = _completed(op, held, found)
+    assert isinstance(insert, Insert)
+    base = root(op.x)
+    if _address(op.x) != _address(insert.result) or not _in_order(op.x, base, base):
+        raise fault(insert, "what a part was computed in is copied")
+    first, last = found.starts[op], found.starts[insert]
+    until = max(found.last[v] for v in inside)
+    for value in held:
+        if value in inside or not _overlap(value, base, groups):
+            continue
+        for at, _ in found.uses.get(value, ()):
+            if first < at < last:
+                raise fault(op, f"{value!r} is used while a part of it is computed")
+    for at, writer, written in found.writes:
+        harmed = first < at <= until and writer is not insert and written not in inside
+        if harmed and _overlap(written, base, groups):
+            raise fault(writer, f"{written!r} is written over a part that is still needed")
+    for other, at in found.starts.items():
+        again = isinstance(other, PartEntry) and first < at <= until
+        if again and _overlap(root(other.operands[0]), base, groups):
+            raise fault(other, "a part is computed in while another is still needed")
+
+
+def _completed(
+    op: StateEntry | PartEntry, held: list[Value], found: Lives
+) -> tuple[list[Value], StateStore | Insert]:
+    """The values computed in a box, and the op that puts there what was computed; no refusal in between."""
+    assert op.block is not None
+    kind = StateStore if isinstance(op, StateEntry) else Insert
+    stores = [o for o in op.block.ops if isinstance(o, kind) and o.entry == op.symbol]
+    if len(stores) != 1 or found.starts[stores[0]] < found.starts[op]:
+        raise fault(op, "an entry is stored once, afterwards")
+    store = stores[0]
+    first, last = found.starts[op], found.starts[store]
+    inside = [
+        v
+        for v in held
+        if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)
+    ]
+    if root(store.value) not in inside or not same(Box.of(op), Box.of(store)):
+        raise fault(store, "what is stored was computed elsewhere")
+    for other, at in found.starts.items():
+        if first <= at < last and may_refuse(other):
+            raise fault(other, "a step may be refused while an entry is computed")
+    for at, writer, written in found.writes:
+        if written in inside and not first < at < last:
+            what = "is computed before its entry is named, or after it was stored"
+            raise fault(writer, f"{written!r} {what}")
+    return inside, store
 
 
 def _groups(body: Block, plan: Plan, symbol: str) -> Groups:

@@ -157,5 +157,5 @@ def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
 
 
 def _completes(op: Op) -> bool:
-    """Names an entry that values are computed in, or stores what was computed there: writes nothing."""
+    """Names an entry that values are computed in, or stores what was computed there: writes no state."""
     return isinstance(op, StateEntry) or (isinstance(op, StateStore) and op.entry != "")

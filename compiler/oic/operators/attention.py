@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from oic import dtypes
 from oic.dtypes import INT, Array, DType
 from oic.ir import dims
-from oic.ir.core import OpError, Value, is_index
+from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
+from oic.ir.index import at_least
 from oic.ir.types import IndexType, Type
 from oic.kernels.kernel import Cast, Deref, Ints, Kernel, Members, Out, Scratch, Stride
 from oic.operators.base import Operator
@@ -221,6 +222,11 @@ class Attn(Operator, name="attn"):
         heads = self._heads()
         require_heads(self, heads, self.k.shape[-2], "w")
         return self.tensor(self.h.dtype, [self.h.shape[0], heads * self.v.shape[-1]])
+
+    def checks(self) -> list[Op]:
+        """A head may have no elements at run time."""
+        width = self.k.shape[-1]
+        return [] if isinstance(width, int) else at_least(1, width)
 
     def _heads(self) -> Dim:
         heads = dims.quotient(self.w.shape[1], self.k.shape[-1])

@@ -121,6 +121,8 @@ class Operator(Op):
     """Optional operands that may be an integer expression as well."""
     tensors: ClassVar[tuple[str, ...]] = ()
     """Settings that may also be an integer variable of several elements."""
+    unread: ClassVar[tuple[str, ...]] = ()
+    """Operands that give their shape alone: their elements are not read."""
     renamed: ClassVar[dict[str, str]] = {}
     """Fields that have another name in source: field by that name."""
 

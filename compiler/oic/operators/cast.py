@@ -142,6 +142,7 @@ class Fill(Unary, name="fill"):
 
     value: float | int | bool | Value | None = None
 
+    unread = ("x",)
     allowed = KINDS | {dtypes.bitset}
     c = Scalar("oic_fill", ("element",))
     examples = (

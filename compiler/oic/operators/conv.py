@@ -72,6 +72,11 @@ class Convolution(Operator):
         if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
             raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
 
+    def _divided(self) -> list[Op]:
+        """The groups may not divide a run-time number of channels."""
+        count = self.w.shape[0]
+        return [] if isinstance(count, int) else at_least(0, dims.floor_div(count, self.groups) * self.groups - count)
+
     def _outputs(self) -> Dim:
         return self.w.shape[0]
 
@@ -93,7 +98,7 @@ class Convolution(Operator):
 
     def checks(self) -> list[Op]:
         """The weights may not fit at run time."""
-        found: list[Op] = []
+        found = self._divided()
         for axis, (_, p, d) in enumerate(zip(*self._settings(), strict=True)):
             size, taps = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
             found += at_least(1, size + 2 * p - d * (taps - 1))
@@ -251,7 +256,7 @@ class ConvolutionTranspose(Convolution):
 
     def checks(self) -> list[Op]:
         """Nothing may be left at run time."""
-        found: list[Op] = []
+        found = self._divided()
         for axis, size in enumerate(self._extent()):
             found += at_least(1, self.x.shape[axis - self.spatial]) + at_least(0, size)
         return found

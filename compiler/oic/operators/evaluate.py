@@ -101,8 +101,7 @@ def resolved(op: Operator, read: Read, sizes: Mapping[str, int]) -> Operator:
     if not changed:
         return op
     resolved = copy.copy(op)
-    for key, value in changed.items():
-        setattr(resolved, key, value)
+    vars(resolved).update(changed)  # no op of the program: not a user of its operands
     return resolved
 
 

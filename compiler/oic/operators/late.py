@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.diagnostics import Span
-from oic.ir.control import For, If
+from oic.ir.control import CheckTurns, For, If
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.index import IndexAdd, IndexMul, IndexSub
 from oic.ir.module import Module
@@ -45,6 +45,8 @@ def _late(block: Block, changed: bool, found: list[Op], known: Ranges) -> bool:
             inner = dict(known)
             changed = _late(op.body, changed or any(map(_effect, op.walk())), found, inner)
             known |= _lasting(op, inner)
+        elif isinstance(op, CheckTurns):
+            _late(op.ends, changed, found, known)
         elif op.name != "fused":
             for region in op.regions:
                 changed = _late(region, changed, found, dict(known))

@@ -12,28 +12,66 @@ class Insert(Op, name="insert"):
     """The operand with a box of its leading axes replaced; checks before it keep the box inside.
 
     x        any tensor
-    part     its dtype; the sizes in `lengths` that are not None, then the axes of x that follow
+    value    its dtype; the sizes in `lengths` that are not None, then the axes of x that follow
     offsets  where the box starts along each leading axis
-    lengths  how long it is there; None: 1, and no axis of `part`
+    lengths  how long it is there; None: 1, and no axis of `value`
+    entry    symbol of the `part.entry` that the value was computed in: nothing is left to copy
+    reason   why that is not so; printed by `oic explain --memory`
     result   the type of x
 
     Written over x where that is needed no more; else x is copied.
     """
 
     x: Value
-    part: Value
+    value: Value
     offsets: list[Value]
     lengths: list[Any]
+    entry: str = ""
+    reason: str = ""
 
     inplace: ClassVar[tuple[str, ...]] = ("x",)
 
+    @property
+    def whole(self) -> Value:
+        """What the box is a part of."""
+        return self.x
+
     def infer(self) -> list[Type]:
-        if len(self.offsets) != len(self.lengths) or len(self.lengths) > self.x.tensor.rank:
-            raise OpError("ir", f"a box of {self.x.type} has {len(self.offsets)} offsets", "offsets")
-        if not all(map(is_index, self.offsets)):
-            raise OpError("ir", "offsets are index integers", "offsets")
-        sizes = tuple(n for n in self.lengths if n is not None)
-        box = TensorType(self.x.dtype, (*sizes, *self.x.shape[len(self.lengths) :]))
-        if self.part.type != box:
-            raise OpError("shape-mismatch", f"{self.part.type} replaces {box}", "part")
+        box = _box(self.x, self.offsets, self.lengths)
+        if self.value.type != box:
+            raise OpError("shape-mismatch", f"{self.value.type} replaces {box}", "value")
         return [self.x.type]
+
+
+class PartEntry(Op, name="part.entry"):
+    """A box of a tensor's memory in which values are computed, before an `insert` puts them there.
+
+    What was there is gone, and x is read no more before that `insert`, which is computed over it.
+    `symbol` is the buffer that the values name as their place.
+    """
+
+    x: Value
+    offsets: list[Value]
+    lengths: list[Any]
+    symbol: str
+
+    pure = False
+
+    @property
+    def whole(self) -> Value:
+        """What the box is a part of."""
+        return self.x
+
+    def infer(self) -> list[Type]:
+        _box(self.x, self.offsets, self.lengths)
+        return []
+
+
+def _box(x: Value, offsets: list[Value], lengths: list[Any]) -> TensorType:
+    """The type of a box of a tensor's leading axes."""
+    if len(offsets) != len(lengths) or len(lengths) > x.tensor.rank:
+        raise OpError("ir", f"a box of {x.type} has {len(offsets)} offsets", "offsets")
+    if not all(map(is_index, offsets)):
+        raise OpError("ir", "offsets are index integers", "offsets")
+    sizes = tuple(n for n in lengths if n is not None)
+    return TensorType(x.dtype, (*sizes, *x.shape[len(lengths) :]))

@@ -10,8 +10,9 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import INT, Array
 from oic.ir import dims
-from oic.ir.core import OpError, Value, is_index
+from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
+from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Cast, Deref, Ints, Kernel, Members, Out, Stride
 from oic.operators.base import EPS, Operator
@@ -72,6 +73,11 @@ class Rope(Operator, name="rope"):
             self.require_dim("freqs", 0, turned // 2)
         self._require_pos()
         return [self.x.type]
+
+    def checks(self) -> list[Op]:
+        """What is turned may not be there at run time."""
+        width = self.x.shape[-1]
+        return [] if isinstance(width, int) else at_least(self._turned(), width)
 
     def _turned(self) -> int:
         if self.dims is not None:

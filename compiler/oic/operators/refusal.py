@@ -46,6 +46,9 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
         case AssertShape() | CheckRange(says=index.UNEQUAL):
             status = "OIC_ERR_SHAPE"
             what = (f"'{name}': " if name else "") + f"size {value} is not {bound}"
+        case ExtentBind() | CheckRange(says=index.SIZE):
+            status = op.below if value < bound else op.above
+            what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
         case CheckRange(says=says) if says:
             shown = f" {_unraveled(value, op.radix)}" if op.radix else ""
             what = f"'{name}' {says}{shown}" if op.radix else f"'{name}': {value} {says}"
@@ -55,9 +58,6 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
             what = f"'{name}': {value} is {side} {bound}"
         case CheckIds():
             status, what = "OIC_ERR_INDEX", f"'{name}': id {value} is outside 0 to {bound - 1}"
-        case ExtentBind():
-            status = op.below if value < bound else op.above
-            what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
         case _:
             what = f"'{name}' does not fit an index" if name else "index arithmetic leaves 64 bits"
             return StepError(OVERFLOW, what, variable=name, span=op.span)
@@ -74,7 +74,7 @@ def _can_be(op: Op, status: str, variable: str | None, value: int, bound: int) -
         return status == OVERFLOW and variable_of(op) == variable
     if not isinstance(op, (CheckRange, CheckIds, ExtentBind, AssertShape)) or variable_of(op) != variable:
         return False
-    if isinstance(op, CheckRange) and op.says in ("", index.UNEQUAL):
+    if isinstance(op, CheckRange) and op.says in ("", *index.NUMBERS):
         passed = op.low if value < bound else op.high
         if value == bound or (isinstance(passed, int) and passed != bound):
             return False

@@ -13,7 +13,7 @@ instead.  Offsets come later (`plan_memory`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Place, Value, is_index
@@ -21,11 +21,12 @@ from oic.ir.module import Module
 from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.types import TensorType
 from oic.memory.layout import weights_layout
-from oic.memory.sharing import movable, over, takeable
+from oic.memory.sharing import Sharing, movable, over, takeable
 from oic.memory.views import is_dense, root, strides_of
 from oic.operators.fused import Fused
-from oic.operators.part import Insert
+from oic.operators.part import Insert, PartEntry
 from oic.passes.destination_passing import Assignment, destinations, in_memory
+from oic.passes.unread_fills import mark_unread
 
 
 def bufferize(module: Module) -> None:
@@ -37,6 +38,7 @@ def bufferize(module: Module) -> None:
         decided = destinations(func)
         _assign(func.body, decided)
         _set_places(func, decided)
+        mark_unread(func.body)
         _mark_entries(decided)
 
 
@@ -107,28 +109,49 @@ def _view_place(value: Value) -> Place:
 
 
 def _mark_entries(decided: Assignment) -> None:
-    """Before the first op that computes in an entry, say which memory that is."""
+    """Before the first op that computes in a box, say which memory that is."""
     live = decided.sharing.live
+    orders: dict[Block, _Order] = {}
     for storage in {id(s): s for s in decided.storage.values() if s.store is not None}.values():
         store = storage.store
         assert store is not None and store.block is not None
         block = store.block
         first = min((_at_level(v, block) for v in storage.values), key=lambda op: live.start[op])
-        entry = StateEntry(store.state, store.offsets, store.lengths, storage.name, span=store.span)
-        late = block.ops[block.ops.index(first) :]
-        moved = {op for offset in store.offsets for op in _arithmetic(offset) if op in late}
-        rest = [op for op in block.ops if op not in moved]
-        at = rest.index(first)
-        block.set_ops([*rest[:at], *(op for op in block.ops if op in moved), entry, *rest[at:]])
+        make = PartEntry if isinstance(store, Insert) else StateEntry
+        entry = make(store.whole, store.offsets, store.lengths, storage.name, span=store.span)
+        if block not in orders:
+            orders[block] = _Order(block)
+        orders[block].before(first, _arithmetic(store.offsets, decided.sharing), entry)
+    for block, order in orders.items():
+        block.set_ops(sorted(order.places, key=order.places.__getitem__))
 
 
-def _arithmetic(value: Value) -> Iterator[Op]:
-    """The arithmetic that gives an integer."""
-    if value.op is not None and movable(value.op):
-        yield value.op
-        for operand in value.op.operands:
-            if is_index(operand):
-                yield from _arithmetic(operand)
+class _Order:
+    """A new order of a block's ops: each has a place, the old ones in steps of one."""
+
+    def __init__(self, block: Block) -> None:
+        self.places: dict[Op, tuple[int, int]] = {op: (i, 0) for i, op in enumerate(block.ops)}
+        self.added = 0
+
+    def before(self, op: Op, needed: Iterable[Op], new: Op) -> None:
+        """Put a new op just before another one, and before it what it needs that comes only later."""
+        at = self.places[op]
+        late = [o for o in needed if o in self.places and self.places[o] >= at]
+        for moved in [*sorted(late, key=self.places.__getitem__), new]:
+            self.added += 1
+            self.places[moved] = (at[0] - 1, self.added)
+
+
+def _arithmetic(values: Sequence[Value], sharing: Sharing) -> set[Op]:
+    """The arithmetic that gives integers."""
+    found: set[Op] = set()
+    waiting = list(values)
+    while waiting:
+        op = waiting.pop().op
+        if op is not None and op not in found and movable(op, sharing.ranges):
+            found.add(op)
+            waiting += [v for v in op.operands if is_index(v)]
+    return found
 
 
 def _at_level(value: Value, block: Block) -> Op:

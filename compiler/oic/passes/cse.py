@@ -52,7 +52,7 @@ def _block(
             known[key] = op.results
         _bump(op, version)
         kept.append(op)
-    block.ops = kept
+    block.set_ops(kept)
 
 
 def _bump(op: Op, version: dict[Value, int]) -> None:

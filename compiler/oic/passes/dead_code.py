@@ -1,4 +1,4 @@
-"""Remove what nobody uses.
+"""Remove what nothing uses.
 
     %a = exp(%x)             (no user)           =>
     %r = for(..., [%h, %k])  %r#1 unused and           %r = for(..., [%h])
@@ -11,8 +11,6 @@ of a consumer goes if nothing uses it, and a consumer that does nothing goes.
 """
 
 from __future__ import annotations
-
-from collections import Counter
 
 from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
@@ -29,29 +27,28 @@ def dead_code(module: Module) -> None:
 
 
 def _unused_ops(module: Module) -> bool:
-    uses = Counter(v for op in module.top.all_ops() for v in op.operands)
-    removed = _sweep(module.top, uses, {})
+    removed = _sweep(module.top, {})
     live = {op.symbol for op in module.constants()}
     for symbol in [s for s in module.weights if s not in live]:
         del module.weights[symbol]
     return removed
 
 
-def _sweep(block: Block, uses: Counter[Value], known: Ranges) -> bool:
+def _sweep(block: Block, known: Ranges) -> bool:
     """Drop what is not used, the last op first, so that what only it used goes as well."""
     kept: list[Op] = []
     changed = False
     for op in reversed(block.ops):
-        unused = not any(uses[r] for r in op.results)
+        unused = not any(r.used for r in op.results)
         if unused and not isinstance(op, Func) and op.effect_free and not op.terminator:
             if not _must_stay(op, known):
-                uses.subtract(v for inner in op.walk() for v in inner.operands)
+                op.block = None
                 changed = True
                 continue
         for region in op.regions:
-            changed |= _sweep(region, uses, known)
+            changed |= _sweep(region, known)
         kept.append(op)
-    block.ops = kept[::-1]
+    block.set_ops(reversed(kept))
     return changed
 
 
@@ -65,19 +62,18 @@ def _must_stay(op: Op, known: Ranges) -> bool:
 
 
 def _unused_carried(module: Module) -> bool:
-    users = module.top.users()
     changed = False
     for op in list(module.all_ops()):
         if isinstance(op, For):
-            changed |= _shrink_loop(op, users)
+            changed |= _shrink_loop(op)
         elif isinstance(op, If):
-            changed |= _shrink_if(op, users)
+            changed |= _shrink_if(op)
         elif isinstance(op, Parallel):
-            changed |= _shrink_parallel(op, users)
+            changed |= _shrink_parallel(op)
     return changed
 
 
-def _shrink_loop(loop: For, users: dict[Value, list[Op]]) -> bool:
+def _shrink_loop(loop: For) -> bool:
     """Drop carried values that no one sees; replace those that never change by their start."""
     ends = loop.body.terminator
     assert isinstance(ends, Yield)
@@ -88,7 +84,7 @@ def _shrink_loop(loop: For, users: dict[Value, list[Op]]) -> bool:
         if end is arg and loop.init[i].type == arg.type:
             replaced[arg] = loop.init[i]
             replaced[loop.results[i]] = loop.init[i]
-        elif loop.results[i] in users or arg in users:
+        elif loop.results[i].used or arg.used:
             kept.append(i)
     if len(kept) == len(args):
         return False
@@ -100,8 +96,8 @@ def _shrink_loop(loop: For, users: dict[Value, list[Op]]) -> bool:
     return True
 
 
-def _shrink_if(op: If, users: dict[Value, list[Op]]) -> bool:
-    kept = [i for i, r in enumerate(op.results) if r in users]
+def _shrink_if(op: If) -> bool:
+    kept = [i for i, r in enumerate(op.results) if r.used]
     if len(kept) == len(op.results):
         return False
     for region in op.regions:
@@ -113,10 +109,10 @@ def _shrink_if(op: If, users: dict[Value, list[Op]]) -> bool:
     return True
 
 
-def _shrink_parallel(op: Parallel, users: dict[Value, list[Op]]) -> bool:
+def _shrink_parallel(op: Parallel) -> bool:
     before = len(op.results), len(op.consumers)
     given = dict(zip(op.results, op.yielded, strict=True))
-    kept = [[r for r in op.results_of(region) if r in users] for region in op.consumers]
+    kept = [[r for r in op.results_of(region) if r.used] for region in op.consumers]
     for region, results in zip(op.consumers, kept, strict=True):
         ends = region.terminator
         assert isinstance(ends, Yield)
@@ -128,8 +124,9 @@ def _shrink_parallel(op: Parallel, users: dict[Value, list[Op]]) -> bool:
 
 
 def _replace_everywhere(op: Op, mapping: dict[Value, Value]) -> None:
-    """In the op itself and in all that follows it; values are used nowhere else."""
+    """Wherever the values are used: in the op itself and after it."""
     block = op.block
-    while block is not None:
-        block.replace(mapping)
-        block = block.owner.block if block.owner is not None else None
+    while block is not None and block.owner is not None:
+        block = block.owner.block
+    assert block is not None
+    block.replace(mapping)

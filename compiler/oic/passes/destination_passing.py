@@ -1,4 +1,4 @@
-"""Where a value goes decides where it is computed: outputs, loops, branches, entries of the state.
+"""Where a value goes decides where it is computed: outputs, loops, branches, entries of the state, parts.
 
 Decided from the end of a function backwards, since destinations come from what uses a value.  What
 cannot be computed where it goes is copied there by the op before the one that hands it on; or, in the
@@ -14,8 +14,9 @@ from oic.ir.control import For, Func, If, Parallel, Return, Yield
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.state import Constant, IndexTensor, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
+from oic.memory.intervals import Intervals
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
-from oic.memory.state_regions import Box, apart, same
+from oic.memory.state_regions import Box, Put, apart, same
 from oic.memory.views import root, whole_root
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert
@@ -38,6 +39,9 @@ class Assignment:
     names: dict[str, int] = field(default_factory=dict)
     spread: set[Value] = field(default_factory=set)  # those that could as well lie elsewhere
     missed: list[Edge] = field(default_factory=list)
+    # Entries of each state, by the positions at which a value in them is needed; all in order.
+    entries: dict[Value, Intervals[Storage]] = field(default_factory=dict)
+    order: dict[Storage, int] = field(default_factory=dict)
 
     def new(self, hint: str, space: str) -> Storage:
         """A storage of a name not used before in this function."""
@@ -48,7 +52,11 @@ class Assignment:
     def put(self, value: Value, storage: Storage, reason: str) -> None:
         """Decide that a value lies there."""
         self.storage[value] = storage
-        storage.values.append(value)
+        storage.put(value, self.sharing.live)
+        if storage.store is not None:
+            self.order.setdefault(storage, len(self.order))
+            entries = self.entries.setdefault(storage.store.whole, Intervals())
+            entries.add(self.sharing.live.defined(value), self.sharing.live.needed(value), storage)
         self.reasons[value] = "where its address goes" if isinstance(value.op, Exchange) else reason
 
     def of(self, value: Value, reason: str) -> Storage:
@@ -71,11 +79,17 @@ class Assignment:
         why = self._why_not(base, op, storage)
         if not why and base not in self.storage:
             self.put(base, storage, reason)
-            self._spread(base, storage)
+            self.spread_over(base, storage)
         return why
 
-    def _spread(self, value: Value, storage: Storage) -> None:
+    def spread_over(self, value: Value, storage: Storage) -> None:
         """What a value is computed over lies in its storage too: no memory for that."""
+        last: Value | None = value
+        while last is not None:  # no recursion: a chain may be thousands of ops long
+            last = self._spread(last, storage)
+
+    def _spread(self, value: Value, storage: Storage) -> Value | None:
+        """The operand that a value is computed over, now in its storage too; None if there is none."""
         op = value.op
         for operand in takeable(op) if op is not None else ():
             base = root(operand)
@@ -83,8 +97,8 @@ class Assignment:
                 continue
             self.put(base, storage, f"'{value.hint}' is computed over it")
             self.spread.add(base)
-            self._spread(base, storage)
-            return
+            return base
+        return None
 
     def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
         if base in self.storage or base.op is None or base.op.view or base.op.block is not op.block:
@@ -94,10 +108,12 @@ class Assignment:
         if base in self.apart and storage.space != "arena":
             return False
         users = [
-            u for v in self.sharing.live.views(base) for u in self.sharing.live.users.get(v, ())
+            u for v in self.sharing.live.views(base) for u in self.sharing.live.users(v)
         ]
-        stored = any(isinstance(u, StateStore) for u in users)  # it has an entry to be computed in
-        return not stored and not self._clashes(base, storage)
+        # What is stored has an entry to be computed in, what replaces a part has that part.
+        stored = any(isinstance(u, StateStore) for u in users)
+        replaces = any(isinstance(u, Insert) and root(u.value) is base for u in users)
+        return not stored and not replaces and not self._clashes(base, storage)
 
     def _why_not(self, base: Value, op: Op, storage: Storage) -> str:
         """Why a value cannot be computed where it goes; "" if it can."""
@@ -127,12 +143,17 @@ class Assignment:
         why = self._other_entry(base, storage.store)
         return why or self.sharing.why_no_entry(base, storage)
 
-    def _other_entry(self, base: Value, store: StateStore) -> str:
-        """Another value of the same state is in an entry, perhaps this one, while this value is."""
-        box = Box.of(store)
-        for other in {id(s): s for s in self.storage.values()}.values():
+    def _other_entry(self, base: Value, store: Put) -> str:
+        """Another value of the same state is in an entry, perhaps this one, while this value is.
+
+        Of parts of one value no two are computed at once: what the later one is a part of is there
+        only after the earlier one has been put into it.
+        """
+        box, entries = Box.of(store), self.entries.get(store.whole)
+        met = set(entries.meeting(*self.sharing.lives(base))) if entries is not None else set()
+        for other in sorted(met, key=self.order.__getitem__):
             there = other.store
-            if there is None or there is store or there.state is not store.state:
+            if there is None or there is store:
                 continue
             together = self.sharing.clash(base, other, over=False)
             if together and not apart(box, Box.of(there), self.sharing.bound):
@@ -143,14 +164,15 @@ class Assignment:
 def _is_there(value: Value, storage: Storage) -> bool:
     """What was loaded from the entry that is stored to lies there already."""
     load, store = value.op, storage.store
-    return isinstance(load, StateLoad) and store is not None and same(Box.of(load), Box.of(store))
+    return isinstance(load, StateLoad) and isinstance(store, StateStore) and same(Box.of(load), Box.of(store))
 
 
 def _also(held: Storage) -> str:
     """What else a value is, that lies there."""
     if held.space == "output":
         return f"it is the output '{held.name}' too"
-    return "it is stored elsewhere too" if held.space == "entry" else "it is handed on elsewhere too"
+    stored = isinstance(held.store, StateStore)
+    return "it is stored elsewhere too" if stored else "it is handed on elsewhere too"
 
 
 def _before_branch(op: Op, home: Block | None) -> bool:
@@ -181,6 +203,12 @@ class Edge:
     @property
     def value(self) -> Value:
         return self.values[self.position]
+
+    def hand_on(self, value: Value) -> None:
+        """Another value instead."""
+        found = list(self.values)
+        found[self.position] = value
+        setattr(self.op, self.field, found)
 
 
 def destinations(func: Func) -> Assignment:
@@ -290,7 +318,7 @@ def _exchange_before(edge: Edge) -> None:
         result.hint = source.hint
     if old is not None:
         edge.op.replace_operands(dict(zip(old.results, made.results, strict=False)))
-    edge.values[edge.position] = made.results[-1]
+    edge.hand_on(made.results[-1])
     block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
 
 
@@ -309,7 +337,7 @@ def _copy_before(edge: Edge, plain: set[Block]) -> None:
     small = f"; {SMALL} bytes or less are not worth exchanging addresses"
     reason = edge.reason + (small if turns and value.tensor.nbytes <= SMALL else "")
     copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
-    edge.values[edge.position] = copy.result
+    edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
         at = block.ops.index(value.op) + 1
     block.set_ops([*block.ops[:at], copy, *block.ops[at:]])
@@ -331,6 +359,8 @@ def _backward(block: Block, decided: Assignment) -> None:
             _parallel(op, decided)
         elif isinstance(op, StateStore):
             _entry(op, decided)
+        elif isinstance(op, Insert):
+            _part(op, decided)
 
 
 def _loop(loop: For, decided: Assignment) -> None:
@@ -377,15 +407,50 @@ def _entry(store: StateStore, decided: Assignment) -> None:
     """Compute what is stored in its entry of the state, unless there is a reason not to."""
     store.entry, store.reason = "", ""
     symbol = str(store.state.op.attributes()["symbol"])  # type: ignore[union-attr]
+    _put(store, decided, symbol, f"computed in its entry of '{symbol}'")
+
+
+def _part(insert: Insert, decided: Assignment) -> None:
+    """Compute what replaces a part of a value where that part lies, unless there is a reason not to."""
+    insert.entry, insert.reason = "", ""
+    result, base = insert.result, root(insert.x)
+    if result not in decided.storage:
+        _over(insert, decided)
+    held = decided.storage.get(result)
+    if held is None or decided.storage.get(base) is not held or not over(insert, insert.x, result):
+        insert.reason = "what it is a part of is copied"
+    elif isinstance(base.op, StateLoad):
+        insert.reason = "what it is a part of lies in the state"
+    else:
+        _put(insert, decided, result.hint, f"computed in its part of '{result.hint}'")
+
+
+def _over(insert: Insert, decided: Assignment) -> None:
+    """Give a value with a part replaced the memory of the value before, if that is needed no more."""
+    result, base = insert.result, root(insert.x)
+    held = decided.storage.get(base)
+    if held is None:
+        storage = Storage("", "arena")
+        decided.put(result, storage, "a value of its own")
+        decided.spread_over(result, storage)
+        if base in decided.storage:
+            storage.name = decided.new(result.hint, "arena").name
+        else:
+            del decided.storage[result]
+    elif held.space == "arena" and over(insert, insert.x, result):
+        if not decided.sharing.clash(result, held):
+            decided.put(result, held, f"in place of '{base.hint}', which dies here")
+
+
+def _put(store: Put, decided: Assignment, hint: str, reason: str) -> None:
+    """Compute a value in the box that it is put into, or say why not."""
     if not in_memory(whole_root(store.value), decided.sharing):
         store.reason = "a number"
         return
     storage = Storage("", "entry", store=store)
-    store.reason = decided.settle(
-        store.value, store, storage, f"computed in its entry of '{symbol}'"
-    )
+    store.reason = decided.settle(store.value, store, storage, reason)
     if not store.reason:
-        store.entry = storage.name = decided.new(symbol, "entry").name
+        store.entry = storage.name = decided.new(hint, "entry").name
 
 
 def in_memory(value: Value, sharing: Sharing) -> bool:
@@ -394,7 +459,7 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
         value.op is not None and value.op.name == "index.test"
     ):
         return True
-    for user in sharing.live.users.get(value, ()):
+    for user in sharing.live.users(value):
         if user.elementwise or isinstance(user, (Copy, If, Fused, StateStore)):
             continue
         if isinstance(user, Insert) and user.x is not value:

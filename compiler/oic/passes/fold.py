@@ -19,7 +19,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ir.control import Cond, For, Func, If, Yield
+from oic.ir.control import CheckTurns, Cond, For, Func, If, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import (
     CheckRange,
@@ -34,7 +34,7 @@ from oic.ir.index import (
     IndexWrap,
 )
 from oic.ir.module import Module
-from oic.ir.ranges import Ranges, difference, exact, value_range
+from oic.ir.ranges import Ranges, difference, exact, may_refuse, value_range
 from oic.ir.state import Constant, IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
@@ -66,6 +66,8 @@ def _block(module: Module, known: Ranges, block: Block, mapping: dict[Value, Val
             continue
         for region in op.regions:
             _block(module, known, region, mapping)
+        if isinstance(op, CheckTurns) and not any(may_refuse(o, known) for o in op.ends.all_ops()):
+            continue
         new = _folded(module, known, op)
         if isinstance(new, Value):
             mapping[op.result] = new
@@ -209,7 +211,6 @@ def _constant(module: Module, op: Op, data: Array) -> Value:
     new = Constant(symbol, op.result.tensor, span=op.span, hint=op.result.hint)
     # Before every function: a later entry may have constants of its own between functions.
     first = next(i for i, o in enumerate(module.top.ops) if isinstance(o, Func))
-    module.top.ops.insert(first, new)
-    new.block = module.top
+    module.top.insert(first, new)
     return new.result
 

@@ -14,6 +14,8 @@ look into or bars movement.  Operators move later, never earlier.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from oic.ir.control import Yield
 from oic.ir.core import Block, Op, Value, clone_op
 from oic.ir.module import Module
@@ -26,14 +28,13 @@ LARGEST = 24  # ops in one region: more spill registers
 
 def fuse(module: Module) -> None:
     """Fuse in every block; users come before what they use, so that chains grow backwards."""
-    users = module.top.users()
     for func in module.functions():
-        for block in func.body.walk():
-            _block(block, users)
+        for block in list(func.body.walk()):  # without the regions made here
+            _block(block)
 
 
-def _block(block: Block, users: dict[Value, list[Op]]) -> None:
-    groups = _groups(block, users)
+def _block(block: Block) -> None:
+    groups = _groups(block)
     last = {id(members[-1]): members for members in groups}
     inside = {id(op) for members in groups for op in members}
     ops: list[Op] = []
@@ -45,7 +46,7 @@ def _block(block: Block, users: dict[Value, list[Op]]) -> None:
     block.set_ops(ops)
 
 
-def _groups(block: Block, users: dict[Value, list[Op]]) -> list[list[Op]]:
+def _groups(block: Block) -> list[list[Op]]:
     """Chains to fuse: lists of ops in order, the last of which gives the only result."""
     position = {id(op): i for i, op in enumerate(block.ops)}
     barriers = [i for i, op in enumerate(block.ops) if not op.effect_free or op.regions]
@@ -61,7 +62,7 @@ def _groups(block: Block, users: dict[Value, list[Op]]) -> list[list[Op]]:
                 op = value.op
                 if op is None or id(op) in taken or op in members or op.block is not block:
                     continue
-                if not _joins(op) or len(users.get(value, ())) != 1:
+                if not _joins(op) or len(value.users) != 1:
                     continue
                 if value.type.shape != root.result.shape:  # type: ignore[union-attr]
                     continue
@@ -84,7 +85,8 @@ def _joins(op: Op) -> bool:
 
 def _crosses(barriers: list[int], first: int, last: int) -> bool:
     """An effect stands between two positions: what the first reads might change."""
-    return any(first < b < last for b in barriers)
+    at = bisect_right(barriers, first)
+    return at < len(barriers) and barriers[at] < last
 
 
 def _region(members: list[Op]) -> Op:

@@ -5,11 +5,13 @@
 
 A check moves before the first effect if what it looks at can be computed there: index arithmetic
 on inputs, on states that no effect before it writes, and on tensors that depend on nothing else; these
-are then computed there, with all that they need.  A check inside a loop is made once for
-all turns: with its value's smallest and largest over the loop where the index takes part, and only
-if the loop has a turn.  Where the value is no such function of the index (`next` of the ring of a
-layer), a loop of checks alone comes first.  Checks inside an `if`, and of what is computed from
-data after an effect, stay; `late_checks` lists them for the build report (SPEC, 8.6).
+are then computed there, with all that they need; inside an `if`, if its condition can be.  A check
+inside a loop is made once for all turns: with its value's smallest and largest over the loop where
+the index takes part, and only if the loop has a turn.  Where one of these refuses, the checks of all
+turns are made in the order of the source (`check.turns`), so that the first turn at fault is
+reported.  Where the value is no such function of the index (`next` of the ring of a layer), a loop
+of checks alone comes first.  Checks of what is computed from data after an effect stay;
+`late_checks` lists them for the build report (SPEC, 8.6).
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oic.ir import dims
-from oic.ir.control import Barrier, Cond, For, If, Parallel, Yield
+from oic.ir.control import Barrier, CheckTurns, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
 from oic.ir.dims import Extent
 from oic.ir.index import (
+    SIZE,
     AssertShape,
     CheckIds,
     CheckRange,
@@ -67,8 +70,11 @@ def _body(body: Block) -> None:
     if first is None:
         return
     mover = _Mover(body, first)
-    for op in list(_checks_after(body, first)):
-        mover.hoist(op)
+    for op in list(_straight(body.ops[first:])):
+        if isinstance(op, CHECKS):
+            mover.hoist(op)
+        elif op.regions:
+            mover.hoist_nest(op)
     head, tail = body.ops[:first], body.ops[first:]
     tail = [op for op in tail if op not in mover.gone]
     body.set_ops([*head, *mover.ops, *tail])
@@ -82,11 +88,14 @@ def _first_effect(body: Block) -> int | None:
     return None
 
 
-def _checks_after(body: Block, first: int) -> Iterator[Op]:
-    for op in body.ops[first:]:
-        for inner in op.walk():
-            if isinstance(inner, CHECKS):
-                yield inner
+def _straight(ops: list[Op]) -> Iterator[Op]:
+    """The ops that run exactly once: those of consumers are among them."""
+    for op in ops:
+        if isinstance(op, Parallel):
+            for region in op.consumers:
+                yield from _straight(region.ops)
+        else:
+            yield op
 
 
 class _Mover:
@@ -112,44 +121,85 @@ class _Mover:
                     self.written.setdefault(state, []).append(op)
 
     def hoist(self, op: Op) -> None:
-        """Make the check early if it can be; the original goes or becomes redundant."""
-        loops = _enclosing(op, self.body)
-        if loops is None:
-            return
+        """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""
         self.settled, self.outer = dict(self.copies), []
         if isinstance(op, AssertShape):
-            if not loops:  # in a loop that has no turn nothing is compared
-                self.hoist_sizes(op)
+            self.hoist_sizes(op)
             return
         if isinstance(op, ExtentBind) and self.hoist_extent(op):
             return
         if isinstance(op, CheckIds):
             bound = dims.extents([op.bound]) <= self.given
-            ids = self.early_ids(op.x) if not loops and bound else None
+            ids = self.early_ids(op.x) if bound else None
             if ids is not None:
-                assert op.block is not None
                 op.x = ids
-                op.block.set_ops([o for o in op.block.ops if o is not op])
+                self.forget(op)
                 self.ops.append(op)
-                self.gone.add(op)
             return
-        known = dict(self.copies)
-        made = self.turns(op, loops, {})
-        if made is None:
-            self.copies, self.settled, self.outer = dict(known), dict(known), []
-            made = self.every_turn(op, loops, {})
-        if made is None:
+        known, made = dict(self.copies), list[Op]()
+        if not self.check(op, {}, made):
             self.copies = known
             return
-        self.ops += [*self.outer, *made]
+        self.ops += made
+        self.forget(op)
+
+    def forget(self, op: Op) -> None:
+        """The check has been made early."""
         if isinstance(op, ExtentBind):
             op.checked = True
+            return
+        assert op.block is not None
+        if op.block is self.body:
+            self.gone.add(op)
         else:
-            assert op.block is not None
-            if op.block is self.body:
-                self.gone.add(op)
+            op.block.set_ops([o for o in op.block.ops if o is not op])
+
+    def hoist_nest(self, nest: Op) -> None:
+        """Make early what can be of the checks in loops and branches.
+
+        Of a loop those in the first and the last turn are enough, if all can be had so; all turns follow
+        where one of these refuses, as another may come first.
+        """
+        known, moved = dict(self.copies), set[Op]()
+        self.settled, self.outer = dict(self.copies), []
+        ends: list[Op] | None = []
+        apart = False  # checks differ from turn to turn
+        for op in [o for o in nest.walk() if isinstance(o, CHECKS) and not isinstance(o, AssertShape)]:
+            layers = _layers(op, self.body)
+            made = self.turns(op, layers, {}) if ends is not None else None
+            self.copies = dict(known)
+            if made is not None:
+                moved.add(op)
+                ends = [*ends, *made] if ends is not None else None
+                apart = apart or self.differs(op, layers)
+                continue
+            outer, settled = list(self.outer), dict(self.settled)
+            if self.every_turn(nest, {op}, {}) is not None:
+                moved.add(op)
+                ends = None
             else:
-                op.block.set_ops([o for o in op.block.ops if o is not op])
+                self.outer, self.settled = outer, settled
+            self.copies = dict(known)
+        if not moved:
+            return
+        turns = self.every_turn(nest, moved, {}) if apart or ends is None else []
+        self.copies = dict(known)
+        assert turns is not None
+        self.ops += self.outer
+        if ends is None:
+            self.ops += turns
+        elif apart:
+            blocks = (Block(ops=[*ops, Yield([])]) for ops in (ends, turns))
+            self.ops.append(CheckTurns(*blocks, span=nest.span))
+        else:
+            self.ops += ends
+        for done in moved:
+            self.forget(done)
+
+    def differs(self, op: Op, layers: list[Op]) -> bool:
+        """The check is another one in every turn of a loop."""
+        indices = [layer.body.args[0] for layer in layers if isinstance(layer, For)]
+        return any(_depends(part, i) for part in _looked_at(op) for i in indices)
 
     def hoist_extent(self, op: ExtentBind) -> bool:
         """Bind an extent before the first effect, so that sizes made of it are known there."""
@@ -252,36 +302,45 @@ class _Mover:
             self.copies.update(zip(op.results, copy.results, strict=True))
         return self.copies[value]
 
-    def turns(self, op: Op, loops: list[For], bounds: Bounds) -> list[Op] | None:
-        """The checks for all turns of these loops, inside an `if` where one may have no turn.
+    def turns(self, op: Op, layers: list[Op], bounds: Bounds) -> list[Op] | None:
+        """The checks for all turns of these loops and branches, inside an `if` where one may not run.
 
         What is computed inside an `if` is not known after it.
         """
-        if not loops:
+        if not layers:
             return self.corners(op, bounds)
-        loop, inner = loops[0], loops[1:]
+        layer, inner = layers[0], layers[1:]
         ops: list[Op] = []
-        low, high = self.early(loop.start, {}, ops), self.early(loop.end, {}, ops)
+        if isinstance(layer, If):
+            if any(_depends(layer.condition, i) for i in bounds):
+                return None
+            condition = self.early_condition(layer.condition, {}, ops)
+            known = dict(self.copies)
+            rest = self.turns(op, inner, bounds) if condition is not None else None
+            if rest is None or condition is None:
+                return None
+            self.copies = known
+            return [*ops, _if(condition, *((rest, []) if _is_inside(op, layer.then) else ([], rest)))]
+        assert isinstance(layer, For)
+        low, high = self.early(layer.start, {}, ops), self.early(layer.end, {}, ops)
         if low is None or high is None:
             return None
         known = dict(self.copies)
-        rest = self.turns(op, inner, bounds | {loop.body.args[0]: (low, high)})
-        if rest is None or value_range(loop.start)[1] < value_range(loop.end)[0]:
+        rest = self.turns(op, inner, bounds | {layer.body.args[0]: (low, high)})
+        if rest is None or value_range(layer.start)[1] < value_range(layer.end)[0]:
             return None if rest is None else ops + rest
         self.copies = known
         test = Cond(low, high)
-        then, orelse = Block(ops=[*rest, Yield([])]), Block(ops=[Yield([])])
-        return [*ops, test, If(test.result, [], then, orelse)]
+        return [*ops, test, _if(test.result, rest, [])]
 
     def corners(self, op: Op, bounds: Bounds) -> list[Op] | None:
         """The checks in the first and the last turn of every loop whose index takes part."""
-        value = op.value  # type: ignore[attr-defined]
-        parts = [value, *(b for b in _limits(op) if isinstance(b, Value))]
-        if isinstance(op, CheckRange) and op.shown is not None:
-            parts.append(op.shown)
+        parts = _looked_at(op)
         used = [i for i in bounds if any(_depends(p, i) for p in parts)]
         if len(used) > 2 or any(not _monotone(p, i) for p in parts for i in used):
             return None
+        if isinstance(op, CheckIds):
+            return None  # whose C is a loop
         checks: list[Op] = []
         for corner in range(1 << len(used)):
             values: dict[Value, Value] = {}
@@ -298,27 +357,75 @@ class _Mover:
                 return None
         return checks
 
-    def every_turn(self, op: Op, loops: list[For], turn: dict[Value, Value]) -> list[Op] | None:
-        """A loop of checks alone, in place of each of these loops."""
+    def every_turn(self, nest: Op, wanted: set[Op], turn: dict[Value, Value]) -> list[Op] | None:
+        """These checks alone, in the loops and branches that they are made in."""
         ops: list[Op] = []
-        if not loops:
-            return ops if self.check(op, turn, ops) else None
-        loop, inner = loops[0], loops[1:]
-        low, high = self.early(loop.start, turn, ops), self.early(loop.end, turn, ops)
-        if low is None or high is None:
-            return None
-        body = Block()
-        index = body.argument(INDEX, loop.body.args[0].hint)
+        if isinstance(nest, CHECKS):
+            made = nest not in wanted or self.check(nest, turn, ops)
+            return ops if made else None
+        if not any(op in wanted for op in nest.walk()):
+            return ops
         known = dict(self.copies)
-        rest = self.every_turn(op, inner, turn | {loop.body.args[0]: index})
-        self.copies = known
-        if rest is None:
+        if isinstance(nest, If):
+            condition = self.early_condition(nest.condition, turn, ops)
+            known = dict(self.copies)
+            sides = [self.every_op(block, wanted, turn, known) for block in (nest.then, nest.orelse)]
+            then, orelse = sides
+            if condition is None or then is None or orelse is None:
+                return None
+            return [*ops, _if(condition, then, orelse)]
+        if isinstance(nest, For):
+            low, high = self.early(nest.start, turn, ops), self.early(nest.end, turn, ops)
+            if low is None or high is None:
+                return None
+            body = Block()
+            index = body.argument(INDEX, nest.body.args[0].hint)
+            known = dict(self.copies)
+            rest = self.every_op(nest.body, wanted, turn | {nest.body.args[0]: index}, known)
+            if rest is None:
+                return None
+            body.set_ops([*rest, Yield([])])
+            return [*ops, For(low, high, [], nest.tag, body, span=nest.span)]
+        for region in nest.regions:  # consumers, which always run
+            rest = self.every_op(region, wanted, turn, known)
+            if rest is None:
+                return None
+            ops += rest
+        return ops
+
+    def every_op(
+        self, block: Block, wanted: set[Op], turn: dict[Value, Value], known: dict[Value, Value]
+    ) -> list[Op] | None:
+        """`every_turn` of a block; what is computed in it is not known after it."""
+        found: list[Op] = []
+        for op in block.ops:
+            made = self.every_turn(op, wanted, turn) if op.regions or op in wanted else []
+            if made is None:
+                return None
+            found += made
+        self.copies = dict(known)
+        return found
+
+    def early_condition(self, value: Value, turn: dict[Value, Value], ops: list[Op]) -> Value | None:
+        """A condition as it is before the first effect."""
+        if not isinstance(value.op, Cond):
+            return value if self.early_tensor(value) else None
+        if self.stands_early(value.op):
+            return value
+        sides = [self.early(v, turn, ops) for v in value.op.operands]
+        left, right = sides
+        if left is None or right is None:
             return None
-        body.set_ops([*rest, Yield([])])
-        return [*ops, For(low, high, [], loop.tag, body, span=loop.span)]
+        ops.append(Cond(left, right))
+        return ops[-1].result
 
     def check(self, op: Op, turn: dict[Value, Value], ops: list[Op]) -> bool:
         """Add one early check, for the turn in which the loops' indices have these values."""
+        if isinstance(op, CheckIds):
+            if not (dims.extents([op.bound]) <= self.given and self.early_tensor(op.x)):
+                return False
+            ops.append(CheckIds(op.x, op.bound, op.variable, span=op.span))
+            return True
         value = self.early(op.value, turn, ops)  # type: ignore[attr-defined]
         limits = [self.early(b, turn, ops) if isinstance(b, Value) else b for b in _limits(op)]
         low, high = limits
@@ -326,7 +433,9 @@ class _Mover:
             return False
         assert isinstance(op, (CheckRange, ExtentBind))
         new = CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
-        if isinstance(op, CheckRange) and op.says:
+        if isinstance(op, ExtentBind):
+            new.says = SIZE
+        elif op.says:
             new.says, new.radix = op.says, op.radix
             new.shown = self.early(op.shown, turn, ops) if op.shown is not None else None
             if (new.shown is None) != (op.shown is None):
@@ -416,9 +525,7 @@ class _Mover:
 
     def changes(self, op: StateGet) -> bool:
         """The state may have been written before this read of it in the same step."""
-        loops = _enclosing(op, self.body)
-        if loops is None:
-            return True
+        loops = [layer for layer in _layers(op, self.body) if isinstance(layer, For)]
         first = self.order[loops[0] if loops else op]
         last = max(self.order[o] for o in loops[0].walk()) if loops else first
         writers = self.written.get(op.state, ())
@@ -494,18 +601,40 @@ def _limits(op: Op) -> list[int | Value]:
     return [op.low, op.high]
 
 
-def _enclosing(op: Op, body: Block) -> list[For] | None:
-    """The loops around an op, outermost first; None if an `if` stands between it and the body."""
-    found: list[For] = []
+def _looked_at(op: Op) -> list[Value]:
+    """The integers that a check is about."""
+    if isinstance(op, CheckIds):
+        return []
+    found = [op.value, *_limits(op)]  # type: ignore[attr-defined]
+    if isinstance(op, CheckRange):
+        found.append(op.shown)
+    return [v for v in found if isinstance(v, Value)]
+
+
+def _layers(op: Op, body: Block) -> list[Op]:
+    """The loops and branches around an op, outermost first; consumers always run."""
+    found: list[Op] = []
     block = op.block
     while block is not None and block is not body:
         owner = block.owner
-        if isinstance(owner, For):
+        assert owner is not None
+        if not isinstance(owner, Parallel):
             found.append(owner)
-        elif not isinstance(owner, Parallel):  # a consumer always runs
-            return None
         block = owner.block
     return found[::-1]
+
+
+def _is_inside(op: Op, block: Block) -> bool:
+    """The op is in the block, or in one nested in it."""
+    at = op.block
+    while at is not None and at is not block:
+        at = at.owner.block if at.owner is not None else None
+    return at is block
+
+
+def _if(condition: Value, then: list[Op], orelse: list[Op]) -> If:
+    blocks = (Block(ops=[*ops, Yield([])]) for ops in (then, orelse))
+    return If(condition, [], *blocks)
 
 
 def _depends(value: Value, index: Value) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from oic.ir.control import Barrier, Parallel
+from oic.ir.control import Barrier, CheckTurns, Parallel
 from oic.ir.core import Block, Op, sizes_used
 from oic.ir.dims import Extent
 from oic.ir.index import ExtentBind, IndexLoad, IndexOp
@@ -52,7 +52,7 @@ def _checks_first(stretch: list[Op], known: Ranges) -> list[Op]:
         if op in front or not any(may_refuse(inner, known) for inner in op.walk()):
             continue
         needed = _needed(op, places, binds, front)
-        if op.regions or not all(_is_light(o, known) for o in needed):
+        if (op.regions and not isinstance(op, CheckTurns)) or not all(_is_light(o, known) for o in needed):
             break
         front |= dict.fromkeys(sorted(needed, key=places.__getitem__))
     return [*front, *(op for op in stretch if op not in front)]
@@ -69,7 +69,8 @@ def _needed(
         if at in found:
             continue
         found.add(at)
-        makers = [v.op for v in at.operands] + [binds[e] for e in sizes_used(at) if e in binds]
+        uses = [v for inner in at.walk() for v in inner.operands]
+        makers = [v.op for v in uses] + [binds[e] for o in at.walk() for e in sizes_used(o) if e in binds]
         waiting += [m for m in makers if m is not None and m in own and m not in front]
     return found
 
@@ -77,7 +78,7 @@ def _needed(
 def _is_light(op: Op, known: Ranges) -> bool:
     """Integers, checks and views: nothing is computed."""
     return (
-        isinstance(op, (IndexOp, IndexLoad, StateGet))
+        isinstance(op, (IndexOp, IndexLoad, StateGet, CheckTurns))
         or may_refuse(op, known)
         or op.view
         or isinstance(op, ExtentBind)

@@ -12,22 +12,26 @@ if nobody else looks at the state before and that saves bytes; else the view bec
     state.store(%W, %x, [%q])        =>    %y = conv1d(%old, %k)
     %y = conv1d(%old, %k)                  state.store(%W, %x, [%q])
 
-Everything else stays a view.
+A tensor of one repeated value that is written in part is filled for each that writes to it: to fill
+costs less than to copy.  Everything else stays a view.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
 
 from oic.ir.control import Barrier
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import CheckIds
 from oic.ir.module import Module
-from oic.ir.state import Constant, StateLoad, StateStore
+from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.state_regions import Box, bound_sizes, is_apart, same
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
+from oic.operators.part import Insert
 from oic.operators.shape import Reshape
 
 
@@ -36,6 +40,7 @@ def materialize(module: Module) -> None:
     for func in module.functions():
         for block in func.body.walk():
             _layouts(block)
+        _own_fills(func.body)
         _state_views(func.body)
 
 
@@ -77,6 +82,20 @@ def _misfits(op: Op) -> list[tuple[Value, str]]:
     return list(found.items())
 
 
+def _own_fills(body: Block) -> None:
+    """A splat of its own for every op that replaces a part of one that others use, or that is outside its loop."""
+    for op in [op for op in body.all_ops() if isinstance(op, Insert)]:
+        old, block = op.x.op, op.block
+        if not isinstance(old, Splat) or block is None or (old.block is block and len(op.x.users) == 1):
+            continue
+        own = Splat(old.value, old.type, span=old.span, hint=op.x.hint)
+        at = block.ops.index(old) if old.block is block else 0
+        block.set_ops([*block.ops[:at], own, *block.ops[at:]])
+        op.x = own.result
+        if not old.result.used and old.block is not None:
+            old.block.set_ops([other for other in old.block.ops if other is not old])
+
+
 def _moved(value: Value) -> bool:
     """A view that may start inside a byte."""
     while value.op is not None and value.op.view:
@@ -100,25 +119,37 @@ def _operands(op: Op) -> list[tuple[str, Value]]:
 
 
 def _state_views(body: Block) -> None:
+    seen = _Views(body)
     loads = [op for op in body.all_ops() if isinstance(op, StateLoad)]
     for load in loads:
-        live = liveness(body)
-        writes = _written_meanwhile(load, body, live)
+        writes = seen.written_meanwhile(load)
         if writes:
-            _wait(load, writes, live)
-    for load in loads:
-        if _written_meanwhile(load, body, liveness(body)):
-            _copy_after(load, body)
+            _wait(load, writes, seen.live)
+    # A copy changes how long its own load is needed, and no other.
+    _copy_after([load for load in loads if seen.written_meanwhile(load)])
 
 
-def _written_meanwhile(load: StateLoad, body: Block, live: Liveness) -> list[Op]:
-    """The writes that may change what is seen before it is last needed."""
-    first, last = live.start[load], live.needed(load.result)
-    meanwhile = [w for w in _writes(body).get(load.state, ()) if first < live.start[w] <= last]
-    bound = bound_sizes(body)
-    return [
-        w for w in meanwhile if not is_apart(w, Box.of(load), bound) and not _stays(w, load)
-    ]
+class _Views:
+    """How long views of the state are needed, and what writes it: of each state, in program order.
+
+    Writes that wait keep the order of the writes of one state.
+    """
+
+    def __init__(self, body: Block) -> None:
+        self.live, self.bound = liveness(body), bound_sizes(body)
+        self.writes: dict[Value, list[Op]] = {}
+        for op in body.all_ops():
+            if not op.regions:
+                for state in op.touched("write"):
+                    self.writes.setdefault(state, []).append(op)
+
+    def written_meanwhile(self, load: StateLoad) -> list[Op]:
+        """The writes that may change what is seen before it is last needed."""
+        start, writes = self.live.start, self.writes.get(load.state, [])
+        low = bisect_right(writes, start[load], key=start.__getitem__)
+        high = bisect_right(writes, self.live.needed(load.result), key=start.__getitem__)
+        box = Box.of(load)
+        return [w for w in writes[low:high] if not is_apart(w, box, self.bound) and not _stays(w, load)]
 
 
 def _stays(write: Op, load: StateLoad) -> bool:
@@ -147,7 +178,9 @@ def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
         return
     if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
         return
-    block.set_ops([*block.ops[:start], *between, *writes, *block.ops[end + 1 :]])
+    first = live.start[block.ops[start]]
+    block.reorder(start, [*between, *writes])
+    live.reordered([*between, *writes], first)
 
 
 def _stored(write: Op) -> int:
@@ -159,24 +192,16 @@ def _stored(write: Op) -> int:
     return 0 if copied_anyway else write.value.tensor.nbytes
 
 
-def _writes(body: Block) -> dict[Value, list[Op]]:
-    """The ops that write each state."""
-    found: dict[Value, list[Op]] = {}
-    for op in body.all_ops():
-        if not op.regions:
-            for state in op.touched("write"):
-                found.setdefault(state, []).append(op)
-    return found
-
-
-def _copy_after(load: StateLoad, body: Block) -> None:
-    block = load.block
-    assert block is not None
-    copy = Copy(
-        load.result, "the state is written while this is still needed",
-        span=load.span, hint=load.result.hint,
-    )  # fmt: skip
-    at = block.ops.index(load)
-    body.replace({load.result: copy.result})
-    copy.x = load.result
-    block.set_ops([*block.ops[: at + 1], copy, *block.ops[at + 1 :]])
+def _copy_after(loads: list[StateLoad]) -> None:
+    """Copy what these load, just after it is loaded."""
+    copies: dict[Op, Copy] = {}
+    for load in loads:
+        users, seen = load.result.users, load.result
+        copies[load] = Copy(
+            seen, "the state is written while this is still needed", span=load.span, hint=seen.hint
+        )
+        for user in users:
+            user.replace_operands({seen: copies[load].result})
+    for block in {load.block: None for load in loads}:
+        assert block is not None
+        block.set_ops(made for op in block.ops for made in (op, copies.get(op)) if made is not None)

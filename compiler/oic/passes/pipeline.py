@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from oic.ir.module import Module
 from oic.passes.broadcast import broadcast
@@ -23,17 +24,38 @@ from oic.passes.plan_memory import plan_memory
 from oic.passes.redundant_checks import known_checks
 from oic.passes.serialize import serialize
 
-Pass = Callable[[Module], None]
+
+class Options(Protocol):
+    """What a compilation decides of the passes (`driver.Settings`)."""
+
+    @property
+    def reuse(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+
+
+def _always(options: Options) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
 class Step:
-    """One pass of the pipeline: its name, what it is for here, the stage it leaves."""
+    """One pass of the pipeline: its name, what it is for here, the stage it leaves.
+
+    takes    the options that the pass takes, by name
+    wanted   whether it runs, with these options
+    """
 
     name: str
-    run: Pass
+    run: Callable[..., None]
     reason: str
     stage: str
+    takes: tuple[str, ...] = ()
+    wanted: Callable[[Options], bool] = _always
+
+    def apply(self, module: Module, options: Options) -> None:
+        """Run the pass with its options."""
+        self.run(module, **{name: getattr(options, name) for name in self.takes})
 
 
 PIPELINE: tuple[Step, ...] = (
@@ -49,7 +71,8 @@ PIPELINE: tuple[Step, ...] = (
     Step("hoist-checks", hoist_checks, "refusals before effects, so that a refused step changes nothing",
          "indexed"),
     Step("serialize", serialize, "without threads: from here on straight code; after the one pass that moves "
-         "refusals, so that these are the same with threads", "indexed"),
+         "refusals, so that these are the same with threads", "indexed",
+         wanted=lambda options: options.threads == 1),
     Step("fold-checks", fold, "what the hoisted checks turn out to know", "indexed"),
     Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
     Step("known-checks", known_checks, "checks that earlier ones imply", "indexed"),
@@ -62,5 +85,5 @@ PIPELINE: tuple[Step, ...] = (
     Step("pack-weights", pack_weights, "encodings before layouts: once it is known who reads a constant", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
-    Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned"),
+    Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned", takes=("reuse",)),
 )  # fmt: skip

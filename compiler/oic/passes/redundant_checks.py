@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oic.ir.control import CheckTurns
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind
@@ -101,8 +102,9 @@ def _block(block: Block, facts: Facts) -> None:
             sides = _sides(op.value, 0, op.extent.maximum, facts.known)
             op.checked = op.checked or all(facts.imply(side) for side in sides)
             _add(facts, sides)
-        for region in op.regions:
-            _block(region, Facts(facts.known, facts))
+        for region in reversed(op.regions):  # of checks of turns those at the ends last: they hold afterwards
+            surely = isinstance(op, CheckTurns) and region is op.ends
+            _block(region, facts if surely else Facts(facts.known, facts))
         kept.append(op)
     block.set_ops(kept)
 

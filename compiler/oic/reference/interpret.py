@@ -8,6 +8,7 @@ tensor lies in real bytes at its place (`places`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
 from oic.operators.evaluate import compute, shape_of
-from oic.operators.late import Place
+from oic.operators.late import Place, late_checks
 from oic.operators.refusal import refusal
 from oic.reference import saved
 from oic.reference import state_storage as boxes
@@ -36,19 +37,19 @@ from oic.reference.variables import Variable
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 Observer = Callable[[Op], Any]
-Late = Callable[[], Collection[Place]]
+Compiled = Callable[[], tuple[Module, Collection[Place]]]
 
 
 class Machine:
     """A module that can be stepped, with its persistent state.
 
     observer   called with every op before it runs, if set
-    late       the places that `operators.late` finds in the program compiled, where that is to be told:
-               a refusal there leaves the state changed in GRAPH too
+    compiled   of a GRAPH module the PLANNED one, and the places that `operators.late` finds in it: a
+               refusal after an effect leaves the state changed here too if it does so there
     """
 
-    def __init__(self, module: Module, late: Late | None = None) -> None:
-        self.module, self.late = module, late
+    def __init__(self, module: Module, compiled: Compiled | None = None) -> None:
+        self.module, self.compiled = module, compiled
         self.observer: Observer | None = None
         self.journal = Journal()
         self.places = Places(module) if module.stage == "planned" else None
@@ -57,6 +58,7 @@ class Machine:
         self.sizes: dict[str, int] = {}
         self.broken = False
         self.effects = False
+        self.refused_by: Op | None = None
         self.states: dict[str, Variable | Storage] = {}
         self.form = saved_form(module)
         self.reset()
@@ -69,11 +71,11 @@ class Machine:
         """Run one function; its outputs by name, narrowed to `fetch` if given.
 
         Raises StepError.  Where a refusal comes after an effect, further steps are OIC_ERR_STATE until
-        `reset` or `load`; in GRAPH a refused step has changed nothing, but as `late` says.
+        `reset` or `load`; in GRAPH a refused step has changed nothing, but as `compiled` says.
         """
         self._require_whole()
         function = self.module.function(symbol)
-        self.effects = False
+        self.effects, self.refused_by = False, None
         try:
             with np.errstate(all="ignore"):
                 outputs = self._call(function, inputs, fetch)
@@ -81,9 +83,11 @@ class Machine:
                 self.places.check()
             return outputs
         except BaseException as error:
-            self.broken = self.effects or self._is_late(error)
+            self.broken = self.effects or self._is_late()
             if not self.broken:
                 self.journal.undo()
+            if self.refused_by is not None and self.compiled is not None:
+                raise self._as_compiled(symbol, inputs, error) from None
             raise
         finally:
             self.journal.done()
@@ -125,15 +129,32 @@ class Machine:
 
     def fork(self) -> Machine:
         """Another machine with a copy of the state."""
-        copy = Machine(self.module, self.late)
+        copy = Machine(self.module, self.compiled)
         copy.load(self.save())
         return copy
 
-    def _is_late(self, error: BaseException) -> bool:
-        """The refusal comes after an effect, and the program compiled cannot make it earlier."""
-        if self.late is None or not self.journal.log or not isinstance(error, StepError) or error.span is None:
-            return False
-        return any((error.span, name) in self.late() for name in (error.variable, error.span.text))
+    def _is_late(self) -> bool:
+        """The op that refused may come after an effect, also where none has been made yet: C knows no better."""
+        return self.module.stage != "graph" and self.refused_by in late_checks(self.module)
+
+    def _as_compiled(self, symbol: str, inputs: Mapping[str, Array], error: BaseException) -> BaseException:
+        """A refusal, here undone, as the program compiled makes it in the same step.
+
+        It is made before all effects where it can be; where it cannot, one that comes later in the
+        source may be made before it, or else the state is left changed.
+        """
+        assert self.compiled is not None and isinstance(error, StepError)
+        module, late = self.compiled()
+        other = Machine(module)
+        other.load(self.save())
+        try:
+            other.step(symbol, inputs)
+        except StepError as found:
+            if other.broken:
+                self._leave_changed(symbol, inputs)
+            about = error.variable or (error.span and error.span.text)
+            return found if (error.span, about) in late and not other.broken else error
+        return error
 
     def _storages(self) -> dict[str, Storage]:
         return {name: state for name, state in self.states.items() if isinstance(state, Storage)}
@@ -207,6 +228,14 @@ class Machine:
                     "OIC_ERR_SHAPE", what, variable=name, index=size, bound=extent.maximum
                 )
 
+    def _leave_changed(self, symbol: str, inputs: Mapping[str, Array]) -> None:
+        """Have again the effects of a refused step, which were undone."""
+        self.broken = True
+        observer, self.observer = self.observer, None
+        with suppress(StepError), np.errstate(all="ignore"):
+            self._call(self.module.function(symbol), inputs, None)
+        self.observer = observer
+
     def run(self, block: Block) -> None:
         """Run every op of a block but its terminator."""
         for op in block.ops:
@@ -217,6 +246,13 @@ class Machine:
         """Run one op."""
         if self.observer is not None:
             self.observer(op)
+        try:
+            self._execute(op)
+        except StepError:
+            self.refused_by = self.refused_by or op
+            raise
+
+    def _execute(self, op: Op) -> None:
         meaning = SEMANTICS.get(type(op))
         if meaning is not None:
             meaning(self, op)

@@ -100,7 +100,7 @@ class Places:
         self.views: dict[Value, Memory] = {}
         self.decoded: dict[Value, Array] = {}  # encoded constants
         self.symbol = ""
-        self.entries: dict[str, Array] = {}  # memory of entries of the state, by buffer
+        self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
         self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
         ranks = family_ranks(module)
         self.families = {op.result: ranks[op.symbol] for op in module.constants()}
@@ -220,7 +220,7 @@ class Places:
                 return self.entries[place.buffer]
         raise AssertionError(f"{place} is not memory")
 
-    # -- entries of the state and exchanges
+    # -- boxes that values are computed in, and exchanges
 
     def enter(self, op: Any, storage: Storage, box: Box) -> None:
         """Let values be computed in a box of the state."""
@@ -232,6 +232,22 @@ class Places:
         end = -(-(last + 1) * bits // 8) if count else first
         assert count == 0 or storage.type.dtype.packed or end - first == count * bits // 8, f"{op} has gaps"
         self.entries[op.symbol] = storage.memory[first:end]
+
+    def enter_part(self, op: Any, box: Box) -> None:
+        """Let values be computed in a box of a tensor."""
+        memory = self.memory(op.x)
+        inside = tuple(slice(at, at + n) for at, n in zip(*box, strict=True))
+        if not isinstance(memory, Packed):
+            part = memory[inside]
+            assert part.flags.c_contiguous, f"{op} has gaps"
+            self.entries[op.symbol] = part.reshape(-1).view(np.uint8)
+            return
+        bits, positions = op.x.dtype.bits, memory.positions[inside].reshape(-1)
+        first = int(positions[0]) * bits if len(positions) else 0
+        last = first + len(positions) * bits
+        alone = first % 8 == last % 8 == 0 and (np.diff(positions) == 1).all()
+        assert alone, f"{op} has gaps, or begins or ends inside a byte"
+        self.entries[op.symbol] = memory.memory[first // 8 : last // 8]
 
     def exchange(self, op: Any) -> None:
         """Buffers get each other's addresses."""

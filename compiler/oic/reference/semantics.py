@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.ir.control import Barrier, Cond, For, If, Parallel
+from oic.diagnostics import StepError
+from oic.ir.control import Barrier, CheckTurns, Cond, For, If, Parallel
 from oic.ir.core import Value
 from oic.ir.index import (
     AssertShape,
@@ -35,6 +36,7 @@ from oic.ir.state import (
     CacheReset,
     CacheStep,
     CacheWrite,
+    Splat,
     StateAdd,
     StateCopy,
     StateEntry,
@@ -45,8 +47,9 @@ from oic.ir.state import (
     StateSet,
     StateStore,
 )
-from oic.operators.evaluate import shape_of, stepped
+from oic.operators.evaluate import compute, shape_of, stepped
 from oic.operators.fused import Exchange
+from oic.operators.part import Insert, PartEntry
 from oic.operators.refusal import refusal
 from oic.reference.interpret import Machine
 from oic.reference.registry import SEMANTICS
@@ -77,6 +80,14 @@ def _parallel(m: Machine, op: Any) -> None:
     for region in op.consumers:
         m.run(region)
     m.flow(op.yielded, op.results)
+
+
+def _check_turns(m: Machine, op: Any) -> None:
+    try:
+        m.run(op.ends)
+    except StepError:
+        m.run(op.turns)
+        raise
 
 
 def _test(m: Machine, op: Any) -> None:
@@ -250,6 +261,23 @@ def _state_entry(m: Machine, op: Any) -> None:
     m.places.enter(op, m.storage(op.state), box_of(m, op))
 
 
+def _part_entry(m: Machine, op: Any) -> None:
+    assert m.places is not None, "entries are memory, which only PLANNED has"
+    rest = tuple(m.size(n) for n in op.x.shape[len(op.offsets) :])
+    lengths = tuple(1 if n is None else m.size(n) for n in op.lengths)
+    m.places.enter_part(op, ((*map(m.integer, op.offsets), *(0 for _ in rest)), (*lengths, *rest)))
+
+
+def _splat(m: Machine, op: Any) -> None:
+    if m.places is None or not op.unread:
+        m.write(op, compute(op, m.read, m.sizes))  # else what was there before may be anything
+
+
+def _insert(m: Machine, op: Any) -> None:
+    if m.places is None or not op.entry:
+        m.write(op, compute(op, m.read, m.sizes))  # else the part is there already
+
+
 def _exchange(m: Machine, op: Any) -> None:
     if m.places is not None:
         m.places.exchange(op)
@@ -276,6 +304,7 @@ SEMANTICS.update({
     If: _if,
     Parallel: _parallel,
     Barrier: _nothing,
+    CheckTurns: _check_turns,
     Exchange: _exchange,
     Cond: _test,
     IndexConst: _const,
@@ -307,6 +336,9 @@ SEMANTICS.update({
     StateCopy: _state_copy,
     StateLoad: _state_load,
     StateEntry: _state_entry,
+    Splat: _splat,
+    PartEntry: _part_entry,
+    Insert: _insert,
     StateStore: _state_store,
     StateFill: _state_fill,
 })

@@ -261,10 +261,9 @@ class Variable:
         low = max(oldest, 0) if writing else oldest
         self._require(spec.name, first, low, FARTHEST if writing and lone else first)
         if not lone:
-            self._require(spec.name, position[1], first, FARTHEST if writing else position[1])
-        last = position[1] if len(position) == 2 else first + 1
-        if not writing:
-            self._require(spec.name, last - 1, last - 1, following - 1)
+            self._require(spec.name, position[1], first, FARTHEST if writing else following)
+        elif not writing:
+            self._require(spec.name, first, first, following - 1)
 
     def _check_growth(self, axis: int, value: int) -> None:
         spec = self.type.auto[axis]
@@ -274,9 +273,11 @@ class Variable:
         """Positions inside the matrix as it is."""
         for axis, position in enumerate(rest):
             size, name = self._grown_shape([])[axis], self.type.auto[axis].name
-            start, end = position[0], position[-1] + (len(position) == 1)
-            self._require(name, start, 0, size)
-            self._require(name, end, start, size)
+            if len(position) == 1:
+                self._require(name, position[0], 0, size - 1)
+            else:
+                self._require(name, position[0], 0, position[0])
+                self._require(name, position[1], position[0], size)
 
     def _require(self, index: str, value: int, low: int, high: int, above: str = INDEX) -> None:
         """Refuse a value outside low to high, in the words that `check.range` has for it."""

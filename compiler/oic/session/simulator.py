@@ -10,7 +10,7 @@ from typing import Self
 from oic.dtypes import Array
 from oic.ir.core import Op
 from oic.ir.module import Module
-from oic.reference.interpret import Late, Machine
+from oic.reference.interpret import Compiled, Machine
 from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
 from oic.session.trace import records
@@ -19,12 +19,12 @@ from oic.session.trace import records
 class Simulator:
     """A lowered module, at any stage, that sessions can be made of."""
 
-    def __init__(self, module: Module, interface: Interface, late: Late | None = None) -> None:
-        self.module, self.interface, self.late = module, interface, late
+    def __init__(self, module: Module, interface: Interface, compiled: Compiled | None = None) -> None:
+        self.module, self.interface, self.compiled = module, interface, compiled
 
     def make_executor(self) -> SimulatorExecutor:
         """A session with a state of its own, at its start."""
-        return SimulatorExecutor(self.interface, Machine(self.module, self.late))
+        return SimulatorExecutor(self.interface, Machine(self.module, self.compiled))
 
 
 class SimulatorExecutor(Executor):

@@ -1,0 +1,223 @@
+"""How long a program takes from text to C, no C compiler: CPU seconds and memory by its size.
+
+    python benchmarks/compile_time.py [--kinds chain,loops,...] [--limit 10] [--profile KIND]
+
+Each kind of program is compiled at three sizes, each in a process of its own.  The table gives the
+CPU seconds of every part, the most memory that the process took beyond what it takes for a program
+of one statement, and the exponent p by which seconds grow between two sizes (seconds ~ size^p; 1:
+like the program).  The exit status is 1 if a kind takes longer than the limit at its largest size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import math
+import pstats
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+HEAD = """
+dynamic { x: f32[64]; c: bool; n: i32; }
+constant { w: f32[64, 64] @init(0.5); }
+volatile { y: f32[64]; z: f32[16]; }
+persistent { K(i): f32[64] @table @fixed(i=65); k: i32 @init(0); }
+"""
+SHARES = (4, 2, 1)  # of the largest size
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A program that can be made longer.
+
+    most   the largest size, counted in what `text` repeats
+    each   statements in one of these
+    """
+
+    most: int
+    each: int
+    text: Callable[[int], str]
+
+
+def entry(body: str, blocks: str = "") -> str:
+    """A program around a body that computes `t`."""
+    start = "assign t: f32[64]; op add(x, x) >> t;\n"
+    return f"{HEAD}{blocks}block entry {{ {start}{body}transfer t >> y; return; }}\n"
+
+
+def chain(n: int) -> str:
+    return entry("op relu(t) >> t;\nop add(t, x) >> t;\n" * (n // 2))
+
+
+def rows(n: int) -> str:
+    return entry("op softmax(t) >> t;\n" * n)
+
+
+def held(n: int) -> str:
+    """Values that are all needed at the end, in other order than they are made."""
+    made = "".join(f"assign v{i}: f32[64];\nop softmax(t) >> v{i};\n" for i in range(n))
+    return entry(made + "".join(f"op add(t, v{i}) >> t;\n" for i in range(n)))
+
+
+def triples(n: int) -> str:
+    one = "cache.read K[{0}] >> t;\nop softmax(t) >> t;\ncache.write t >> K[{1}];\n"
+    return entry("".join(one.format(i % 64, (i + 1) % 64) for i in range(n)))
+
+
+def indexed(n: int) -> str:
+    """Read–compute–write where build does not know the place."""
+    one = "cache.read K[k] >> t;\nop softmax(t) >> t;\ncache.write t >> K[k + 1];\ncache.increment k;\n"
+    return entry(one * n)
+
+
+def branches(n: int) -> str:
+    blocks = "block up { op softmax(t) >> t; }\nblock down { op relu(t) >> t; }\n"
+    return entry("branch c up down;\n" * n, blocks)
+
+
+def slices(n: int) -> str:
+    one = "op slice(t, axis=0, start={0}, end={1}) >> p;\nop add(q, p) >> q;\n"
+    some = "".join(one.format(i % 32, i % 32 + 16) for i in range(n))
+    return entry(f"assign p: f32[16]; assign q: f32[16]; op fill(q, value=0.0) >> q;\n{some}transfer q >> z;\n")
+
+
+def loops(n: int) -> str:
+    return entry("".join(f"loop l{i} (i{i} in 0..n) {{ op softmax(t) >> t; }}\n" for i in range(n)))
+
+
+def writes(n: int) -> str:
+    one = "loop l{0} (i{0} in 0..n) {{ cache.write t >> K[i{0}]; }}\n"
+    return entry("".join(one.format(i) for i in range(n)))
+
+
+def nested(n: int) -> str:
+    """Branches 12 deep, of which either way goes on, n statements in each block."""
+    body = "op softmax(t) >> t;\n" * n
+    blocks = [f"block b{i} {{ {body} branch c b{i + 1} b{i + 1}; }}\n" for i in range(12)]
+    return entry("branch c b0 b0;\n", "".join(blocks) + f"block b12 {{ {body} }}\n")
+
+
+KINDS = {
+    "chain": Kind(10_000, 1, chain),
+    "rows": Kind(10_000, 1, rows),
+    "held": Kind(3_333, 3, held),
+    "triples": Kind(3_333, 3, triples),
+    "indexed": Kind(2_000, 4, indexed),
+    "branches": Kind(3_333, 3, branches),
+    "slices": Kind(5_000, 2, slices),
+    "loops": Kind(1_000, 2, loops),
+    "writes": Kind(1_000, 2, writes),
+    "nested": Kind(1, 16_384, nested),
+}
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    if arguments.one:
+        kind, size = arguments.one
+        print(json.dumps(measured(KINDS[kind].text(int(size)))))
+        return 0
+    if arguments.profile:
+        profile(KINDS[arguments.profile], arguments.share)
+        return 0
+    base = run("chain", 2)["memory"]
+    print(f"{'kind':<10}{'size':>8}{'statements':>12}{'seconds':>10}{'power':>7}{'MiB':>7}  longest parts")
+    slow = [name for name in arguments.kinds.split(",") if not shown(name, base, arguments.limit)]
+    if slow:
+        print(f"longer than {arguments.limit:g} s: {', '.join(slow)}")
+    return 1 if slow else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    result.add_argument("--kinds", default=",".join(KINDS))
+    result.add_argument("--limit", type=float, default=10, help="CPU seconds at the largest size")
+    result.add_argument("--profile", choices=KINDS, help="where the time of one kind goes, by function")
+    result.add_argument("--share", type=int, default=1, help="of the size to profile: 4 for a quarter")
+    result.add_argument("--one", nargs=2, metavar=("KIND", "SIZE"), help=argparse.SUPPRESS)
+    return result
+
+
+def shown(name: str, base: float, limit: float) -> bool:
+    """Measure and print the sizes of a kind; whether the largest keeps the limit."""
+    kind, before, seconds = KINDS[name], None, 0.0
+    for size in dict.fromkeys(max(1, kind.most // share) for share in SHARES):
+        found = run(name, size)
+        memory, parts = found.pop("memory"), found
+        seconds = sum(parts.values())
+        power = f"{math.log(seconds / before[1]) / math.log(size / before[0]):.2f}" if before else ""
+        longest = sorted(parts.items(), key=lambda part: -part[1])[:6]
+        print(
+            f"{name:<10}{size:>8}{size * kind.each:>12}{seconds:>10.2f}{power:>7}{memory - base:>7.0f}  "
+            + ", ".join(f"{part} {value:.2f}" for part, value in longest),
+            flush=True,
+        )
+        before = size, seconds
+    return seconds <= limit
+
+
+def run(kind: str, size: int) -> dict[str, float]:
+    """The measurement of a program in a process of its own; a failing one ends the benchmark."""
+    command = [sys.executable, __file__, "--one", kind, str(size)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"error: {kind} of size {size}: exit status {done.returncode}\n{done.stderr}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def measured(text: str) -> dict[str, float]:
+    """CPU seconds of every part, and under 'memory' the most MiB that the process took."""
+    parts: dict[str, float] = {}
+    compiled(text, parts)
+    parts["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return parts
+
+
+def compiled(text: str, parts: dict[str, float]) -> None:
+    """Text to C, with the seconds of every part."""
+    import oic
+    from oic.driver import Settings, compile_graph, lowered
+    from oic.library.emit import emit
+    from oic.toolchain.target import target
+
+    last = time.process_time()
+
+    def took(part: str) -> None:
+        nonlocal last
+        now = time.process_time()
+        parts[part] = parts.get(part, 0.0) + now - last
+        last = now
+
+    graph = oic.parse(text, "long.oi")
+    took("parse")
+    settings = Settings()
+    program = compile_graph(graph, None, settings)
+    module = program.module
+    took("check and lower")
+    for step, made in lowered(module, settings):
+        took(step.name)
+        module = made
+    with tempfile.TemporaryDirectory() as folder:
+        emit(module, target("portable"), Path(folder) / "out")
+        took("C")
+
+
+def profile(kind: Kind, share: int) -> None:
+    """The functions that take longest, with what they call and without."""
+    profiler = cProfile.Profile(time.process_time)
+    profiler.runcall(compiled, kind.text(max(1, kind.most // share)), {})
+    statistics = pstats.Stats(profiler)
+    statistics.sort_stats("cumulative").print_stats(45)
+    statistics.sort_stats("tottime").print_stats(30)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
