@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "compiler" / "oic"
 
 BASE = {"dtypes", "diagnostics", "notebook", "resources", "version"}
-CORE = BASE | {"ir", "operators"}
+CORE = BASE | {"ir", "kernels", "operators"}
 
 # A part is a module or a subpackage of `oic`.  Beside itself it may import:
 PARTS: dict[str, set[str]] = {
@@ -28,7 +28,8 @@ PARTS: dict[str, set[str]] = {
     "version": set(),
     "pages": BASE,  # what is known of each diagnostic
     "ir": BASE,
-    "operators": BASE | {"ir"},
+    "kernels": BASE | {"ir"},
+    "operators": BASE | {"ir", "kernels"},
     "model": BASE,
     "memory": CORE,
     "syntax": BASE,
