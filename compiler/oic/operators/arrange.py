@@ -14,6 +14,7 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
+from oic.ir.encodings import PANELS
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
@@ -288,7 +289,15 @@ class Gather(Operator, name="gather"):
     def _copies(self) -> bool:
         return self.table.dtype is self.result.dtype
 
+    def _in_panels(self) -> Members:
+        sizes = {"inner": self.table.shape[1], "n": self.ids.tensor.size}
+        return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
+
+    def _of_rows(self) -> bool:
+        return self.table.tensor.rank == 2 and self.axis % 2 == 0
+
     kernels = (
+        Kernel("gather_panels", ("table", "result", "ids"), _in_panels, fits=_of_rows, takes={"table": (PANELS,)}),
         Kernel("gather", ("table", "ids"), _args, fits=_copies),
         Kernel("gather_wide", ("table", "result", "ids"), _args, call="gather"),
     )
