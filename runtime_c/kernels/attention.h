@@ -1,6 +1,6 @@
 /* oic_attention_X_W: attention of queries of type X over keys and values of type W, where they lie, in one pass.
 
-   What it computes, the order and the stack: attention_body.h. */
+   What it computes, the order and the stack: attention.inc.h. */
 #include "../attending.h"
 #include "../sums.h"
 #include "element.h"
@@ -9,7 +9,7 @@
 #define Q_T T
 #define Q_LOAD LOAD
 #define Q_STORE STORE
-#include "attention_body.h"
+#include "attention.inc.h"
 
 typedef PART(args) ARGS(oic_attention);
 

@@ -11,7 +11,7 @@
 #define Q_T C
 #define Q_LOAD MATH(oic_load)
 #define Q_STORE MATH(oic_store)
-#include "attention_body.h"
+#include "attention.inc.h"
 
 typedef struct {
     const T *h;

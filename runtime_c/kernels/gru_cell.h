@@ -1,5 +1,5 @@
 /* oic_gru_cell_X: y[rows, U] from x[rows, I], h[rows, U], w_ih[3U, I], w_hh[3U, U] and biases [3U]; r, z and n are the
-   places of the gates.  y may be h, and overlaps nothing else.  work holds 7 * U numbers.  Order: gate.h. */
+   places of the gates.  y may be h, and overlaps nothing else.  work holds 7 * U numbers.  Order: gate.inc.h. */
 #include "../scalar_math.h"
 #include "../sums.h"
 #include "element.h"
@@ -13,7 +13,7 @@ typedef struct {
 } ARGS(oic_gru_cell);
 
 #define GATE NAME(oic_gru_gate)
-#include "gate.h"
+#include "gate.inc.h"
 
 static inline void NAME(oic_gru_cell)(const ARGS(oic_gru_cell) *a)
 {

@@ -1,6 +1,6 @@
 /* oic_linear_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w with its rows ldw apart, b of type B or NULL.
 
-   Batches shape[rank] of x lie at the strides xs, its rows ldx apart.  Order and stack: product.h. */
+   Batches shape[rank] of x lie at the strides xs, its rows ldx apart.  Order and stack: product.inc.h. */
 #include "../products.h"
 #include "element.h"
 
@@ -17,7 +17,7 @@ typedef struct {
 #define PANELS 0
 #define PRODUCT NAME(oic_linear_product)
 #define PRODUCT_ROW NAME(oic_linear_product_row)
-#include "product.h"
+#include "product.inc.h"
 
 static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
 {

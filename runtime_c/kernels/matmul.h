@@ -1,7 +1,7 @@
 /* oic_matmul_X_W: y[.., M, N] = a[.., M, K] * b[.., K, N] * scale[.., N], for every index of shape[rank].
 
    Operands lie at the batch strides as, bs and ss (0 repeats) and the matrix strides am, ak, bk, bn and sn; scale may be
-   NULL.  Matrices of packed elements start at whole bytes.  Order and stack: product.h. */
+   NULL.  Matrices of packed elements start at whole bytes.  Order and stack: product.inc.h. */
 #include "../products.h"
 #include "element.h"
 
@@ -20,7 +20,7 @@ typedef struct {
 #define PANELS 0
 #define PRODUCT NAME(oic_matmul_product)
 #define PRODUCT_ROW NAME(oic_matmul_product_row)
-#include "product.h"
+#include "product.inc.h"
 
 static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *a)
 {

@@ -146,7 +146,7 @@ def test_templates_only_arrange() -> None:
     for template in sorted(templates_dir().glob("*.j2")):
         text = re.sub(r"\{#.*?#\}", "", template.read_text(encoding="utf-8"), flags=re.DOTALL)
         for inside in re.findall(r"\{\{(.*?)\}\}", text):
-            assert re.fullmatch(r'\s*([a-z_]+(\.[a-z_]+)*|"[{}]+")\s*', inside), f"{template.name}: {inside}"
+            assert re.fullmatch(r'\s*([a-z_]+(\.[a-z_]+)*|"[{}]+")\s*-?', inside), f"{template.name}: {inside}"
         for inside in re.findall(r"\{%(.*?)%\}", text):
             allowed = r"\s*(for \w+ in [\w.]+|if [\w.]+|elif [\w.]+|else|endif|endfor)\s*"
             assert re.fullmatch(allowed, inside), f"{template.name}: {inside}"
@@ -229,12 +229,16 @@ def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
 
 # Element types of kernels that do not take floats of one type.
 TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "attention": (("f32", "f16"), ("f32", "i8"), ("f64", "f64"), ("f32", "f32")),
+    "attn": (("f16", "f8", "f8"), ("f64", "f32", "f64"), ("f32", "f32", "f32")),
     "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4"), ("u8", "u64", "u64")),
     "dequantize": (("u4", "f16", "u4"), ("i32", "f32", "i32")),
     "gather": (("f16", "i64"), ("i4", "i32")),
+    "gather_panels": (("f16", "f32", "i64"), ("f64", "f64", "i32")),
     "gather_wide": (("i4", "f32", "i64"), ("bf16", "f64", "i32")),
     "iota": (("i32",),),
     "linear_int": (("i4", "i32", "i4"), ("u8", "u64", "u64")),
+    "matmul": (("f32", "i4"), ("f16", "f16"), ("f64", "f32"), ("f32", "f32")),
     "matmul_bool": (("bool",),),
     "matmul_int": (("i4", "i32"), ("bitset", "bitset")),
     "quantize": (("f16", "i4", "i32"), ("f64", "u32", "u32")),

@@ -156,3 +156,8 @@ class Instance:
         once = "_".join(["OIC_HAS", name.removesuffix(".h"), *self.types])
         given = "".join(f"#define {macro} {value}\n" for macro, value in self.defines)
         return f'#ifndef {once}\n#define {once}\n{given}#include "{folder}/{name}"\n#endif\n'
+
+    @property
+    def generated(self) -> str:
+        """The lines in generated code, beside which all bodies lie in one folder."""
+        return self.text("oic")
