@@ -86,6 +86,7 @@ def lower_loop(f: Builder, loop: s.Loop, turn: Turn) -> None:
         if more is None:
             _finish(f, made, mark.env, runs=static)
             return
+        made.body.set_ops([])  # so that its ops count no more as users
         f.restore(mark)
         least = more
     if isinstance(start, int) and isinstance(end, int) and end - start <= MOST_UNROLLED:
@@ -104,6 +105,7 @@ def lower_dead(f: Builder, loop: s.Loop, turn: Turn) -> None:
     mark = f.mark()
     with f.nested(Block()) as region:
         lower_turn(f, loop, f.atom(region.argument(INDEX, loop.index.name)), turn)
+    region.set_ops([])
     f.env = mark.env
 
 
