@@ -60,6 +60,13 @@ typedef float oic_register_f32;
 typedef double oic_register_f64;
 #endif
 
+/* A loop that several kernels call: one copy of it, which a debugger and a reader find. */
+#if defined(__GNUC__)
+#define OIC_LOOP static __attribute__((noinline, unused))
+#else
+#define OIC_LOOP static inline
+#endif
+
 #define OIC_S f32
 #include "lanes.inc.h"
 

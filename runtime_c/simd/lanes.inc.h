@@ -43,7 +43,7 @@ static inline void OF(oic_lanes_madd)(LANES *sum, S x, const S *w)
 }
 
 /* n steps of four chains of sixteen: sum[4][lanes] += x[k] * w[k][lanes], the lanes of a chain `group` apart. */
-static inline void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
+OIC_LOOP void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
                                       ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)
 {
     LANES a0, a1, a2, a3;
@@ -65,7 +65,7 @@ static inline void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrd
 }
 
 /* The same from zero. */
-static inline void OF(oic_chains_1x4_of)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
+OIC_LOOP void OF(oic_chains_1x4_of)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
                                          ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)
 {
     LANES a0, a1, a2, a3;
@@ -87,7 +87,7 @@ static inline void OF(oic_chains_1x4_of)(S *restrict sum, const S *restrict x, p
 }
 
 /* The same for one chain of a row, */
-static inline void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
+OIC_LOOP void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
                                       ptrdiff_t wk, ptrdiff_t n)
 {
     LANES a;
@@ -99,7 +99,7 @@ static inline void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrd
 }
 
 /* and for one chain of each of four rows of x, `xm` apart. */
-static inline void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrdiff_t xm, ptrdiff_t xk,
+OIC_LOOP void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrdiff_t xm, ptrdiff_t xk,
                                       const S *restrict w, ptrdiff_t wk, ptrdiff_t n)
 {
     const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
@@ -136,7 +136,7 @@ static inline S OF(oic_lanes_sum)(const LANES *v)
 }
 
 /* The sum of x[i] * w[i] in sixteen sums, product i in sum i mod 16: for rows that lie where no panel can be made. */
-static inline S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
+OIC_LOOP S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
 {
     const ptrdiff_t whole = n - n % OIC_LANES;
     LANES a;
@@ -161,7 +161,7 @@ static inline S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
 }
 
 /* sum[4]: of each of four rows of x, `xm` apart, with w. */
-static inline void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_t n, S *restrict sum)
+OIC_LOOP void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_t n, S *restrict sum)
 {
     const ptrdiff_t whole = n - n % OIC_LANES;
     const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;

@@ -22,7 +22,7 @@ TEXTS = 30  # of each group
 @cache
 def corpus() -> list[str]:
     """The graphs of the examples and the tests that compile."""
-    here = ROOT / "tests" / "syntax"
+    here = ROOT / "tests" / "lower"
     return whole(sources([ROOT / "examples" / "tinystories", here / "test_lowering.py"]))
 
 
