@@ -107,7 +107,7 @@ def test_a_large_source_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.oi"
     path.touch()
     os.truncate(path, 1 << 40)
-    code = f"from oic.syntax.parse import parse_file; parse_file({str(path)!r})"
+    code = f"from oic.check.source import parse_file; parse_file({str(path)!r})"
     limit = 1 << 30
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
@@ -119,7 +119,7 @@ def test_a_large_source_is_not_read(tmp_path: Path) -> None:
 def test_long_strings_take_little(tmp_path: Path) -> None:
     """A pattern that came back to every character of a string took 600 bytes for each."""
     code = (
-        "import resource; from oic.syntax.parse import parse\n"
+        "import resource; from oic.check.source import parse\n"
         "text = 'constant { w: f32[4] @ref(\"' + 'a' * 4_000_000 + '\"); } block entry { }'\n"
         "parse(text); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
