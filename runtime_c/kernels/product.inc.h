@@ -8,7 +8,10 @@
 
    x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Where w is of
    the type C and its columns are neighbours, it is used where it lies; else OIC_BLOCK steps of sixteen columns at a time
-   are widened into a panel on the stack: at most 16 * OIC_BLOCK numbers, as many for x, and 2 * 16 * OIC_ROWS for sums. */
+   are widened into a panel on the stack: at most 16 * OIC_BLOCK numbers, as many for x, and 2 * 16 * OIC_ROWS for sums, or
+   2 * OIC_STRETCH for one row of x. */
+#if PANELS
+/* One row of x times four panels. */
 static inline void PRODUCT_ROW(const C *restrict x, ptrdiff_t xk, const C *restrict w, ptrdiff_t wk, ptrdiff_t wg,
                                C *restrict sum, ptrdiff_t K)
 {
@@ -21,6 +24,29 @@ static inline void PRODUCT_ROW(const C *restrict x, ptrdiff_t xk, const C *restr
         }
     }
 }
+#else
+/* One row of x times a row-major w. */
+static inline void PRODUCT_ROW(const C *restrict x, ptrdiff_t xk, const C *restrict w, ptrdiff_t wk,
+                               const float *restrict scale, ptrdiff_t ds, const B_T *restrict b, T *restrict y,
+                               ptrdiff_t K, ptrdiff_t N)
+{
+    for (ptrdiff_t j = 0; j < N; j += OIC_STRETCH) {
+        const ptrdiff_t n = N - j < OIC_STRETCH ? N - j : OIC_STRETCH;
+        C sum[OIC_STRETCH] = {0};
+        for (ptrdiff_t k = 0; k < K; k += OIC_CHUNK) {
+            C chunk[OIC_STRETCH] = {0};
+            MATH(oic_chains)(chunk, x + k * xk, xk, w + k * wk + j, wk, K - k < OIC_CHUNK ? K - k : OIC_CHUNK, n);
+            for (ptrdiff_t l = 0; l < n; ++l) {
+                sum[l] += chunk[l];
+            }
+        }
+        for (ptrdiff_t l = 0; l < n; ++l) {
+            const C v = scale != NULL ? sum[l] * (C)scale[(j + l) * ds] : sum[l];
+            STORE(y, j + l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
+        }
+    }
+}
+#endif
 
 static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, const W_T *restrict w, ptrdiff_t wk,
                            ptrdiff_t wg, ptrdiff_t wn, const float *restrict scale, ptrdiff_t ds,
@@ -28,12 +54,18 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
 {
     C xs[X_IS_COMPUTED ? 1 : OIC_ROWS * OIC_BLOCK], ws[PANELS && W_IS_COMPUTED ? 1 : OIC_LANES * OIC_BLOCK];
     const int neighbours = W_IS_COMPUTED && (PANELS || wn == 1);
+#if !PANELS
+    if (M == 1 && neighbours && X_IS_COMPUTED) {
+        PRODUCT_ROW((const C *)(const void *)x, xk, (const C *)(const void *)w, wk, scale, ds, b, y, K, N);
+        return;
+    }
+#endif
     for (ptrdiff_t j = 0; j < N;) {
         const ptrdiff_t lanes = N - j < OIC_LANES ? N - j : OIC_LANES, at = j / OIC_LANES * wg;
         const int direct = neighbours && (PANELS || lanes == OIC_LANES);
-        const ptrdiff_t groups = M == 1 && direct && X_IS_COMPUTED && N - j >= 4 * OIC_LANES ? 4 : 1;
         const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
-        if (groups == 4) {
+#if PANELS
+        if (M == 1 && direct && X_IS_COMPUTED && N - j >= 4 * OIC_LANES) {
             C sum[4 * OIC_LANES];
             PRODUCT_ROW((const C *)(const void *)x, xk, (const C *)(const void *)(w + at), wk, wg, sum, K);
             for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
@@ -43,6 +75,7 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
             j += 4 * OIC_LANES;
             continue;
         }
+#endif
         for (ptrdiff_t i0 = 0; i0 < M; i0 += OIC_ROWS) {
             const ptrdiff_t rows = M - i0 < OIC_ROWS ? M - i0 : OIC_ROWS;
             C sum[OIC_ROWS * OIC_LANES] = {0};

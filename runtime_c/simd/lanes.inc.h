@@ -121,6 +121,26 @@ OIC_LOOP void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrdiff_t
     OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
 }
 
+/* n steps of any number of neighbouring chains: sum[count] += x[k] * w[k][count], four steps at a time. */
+OIC_LOOP void OF(oic_chains)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w, ptrdiff_t wk,
+                             ptrdiff_t n, ptrdiff_t count)
+{
+    ptrdiff_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        const S p0 = x[k * xk], p1 = x[(k + 1) * xk], p2 = x[(k + 2) * xk], p3 = x[(k + 3) * xk];
+        const S *const w0 = w + k * wk, *const w1 = w0 + wk, *const w2 = w1 + wk, *const w3 = w2 + wk;
+        for (ptrdiff_t l = 0; l < count; ++l) {
+            const S two = OF(oic_madd)(p1, w1[l], OF(oic_madd)(p0, w0[l], sum[l]));
+            sum[l] = OF(oic_madd)(p3, w3[l], OF(oic_madd)(p2, w2[l], two));
+        }
+    }
+    for (; k < n; ++k) {
+        for (ptrdiff_t l = 0; l < count; ++l) {
+            sum[l] = OF(oic_madd)(x[k * xk], w[k * wk + l], sum[l]);
+        }
+    }
+}
+
 /* The sum of sixteen numbers: 8 + 8, 4 + 4, 2 + 2, 1 + 1. */
 static inline S OF(oic_lanes_sum)(const LANES *v)
 {

@@ -124,7 +124,7 @@ def render(case: Case, direct: bool) -> tuple[str, str]:
     call: Call = case.op.call()
     assert isinstance(call, Call)
     text = call.text(lambda part: argument(case, part))
-    header = f'#include "{call.header}"\n' if call.instance is None else call.instance.text()
+    header = call.instance.text()
     if direct:
         return text, header
     pointer = f"__typeof__(&{call.function}) volatile kernel = {call.function};"

@@ -31,6 +31,7 @@ SOURCE = """
     {                                                                                                      \\
         oic_chains_4x1_##T(sum, x, xm, 1, w, wk, n);                                                       \\
         oic_chains_1x1_##T(sum + 64, x, 1, w, wk, n);                                                      \\
+        oic_chains_##T(sum + 80, x, 1, w, wk, n, 37);                                                      \\
     }                                                                                                      \\
     void dots_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                \\
     void dots_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
@@ -95,8 +96,9 @@ def test_every_order_is_the_one_stated(library: CDLL, kind: str, n: int) -> None
     row = called(library, "row", kind, 64, x[0].copy(), w, 64, LANES, n)
     assert row.tobytes() == chain(chain(zeros, x[0, :n], w), x[0, :n], w).tobytes()
 
-    rows = called(library, "rows", kind, 80, x, w, 64, n + 1, n)
+    rows = called(library, "rows", kind, 117, x, w, 64, n + 1, n)
     expected = [chain(zeros[:LANES], x[r, :n], w[:, :LANES]) for r in (0, 1, 2, 3, 0)]
+    expected.append(chain(zeros[:37], x[0, :n], w[:, :37]))
     assert rows.tobytes() == np.concatenate(expected).tobytes()
 
     other = rng.standard_normal(n + 1).astype(dtype)

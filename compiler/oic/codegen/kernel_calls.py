@@ -27,10 +27,7 @@ _DTYPE_OF_C = {
 def call(frame: Frame, op: Any) -> None:
     """The statement that calls an operator's kernel."""
     what: Call = op.call()
-    if what.instance is None:
-        frame.unit.headers.add(what.header)
-    else:
-        frame.unit.instances.add(what.instance)
+    frame.unit.instances.add(what.instance)
     frame.lines.add(what.text(lambda part: argument(frame, op, part)))
 
 

@@ -97,10 +97,9 @@ class Kernel:
     types   fields whose dtypes the body is included for, in the order of its names: OIC_X, OIC_W; or a function
             of the op that gives the dtypes
     args    the members of the argument struct, from the op
-    call    the function without its types: `oic_call`; "" if it is named as the file
+    call    what the function is named after, `oic_CALL_types`; "": as the file
     fits    whether it can compute an op; the first of an operator's kernels that does is taken
-    takes   encodings that operands may have, by field; the kernel is for those alone
-    needs   features that the target must have (`targets`)
+    takes   encodings that operands must have, by field; the others are dense
     """
 
     name: str
@@ -109,14 +108,11 @@ class Kernel:
     call: str = ""
     fits: Callable[[Any], bool] = always
     takes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    needs: frozenset[str] = frozenset()
 
     def computes(self, op: Any) -> bool:
         """It can compute the op as it is."""
         encoded = {f: v.tensor.encoding for f in op.fields if isinstance(v := getattr(op, f), Value) and _is_tensor(v)}
-        return self.fits(op) and all(
-            e in self.takes.get(f, ("",)) for f, e in encoded.items()
-        )
+        return self.fits(op) and all(e in self.takes.get(f, ("",)) for f, e in encoded.items())
 
     @property
     def file(self) -> str:

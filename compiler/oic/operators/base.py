@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +36,7 @@ from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Cast as Cast
 from oic.kernels.kernel import Deref as Deref
-from oic.kernels.kernel import Instance, Kernel
+from oic.kernels.kernel import Instance, Kernel, Members
 from oic.kernels.kernel import Ints as Ints
 from oic.kernels.kernel import Out as Out
 from oic.kernels.kernel import Pointers as Pointers
@@ -78,28 +78,26 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a runtime function on whole tensors.
+    """One call of a kernel.
 
-    function  full C name
-    header    file of runtime_c that defines it; "" for an instance
-    args      in order: Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast,
-              Scratch, Ints, Pointers, a size (int or Expr, passed as ptrdiff_t), or a str (C as it is)
-    members   the members of its argument struct that they are
+    function  its C name, with its element types
     instance  the body that defines it, and the element types it is included for
+    members   what is given of its argument struct, by name (`kernels.kernel.Members`)
     """
 
     function: str
-    header: str
-    args: tuple[Any, ...] = field(default=())
-    members: tuple[str, ...] = ()
-    instance: Instance | None = None
+    instance: Instance
+    members: Members
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The values of the members, in order."""
+        return tuple(self.members.values())
 
     def text(self, argument: Callable[[Any], str]) -> str:
         """The statement in C; `argument` writes one argument."""
-        if self.instance is None:
-            return f"{self.function}({', '.join(map(argument, self.args))});"
-        given = [f".{m} = {argument(a)}" for m, a in zip(self.members, self.args, strict=True) if a is not None]
-        return f"{self.function}(&({self.function}_args){{{', '.join(given)}}});"
+        given = ", ".join(f".{name} = {argument(part)}" for name, part in self.members.items())
+        return f"{self.function}(&({self.function}_args){{{given}}});"
 
 
 class Operator(Op):
@@ -135,13 +133,15 @@ class Operator(Op):
 
     def chosen(self) -> Kernel:
         """The kernel that computes it."""
-        return next(k for k in self.kernels if k.computes(self))
+        found = next((k for k in self.kernels if k.computes(self)), None)
+        assert found is not None, f"{self.name} has no kernel for these types and encodings"
+        return found
 
     def call(self) -> Call:
         """The call of its kernel; for operators that are not elementwise."""
         kernel = self.chosen()
         members = {k: v for k, v in kernel.args(self).items() if v is not None and v != Ints(())}
-        return Call(kernel.function(self), "", tuple(members.values()), tuple(members), kernel.instance(self))
+        return Call(kernel.function(self), kernel.instance(self), members)
 
     def checks(self) -> list[Op]:
         """Ops to be put before this one that refuse data it must not see (ids out of range)."""

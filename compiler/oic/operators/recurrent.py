@@ -16,18 +16,18 @@ from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 
 
+def _sizes(x: Value, h: Value, numbers: int) -> Members:
+    """Sizes of a step, and working memory of so many numbers a unit."""
+    rows, units = dims.product(x.shape[:-1]), h.shape[-1]
+    work = Scratch(numbers * dims.maximum(units) * (8 if x.dtype.bits == 64 else 4), x.dtype.value)
+    return {"work": work, "rows": rows, "I": x.shape[-1], "U": units}
+
+
 class Cell(Operator):
     """What the two cells share."""
 
     gates = ""  # letters of `order`, in PyTorch's order
     order: str
-
-    def _sizes(self, numbers: int) -> Members:
-        """Sizes, and working memory of so many numbers a unit."""
-        rows, units = dims.product(self.x.shape[:-1]), self.h.shape[-1]  # type: ignore[attr-defined]
-        width = 8 if self.x.dtype.bits == 64 else 4  # type: ignore[attr-defined]
-        work = Scratch(numbers * dims.maximum(units) * width, self.x.dtype.value)  # type: ignore[attr-defined]
-        return {"work": work, "rows": rows, "I": self.x.shape[-1], "U": units}  # type: ignore[attr-defined]
 
     def _require_cell(self, states: tuple[str, ...]) -> None:
         """Check dtypes, ranks, sizes and `order`."""
@@ -131,7 +131,7 @@ class GruCell(Cell, name="gru_cell"):
 
     def _args(self) -> Members:
         weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
-        given = {"x": self.x, "h": self.h, **weights, "y": Out(), **self._sizes(7)}
+        given = {"x": self.x, "h": self.h, **weights, "y": Out(), **_sizes(self.x, self.h, 7)}
         return {**given, **dict(zip("rzn", self._places())), "reset_after": Cast(int(self.reset_after), "int")}
 
     kernels = (Kernel("gru_cell", ("x",), _args),)
@@ -187,7 +187,7 @@ class LstmCell(Cell, name="lstm_cell"):
 
     def _args(self) -> Members:
         weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
-        given = {"x": self.x, "h": self.h, "c": self.c_, **weights, "y": Out(0), "d": Out(1), **self._sizes(4)}
-        return {**given, **dict(zip("ifgo", self._places()))}
+        given = {"x": self.x, "h": self.h, "c": self.c_, **weights, "y": Out(0), "d": Out(1)}
+        return {**given, **_sizes(self.x, self.h, 4), **dict(zip("ifgo", self._places()))}
 
     kernels = (Kernel("lstm_cell", ("x",), _args),)
