@@ -8,6 +8,7 @@
 
 #include "hosted.h"
 
+#include "float_modes.h"
 #include "session.h"
 
 /* A part of a step.  `run` notes in `why` what it refuses, and touches nothing that another task writes. */
@@ -55,6 +56,7 @@ static inline void oic_pool_take(oic_pool *pool)
 static inline void *oic_pool_thread(void *context)
 {
     oic_pool *const pool = context;
+    (void)oic_float_modes_set();
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->closing) {
         if (pool->next < pool->count) {

@@ -37,7 +37,7 @@ PARTS: dict[str, set[str]] = {
     "lower": CORE | {"syntax", "check"},
     "passes": CORE | {"memory"},
     "reference": CORE | {"memory"},
-    "toolchain": BASE | {"ir"},
+    "toolchain": BASE | {"ir", "kernels"},
     "codegen": CORE | {"memory", "toolchain"},
     "report": CORE | {"memory", "toolchain", "codegen"},
     "library": CORE | {"memory", "toolchain", "codegen", "report"},

@@ -72,6 +72,8 @@ class Synthesizer(_Compiled):
     """Generated C, compiled and loaded.
 
     target   'host', 'portable' or 'freestanding' (which is written and not loaded)
+    numerics  'fused' (a step of a sum of products is one rounding) or 'separate' (two); None: 'fused' where the
+             compiler says that the machine has the instruction.  All machines of one class give the same bits
     weights  'blob' (a file to map or flash) or 'array' (a C array)
     threads  consumers of a `yield` run on so many at once; 1: one after another
     name     of the C library, which its files and names begin with; None: the graph's
@@ -87,20 +89,21 @@ class Synthesizer(_Compiled):
         capacity: Mapping[str, int] | None = None,
         fetch: Collection[str] | None = None,
         target: str = "host",
+        numerics: str | None = None,
         weights: str = "blob",
         reuse: bool = True,
         threads: int = 1,
         name: str | None = None,
     ) -> None:
-        hosted = target_named(target).hosted
+        machine = target_named(target, numerics)
         if not 1 <= threads <= MOST_THREADS:
             raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
         settings = Settings(
-            sizes or {}, capacity or {}, fetch, hosted=hosted, reuse=reuse, threads=threads
+            sizes or {}, capacity or {}, fetch, target=machine, reuse=reuse, threads=threads
         )
         super().__init__(graph, model, settings)
         self._synthesizer = _Synthesizer(
-            self.program.planned, interface_of(self.program), target, weights, threads, name
+            self.program.planned, interface_of(self.program), machine, weights, threads, name
         )
 
     @property

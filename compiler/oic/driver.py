@@ -19,6 +19,7 @@ from oic.check.settings import check_fetch, check_sizes
 from oic.check.variables import Binding
 from oic.diagnostics import Diagnostic, OicError
 from oic.ir.module import Module
+from oic.kernels.targets import TARGETS, Target
 from oic.lower.graph import Options, entries, lower_graph
 from oic.model import Model
 from oic.operators.late import Place, late_places
@@ -39,7 +40,7 @@ class Settings:
     sizes      sizevars (`--set`)
     capacity   the most an index may reach, by index or `variable.index` (`--max`)
     fetch      outputs wanted; None: all
-    hosted     the target can reserve address space for tables without a bound
+    target     the machine that kernels are chosen for, and whether tables without a bound may reserve address space
     reuse      buffers that are never live together share memory
     threads    consumers of a `yield` run on so many at once; 1: in order (`--threads`)
     verified   check the invariants of the IR after every pass
@@ -48,7 +49,7 @@ class Settings:
     sizes: Mapping[str, int] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
     fetch: Collection[str] | None = None
-    hosted: bool = True
+    target: Target = TARGETS["portable"]
     reuse: bool = True
     threads: int = 1
     verified: bool = False
@@ -91,7 +92,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     found += check_fetch(graph, settings.fetch)
     binding = bind(graph, model, settings.sizes, found)
     found += binding.diagnostics
-    options = Options(settings.capacity, settings.fetch, settings.hosted)
+    options = Options(settings.capacity, settings.fetch, settings.target.hosted)
     module, more = lower_graph(binding, options)
     found = _once([*found, *binding.diagnostics, *more])
     errors = [d for d in found if d.severity == "error"]

@@ -35,10 +35,11 @@ static inline void OF(oic_lanes_zero)(LANES *to)
 /* sum += x * w[lanes] */
 static inline void OF(oic_lanes_madd)(LANES *sum, S x, const S *w)
 {
+    const REGISTER all = OF(oic_register_of)(x);
     for (int i = 0; i < COUNT; ++i) {
         REGISTER q;
         memcpy(&q, w + i * WIDTH, sizeof q);
-        sum->part[i] += x * q;
+        sum->part[i] = OF(oic_register_madd)(all, q, sum->part[i]);
     }
 }
 
@@ -167,7 +168,7 @@ OIC_LOOP S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
             REGISTER p, q;
             memcpy(&p, x + i + r * WIDTH, sizeof p);
             memcpy(&q, w + i + r * WIDTH, sizeof q);
-            a.part[r] += p * q;
+            a.part[r] = OF(oic_register_madd)(p, q, a.part[r]);
         }
     }
     if (whole < n) {
@@ -196,13 +197,13 @@ OIC_LOOP void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_t n, 
             REGISTER p, q;
             memcpy(&q, w + at, sizeof q);
             memcpy(&p, x + at, sizeof p);
-            a0.part[r] += p * q;
+            a0.part[r] = OF(oic_register_madd)(p, q, a0.part[r]);
             memcpy(&p, x1 + at, sizeof p);
-            a1.part[r] += p * q;
+            a1.part[r] = OF(oic_register_madd)(p, q, a1.part[r]);
             memcpy(&p, x2 + at, sizeof p);
-            a2.part[r] += p * q;
+            a2.part[r] = OF(oic_register_madd)(p, q, a2.part[r]);
             memcpy(&p, x3 + at, sizeof p);
-            a3.part[r] += p * q;
+            a3.part[r] = OF(oic_register_madd)(p, q, a3.part[r]);
         }
     }
     if (whole < n) {

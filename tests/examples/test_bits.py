@@ -1,7 +1,8 @@
 """One graph, one answer in all its bits: whatever the compiler, its level, the instruction set or the split of a prompt.
 
 Every example that is a language model, and `everything`, takes 200 steps in each build; what is hashed is
-every output of every step and, in the end, the saved state.
+every output of every step and, in the end, the saved state.  There is one hash for each class of numerics:
+of `separate` the build that compilers do least to defines it, of `fused` one whose multiply-add is our own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic.kernels.targets import FUSED, NUMERICS, SEPARATE
 from oic.toolchain.compiler import find_compiler
 from paths import ROOT, models_dir
 from tests.fuzz.batch_build import build_together
@@ -34,7 +36,17 @@ BUILDS: dict[str, tuple[str, ...]] = {
     "clang AVX2": ("clang", "-O3", "-march=x86-64-v3"),
     "clang AVX-512": ("clang", "-O3", "-march=x86-64-v4"),
 }
-NEEDS = {"AVX2": ("avx2", "fma", "bmi2"), "AVX-512": ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512cd")}
+FUSED_BUILDS: dict[str, tuple[str, ...]] = {
+    "gcc FMA": ("gcc", "-O3", "-march=x86-64-v3"),
+    "gcc FMA -O0": ("gcc", "-O0", "-mfma"),
+    "clang FMA": ("clang", "-O3", "-march=x86-64-v3"),
+    "gcc FMA AVX-512": ("gcc", "-O3", "-march=x86-64-v4"),
+}
+SLOW_FMA = (
+    "-O2", "-D_DEFAULT_SOURCE", "-include", str(ROOT / "runtime_c" / "simd" / "slow_fma.h"),
+    "-DOIC_FMA_F32=oic_slow_fma_f32", "-DOIC_FMA_F64=oic_slow_fma_f64",
+)  # fmt: skip
+NEEDS = {"AVX2": ("avx2", "bmi2"), "FMA": ("avx2", "fma", "bmi2"), "AVX-512": ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512cd")}
 
 
 @dataclass(frozen=True)
@@ -53,9 +65,9 @@ class Example:
         model = None if self.model is None else oic.Model.open(self.model)
         return oic.Simulator(oic.parse_file(self.graph), model, stage="planned")
 
-    def synthesizer(self) -> oic.Synthesizer:
+    def synthesizer(self, numerics: str = SEPARATE) -> oic.Synthesizer:
         model = None if self.model is None else oic.Model.open(self.model)
-        return oic.Synthesizer(oic.parse_file(self.graph), model, target="portable")
+        return oic.Synthesizer(oic.parse_file(self.graph), model, target="portable", numerics=numerics)
 
     def step(self, executor: Any, number: int) -> dict[str, Any]:
         """One token, or one of the entries of `everything`."""
@@ -103,49 +115,67 @@ def digest(executor: Any, example: Example) -> str:
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The digest of the build that compilers do least to, which is none of `BUILDS`."""
-    known: dict[str, str] = {}
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """The digest of the build that compilers do least to, or of that with a multiply-add of our own."""
+    known: dict[tuple[str, str], str] = {}
+    compiler = "gcc" if shutil.which("gcc") else find_compiler()[0]
 
-    def of(name: str) -> str:
-        if name not in known:
-            known[name] = built(name, tmp_path_factory.mktemp("bits"), ("gcc" if shutil.which("gcc") else find_compiler()[0], "-O0"))
-        return known[name]
+    def of(name: str, numerics: str = SEPARATE) -> str:
+        if (name, numerics) not in known:
+            flags = SLOW_FMA if numerics == FUSED else ("-O0",)
+            known[name, numerics] = built(name, tmp_path_factory.mktemp("bits"), (compiler, *flags), numerics)
+        return known[name, numerics]
 
     return of
 
 
-def built(name: str, folder: Path, command: Sequence[str]) -> str:
+def built(name: str, folder: Path, command: Sequence[str], numerics: str = SEPARATE) -> str:
     example = EXAMPLES[name]
-    made = example.synthesizer()
+    made = example.synthesizer(numerics)
     build_together([made._synthesizer], folder, command[1:], command[:1])
     with made.make_executor() as executor:
         return digest(executor, example)
 
 
-def runs(build: str) -> bool:
+def runs(build: str, command: Sequence[str]) -> bool:
     """This machine has the compiler and the instructions."""
     try:
         features = Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()
     except OSError:
         features = []
-    needed = NEEDS.get(build.partition(" ")[2], ())
-    return shutil.which(BUILDS[build][0]) is not None and set(needed) <= set(features)
+    needed = {n for sign, names in NEEDS.items() if sign in build for n in names}
+    return shutil.which(command[0]) is not None and needed <= set(features)
 
 
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_build_gives_the_same_bits(
-    name: str, build: str, expected: Callable[[str], str], tmp_path: Path
+    name: str, build: str, expected: Callable[..., str], tmp_path: Path
 ) -> None:
-    if not runs(build):
+    if not runs(build, BUILDS[build]):
         pytest.skip(f"no {build} on this machine")
     assert built(name, tmp_path, BUILDS[build]) == expected(name)
 
 
+@pytest.mark.parametrize("build", FUSED_BUILDS)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_fused_build_gives_the_same_bits(
+    name: str, build: str, expected: Callable[..., str], tmp_path: Path
+) -> None:
+    if not runs(build, FUSED_BUILDS[build]):
+        pytest.skip(f"no {build} on this machine")
+    assert built(name, tmp_path, FUSED_BUILDS[build], FUSED) == expected(name, FUSED)
+
+
+def test_the_classes_differ(expected: Callable[..., str]) -> None:
+    """Else the two tests above would compare one with itself."""
+    assert expected("numwords", FUSED) != expected("numwords", SEPARATE)
+
+
+@pytest.mark.parametrize("numerics", NUMERICS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_another_processor_gives_the_same_bits(
-    name: str, expected: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, numerics: str, expected: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AArch64, emulated: registers of NEON, and a compiler that would fuse if it might."""
     compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
@@ -155,12 +185,12 @@ def test_another_processor_gives_the_same_bits(
         pytest.skip("its table without a bound reserves more address space than the emulator has")
     program = EXAMPLES[name].simulator().program
     monkeypatch.setenv("CC", f"{compiler} -static")
-    path = build_sanitized([program], tmp_path, ("-O3",))
+    path = build_sanitized([program], tmp_path, ("-O3",), numerics=numerics)
     script = tmp_path / "emulated"
     script.write_text(f'#!/bin/sh\nexec {emulator} {path} "$@"\n')
     script.chmod(0o755)
     with SanitizedExecutor(program, script, 0) as executor:
-        assert digest(executor, EXAMPLES[name]) == expected(name)
+        assert digest(executor, EXAMPLES[name]) == expected(name, numerics)
 
 
 @pytest.mark.parametrize("name", [n for n in EXAMPLES if EXAMPLES[n].vocabulary])

@@ -25,6 +25,7 @@ from oic.diagnostics import StepError
 from oic.driver import Program, interface_of
 from oic.dtypes import Array
 from oic.ir.module import Module
+from oic.kernels.targets import SEPARATE
 from oic.library.emit import Files, emit
 from oic.memory.layout import state_layout, weights_layout
 from oic.reference.fetch import logical
@@ -176,16 +177,18 @@ class Crash(Exception):
 
 
 def build_sanitized(
-    programs: Sequence[Program], folder: Path, flags: Sequence[str] = SANITIZED, made_for: str = "portable"
-) -> Path:
+    programs: Sequence[Program], folder: Path, flags: Sequence[str] = SANITIZED, made_for: str = "portable",
+    numerics: str = SEPARATE,
+) -> Path:  # fmt: skip
     """One program of all these graphs; its first argument chooses the graph.
 
     flags     for the C compiler beside those every program needs: sanitizers, or else `OPTIMIZED`
     made_for  name of the target
+    numerics  class of sums of products
     Raises AssertionError with what the compiler said.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    machine = target(made_for)
+    machine = target(made_for, numerics)
     files = [emit(p.planned, machine, folder / f"p{i}") for i, p in enumerate(programs)]
     (folder / "common.h").write_text(_COMMON, encoding="utf-8")
     sources = [path for f in files for path in f.sources]

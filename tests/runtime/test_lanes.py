@@ -6,7 +6,10 @@ machine and with every compiler.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from ctypes import CDLL, POINTER, c_double, c_float, c_ssize_t
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ import numpy as np
 import pytest
 
 from oic.dtypes import Array
+from oic.kernels.targets import FUSED, NUMERICS, TARGETS
+from oic.toolchain.compiler import macros
 from runtime.native import Toolchain
 
 LANES = 16
@@ -45,28 +50,70 @@ SOURCE = """
 SEEN(f32, float)
 SEEN(f64, double)
 """
+EXACT = """
+#include <stddef.h>
+#include "simd/slow_fma.h"
+#define EXACT(T, C)                                                                                        \\
+    void fma_##T(C *y, const C *a, const C *b, ptrdiff_t count, ptrdiff_t step, ptrdiff_t unused);           \\
+    void fma_##T(C *y, const C *a, const C *b, ptrdiff_t count, ptrdiff_t step, ptrdiff_t unused)            \\
+    {                                                                                                      \\
+        (void)unused;                                                                                      \\
+        for (ptrdiff_t i = 0; i < count; ++i) {                                                            \\
+            y[i] = oic_slow_fma_##T(a[i * step], b[i], y[i]);                                              \\
+        }                                                                                                  \\
+    }
+EXACT(f32, float)
+EXACT(f64, double)
+"""
+OURS = "#define OIC_FMA_F32 oic_slow_fma_f32\n#define OIC_FMA_F64 oic_slow_fma_f64\n"
+NUMBERS = {"f32": np.float32, "f64": np.float64}
+
+
+@pytest.fixture(scope="module", params=NUMERICS)
+def numerics(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def library(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> CDLL:
+def library(toolchain: Toolchain, numerics: str, tmp_path_factory: pytest.TempPathFactory) -> CDLL:
+    """Of one class; where the machine cannot fuse, with a multiply-add of our own."""
     folder: Path = tmp_path_factory.mktemp("lanes")
-    return toolchain.library(SOURCE, folder, "lanes")
+    known = TARGETS["portable"].seen(macros((toolchain.command, *toolchain.flags)))
+    chosen = f"#define OIC_FUSED {int(numerics == FUSED)}\n"
+    chosen += OURS if numerics == FUSED and known.numerics != FUSED else ""
+    return toolchain.library(chosen + EXACT + SOURCE, folder, "lanes")
 
 
-def called(library: CDLL, name: str, kind: str, count: int, x: Array, w: Array, *sizes: int) -> Array:
-    """What a function leaves in `sum`, which holds `count` zeros before."""
+def called(
+    library: CDLL, name: str, kind: str, count: int | Array, x: Array, w: Array, *sizes: int
+) -> Array:
+    """What a function leaves in `sum`, which holds `count` zeros, or these numbers, before."""
     number: Any = c_float if kind == "f32" else c_double
     function = getattr(library, f"{name}_{kind}")
     function.argtypes, function.restype = [POINTER(number)] * 3 + [c_ssize_t] * 3, None
-    sums = np.zeros(count, x.dtype)
+    sums = np.zeros(count, x.dtype) if isinstance(count, int) else np.array(count, x.dtype)
     function(*(a.ctypes.data_as(POINTER(number)) for a in (sums, x, w)), *sizes)
     return sums
 
 
-def chain(start: Array, x: Array, w: Array) -> Array:
-    """start[lanes] + x[k] * w[k, lanes], k ascending, each product and each sum rounded."""
+Step = Callable[[Array, Array, Array], Array]
+"""start + x * w, in one rounding or two."""
+
+
+@pytest.fixture(scope="module")
+def step(library: CDLL, numerics: str) -> Step:
+    def fused(start: Array, x: Array, w: Array) -> Array:
+        kind = "f32" if start.dtype == np.float32 else "f64"
+        x, w = (np.ascontiguousarray(np.broadcast_to(a, start.shape)) for a in (x, w))
+        return called(library, "fma", kind, start, x, w, len(start), 1, 0)
+
+    return fused if numerics == FUSED else lambda start, x, w: start + x * w
+
+
+def chain(step: Step, start: Array, x: Array, w: Array) -> Array:
+    """start[lanes] + x[k] * w[k, lanes], k ascending."""
     for k in range(len(x)):
-        start = start + x[k] * w[k]
+        start = step(start, x[k], w[k])
     return start
 
 
@@ -77,33 +124,96 @@ def tree(sums: Array) -> Any:
     return sums[0]
 
 
-def sixteen(products: Array) -> Any:
+def sixteen(x: Array) -> Any:
     """Element i in sum i mod 16, then the tree."""
-    sums = np.zeros(LANES, products.dtype)
-    for i, product in enumerate(products):
-        sums[i % LANES] += product
+    sums = np.zeros(LANES, x.dtype)
+    for i, number in enumerate(x):
+        sums[i % LANES] += number
+    return tree(sums)
+
+
+def dot(step: Step, x: Array, w: Array) -> Any:
+    """Product i in sum i mod 16, then the tree."""
+    sums = np.zeros(LANES, x.dtype)
+    for at in range(0, len(x), LANES):
+        n = min(LANES, len(x) - at)
+        sums[:n] = step(sums[:n], x[at : at + n], w[at : at + n])
     return tree(sums)
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("n", [0, 1, 7, 15, 16, 17, 31, 40, 64, 259])
-def test_every_order_is_the_one_stated(library: CDLL, kind: str, n: int) -> None:
+def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: int) -> None:
     rng, dtype = np.random.default_rng(n), np.float32 if kind == "f32" else np.float64
     x = rng.standard_normal((4, n + 1)).astype(dtype)
     w = rng.standard_normal((n + 1, 4 * LANES)).astype(dtype)
     zeros = np.zeros(4 * LANES, dtype)
 
     row = called(library, "row", kind, 64, x[0].copy(), w, 64, LANES, n)
-    assert row.tobytes() == chain(chain(zeros, x[0, :n], w), x[0, :n], w).tobytes()
+    assert row.tobytes() == chain(step, chain(step, zeros, x[0, :n], w), x[0, :n], w).tobytes()
 
     rows = called(library, "rows", kind, 117, x, w, 64, n + 1, n)
-    expected = [chain(zeros[:LANES], x[r, :n], w[:, :LANES]) for r in (0, 1, 2, 3, 0)]
-    expected.append(chain(zeros[:37], x[0, :n], w[:, :37]))
+    expected = [chain(step, zeros[:LANES], x[r, :n], w[:, :LANES]) for r in (0, 1, 2, 3, 0)]
+    expected.append(chain(step, zeros[:37], x[0, :n], w[:, :37]))
     assert rows.tobytes() == np.concatenate(expected).tobytes()
 
     other = rng.standard_normal(n + 1).astype(dtype)
     dots = called(library, "dots", kind, 7, x, other, 0, n + 1, n)
-    expected = [sixteen(x[r, :n] * other[:n]) for r in (0, 1, 2, 3, 0)]
+    expected = [dot(step, x[r, :n], other[:n]) for r in (0, 1, 2, 3, 0)]
     away = x[0, :n] - other[0]
     expected += [sixteen(x[0, :n]), sixteen(away * away)]
     assert dots.tobytes() == np.array(expected, dtype).tobytes()
+
+
+def hard(rng: np.random.Generator, dtype: Any, count: int) -> Array:
+    """Numbers of every exponent, few bits or many, and the special ones."""
+    bits = 32 if dtype == np.float32 else 64
+    unsigned = np.uint32 if bits == 32 else np.uint64
+    found = rng.integers(0, 1 << bits, count, np.uint64).astype(unsigned)
+    found[::3] &= unsigned(((1 << bits) - 1) ^ ((1 << (bits // 3)) - 1))
+    found[1::7] &= unsigned((1 << (bits - 1)) | ((1 << (24 if bits == 32 else 53)) - 1))
+    numbers = found.view(dtype)
+    numbers[: 16 : 2] = [0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, np.finfo(dtype).max, np.finfo(dtype).tiny]
+    rng.shuffle(numbers)
+    return numbers
+
+
+def rounded(exact: Fraction, dtype: Any) -> Any:
+    """A number that is not zero, rounded once, ties to even."""
+    digits, least = (24, -149) if dtype == np.float32 else (53, -1074)
+    whole = abs(exact)
+    exponent = whole.numerator.bit_length() - whole.denominator.bit_length()
+    unit = Fraction(2) ** max(least, exponent - digits)
+    while whole / unit >= 1 << digits:
+        unit *= 2
+    while whole / unit < 1 << (digits - 1) and unit > Fraction(2) ** least:
+        unit /= 2
+    whole = round(whole / unit) * unit
+    limit = Fraction(2) ** (128 if dtype == np.float32 else 1024)
+    size = math.inf if whole >= limit else float(whole)
+    return -size if exact < 0 else size
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_our_own_multiply_add_rounds_once(library: CDLL, kind: str) -> None:
+    """Against exact fractions, where the numbers are finite and the result is not zero."""
+    dtype, rng = NUMBERS[kind], np.random.default_rng(1)
+    a, b, c = (hard(rng, dtype, 3000) for _ in range(3))
+    with np.errstate(all="ignore"):
+        c[::3] = (-a * b)[::3]  # most of it cancels
+        c[1::3] = (a * b * dtype(2.0) ** rng.integers(-60, 60, len(a)).astype(dtype))[1::3]
+        plain = (a.astype(np.float64) * b.astype(np.float64)) + c if kind == "f32" else a * b + c
+    found = called(library, "fma", kind, c, a, b, len(a), 1, 0)
+    exact = 0
+    for x, y, z, seen, other in zip(a, b, c, found, plain, strict=True):
+        if not np.isfinite([x, y, z]).all():
+            special = np.isfinite([x, y]).all()
+            assert np.array_equal(seen, z if special else dtype(other), equal_nan=True), (x, y, z)
+            continue
+        whole = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        if whole:
+            exact += 1
+            assert float(seen) == rounded(whole, dtype), (x, y, z)
+        else:
+            assert seen == 0
+    assert exact > 1500

@@ -7,11 +7,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import oic
 from oic import dtypes
+from oic.kernels.targets import TARGETS
 from oic.resources import runtime_dir
+from oic.toolchain.compiler import find_compiler, macros
 from oic.toolchain.target import STANDARD, WARNINGS
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.operator_cases import Case
@@ -141,3 +144,54 @@ def test_headers_of_two_versions_do_not_mix(tmp_path: Path) -> None:
     for headers in (("one/one.h", "two/two.h"), ("two/two.h", "one/one.h"), ("one/one.h", "two/oic/crc32c.h")):
         done = compiled(*headers)
         assert done.returncode != 0 and "two versions of oic" in done.stderr, headers
+
+
+# ---------------------------------------------------------------- classes of numerics
+
+LINEAR = """
+dynamic { x: f32[8]; }
+constant { w: f32[8, 8]; }
+volatile { y: f32[8]; }
+block entry { op linear(x, w) >> y; return; }
+"""
+
+
+def linear(name: str, numerics: str | None, folder: Path) -> Path:
+    """The source of a library with sums of products."""
+    graph, model = oic.parse(LINEAR, name), oic.Model(tensors={"w": np.eye(8, dtype=np.float32)})
+    oic.Synthesizer(graph, model, name=name, target="portable", numerics=numerics).emit(folder)
+    return folder / f"{name}.c"
+
+
+def test_fused_code_is_refused_where_the_machine_has_no_such_instruction(tmp_path: Path) -> None:
+    if "__x86_64__" not in macros(tuple(find_compiler())) or "__FMA__" in macros(tuple(find_compiler())):
+        pytest.skip("the machine of the compiler has it")
+    source = linear("one", "fused", tmp_path)
+    call = [*find_compiler(), *STANDARD, "-fsyntax-only", str(source)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "--numerics separate" in done.stderr
+    assert subprocess.run([*call, "-mfma"], check=False).returncode == 0
+    with pytest.raises(oic.OicError, match="--numerics separate"):
+        graph, model = oic.parse(LINEAR), oic.Model(tensors={"w": np.eye(8, dtype=np.float32)})
+        oic.Synthesizer(graph, model, target="portable", numerics="fused").build(tmp_path / "whole")
+
+
+def test_classes_do_not_mix_in_one_translation_unit(tmp_path: Path) -> None:
+    linear("one", "separate", tmp_path)
+    linear("two", "fused", tmp_path)
+    main = tmp_path / "main.c"
+    main.write_text('#include "one.c"\n#include "two.c"\n')
+    call = [*find_compiler(), *STANDARD, "-fsyntax-only", str(main)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "two classes of numerics" in done.stderr
+
+
+def test_the_class_is_that_of_the_machine_unless_it_is_chosen(tmp_path: Path) -> None:
+    wanted = TARGETS["portable"].seen(macros(tuple(find_compiler()))).numerics
+    for numerics, expected in ((None, wanted), ("separate", "separate"), ("fused", "fused")):
+        source = linear("one", numerics, tmp_path / str(numerics))
+        assert f'_NUMERICS "{expected}"' in source.with_suffix(".h").read_text()
+        assert f"#define OIC_FUSED {int(expected == 'fused')} " in source.read_text()
+    with pytest.raises(oic.OicError) as refused:
+        linear("one", "fuse", tmp_path)
+    assert [d.slug for d in refused.value.diagnostics] == ["unknown-numerics"]

@@ -97,6 +97,23 @@ def threads_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def target_option(command: Command) -> Command:
+    """`--target NAME` and `--numerics CLASS`."""
+    options = (
+        click.option(
+            "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
+            show_default=True, help="this machine, any of its kind, or bare metal",
+        ),
+        click.option(
+            "--numerics", type=click.Choice(("fused", "separate")),
+            help="steps of sums of products are one rounding or two (default: fused where the target has it)",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def guarded(command: Command) -> Command:
     """Refusals become diagnostics and exit statuses, and never a traceback."""
 
@@ -164,14 +181,19 @@ def _silence() -> None:
 
 
 def load(
-    graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, **more: Any
-) -> Program:
-    """Parse, check and lower a graph.  Raises OicError."""
+    graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, target: str | None = None,
+    numerics: str | None = None, **more: Any,
+) -> Program:  # fmt: skip
+    """Parse, check and lower a graph; for a target, if one is named.  Raises OicError."""
     from oic.check.source import parse_file
     from oic.driver import Settings, compile_graph
     from oic.model import Model
 
     wanted = [n.strip() for n in fetch.split(",") if n.strip()] if fetch is not None else None
+    if target is not None:
+        from oic.toolchain.target import target as target_named
+
+        more["target"] = target_named(target, numerics)
     settings = Settings(dict(sizes), dict(capacity), wanted, **more)
     tree = parse_file(graph)
     return compile_graph(tree, Model.open(model) if model else None, settings)
@@ -238,6 +260,7 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
 @click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
 @threads_option
+@target_option
 def ir(
     as_json: bool, color: bool, stage: str, after: str | None, changed: bool, only: str | None,
     mlir: bool, verified: bool, no_reuse: bool, **options: Any,
@@ -254,10 +277,7 @@ def ir(
 @graph_command
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
 @click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
-@click.option(
-    "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
-    show_default=True, help="this machine, any of its kind, or bare metal",
-)  # fmt: skip
+@target_option
 @click.option(
     "--weights", type=click.Choice(("blob", "array")), default="blob", show_default=True,
     help="a file beside the code, or a C array",
@@ -266,19 +286,18 @@ def ir(
 @threads_option
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 def build(
-    as_json: bool, color: bool, output: str | None, name: str | None, target: str, weights: str,
+    as_json: bool, color: bool, output: str | None, name: str | None, weights: str,
     no_reuse: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli.run import build_library, built
 
-    hosted = target != "freestanding"
-    program = load(**options, hosted=hosted, reuse=not no_reuse)
+    program = load(**options, reuse=not no_reuse)
     if not as_json:
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
     with progress(f"building {program.graph.name}"):
-        made = build_library(program, folder, target, weights, name, compiled=not no_compile)
+        made = build_library(program, folder, weights, name, compiled=not no_compile)
     say(json_text(made) if as_json else built(made))
 
 
@@ -294,6 +313,7 @@ def build(
     help="compiled code, or the NumPy reference",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
+@target_option
 @threads_option
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
 def run(
@@ -327,6 +347,7 @@ def run(
     help="of the random inputs",
 )  # fmt: skip
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
+@target_option
 @threads_option
 @click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
 def diff(

@@ -36,11 +36,11 @@ Advance = Callable[[], None]
 
 
 def build_library(
-    program: Program, folder: Path, target: str, weights: str, name: str | None, *, compiled: bool
+    program: Program, folder: Path, weights: str, name: str | None, *, compiled: bool
 ) -> dict[str, Any]:
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
-    maker = Synthesizer(program.planned, interface_of(program), target, weights, threads, name)
+    maker = Synthesizer(program.planned, interface_of(program), program.settings.target, weights, threads, name)
     if compiled and maker.target.hosted:
         maker.build(folder)
         assert maker.library is not None
@@ -145,7 +145,7 @@ def run_steps(
     given = given_inputs(face, inputs)
     maker: Simulator | Synthesizer
     if backend == "c":
-        maker = Synthesizer(program.planned, face, threads=program.settings.threads).build()
+        maker = Synthesizer(program.planned, face, program.settings.target, threads=program.settings.threads).build()
     else:
         maker = Simulator(program.module, face, lambda: (program.planned, program.late()))
     result = Result({name: face.variables[name].dtype for name in face.entries[entry].outputs})
@@ -259,7 +259,7 @@ def diff_steps(
         own = {n: a for n, a in given.items() if n in chosen.inputs}
         random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
-    maker = Synthesizer(program.planned, face, threads=program.settings.threads)
+    maker = Synthesizer(program.planned, face, program.settings.target, threads=program.settings.threads)
     with maker.build().make_executor() as executor:
         verdict = compare(program.module, executor, runs, lambda _: advance(), maker.make_executor)
     culprit = None

@@ -17,6 +17,7 @@ from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
+from oic.kernels.targets import FUSED
 from oic.memory.saved import saved_form
 from oic.toolchain import code_metrics as measured
 from oic.toolchain.code_metrics import Figures
@@ -55,6 +56,8 @@ class Entry:
     title: str
     purpose: str
     prototype: str
+    body: str
+    body_prototype: str
     inputs_type: str
     outputs_type: str
     input_members: tuple[str, ...]
@@ -101,6 +104,8 @@ class Model:
     objects: str
     pooled: bool
     thread_flags: str
+    fused: int
+    fused_note: str
 
 
 def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> Model:
@@ -122,7 +127,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         fingerprint=_uint64(0),
         source=_source_name(module),
         memory_table=_memory_table(unit, array),
-        macros=_macros(unit, entries, threads if pooled else 0, weights),
+        macros=_macros(unit, entries, target.numerics, threads if pooled else 0, weights),
         state_members=_state_members(unit),
         session_members=_session_members(unit),
         memory_members=MEMORY,
@@ -150,6 +155,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
         pooled=pooled,
         thread_flags=" -pthread" if pooled else "",
+        fused=int(target.numerics == FUSED),
+        fused_note=f"a step of a sum of products is {'one rounding' if target.numerics == FUSED else 'two roundings'}",
     )
 
 
@@ -252,7 +259,7 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
     return measured.table(rows, figures)
 
 
-def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int, weights: int) -> tuple[Macro, ...]:
+def _macros(unit: Unit, entries: tuple[Entry, ...], numerics: str, threads: int, weights: int) -> tuple[Macro, ...]:
     form = saved_form(unit.module)
 
     def macro(name: str, value: str, note: str = "") -> Macro:
@@ -266,6 +273,7 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], threads: int, weights: int) 
         macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
         macro("STATE_FINGERPRINT", _uint64(form.fingerprint)),
         macro("WEIGHTS_FINGERPRINT", _uint64(weights)),
+        macro("NUMERICS", f'"{numerics}"', "builds of one class give the same bits on all machines"),
     ]
     if threads:
         found.append(macro("THREADS", str(threads), f"of the pool that {unit.name}_open makes"))
@@ -348,13 +356,14 @@ def _entry(unit: Unit, func: Any) -> Entry:
     lines, tasks = function_body(unit, func)
     named = unit.names.entries[func.symbol]
     inputs_type, outputs_type = named.inputs, named.outputs
-    prototype = _prototype(
-        f"oic_status {face.function}(", f"{unit.name}_session *s", f"const {inputs_type} *in", f"{outputs_type} *out"
-    )
+    takes = (f"{unit.name}_session *s", f"const {inputs_type} *in", f"{outputs_type} *out")
+    body = unit.names.scope.unique(f"{face.function}_body")
     return Entry(
         title=f"What {face.function} takes and gives.",
         purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
-        prototype=prototype,
+        prototype=_prototype(f"oic_status {face.function}(", *takes),
+        body=body,
+        body_prototype=_prototype(f"static oic_status {body}(", *takes),
         inputs_type=inputs_type,
         outputs_type=outputs_type,
         input_members=_input_members(face),

@@ -141,7 +141,7 @@ class Op:
     reads, writes   names of the operand fields whose state it reads or writes
     elementwise     result element i depends on operands' elements i alone
     view            the result is its first operand's memory, seen otherwise
-    inplace         operand fields whose memory the result may take over
+    inplace         operand fields whose memory the result may take over; of operators with kernels the kernel says it
     pure            no effect but its results; may be removed, moved and merged
     terminator      ends a block
     catalog         an operator of OPS, usable in source as `op name(…)`
@@ -163,6 +163,8 @@ class Op:
     results: list[Value]
     span: Span | None
     block: Block | None
+    kernel: str = ""
+    """The name of the kernel that computes it, of operators that have some, once it is selected."""
 
     def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
         super().__init_subclass__()
@@ -223,6 +225,10 @@ class Op:
     def infer(self) -> list[Type]:
         """The types of the results; raises OpError.  The only type rule."""
         return []
+
+    def overwritable(self) -> tuple[str, ...]:
+        """The operand fields whose memory the result may take over."""
+        return self.inplace
 
     # -- structure -----------------------------------------------------------
 
@@ -474,6 +480,7 @@ def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
         else:
             setattr(new, key, _mapped(value, mapping))
     new.span, new.block = op.span, None
+    new.kernel = op.kernel
     new.results = [_copy_value(r, new) for r in op.results]
     mapping.update(zip(op.results, new.results, strict=True))
     return new

@@ -1,8 +1,9 @@
 """Encodings of constants: how the elements of a matrix lie in memory, beside "" (dense, row-major).
 
-    panels   rows in panels of sixteen: for each column, the elements of sixteen rows side by side, the last panel
-             filled up with zeros.  A vector's lanes are then rows, so that products add up in one order whatever
-             the width of a register (DESIGN, section 7).
+    panels    rows in panels of sixteen: for each column, the elements of sixteen rows side by side, the last panel
+              filled up with zeros.  A vector's lanes are then rows, so that products add up in one order whatever
+              the width of a register (DESIGN, section 7).
+    columns   the same of the transpose: for each row, the elements of sixteen columns side by side
 
 An encoding concerns the last two axes; those before them number matrices.  It changes bytes, never values.
 """
@@ -15,20 +16,25 @@ import numpy as np
 
 from oic.dtypes import Array
 
-PANELS = "panels"
-ENCODINGS = (PANELS,)
-ROWS = 16  # of a panel
+PANELS, COLUMNS = "panels", "columns"
+ENCODINGS = (PANELS, COLUMNS)
+ROWS = 16  # of a panel, or columns
 
 
 def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:
     """The shape that the elements fill, what is there to fill up included."""
-    if encoding != PANELS:
-        return shape
-    return (*shape[:-2], -(-shape[-2] // ROWS) * ROWS, shape[-1])
+    match encoding:
+        case "panels":
+            return (*shape[:-2], -(-shape[-2] // ROWS) * ROWS, shape[-1])
+        case "columns":
+            return (*shape[:-1], -(-shape[-1] // ROWS) * ROWS)
+    return shape
 
 
 def encoded(values: Array, encoding: str) -> Array:
     """The elements in the order of memory, matrices numbered by the leading axes."""
+    if encoding == COLUMNS:
+        return encoded(values.swapaxes(-1, -2), PANELS)
     if encoding != PANELS:
         return values
     shape = padded(values.shape, encoding)
@@ -41,6 +47,8 @@ def encoded(values: Array, encoding: str) -> Array:
 
 def decoded(elements: Array, shape: tuple[int, ...], encoding: str) -> Array:
     """The array of this shape from its elements in the order of memory: `encoded` backwards."""
+    if encoding == COLUMNS:
+        return decoded(elements, (*shape[:-2], shape[-1], shape[-2]), PANELS).swapaxes(-1, -2)
     if encoding != PANELS:
         return elements.reshape(shape)
     whole = padded(shape, encoding)

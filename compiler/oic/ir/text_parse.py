@@ -160,7 +160,9 @@ class _Parser:
                 while self.c.accept(key):
                     given[key].append(self.region(depth))
                     self.scope = dict(outer)
+        kernel = given.pop("kernel", "")
         op = self.build(cls, given, token)
+        op.kernel = kernel
         self.results(op, names, token)
         op.span = self.location()
         return op
@@ -209,6 +211,8 @@ class _Parser:
     def attribute(self, cls: type[Op]) -> tuple[str, Any]:
         token = self.c.kind("word", "the name of an attribute")
         known = [k for k, s in cls.fields.items() if s.kind == "attribute"]
+        if token.text == "kernel" and cls.catalog:
+            return token.text, self.kernel(cls)
         if token.text not in known:
             message = f"{cls.name} has no attribute '{token.text}'"
             hint = did_you_mean(token.text, known)
@@ -218,6 +222,16 @@ class _Parser:
         if isinstance(value, DType) and cls.fields[token.text].annotation in ("TensorType", "Type"):
             value = TensorType(value)  # `f32` for `f32[]`, where no element type can stand
         return token.text, value
+
+    def kernel(self, cls: type[Op]) -> str:
+        """The name of a kernel of an operator."""
+        self.c.expect("=")
+        token, name = self.c.now, self.values.attribute()
+        known = [k.name for k in getattr(cls, "kernels", ())]
+        if name not in known:
+            what = f"{cls.name} has no kernel '{name}'"
+            raise fail("ir-name", what, self.c.span(token), hint=did_you_mean(str(name), known))
+        return str(name)
 
     def build(self, cls: type[Op], given: dict[str, Any], token: Token) -> Op:
         """The op; whatever it refuses becomes a diagnostic at its name."""

@@ -142,6 +142,8 @@ def _shown_attributes(op: Op, names: Names) -> dict[str, str]:
         text, default = value_text(value, names), op.fields[key].default
         if not isinstance(default, _PRINTABLE) or text != value_text(default, names):
             shown[key] = text
+    if op.kernel:
+        shown["kernel"] = quoted(op.kernel)
     return shown
 
 

@@ -18,6 +18,7 @@ from oic.dtypes import DType
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType
+from oic.kernels.targets import Target
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,9 @@ def always(op: Any) -> bool:
     return True
 
 
-def _is_tensor(value: Value) -> bool:
-    return isinstance(value.type, TensorType)
+def nothing(op: Any, target: Target) -> float:
+    """No other kernel of the operator fits the same ops."""
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,12 @@ class Kernel:
             of the op that gives the dtypes
     args    the members of the argument struct, from the op
     call    what the function is named after, `oic_CALL_types`; "": as the file
-    fits    whether it can compute an op; the first of an operator's kernels that does is taken
-    takes   encodings that operands must have, by field; the others are dense
+    fits    whether it can compute an op, whatever the encodings of its operands
+    takes   encoding that operands must have, by field; the others are dense
+    needs   features that the target must have (`targets`)
+    layouts operands that need not be without gaps: how many of their innermost dimensions must be, by field
+    inplace operands that it may write its result over
+    cost    of one call on a target, as `targets.Costs` counts; the cheapest that fits is taken, the first of equals
     """
 
     name: str
@@ -107,12 +113,22 @@ class Kernel:
     args: Callable[[Any], Members]
     call: str = ""
     fits: Callable[[Any], bool] = always
-    takes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    takes: Mapping[str, str] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+    layouts: Mapping[str, int] = field(default_factory=dict)
+    inplace: tuple[str, ...] = ()
+    cost: Callable[[Any, Target], float] = nothing
+
+    def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
+        """It takes operands of these encodings, by field; those not named are dense."""
+        fields = {f for f in op.fields if isinstance(v := getattr(op, f), Value) and isinstance(v.type, TensorType)}
+        return all(encodings.get(f, "") == self.takes.get(f, "") for f in fields)
 
     def computes(self, op: Any) -> bool:
         """It can compute the op as it is."""
-        encoded = {f: v.tensor.encoding for f in op.fields if isinstance(v := getattr(op, f), Value) and _is_tensor(v)}
-        return self.fits(op) and all(e in self.takes.get(f, ("",)) for f, e in encoded.items())
+        values = {f: v for f in op.fields if isinstance(v := getattr(op, f), Value)}
+        encoded = {f: v.type.encoding for f, v in values.items() if isinstance(v.type, TensorType)}
+        return self.fits(op) and self.reads(op, encoded)
 
     @property
     def file(self) -> str:

@@ -293,7 +293,7 @@ def takeable(op: Op) -> list[Value]:
         return list(op.operands)
     if isinstance(op, (Operator, Insert)):
         found: list[object] = []
-        for key in op.inplace:
+        for key in op.overwritable():
             part = getattr(op, key, None)
             found += part if isinstance(part, list) else [part]
         return [v for v in found if isinstance(v, Value)]

@@ -353,7 +353,7 @@ def _in_place(op: Op, value: Value, written: Value) -> bool:
     if value.place.offset not in (None, written.place.offset):
         return False
     uses = [v for v in op.operands if _sees(v, value)]
-    fields = {id(v) for key in op.inplace for v in [getattr(op, key)]}
+    fields = {id(v) for key in op.overwritable() for v in [getattr(op, key)]}
     allowed = op.elementwise or op.name == "copy" or all(id(v) in fields for v in uses)
     return allowed and all(_in_order(v, value, written) for v in uses)
 

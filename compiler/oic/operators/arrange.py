@@ -5,6 +5,7 @@ Their kernels move elements by their width (`move.h`); packed ones move within b
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
 from oic.kernels.kernel import Cast, Ints, Kernel, Members, Out, Pointers
+from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import as_computed, require_integer, require_number
 from oic.operators.shape import require_size
@@ -293,13 +295,23 @@ class Gather(Operator, name="gather"):
         sizes = {"inner": self.table.shape[1], "n": self.ids.tensor.size}
         return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
 
+    def _widens(self) -> bool:
+        return not self._copies()
+
+    def _elements(self) -> int:
+        return math.prod(self.result.tensor.maximum)
+
+    def _bytes(self, target: Target) -> float:
+        return self.table.dtype.nbytes(self._elements())
+
     def _of_rows(self) -> bool:
         return self.table.tensor.rank == 2 and self.axis % 2 == 0
 
     kernels = (
-        Kernel("gather_panels", ("table", "result", "ids"), _in_panels, fits=_of_rows, takes={"table": (PANELS,)}),
-        Kernel("gather", ("table", "ids"), _args, fits=_copies),
-        Kernel("gather_wide", ("table", "result", "ids"), _args, call="gather"),
+        Kernel("gather_panels", ("table", "result", "ids"), _in_panels, fits=_of_rows, takes={"table": PANELS},
+               cost=lambda op, target: op._elements() * target.costs.line),
+        Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
+        Kernel("gather_wide", ("table", "result", "ids"), _args, call="gather", fits=_widens, cost=_bytes),
     )
 
 

@@ -60,7 +60,6 @@ class Attention(Operator, name="attention"):
     window: int | Value | None = None
 
     scalars = ("kv_len",)
-    layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
     examples = (
         ("f32[3, 4, 8]", "f32[5, 2, 8]", "f32[5, 2, 6]", "causal=true"),
         ("f32[1, 2, 64]", "f16[70, 2, 64]", "f16[70, 2, 64]"),
@@ -167,7 +166,8 @@ class Attention(Operator, name="attention"):
             "causal": Cast(int(self.causal), "int"), "window": self._window(),
         }  # fmt: skip
 
-    kernels = (Kernel("attention", ("q", "k"), _args),)
+    _layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
+    kernels = (Kernel("attention", ("q", "k"), _args, layouts=_layouts),)
 
     def _setting_scale(self) -> float | Value:
         return self.scale if isinstance(self.scale, Value) else self._scale()
@@ -197,7 +197,6 @@ class Attn(Operator, name="attn"):
     v: Value
     w: Value
 
-    layouts = {"h": 1, "k": 1, "v": 1, "w": 1}
     examples = (
         ("f32[1, 8]", "f16[5, 2, 4]", "f16[5, 2, 4]", "f32[8, 8]"),
         ("f32[3, 6]", "f32[1, 4]", "f32[1, 4]", "f32[6, 8]"),
@@ -276,7 +275,7 @@ class Attn(Operator, name="attn"):
             "ws": Stride(self.w, 0), "scale": Cast(self._scale(), self.h.dtype.value),
         }  # fmt: skip
 
-    kernels = (Kernel("attn", ("h", "k", "w"), _args),)
+    kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
 
 
 def _key_strides(value: Value) -> tuple[Dim | Stride, Stride]:

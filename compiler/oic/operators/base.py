@@ -9,10 +9,9 @@ An operator is one class:
         axis: int = -1                  settings with defaults; `float | Value` may be a variable
 
         examples = (("f32[2, 3]",), ("f16[5]", "axis=0"))     what the tests try
-        inplace: ClassVar[tuple[str, ...]] = ("x",)
         def infer(self) -> list[Type]: ...
         def reference(self, x): ...     arrays in the dtype they are computed in (f16 -> f32, i4 -> i8)
-        kernels = (Kernel(…),)        or `c = Scalar("oic_relu")` for elementwise ones
+        kernels = (Kernel(…),)        or `c = Scalar("oic_relu")` and `inplace` for elementwise ones
         def tolerance(self, y, *inputs) -> Array: ...        absolute, per element of the result
 
 `reference` returns one array or a list; the interpreter rounds or wraps it once to the result's
@@ -106,11 +105,9 @@ class Operator(Op):
     catalog = True
     examples: ClassVar[tuple[Any, ...]] = ()
     kernels: ClassVar[tuple[Kernel, ...]] = ()
-    """The first that fits computes it; for operators that are not elementwise."""
+    """The ways to compute it; for operators that are not elementwise."""
     c: ClassVar[Scalar | None] = None
     """May be a property, where the function depends on more than one dtype."""
-    layouts: ClassVar[dict[str, int]] = {}
-    """For operands that need not be without gaps: how many innermost dimensions must be."""
     derived: ClassVar[tuple[str, ...]] = ()
     """Settings that are the compiler's own: no source may give them."""
     own: ClassVar[dict[str, DType]] = {}
@@ -132,10 +129,16 @@ class Operator(Op):
         raise AssertionError(f"{self.name} has no reference")
 
     def chosen(self) -> Kernel:
-        """The kernel that computes it."""
-        found = next((k for k in self.kernels if k.computes(self)), None)
+        """The kernel that computes it; as long as none is selected, the first that can."""
+        if self.kernel:
+            found = next((k for k in self.kernels if k.name == self.kernel and k.fits(self)), None)
+        else:
+            found = next((k for k in self.kernels if k.computes(self)), None)
         assert found is not None, f"{self.name} has no kernel for these types and encodings"
         return found
+
+    def overwritable(self) -> tuple[str, ...]:
+        return self.chosen().inplace if self.kernels else self.inplace
 
     def call(self) -> Call:
         """The call of its kernel; for operators that are not elementwise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import PANELS
+from oic.ir.encodings import COLUMNS, PANELS, padded
 from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
+from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import accumulated
@@ -71,7 +73,6 @@ class MatMul(Operator, name="matmul"):
     transpose_b: bool = False
     acc: DType | None = None
 
-    layouts = {"a": 0, "b": 0, "b_scale": 0}
     examples = (
         ("f32[3, 17]", "f32[17, 5]"),
         ("f32[2, 1, 3, 8]", "f32[4, 8, 2]"),
@@ -179,11 +180,54 @@ class MatMul(Operator, name="matmul"):
     def _is_bool(self) -> bool:
         return self.a.dtype.kind == "bool"
 
+    def _is_integer(self) -> bool:
+        return not self._is_float() and not self._is_bool()
+
+    def _is_linear(self) -> bool:
+        """One matrix of plain floats b for all rows of a."""
+        return self._is_float() and self.b.tensor.rank == 2 and self.b_scale is None and not self.transpose_a
+
+    def _by_columns(self) -> bool:
+        return self._is_linear() and not self.transpose_b
+
+    def _by_rows(self) -> bool:
+        return self._is_linear() and self.transpose_b
+
+    def _types(self) -> tuple[DType, ...]:
+        return self.a.dtype, self.b.dtype, self.a.dtype
+
+    def _in_panels(self) -> Members:
+        return {"x": self.a, "w": self.b, "y": Out(), **_rows(self.a, self.result.shape[-1])}
+
+    def _cost(self, target: Target) -> float:
+        return streamed(self.b, "") * (1 if self.b.shape[-1] != 1 and not self.transpose_b else 1 + target.costs.staged)
+
+    _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
-        Kernel("matmul", ("a", "b"), _args, fits=_is_float),
-        Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool),
-        Kernel("matmul_int", ("a", "result"), _args, call="matmul"),
-    )
+        Kernel("linear_panels", _types, _in_panels, fits=_by_columns, takes={"b": COLUMNS}, layouts={"a": 1},
+               cost=lambda op, target: streamed(op.b, COLUMNS)),
+        Kernel("linear_panels", _types, _in_panels, fits=_by_rows, takes={"b": PANELS}, layouts={"a": 1},
+               cost=lambda op, target: streamed(op.b, PANELS)),
+        Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, cost=_cost),
+        Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
+        Kernel("matmul_int", ("a", "result"), _args, call="matmul", fits=_is_integer, layouts=_any),
+    )  # fmt: skip
+
+
+def streamed(value: Value, encoding: str) -> float:
+    """Bytes of a matrix in an encoding, all of which a kernel reads."""
+    return value.dtype.nbytes(math.prod(padded(value.tensor.maximum, encoding)))
+
+
+def _rows(x: Value, n: Dim) -> Members:
+    """Sizes of x[.., M, K] times [K, n]: leading axes without gaps are one axis of rows, else outer ones batches."""
+    lead, k = x.shape[:-1], x.shape[-1]
+    split = 0 if dense(x) else max(0, len(lead) - 1)
+    step: Any = Stride(x, -2) if lead and not dense(x) else k
+    return {
+        "rank": split, "shape": Ints(lead[:split]), "xs": Ints(tuple(Stride(x, i) for i in range(split))),
+        "M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step,
+    }  # fmt: skip
 
 
 def spread(value: Value, rank: int, inner: int) -> Ints:
@@ -218,7 +262,6 @@ class Linear(Operator, name="linear"):
     b: Value | None = None
     acc: DType | None = None
 
-    layouts = {"x": 1, "w": 1}
     examples = (
         ("f32[3, 17]", "f32[5, 17]"),
         ("f32[1, 64]", "f16[9, 64]", "b=f16[9]"),
@@ -263,18 +306,13 @@ class Linear(Operator, name="linear"):
         return self.x.dtype, self.w.dtype, self.x.dtype if self.b is None else self.b.dtype
 
     def _sizes(self) -> Members:
-        """Batches, sizes and strides; leading axes without gaps are one axis of rows, else the outer ones batches."""
-        n, k = self.w.shape
-        lead = self.x.shape[:-1]
-        split = 0 if dense(self.x) else max(0, len(lead) - 1)
-        step: Any = Stride(self.x, -2) if lead and not dense(self.x) else k
-        return {
-            "rank": split, "shape": Ints(lead[:split]), "xs": Ints(tuple(Stride(self.x, i) for i in range(split))),
-            "M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step,
-        }  # fmt: skip
+        return _rows(self.x, self.w.shape[0])
 
     def _floats(self) -> bool:
         return self.x.dtype.is_float
+
+    def _integers(self) -> bool:
+        return not self._floats()
 
     def _args(self) -> Members:
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes(), "ldw": Stride(self.w, 0)}
@@ -286,7 +324,9 @@ class Linear(Operator, name="linear"):
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
 
     kernels = (
-        Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": (PANELS,)}),
-        Kernel("linear", _types, _args, fits=_floats),
-        Kernel("linear_int", _integer_types, _args, call="linear"),
-    )
+        Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": PANELS}, layouts={"x": 1},
+               cost=lambda op, target: streamed(op.w, PANELS)),
+        Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1},
+               cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
+        Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1}),
+    )  # fmt: skip

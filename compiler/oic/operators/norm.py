@@ -42,7 +42,6 @@ class LayerNorm(Operator, name="layer_norm"):
     eps: float | int | Value
     axes: list[int] = [-1]
 
-    inplace = ("x",)
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5, beta=f32[17]"),
         ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"),
@@ -93,7 +92,7 @@ class LayerNorm(Operator, name="layer_norm"):
         eps = Cast(self.eps, self.x.dtype.value)
         return {"x": self.x, "gamma": self.gamma, "beta": self.beta, "y": Out(), **sizes, "eps": eps}
 
-    kernels = (Kernel("layer_norm", _types, _args),)
+    kernels = (Kernel("layer_norm", _types, _args, inplace=("x",)),)
 
 
 class RmsNorm(Operator, name="rms_norm"):
@@ -112,7 +111,6 @@ class RmsNorm(Operator, name="rms_norm"):
     gamma: Value
     eps: float | int | Value
 
-    inplace = ("x",)
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5"),
         ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
@@ -141,7 +139,7 @@ class RmsNorm(Operator, name="rms_norm"):
         sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
         return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Cast(self.eps, self.x.dtype.value)}
 
-    kernels = (Kernel("rms_norm", ("x", "gamma"), _args),)
+    kernels = (Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",)),)
 
 
 class BatchNorm(Operator, name="batch_norm"):
@@ -165,7 +163,6 @@ class BatchNorm(Operator, name="batch_norm"):
     eps: float | int | Value = 1e-5
     channel: int = 1
 
-    inplace = ("x",)
     examples = (
         ("f32[2, 3, 5]", "f32[3]", "f32[3]", "f32[3]", "f32[3]"),
         ("f16[3, 4]", "f16[3]", "f16[3]", "f16[3]", "f16[3]", "channel=0"),
@@ -199,7 +196,7 @@ class BatchNorm(Operator, name="batch_norm"):
         sizes = dict(zip(("outer", "channels", "inner"), around(self.x.shape, self.channel % self.x.tensor.rank)))
         return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Cast(self.eps, self.x.dtype.value)}
 
-    kernels = (Kernel("batch_norm", ("x",), _args),)
+    kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
 
 
 class Softmax(Operator, name="softmax"):
@@ -216,7 +213,6 @@ class Softmax(Operator, name="softmax"):
     x: Value
     axis: int = -1
 
-    inplace = ("x",)
     examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("bf16[4]",), ("f64[2, 3, 4]", "axis=1"))
 
     def infer(self) -> list[Type]:
@@ -239,7 +235,7 @@ class Softmax(Operator, name="softmax"):
         sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
         return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
 
-    kernels = (Kernel("softmax", ("x",), _args),)
+    kernels = (Kernel("softmax", ("x",), _args, inplace=("x",)),)
 
 
 class LogSoftmax(Operator, name="log_softmax"):
@@ -256,7 +252,6 @@ class LogSoftmax(Operator, name="log_softmax"):
     x: Value
     axis: int = -1
 
-    inplace = ("x",)
     examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("f64[4]",))
 
     def infer(self) -> list[Type]:
@@ -279,7 +274,7 @@ class LogSoftmax(Operator, name="log_softmax"):
         sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
         return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
 
-    kernels = (Kernel("log_softmax", ("x",), _args),)
+    kernels = (Kernel("log_softmax", ("x",), _args, inplace=("x",)),)
 
 
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:

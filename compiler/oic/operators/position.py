@@ -45,9 +45,7 @@ class Rope(Operator, name="rope"):
     style: str = "half"
     dims: int | None = None
 
-    layouts = {"x": 1}
     tensors = ("pos",)
-    inplace = ("x",)
     examples = (
         ("f32[3, 2, 8]", "pos=5"),
         ("f32[2, 3, 1, 6]", 'pos=0, style="interleaved"'),
@@ -150,7 +148,7 @@ class Rope(Operator, name="rope"):
         angle = {"freqs": self.freqs, "base": Cast(self.base, "double"), "dims": self._turned(), "interleaved": style}
         return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
 
-    kernels = (Kernel("rope", ("x",), _args),)
+    kernels = (Kernel("rope", ("x",), _args, layouts={"x": 1}, inplace=("x",)),)
 
     def _positions(self, rank: int) -> tuple[Value | None, Ints, Any]:
         """(pointer or None, its strides along the leading axes and N, position of row 0 otherwise)."""

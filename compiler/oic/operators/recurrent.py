@@ -99,7 +99,6 @@ class GruCell(Cell, name="gru_cell"):
     reset_after: bool = True
 
     gates = "rzn"
-    inplace = ("h",)
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[12, 5]", "f32[12, 4]", "f32[12]", "f32[12]"),
         ("f16[5]", "f16[4]", "f16[12, 5]", "f16[12, 4]", "f16[12]", "f16[12]", 'order="zrn", reset_after=false'),
@@ -134,7 +133,7 @@ class GruCell(Cell, name="gru_cell"):
         given = {"x": self.x, "h": self.h, **weights, "y": Out(), **_sizes(self.x, self.h, 7)}
         return {**given, **dict(zip("rzn", self._places())), "reset_after": Cast(int(self.reset_after), "int")}
 
-    kernels = (Kernel("gru_cell", ("x",), _args),)
+    kernels = (Kernel("gru_cell", ("x",), _args, inplace=("h",)),)
 
 
 class LstmCell(Cell, name="lstm_cell"):
@@ -163,7 +162,6 @@ class LstmCell(Cell, name="lstm_cell"):
 
     gates = "ifgo"
     renamed = {"c": "c_"}
-    inplace = ("h", "c_")
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[2, 4]", "f32[16, 5]", "f32[16, 4]", "f32[16]", "f32[16]"),
         ("f16[5]", "f16[4]", "f16[4]", "f16[16, 5]", "f16[16, 4]", "f16[16]", "f16[16]", 'order="iofg"'),
@@ -190,4 +188,4 @@ class LstmCell(Cell, name="lstm_cell"):
         given = {"x": self.x, "h": self.h, "c": self.c_, **weights, "y": Out(0), "d": Out(1)}
         return {**given, **_sizes(self.x, self.h, 4), **dict(zip("ifgo", self._places()))}
 
-    kernels = (Kernel("lstm_cell", ("x",), _args),)
+    kernels = (Kernel("lstm_cell", ("x",), _args, inplace=("h", "c_")),)

@@ -354,7 +354,6 @@ class Cumsum(Operator, name="cumsum"):
     axis: int
     exclusive: bool = False
 
-    inplace = ("x",)
     examples = (
         ("f32[2, 3]", "axis=1"),
         ("f32[19, 37]", "axis=0, exclusive=true"),
@@ -375,7 +374,7 @@ class Cumsum(Operator, name="cumsum"):
         sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
         return {"x": self.x, "y": Out(), **sizes, "exclusive": "1" if self.exclusive else None}
 
-    kernels = (Kernel("cumsum", ("x",), _args),)
+    kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
 
     def _sums(self, x: F64) -> F64:
         with np.errstate(all="ignore"):

@@ -74,7 +74,7 @@ def _misfits(op: Op) -> list[tuple[Value, str]]:
     for field, value in _operands(op):
         if not isinstance(value.type, TensorType) or value in found:
             continue
-        inner = op.layouts.get(field)
+        inner = op.chosen().layouts.get(field)
         if not is_dense(value.shape, strides_of(value), inner):
             found[value] = f"{op.name} takes '{field}' without gaps"
         elif value.dtype.packed and _moved(value):

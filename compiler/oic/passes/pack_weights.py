@@ -1,65 +1,78 @@
-"""Constants take the encoding that their kernels read.
+"""Constants take the encoding that the kernels of their readers want.
 
     %w = constant {symbol=w, type=f32[64, 32]}           %w = constant {symbol=w, type=f32[64, 32] panels}
-    %y = linear(%x, %w)                           ->     %y = linear(%x, %w)
+    %y = linear(%x, %w) {kernel="linear_panels"}   ->    %y = linear(%x, %w) {kernel="linear_panels"}
 
-A constant is encoded if each op that reads it, or a member of it, has a kernel that takes the encoding, in every
-entry: entries share their weights.  The module keeps the values; they are encoded when they are written.
+Members of a stacked constant have its encoding.  The module keeps the values; they are encoded when they are written.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from oic.ir.core import Op, Value
-from oic.ir.encodings import PANELS, padded
+from oic.ir.encodings import padded
 from oic.ir.module import Module
-from oic.ir.state import ConstantSelect
+from oic.ir.state import Constant, ConstantSelect
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
 
 GROWTH = 1.5  # times as many bytes as dense, at most
 
 
-def pack_weights(module: Module) -> None:
-    """Encode every constant that may be."""
-    seen: dict[Value, Any] = {op.result: op for op in module.constants()}
-    wanted = {op.symbol for op in seen.values() if _worth(op.type)}
-    members: list[tuple[Any, ConstantSelect]] = []
-    for op in module.all_ops():
-        for value in dict.fromkeys(op.operands):
-            constant = seen.get(value)
-            if constant is None:
-                continue
-            if isinstance(op, ConstantSelect) and op.result.tensor.rank >= 2:
-                seen[op.result] = constant
-                members.append((constant, op))
-            elif not _takes(op, value):
-                wanted.discard(constant.symbol)
+@dataclass(frozen=True)
+class Reader:
+    """An op that takes a constant, or a member of it, as it lies in memory.
+
+    fields   in which it takes it; none where it takes it in another way, too
+    """
+
+    op: Op
+    fields: tuple[str, ...]
+
+
+def readers(module: Module) -> Iterator[tuple[Value, list[Reader]]]:
+    """Every constant with all that read it or a member of it, in every entry."""
     for constant in module.constants():
-        if constant.symbol in wanted:
-            constant.type = constant.result.type = _in_panels(constant.type)
-    for constant, member in members:
-        if constant.symbol in wanted:
-            member.result.type = _in_panels(member.result.tensor)
+        values = _members(constant.result)
+        uses = ((op, value) for value in values for op in value.users)
+        found = [Reader(op, _fields(op, v)) for op, v in uses if not (op.results and op.results[0] in values)]
+        yield constant.result, found
 
 
-def _worth(type_: TensorType) -> bool:
-    """Matrices of whole bytes, which do not grow much by being filled up."""
-    if type_.rank < 2 or not type_.static or not type_.dtype.is_float:
+def _members(constant: Value) -> dict[Value, None]:
+    """A constant and the matrices that are selected of it."""
+    selected = [op.result for op in constant.users if isinstance(op, ConstantSelect) and op.result.tensor.rank >= 2]
+    return dict.fromkeys([constant, *selected])
+
+
+def _fields(op: Op, value: Value) -> tuple[str, ...]:
+    fields = tuple(name for name in op.fields if getattr(op, name) is value)
+    return fields if op.operands.count(value) == len(fields) else ()
+
+
+def may_have(type_: TensorType, encoding: str) -> bool:
+    """Matrices of floats, which do not grow much by being filled up."""
+    if type_.rank < 2 or not type_.static or not type_.dtype.is_float or 0 in type_.shape:
         return False
-    rows = type_.maximum[-2]
-    return rows > 0 and padded(type_.maximum, PANELS)[-2] <= GROWTH * rows
+    dense, filled = type_.maximum[-2:], padded(type_.maximum, encoding)[-2:]
+    return filled[0] * filled[1] <= GROWTH * dense[0] * dense[1]
 
 
-def _takes(op: Op, value: Value) -> bool:
-    """Every field in which the op has the value is one in which some kernel of it takes panels."""
-    if not isinstance(op, Operator):
-        return False
-    fields = [name for name in op.fields if getattr(op, name) is value]
-    known = bool(fields) and op.operands.count(value) == len(fields)
-    return known and all(any(PANELS in k.takes.get(f, ()) and k.fits(op) for k in op.kernels) for f in fields)
+def pack_weights(module: Module) -> None:
+    """Encode every constant whose readers' kernels want it."""
+    for constant, found in list(readers(module)):
+        wanted = {_wanted(reader) for reader in found}
+        if len(wanted) == 1 and (encoding := wanted.pop()):
+            for value in _members(constant):
+                value.type = TensorType(value.tensor.dtype, value.tensor.shape, encoding)
+            assert isinstance(constant.op, Constant)
+            constant.op.type = constant.tensor
 
 
-def _in_panels(type_: TensorType) -> TensorType:
-    return TensorType(type_.dtype, type_.shape, PANELS)
+def _wanted(reader: Reader) -> str:
+    if not isinstance(reader.op, Operator) or not reader.op.kernel:
+        return ""
+    taken = {reader.op.chosen().takes.get(field, "") for field in reader.fields}
+    return taken.pop() if len(taken) == 1 else ""

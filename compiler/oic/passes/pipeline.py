@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from oic.ir.module import Module
+from oic.kernels.targets import Target
 from oic.passes.broadcast import broadcast
 from oic.passes.bufferize import bufferize
 from oic.passes.cse import cse
@@ -22,6 +23,7 @@ from oic.passes.order_consumers import order_consumers
 from oic.passes.pack_weights import pack_weights
 from oic.passes.plan_memory import plan_memory
 from oic.passes.redundant_checks import known_checks
+from oic.passes.select_kernels import select_kernels
 from oic.passes.serialize import serialize
 
 
@@ -30,6 +32,8 @@ class Options(Protocol):
 
     @property
     def reuse(self) -> bool: ...
+    @property
+    def target(self) -> Target: ...
     @property
     def threads(self) -> int: ...
 
@@ -82,7 +86,9 @@ PIPELINE: tuple[Step, ...] = (
     Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
          "is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
-    Step("pack-weights", pack_weights, "encodings before layouts: once it is known who reads a constant", "indexed"),
+    Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
+         "kernel", "indexed", takes=("target",)),
+    Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
     Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned", takes=("reuse",)),

@@ -33,6 +33,7 @@ from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
 from oic.session.trace import records
 from oic.toolchain.folders import temporary_folder
+from oic.toolchain.target import Target
 from oic.toolchain.target import target as target_named
 
 
@@ -40,11 +41,12 @@ class Synthesizer:
     """A PLANNED module to be compiled; `build` makes the library that sessions run on."""
 
     def __init__(
-        self, module: Module, interface: Interface, target: str = "host", weights: str = "blob",
+        self, module: Module, interface: Interface, target: str | Target = "host", weights: str = "blob",
         threads: int = 1, name: str | None = None,
     ) -> None:  # fmt: skip
         self.module, self.interface, self.name = module, interface, name
-        self.target, self.weights, self.threads = target_named(target), weights, threads
+        self.target = target_named(target) if isinstance(target, str) else target
+        self.weights, self.threads = weights, threads
         self.library: Library | None = None
         self._lock = RLock()
 

@@ -17,15 +17,16 @@
 #include "oic/version.h"
 
 #define ATTEND_BUILD_FINGERPRINT UINT64_C(0x0000000000000000) /* of one build */
-#define ATTEND_ALIGN 8          /* of state, arena and weights; 64 is faster */
+#define ATTEND_ALIGN 8             /* of state, arena and weights; 64 is faster */
 #define ATTEND_STATE_BYTES 776
 #define ATTEND_ARENA_BYTES 960
 #define ATTEND_WEIGHTS_BYTES 1600
-#define ATTEND_SAVED_BYTES 852  /* the most that a saved state has */
+#define ATTEND_SAVED_BYTES 852     /* the most that a saved state has */
 #define ATTEND_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define ATTEND_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define ATTEND_STEP_N_MAX 6     /* largest N */
-#define ATTEND_STEP_Y_BYTES 384 /* output y */
+#define ATTEND_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define ATTEND_STEP_N_MAX 6        /* largest N */
+#define ATTEND_STEP_Y_BYTES 384    /* output y */
 
 #ifdef __cplusplus
 extern "C" {

@@ -17,15 +17,16 @@
 #include "oic/version.h"
 
 #define TURNS_BUILD_FINGERPRINT UINT64_C(0x0000000000000000) /* of one build */
-#define TURNS_ALIGN 8          /* of state, arena and weights; 64 is faster */
+#define TURNS_ALIGN 8             /* of state, arena and weights; 64 is faster */
 #define TURNS_STATE_BYTES 16
 #define TURNS_ARENA_BYTES 64
 #define TURNS_WEIGHTS_BYTES 0
-#define TURNS_SAVED_BYTES 48   /* the most that a saved state has */
+#define TURNS_SAVED_BYTES 48      /* the most that a saved state has */
 #define TURNS_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define TURNS_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define TURNS_STEP_Y_BYTES 80  /* output y */
-#define TURNS_CLEAR_Z_BYTES 16 /* output z */
+#define TURNS_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define TURNS_STEP_Y_BYTES 80     /* output y */
+#define TURNS_CLEAR_Z_BYTES 16    /* output z */
 
 #ifdef __cplusplus
 extern "C" {

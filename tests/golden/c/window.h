@@ -17,15 +17,16 @@
 #include "oic/version.h"
 
 #define WINDOW_BUILD_FINGERPRINT UINT64_C(0x0000000000000000) /* of one build */
-#define WINDOW_ALIGN 8           /* of state, arena and weights; 64 is faster */
+#define WINDOW_ALIGN 8             /* of state, arena and weights; 64 is faster */
 #define WINDOW_STATE_BYTES 120
 #define WINDOW_ARENA_BYTES 64
 #define WINDOW_WEIGHTS_BYTES 0
-#define WINDOW_SAVED_BYTES 116   /* the most that a saved state has */
+#define WINDOW_SAVED_BYTES 116     /* the most that a saved state has */
 #define WINDOW_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define WINDOW_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define WINDOW_STEP_ALL_BYTES 48 /* output all */
-#define WINDOW_STEP_TOP_BYTES 12 /* output top */
+#define WINDOW_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define WINDOW_STEP_ALL_BYTES 48   /* output all */
+#define WINDOW_STEP_TOP_BYTES 12   /* output top */
 
 #ifdef __cplusplus
 extern "C" {

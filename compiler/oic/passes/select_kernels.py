@@ -1,0 +1,64 @@
+"""Each operator gets the kernel that computes it at the least cost on the target.
+
+    %y = linear(%x, %w)          ->     %y = linear(%x, %w) {kernel="linear_panels"}
+
+A kernel may want a constant in an encoding of its own.  A constant has one encoding for all that read it, in every
+entry, so the encodings are compared by what all its readers cost together; one without a kernel for an encoding
+excludes it.  `pack-weights` then encodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from oic.ir.core import Value
+from oic.ir.encodings import ENCODINGS
+from oic.ir.module import Module
+from oic.kernels.kernel import Kernel
+from oic.kernels.targets import Target
+from oic.operators.base import Operator
+from oic.passes.pack_weights import Reader, may_have, readers
+
+
+def select_kernels(module: Module, target: Target) -> None:
+    """Choose for every operator that has kernels."""
+    chosen: dict[tuple[Operator, str], str] = {}  # encodings that are not dense, by operator and field
+    for constant, found in readers(module):
+        encoding = _cheapest(constant, found, target)
+        for reader in found if encoding else ():
+            assert isinstance(reader.op, Operator)
+            chosen.update(((reader.op, field), encoding) for field in reader.fields)
+    for op in module.all_ops():
+        if isinstance(op, Operator) and op.kernels:
+            wanted = {field: chosen[op, field] for field in op.fields if (op, field) in chosen}
+            kernel = _kernel(op, wanted, target)
+            assert kernel is not None, f"{op.name} has no kernel for these types"
+            op.kernel = kernel.name
+
+
+def _cheapest(constant: Value, found: list[Reader], target: Target) -> str:
+    """The encoding in which a constant costs its readers the least; dense where it makes no difference."""
+    best, least = "", _cost(found, "", target)
+    for encoding in ENCODINGS:
+        if may_have(constant.tensor, encoding) and (cost := _cost(found, encoding, target)) < least:
+            best, least = encoding, cost
+    return best
+
+
+def _cost(found: list[Reader], encoding: str, target: Target) -> float:
+    """What the readers of a constant cost together where it has this encoding; infinite if one cannot read it."""
+    total = 0.0
+    for reader in found:
+        if not isinstance(reader.op, Operator) or not reader.op.kernels or not reader.fields:
+            total += math.inf if encoding else 0.0
+            continue
+        kernel = _kernel(reader.op, dict.fromkeys(reader.fields, encoding), target)
+        total += math.inf if kernel is None else kernel.cost(reader.op, target)
+    return total
+
+
+def _kernel(op: Operator, encodings: Mapping[str, str], target: Target) -> Kernel | None:
+    """The cheapest kernel that takes these encodings, the first of equals; operands not named are dense."""
+    fitting = [k for k in op.kernels if k.needs <= target.features and k.fits(op) and k.reads(op, encodings)]
+    return min(fitting, key=lambda k: k.cost(op, target), default=None)

@@ -1,0 +1,97 @@
+"""A step computes in the modes that numbers are defined in, whatever another library left, and puts those back."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic
+from oic.toolchain.compiler import find_compiler
+from paths import ROOT
+
+GRAPH = """
+dynamic { x: f32[64]; }
+constant { w: f32[64, 64]; }
+volatile { p: f32[64]; q: f32[64]; y: f32[64]; tiny: f32[64]; }
+block entry {
+  op linear(x, w) >> p; op mul(x, 1.7) >> q;
+  yield p, q;
+  op softmax(x) >> tiny; op mul(tiny, 1e-40) >> tiny;
+  await p, q;
+  op add(p, q) >> y;
+  return;
+}
+block first { await p; assign t: f32[64]; op exp(p) >> t; op div(t, x) >> p; yield p; }
+block second { await q; assign t: f32[64]; op tanh(q) >> t; op mul(t, 1e-39) >> q; yield q; }
+"""
+HELPER = """
+#include "float_modes.h"
+unsigned long long get(void);
+void put(unsigned long long modes);
+unsigned long long get(void)
+{
+    return oic_float_modes_get();
+}
+void put(unsigned long long modes)
+{
+    oic_float_modes_put(modes);
+}
+"""
+# Bits of the control register, by machine: rounding upward, and subnormals flushed to zero.
+OTHER = {"x86_64": (0x1F80 | 0x4000, 0x1F80 | 0x8040), "aarch64": (1 << 22, 1 << 24)}
+MACHINE = {"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine().lower(), platform.machine())
+
+
+class Modes:
+    """Those of this thread."""
+
+    def __init__(self, folder: Path) -> None:
+        source, path = folder / "modes.c", folder / "modes.so"
+        source.write_text(HELPER)
+        call = [*find_compiler(), "-O1", "-fPIC", "-shared", "-I", str(ROOT / "runtime_c")]
+        subprocess.run([*call, "-o", str(path), str(source)], check=True)
+        self.library = ctypes.CDLL(str(path))
+        self.library.get.restype, self.library.put.argtypes = ctypes.c_ulonglong, [ctypes.c_ulonglong]
+
+    @contextmanager
+    def set_to(self, wanted: int) -> Iterator[None]:
+        before = self.library.get()
+        self.library.put(wanted)
+        try:
+            yield
+            assert self.library.get() == wanted
+        finally:
+            self.library.put(before)
+
+
+@pytest.fixture(scope="module")
+def modes(tmp_path_factory: pytest.TempPathFactory) -> Modes:
+    return Modes(tmp_path_factory.mktemp("modes"))
+
+
+@pytest.mark.skipif(MACHINE not in OTHER, reason="what the modes of this machine are is not known here")
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_step_sets_its_modes_and_puts_back_those_it_found(threads: int, modes: Modes) -> None:
+    rng = np.random.default_rng(5)
+    model = oic.Model(tensors={"w": rng.standard_normal((64, 64)).astype(np.float32)})
+    made = oic.Synthesizer(oic.parse(GRAPH, "modes"), model, threads=threads).build()
+    xs = rng.standard_normal((20, 64)).astype(np.float32)
+
+    def outputs() -> list[bytes]:
+        with made.make_executor() as executor:  # whose threads begin in the modes of this one
+            return [v.tobytes() for x in xs for _, v in sorted(executor.step(x=x).items())]
+
+    usual = outputs()
+    tiny = np.frombuffer(usual[2], np.float32)
+    assert ((tiny != 0) & (np.abs(tiny) < np.finfo(np.float32).tiny)).any()
+    for other in OTHER[MACHINE]:
+        with modes.set_to(other):
+            found = outputs()
+        assert found == usual
