@@ -1,8 +1,8 @@
 /* oic_attention_X_W: attention of queries of type X over keys and values of type W, where they lie, in one pass.
 
    What it computes, the order and the stack: attention.inc.h. */
-#include "../attending.h"
-#include "../sums.h"
+#include "common/attending.h"
+#include "../simd/sums.h"
 #include "element.h"
 
 #define PART(f) NAME(oic_attention_##f)

@@ -3,8 +3,8 @@
 
    The product is summed over D ascending, and kept in C.  h and w have rows hs and ws apart; k and v lie at (kt, kh) and
    (vt, vh).  work holds Hq * (Dk + Dv) + OIC_ATTENTION_ROWS * (Dk + Dv) + Dk numbers. */
-#include "../attending.h"
-#include "../sums.h"
+#include "common/attending.h"
+#include "../simd/sums.h"
 #include "element.h"
 
 #define PART(f) NAME(oic_attn_##f)

@@ -5,8 +5,8 @@
    Order: rows, and columns of a row, are added in order, from zero. */
 #include "element.h"
 
-#include "../conv_range.h"
-#include "../pool_range.h"
+#include "common/conv_range.h"
+#include "common/pool_range.h"
 
 typedef struct {
     const T *x;

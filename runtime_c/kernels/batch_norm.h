@@ -2,7 +2,7 @@
    y may be x. */
 #include "element.h"
 
-#include "../scalar_math.h"
+#include "../math/scalar_math.h"
 
 typedef struct {
     const T *x, *gamma, *beta, *mean, *var;

@@ -2,7 +2,7 @@
    y overlaps no part. */
 #include "element.h"
 
-#include "../move.h"
+#include "common/move.h"
 
 typedef struct {
     const void *const *parts;

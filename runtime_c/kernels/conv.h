@@ -11,8 +11,8 @@
    of chunks. Stack: 2 * OIC_CONV_ROWS * OIC_CONV_PART numbers. */
 #include "element.h"
 
-#include "../conv_range.h"
-#include "../sums.h"
+#include "common/conv_range.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x, *w;

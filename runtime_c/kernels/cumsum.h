@@ -4,7 +4,7 @@
    Order: added in order. */
 #include "element.h"
 
-#include "../reduced_axes.h"
+#include "common/reduced_axes.h"
 
 typedef struct {
     const T *x;

@@ -8,8 +8,8 @@
    order; otherwise in order. */
 #include "element.h"
 
-#include "../reduced_axes.h"
-#include "../sums.h"
+#include "common/reduced_axes.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x;

@@ -1,8 +1,8 @@
 /* oic_flip_X: y[shape] = x[shape], reversed along the axes with marks[a] == 1.  y does not overlap x. */
 #include "element.h"
 
-#include "../batch.h"
-#include "../move.h"
+#include "common/batch.h"
+#include "common/move.h"
 
 typedef struct {
     const T *x;

@@ -2,7 +2,7 @@
    checked; y overlaps no operand. */
 #include "element.h"
 
-#include "../move.h"
+#include "common/move.h"
 
 typedef struct {
     const T *table;

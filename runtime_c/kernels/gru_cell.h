@@ -1,7 +1,7 @@
 /* oic_gru_cell_X: y[rows, U] from x[rows, I], h[rows, U], w_ih[3U, I], w_hh[3U, U] and biases [3U]; r, z and n are the
    places of the gates.  y may be h, and overlaps nothing else.  work holds 7 * U numbers.  Order: gate.inc.h. */
-#include "../scalar_math.h"
-#include "../sums.h"
+#include "../math/scalar_math.h"
+#include "../simd/sums.h"
 #include "element.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
    ldw of N.  y overlaps no operand. */
 #include "element.h"
 
-#include "../batch.h"
+#include "common/batch.h"
 
 #include "int_matrix.inc.h"
 

@@ -1,7 +1,7 @@
 /* oic_linear_panels_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w in panels of sixteen rows, b of type B or NULL.
 
    Batches shape[rank] of x lie at the strides xs, its rows ldx apart.  Order and stack: product.inc.h. */
-#include "../products.h"
+#include "common/products.h"
 #include "element.h"
 
 typedef struct {

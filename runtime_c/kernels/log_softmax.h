@@ -1,8 +1,8 @@
 /* oic_log_softmax_X: y[outer, n, inner] = x - max - ln of the sum of exp(x - max), along n.  y may be x. */
 #include "element.h"
 
-#include "../scalar_math.h"
-#include "../sums.h"
+#include "../math/scalar_math.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x;

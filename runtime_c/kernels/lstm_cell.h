@@ -1,8 +1,8 @@
 /* oic_lstm_cell_X: y and d, the new c, [rows, U] from x[rows, I], h, c, w_ih[4U, I], w_hh[4U, U] and biases [4U]; i, f, g
    and o are the places of the gates.  y and d may be h and c, in any order, and overlap nothing else.  work holds 4 * U
    numbers.  Order: gate.inc.h. */
-#include "../scalar_math.h"
-#include "../sums.h"
+#include "../math/scalar_math.h"
+#include "../simd/sums.h"
 #include "element.h"
 
 typedef struct {

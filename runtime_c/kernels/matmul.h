@@ -2,7 +2,7 @@
 
    Operands lie at the batch strides as, bs and ss (0 repeats) and the matrix strides am, ak, bk, bn and sn; scale may be
    NULL.  Matrices of packed elements start at whole bytes.  Order and stack: product.inc.h. */
-#include "../products.h"
+#include "common/products.h"
 #include "element.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
    a has the strides as of shape[rank], am of M and ak of K, and b the strides bs, bk and bn.  y overlaps no operand. */
 #include "element.h"
 
-#include "../batch.h"
+#include "common/batch.h"
 
 #include "int_matrix.inc.h"
 

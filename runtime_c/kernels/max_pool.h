@@ -5,8 +5,8 @@
    Order (which of two zeros): rows, and columns of a row, in order. */
 #include "element.h"
 
-#include "../conv_range.h"
-#include "../pool_range.h"
+#include "common/conv_range.h"
+#include "common/pool_range.h"
 
 typedef struct {
     const T *x;

@@ -2,7 +2,7 @@
    (1) or the mirror image (2).  y does not overlap x. */
 #include "element.h"
 
-#include "../move.h"
+#include "common/move.h"
 
 typedef struct {
     const T *x;

@@ -5,10 +5,10 @@
    sixteen are multiplied as a tree, as in sums.h.  With inner > 1 in order. */
 #include "element.h"
 
-#include "../reduced_axes.h"
-#include "../rounding.h"
-#include "../scalar_cast.h"
-#include "../sums.h"
+#include "common/reduced_axes.h"
+#include "../math/rounding.h"
+#include "../math/scalar_cast.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x;

@@ -2,8 +2,8 @@
    to even, NaN gives 0.  zero_point is of type B, or NULL.  y overlaps no operand. */
 #include "element.h"
 
-#include "../rounding.h"
-#include "../scalar_cast.h"
+#include "../math/rounding.h"
+#include "../math/scalar_cast.h"
 
 typedef struct {
     const T *x;

@@ -1,7 +1,7 @@
 /* oic_repeat_X: y[rows, times, inner] = x[rows, inner], each row `times` times.  y does not overlap x. */
 #include "element.h"
 
-#include "../move.h"
+#include "common/move.h"
 
 typedef struct {
     const T *x;

@@ -2,8 +2,8 @@
    zero_point, saturated; with one rounding if `nearest`, else as TensorFlow Lite does.  y overlaps no operand. */
 #include "element.h"
 
-#include "../fixed_point.h"
-#include "../scalar_cast.h"
+#include "../math/fixed_point.h"
+#include "../math/scalar_cast.h"
 
 typedef struct {
     const int32_t *x, *multiplier;

@@ -3,8 +3,8 @@
    Squares are added in parts of OIC_PART, each in the order of sums.h, the parts in order. */
 #include "element.h"
 
-#include "../scalar_math.h"
-#include "../sums.h"
+#include "../math/scalar_math.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x;

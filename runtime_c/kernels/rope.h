@@ -6,8 +6,8 @@
    Order: the powers of base by one product after the other; a * cos - b * sin, b * cos + a * sin. */
 #include "element.h"
 
-#include "../batch.h"
-#include "../scalar_math.h"
+#include "common/batch.h"
+#include "../math/scalar_math.h"
 
 #define OIC_ROPE_PART 64 /* pairs whose sines are kept at a time */
 

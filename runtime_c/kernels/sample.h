@@ -4,7 +4,7 @@
    Order: probabilities are added in index order, for top_p those kept in order of size, all in double. */
 #include "element.h"
 
-#include "../sampling.h"
+#include "common/sampling.h"
 
 typedef struct {
     const T *logits;

@@ -4,8 +4,8 @@
    elements are `inner` apart each is a part. */
 #include "element.h"
 
-#include "../scalar_math.h"
-#include "../sums.h"
+#include "../math/scalar_math.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x;

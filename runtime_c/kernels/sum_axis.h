@@ -5,8 +5,8 @@
    in the order of sums.h; OIC_PARTS parts in order, and these sums in order.  With inner > 1 each element is a part. */
 #include "element.h"
 
-#include "../reduced_axes.h"
-#include "../sums.h"
+#include "common/reduced_axes.h"
+#include "../simd/sums.h"
 
 typedef struct {
     const T *x;

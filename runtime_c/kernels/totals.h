@@ -5,7 +5,7 @@
    Modulo 2^64, then wrapped, whatever the order; the mean is toward zero, of nothing 0. */
 #include "element.h"
 
-#include "../reduced_axes.h"
+#include "common/reduced_axes.h"
 
 typedef struct {
     const T *x;

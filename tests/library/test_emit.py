@@ -249,22 +249,29 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def all_headers(*without: str) -> str:
     """Lines that include the headers of the runtime but some, and the body of every kernel for some element types."""
-    names = {p.name for p in runtime_dir().glob("*.h") if not p.name.endswith(".inc.h")} - {*without}
-    lines = [f'#include "{name}"\n' for name in sorted(names)]
-    bodies = {p.name for p in (runtime_dir() / "kernels").glob("*.h") if not p.name.endswith(".inc.h")}
-    for name in sorted(bodies - {"element.h", "end.h"}):
-        text = (runtime_dir() / "kernels" / name).read_text(encoding="utf-8")
+    paths = [p for p in sorted(runtime_dir().rglob("*.h")) if not p.name.endswith(".inc.h")]
+    bodies = [p for p in paths if p.parent.name == "kernels" and p.name not in ("element.h", "end.h")]
+    names = [p.relative_to(runtime_dir()).as_posix() for p in paths if p.parent.name != "kernels"]
+    lines = [f'#include "{name}"\n' for name in names if name not in without]
+    for path in bodies:
+        text = path.read_text(encoding="utf-8")
         count = 1 + ("W_T" in text) + ("B_T" in text)
         default = tuple((dtype,) * count for dtype in ("f16", "f32", "f64"))
-        lines += [Instance(f"kernels/{name}", types).text() for types in TYPES.get(name[:-2], default)]
+        lines += [Instance(f"kernels/{path.name}", types).text() for types in TYPES.get(path.stem, default)]
     return "".join(lines)
+
+
+def test_headers_have_names_of_their_own() -> None:
+    """In `runtime_c` they lie in rooms, beside generated code all in one folder."""
+    names = [p.name for p in runtime_dir().rglob("*.h")]
+    assert sorted(set(names)) == sorted(names)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_no_float_becomes_a_double_unseen(compiler: str, tmp_path: Path) -> None:
     """In any header of the runtime; on a machine without doubles it would be a call."""
     source = tmp_path / "all.c"
-    source.write_text('#include "hosted.h"\n' + all_headers("hosted.h", "version.h"))
+    source.write_text('#include "hosted/hosted.h"\n' + all_headers("hosted/hosted.h", "version.h"))
     call = [compiler, *STANDARD, *WARNINGS, "-Wdouble-promotion", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
     done = subprocess.run([*call, "-I", str(runtime_dir()), str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
@@ -273,7 +280,7 @@ def test_no_float_becomes_a_double_unseen(compiler: str, tmp_path: Path) -> None
 @pytest.mark.skipif(not shutil.which("cppcheck"), reason="no cppcheck")
 def test_cppcheck_reads_every_header(tmp_path: Path) -> None:
     source = tmp_path / "all.c"
-    source.write_text(all_headers("hosted.h", "pool.h"))
+    source.write_text(all_headers("hosted/hosted.h", "hosted/pool.h"))
     call = ["cppcheck", "--std=c99", "--max-configs=1", "-D__GNUC__", "-DOIC_HOSTED=0", "-I", str(runtime_dir())]
     done = subprocess.run([*call, "-E", str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "error" not in done.stderr, done.stderr[:3000]

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "journal.h"
+#include "state/journal.h"
 
 enum { MOST = 300, SLOT = OIC_JOURNAL_HEADER + MOST };
 

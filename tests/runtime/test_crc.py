@@ -11,8 +11,8 @@ from oic.reference.crc32c import crc32c
 from runtime.native import Toolchain
 
 SOURCE = """
-#include "crc32c.h"
-#include "image.h"
+#include "state/crc32c.h"
+#include "state/image.h"
 uint32_t castagnoli(const void *data, size_t bytes, size_t cut);
 uint32_t castagnoli(const void *data, size_t bytes, size_t cut)
 {

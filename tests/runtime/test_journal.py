@@ -15,7 +15,7 @@ from oic.toolchain.target import WARNINGS
 DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
-#include "journal.h"
+#include "state/journal.h"
 
 enum { SLOT = OIC_JOURNAL_HEADER + 200 };
 typedef struct { unsigned char bytes[2][SLOT]; long budget; int touched[2]; } device;
@@ -145,7 +145,7 @@ int main(void)
 """
 
 UNREADABLE = r"""
-#include "journal.h"
+#include "state/journal.h"
 #define REQUIRE(condition) if (!(condition)) return __LINE__
 enum { SLOT = OIC_JOURNAL_HEADER + 8 };
 typedef struct { unsigned char bytes[2][SLOT]; int unreadable[2], damaged[2], erased; } device;
@@ -252,7 +252,7 @@ def test_an_unreadable_slot_is_neither_erased_nor_taken_for_an_empty_one(tmp_pat
 
 def test_the_header_compiles_without_a_warning(tmp_path: Path) -> None:
     source = tmp_path / "only.c"
-    source.write_text('#include "journal.h"\nint main(void) { return 0; }\n')
+    source.write_text('#include "state/journal.h"\nint main(void) { return 0; }\n')
     call = [*find_compiler(), "-std=c99", *WARNINGS, "-Werror", "-I", str(runtime_dir()), "-fsyntax-only"]
     done = subprocess.run([*call, str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

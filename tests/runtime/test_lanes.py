@@ -23,7 +23,7 @@ from runtime.native import Toolchain
 
 LANES = 16
 SOURCE = """
-#include "sums.h"
+#include "simd/sums.h"
 #define SEEN(T, C)                                                                                       \\
     void row_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n);              \\
     void row_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)               \\

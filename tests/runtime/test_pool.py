@@ -12,7 +12,7 @@ from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import WARNINGS
 
 PROGRAM = r"""
-#include "pool.h"
+#include "hosted/pool.h"
 #include <stdio.h>
 
 #define TASKS 37

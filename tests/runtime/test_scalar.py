@@ -39,7 +39,7 @@ def library(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> c
         elementwise(op, f"{name}_{i}") for name, ops in OPERATORS.items() for i, op in enumerate(ops)
     ]
     folder: Path = tmp_path_factory.mktemp(toolchain.name)
-    return toolchain.library(source(["scalar.h"], functions), folder, "scalar")
+    return toolchain.library(source(["math/scalar.h"], functions), folder, "scalar")
 
 
 def _run(library: ctypes.CDLL, symbol: str, op: Operator, inputs: list[Array]) -> Array:

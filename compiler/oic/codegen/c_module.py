@@ -63,7 +63,7 @@ class Unit:
         for op in module.all_ops():
             if isinstance(op, StateLoad):
                 self.loads.setdefault(Box.of(op).key, []).append(op.result)
-        self.headers: set[str] = {"float_modes.h", "session.h", "num.h", "image.h", "saved.h"}
+        self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
 
 

@@ -16,7 +16,7 @@ from oic.codegen.loops import Nest, broadcast_strides, collapse, load, store
 from oic.dtypes import DType
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType
-from oic.operators.base import Scalar, computed
+from oic.operators.base import SCALARS, Scalar, computed
 
 _ATOMIC = re.compile(r"-?[\w.]+|\*?\w+|[\w>.-]+(\[[^\[\]]*\])+|\w+\([^()]*(\([^()]*\)[^()]*)*\)")
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
@@ -222,7 +222,7 @@ def apply(frame: Frame, op: Op, read: Callable[[Value], str]) -> str:
         return arguments[0]
     if spec.infix and by.is_float:
         return _infix(spec.infix, arguments, op.result.dtype)
-    frame.unit.headers.add(spec.header)
+    frame.unit.headers.add(SCALARS)
     return f"{spec.function(op)}({', '.join(arguments)})"  # type: ignore[arg-type]
 
 

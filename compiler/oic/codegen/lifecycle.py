@@ -1,6 +1,6 @@
 """Init and reset of the state, the lines of their functions; what its saved states have, as data.
 
-Saving and loading is `runtime_c/saved.h`, which interprets the form that `memory.saved` makes.
+Saving and loading is `runtime_c/state/saved.h`, which interprets the form that `memory.saved` makes.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _reached(unit: Unit, field: Field, axis: int) -> Index:
 
 
 def saved_lines(unit: Unit) -> list[str]:
-    """The form of saved states as data: `oic_saved_form` of `runtime_c/saved.h`."""
+    """The form of saved states as data: `oic_saved_form` of `runtime_c/state/saved.h`."""
     form = saved_form(unit.module)
     name, numbers = f"{unit.name}_saved", {symbol: n for n, symbol in enumerate(form.counts)}
     counts = [f"{{{_place(unit, s)}, {expr.integer(most)}}}," for s, most in form.counts.items()]

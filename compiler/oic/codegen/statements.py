@@ -421,7 +421,7 @@ class _Writer(Integers):
 
     def _parallel(self, op: Any) -> None:
         """A function a consumer, and one call that runs them all."""
-        self.frame.unit.headers.add("pool.h")
+        self.frame.unit.headers.add("hosted/pool.h")
         made = []
         for name, region in zip(op.names, op.consumers, strict=True):
             results = op.results_of(region)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from oic.codegen import lifecycle
@@ -106,6 +107,11 @@ class Model:
     thread_flags: str
     fused: int
     fused_note: str
+
+    @property
+    def included(self) -> list[str]:
+        """The names of `headers`, which are paths below runtime_c; beside generated code they lie in one folder."""
+        return sorted(PurePosixPath(header).name for header in self.headers)
 
 
 def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> Model:

@@ -160,7 +160,7 @@ def _in_one_folder(include: re.Match[str]) -> str:
 
 
 def runtime_headers(roots: list[str]) -> list[str]:
-    """The runtime headers that these include, themselves too, by name."""
+    """The runtime headers that these include, themselves too, by path below runtime_c."""
     found: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -198,7 +198,8 @@ def _texts(m: view.Model) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
     bodies = sorted({instance.file for instance in m.instances})
-    for name in runtime_headers(["oic.h", "journal.h", *m.headers, *bodies, *(["hosted.h"] if m.hosted else [])]):
+    hosted = ["hosted/hosted.h"] if m.hosted else []
+    for name in runtime_headers(["oic.h", "state/journal.h", *m.headers, *bodies, *hosted]):
         texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(name))
     return texts
 

@@ -1,6 +1,6 @@
 """The form of a saved state: what of every variable is in it, in which order and numbering.
 
-A saved state is a head, the counts, then the parts (`runtime_c/saved.h` has the bytes).  It says what
+A saved state is a head, the counts, then the parts (`runtime_c/state/saved.h` has the bytes).  It says what
 the state means and not how it lies in memory, so it is the same whatever executes the graph: the
 simulator of the graph as written writes and reads it from dictionaries, that of planned memory and the
 compiled library from storage.

@@ -45,6 +45,9 @@ from oic.kernels.kernel import Stride as Stride
 EPS = 2.0**-23
 
 
+SCALARS = "math/scalar.h"  # the file below runtime_c that defines the functions of every `Scalar`
+
+
 @dataclass(frozen=True)
 class Scalar:
     """C form of an elementwise operator: a call `NAME_<dtype>(operands…, settings…)` on one element.
@@ -54,7 +57,6 @@ class Scalar:
     args    fields or properties of the op, passed in order; default: every operand, then every
             numeric attribute.  A setting has the computed type of the operand `by`: a literal of
             it, a variable of another type cast to it
-    header  file of runtime_c that defines it
     infix   C operator that may be written instead where that type is f32 or f64: "+" gives `a + b`
     by      -1: the result decides; None: `name` is complete
     wide    those of `args` that are passed as int64_t, whatever the computed type
@@ -62,7 +64,6 @@ class Scalar:
 
     name: str
     args: tuple[str, ...] | None = None
-    header: str = "scalar.h"
     infix: str | None = None
     by: int | None = 0
     wide: tuple[str, ...] = ()

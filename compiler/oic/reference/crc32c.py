@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli, reflected), as `runtime_c/crc32c.h` has it, a megabyte in some milliseconds.
+"""CRC-32C (Castagnoli, reflected), as `runtime_c/state/crc32c.h` has it, a megabyte in some milliseconds.
 
 Long data is cut into pieces of one length whose remainders are computed side by side, and then joined in
 pairs: the remainder of `a b` is that of `a`, moved on by the zeros of b's length, xor that of `b`.

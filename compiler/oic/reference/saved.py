@@ -1,4 +1,4 @@
-"""The bytes of a saved state, written and read; `memory.saved` says what is in it, `runtime_c/saved.h` too.
+"""The bytes of a saved state, written and read; `memory.saved` says what is in it, `runtime_c/state/saved.h` too.
 
 Reading believes nothing: whatever is wrong is a StepError before anybody has changed anything.  What was
 read is written again: a state that differs from that in a byte is none that saving gives, and refused.

@@ -4,12 +4,12 @@
 #ifndef OIC_POOL_H
 #define OIC_POOL_H
 
-#include "version.h"
+#include "../version.h"
 
 #include "hosted.h"
 
-#include "float_modes.h"
-#include "session.h"
+#include "../float_modes.h"
+#include "../session.h"
 
 /* A part of a step.  `run` notes in `why` what it refuses, and touches nothing that another task writes. */
 typedef struct {

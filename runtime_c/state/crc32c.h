@@ -2,7 +2,7 @@
 #ifndef OIC_CRC32C_H
 #define OIC_CRC32C_H
 
-#include "version.h"
+#include "../version.h"
 
 #include <stddef.h>
 #include <stdint.h>

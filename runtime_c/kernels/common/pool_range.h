@@ -2,7 +2,7 @@
 #ifndef OIC_POOL_RANGE_H
 #define OIC_POOL_RANGE_H
 
-#include "version.h"
+#include "../../version.h"
 
 #include <stddef.h>
 

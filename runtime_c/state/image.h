@@ -2,7 +2,7 @@
 #ifndef OIC_IMAGE_H
 #define OIC_IMAGE_H
 
-#include "version.h"
+#include "../version.h"
 
 #include <stddef.h>
 #include <stdint.h>

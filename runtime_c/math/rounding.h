@@ -6,9 +6,9 @@
 #ifndef OIC_ROUNDING_H
 #define OIC_ROUNDING_H
 
-#include "version.h"
+#include "../version.h"
 
-#include "num.h"
+#include "../num.h"
 
 static inline float oic_abs_f32(float x)
 {

@@ -3,7 +3,7 @@
 #ifndef OIC_SCALAR_H
 #define OIC_SCALAR_H
 
-#include "version.h"
+#include "../version.h"
 
 #include "scalar_cast.h"
 #include "scalar_float.h"

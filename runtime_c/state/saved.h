@@ -14,7 +14,7 @@
 #ifndef OIC_SAVED_H
 #define OIC_SAVED_H
 
-#include "version.h"
+#include "../version.h"
 
 #include <stddef.h>
 #include <stdint.h>

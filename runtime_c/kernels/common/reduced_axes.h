@@ -2,7 +2,7 @@
 #ifndef OIC_REDUCED_AXES_H
 #define OIC_REDUCED_AXES_H
 
-#include "version.h"
+#include "../../version.h"
 
 #include <stddef.h>
 

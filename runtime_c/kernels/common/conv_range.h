@@ -2,7 +2,7 @@
 #ifndef OIC_CONV_RANGE_H
 #define OIC_CONV_RANGE_H
 
-#include "version.h"
+#include "../../version.h"
 
 #include <stddef.h>
 

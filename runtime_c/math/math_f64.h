@@ -6,7 +6,7 @@
 #ifndef OIC_MATH_F64_H
 #define OIC_MATH_F64_H
 
-#include "version.h"
+#include "../version.h"
 
 #include "rounding.h"
 

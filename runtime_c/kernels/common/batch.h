@@ -2,7 +2,7 @@
 #ifndef OIC_BATCH_H
 #define OIC_BATCH_H
 
-#include "version.h"
+#include "../../version.h"
 
 #include <stddef.h>
 

@@ -12,7 +12,7 @@
 #ifndef OIC_SCALAR_MATH_H
 #define OIC_SCALAR_MATH_H
 
-#include "version.h"
+#include "../version.h"
 
 #include "math_f64.h"
 

@@ -2,7 +2,7 @@
 #ifndef OIC_FIXED_POINT_H
 #define OIC_FIXED_POINT_H
 
-#include "version.h"
+#include "../version.h"
 
 #include <stdint.h>
 

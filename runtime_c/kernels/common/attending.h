@@ -2,10 +2,10 @@
 #ifndef OIC_ATTENDING_H
 #define OIC_ATTENDING_H
 
-#include "version.h"
+#include "../../version.h"
 
 #include "products.h"
-#include "scalar_math.h"
+#include "../../math/scalar_math.h"
 
 #define OIC_ATTENTION_ROWS 8  /* queries of one key head that go through the keys together */
 #define OIC_ATTENTION_KEYS 64 /* keys of a block; blocks begin at multiples of it, whoever takes part */

@@ -19,7 +19,7 @@
 #ifndef OIC_JOURNAL_H
 #define OIC_JOURNAL_H
 
-#include "version.h"
+#include "../version.h"
 
 #include <stddef.h>
 #include <stdint.h>

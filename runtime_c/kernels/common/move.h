@@ -3,9 +3,9 @@
 #ifndef OIC_MOVE_H
 #define OIC_MOVE_H
 
-#include "version.h"
+#include "../../version.h"
 
-#include "num.h"
+#include "../../num.h"
 
 /* n elements from element xi of x to element yi of y, which do not overlap. */
 static inline void oic_move(void *restrict y, ptrdiff_t yi, const void *restrict x, ptrdiff_t xi, ptrdiff_t n,

@@ -2,12 +2,12 @@
 #ifndef OIC_CRC_H
 #define OIC_CRC_H
 
-#include "version.h"
+#include "../version.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "oic.h"
+#include "../oic.h"
 
 /* Go on with a remainder.  Large data on hosted targets goes eight bytes at a time through tables made on
    the stack (8 KiB); the rest four bits at a time. */

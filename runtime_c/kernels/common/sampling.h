@@ -2,10 +2,10 @@
 #ifndef OIC_SAMPLING_H
 #define OIC_SAMPLING_H
 
-#include "version.h"
+#include "../../version.h"
 
-#include "num.h"
-#include "scalar_math.h"
+#include "../../num.h"
+#include "../../math/scalar_math.h"
 
 /* Whether x[a] comes before x[b]: larger, or equal with a lower index. */
 static inline int oic_sample_before(const double *x, int32_t a, int32_t b)

@@ -9,7 +9,7 @@
 #ifndef OIC_SCALAR_CAST_H
 #define OIC_SCALAR_CAST_H
 
-#include "version.h"
+#include "../version.h"
 
 #include "rounding.h"
 #include "scalar_int.h"

@@ -3,7 +3,7 @@
 #ifndef OIC_SCALAR_FLOAT_H
 #define OIC_SCALAR_FLOAT_H
 
-#include "version.h"
+#include "../version.h"
 
 #include "rounding.h"
 

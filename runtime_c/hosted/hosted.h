@@ -3,7 +3,7 @@
 #ifndef OIC_HOSTED_H
 #define OIC_HOSTED_H
 
-#include "version.h"
+#include "../version.h"
 
 #ifndef OIC_HOSTED
 #if defined(__unix__) || defined(__APPLE__)

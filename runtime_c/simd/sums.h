@@ -3,10 +3,10 @@
 #ifndef OIC_SUMS_H
 #define OIC_SUMS_H
 
-#include "version.h"
+#include "../version.h"
 
-#include "num.h"
-#include "simd/lanes.h"
+#include "../num.h"
+#include "lanes.h"
 
 #define OIC_PART 256 /* numbers that a kernel holds on its stack at a time: a multiple of OIC_LANES */
 #define OIC_PARTS 64 /* sums of parts that are added before their sum is added to the total */

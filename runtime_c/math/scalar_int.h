@@ -5,9 +5,9 @@
 #ifndef OIC_SCALAR_INT_H
 #define OIC_SCALAR_INT_H
 
-#include "version.h"
+#include "../version.h"
 
-#include "num.h"
+#include "../num.h"
 
 /* oic_wrap_T: the low bits of a W, as a value of T. */
 #define OIC_WRAP_WHOLE(T, V, W)                                  \
