@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 import oic
-from oic.reference.crc32c import crc32c
+from oic.memory.crc32c import crc32c
 
 TEXT = """
 dynamic { x: f32[2]; b: bool; i: i32; w: i32; q: i4[3]; }

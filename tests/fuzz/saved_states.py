@@ -22,9 +22,9 @@ import numpy as np
 
 from oic.diagnostics import StepError
 from oic.driver import interface_of
+from oic.memory.crc32c import crc32c
 from oic.memory.saved import HEAD, VERSION, Form, Part, saved_form
 from oic.reference import saved
-from oic.reference.crc32c import crc32c
 from oic.session.executor import Executor
 from oic.session.simulator import Simulator
 from tests.fuzz.sanitized import SANITIZED, Crash, SanitizedExecutor, build_sanitized

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import numpy as np
@@ -12,32 +11,8 @@ from hypothesis import strategies as st
 from oic.check.source import parse
 from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
-from oic.reference.crc32c import SHORT, crc32c
 from oic.reference.interpret import Machine
 from passes import test_lower_cache as programs
-
-
-def test_the_checksum_is_crc_32c() -> None:
-    """Values of RFC 3720, B.4, and the one that catalogues give."""
-    assert crc32c(b"") == 0 and crc32c(b"123456789") == 0xE3069283
-    assert crc32c(bytes(32)) == 0x8A9136AA and crc32c(b"\xff" * 32) == 0x62A8AB43
-    assert crc32c(bytes(range(32))) == 0x46DD794E
-
-
-def test_long_data_has_the_same_checksum() -> None:
-    """Bit by bit from the definition."""
-
-    def slow(data: bytes) -> int:
-        crc = 0xFFFFFFFF
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-        return crc ^ 0xFFFFFFFF
-
-    for length in (1, 7, SHORT, SHORT + 1, SHORT + 5, 4096, 10007, 65536):
-        data = os.urandom(length)
-        assert crc32c(data) == slow(data), length
 
 
 @given(st.randoms(use_true_random=False))

@@ -1,8 +1,8 @@
 """The weights blob: every constant in the stored form of its type, behind a header.
 
     bytes   0..7   "OICWGHT\\0"      16..23  fingerprint of layout and contents
-            8..11  version, 1       24..31  bytes of the whole blob
-           12..15  CRC-32 of all that follows the header
+            8..11  version, 2       24..31  bytes of the whole blob
+           12..15  CRC-32C of all that follows the header
            32..63  zeros
 
 Little-endian; every constant starts at a multiple of 64 bytes; the same input gives the same bytes.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from oic.ir.module import Module
 from oic.memory import layout
+from oic.memory.crc32c import crc32c
 
 HEAD = struct.Struct("<8sIIQQ32x")
 MAGIC = b"OICWGHT\0"
-VERSION = 1
+VERSION = 2
 assert HEAD.size == layout.WEIGHTS_HEADER
 
 
@@ -45,7 +45,7 @@ def write(module: Module, to: BinaryIO) -> int:
     checksum, digest = 0, hashlib.sha256(layout.weights_described(module).encode())
     for chunk in chunks(module):
         to.write(chunk)
-        checksum = zlib.crc32(chunk, checksum)
+        checksum = crc32c(chunk, checksum)
         digest.update(chunk)
     fingerprint = int.from_bytes(digest.digest()[:8], "little")
     to.seek(0)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.diagnostics import StepError
+from oic.memory.crc32c import crc32c
 from oic.memory.layout import loaded
 from oic.memory.saved import HEAD, RUN, VERSION, Form, Part
-from oic.reference.crc32c import crc32c
 
 MAGIC = b"OICSTAT\0"
 START = struct.Struct("<8sIIQQ")  # magic, version, checksum, fingerprint, bytes of everything
