@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import oic.operators as _catalog  # registers the operators
 from oic.check import variables as frontend
 from oic.check.bind import bind
 from oic.check.check import check
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from oic.passes.pipeline import Step
 
 __all__ = ["Program", "Settings", "compile_graph", "interface_of", "lowered"]
-assert _catalog
-
 
 @dataclass(frozen=True)
 class Settings:

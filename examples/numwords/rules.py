@@ -189,11 +189,6 @@ def answer(text: str) -> list[int]:
     return [*spell(text).encode("ascii"), END]
 
 
-def words_of(answer: list[int]) -> str:
-    """The words in an answer's tokens, up to END."""
-    return bytes(answer).decode("ascii").partition("\n")[0]
-
-
 # Texts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,8 @@ from oic.check.check import check
 from oic.check.diagnose import diagnose
 from oic.check.sizes import Unresolved, eval_dim, resolve_sizes
 from oic.check.source import parse
-from oic.diagnostics import OicError
+from oic.diagnostics import Diagnostic, OicError
+from oic.syntax.parse import parse_all
 from oic.syntax.text import pieces
 from paths import conformance_dir, needs_conformance
 from syntax.test_parse import EVERYTHING
@@ -31,8 +33,12 @@ persistent {
 """
 
 
-def slugs(text: str, known: tuple[str, ...] = ()) -> list[str]:
-    return [d.slug for d in diagnose(text, known_sizes=known)]
+def found_in(text: str, known: Sequence[str] = ()) -> list[Diagnostic]:
+    return diagnose(parse_all(text, "graph.oi"), {}, known)
+
+
+def slugs(text: str, known: Sequence[str] = ()) -> list[str]:
+    return [d.slug for d in found_in(text, known)]
 
 
 def in_entry(statements: str, blocks: str = "") -> list[str]:
@@ -282,7 +288,7 @@ def test_sizes_of_the_model_are_names() -> None:
 
 
 def test_everything_checks() -> None:
-    found = diagnose(EVERYTHING, known_sizes=["num_layers", "pos"])
+    found = found_in(EVERYTHING, ["num_layers", "pos"])
     assert [(d.slug, d.span.text if d.span else "") for d in found] == [
         ("extent-without-input", "entry"),
         ("unknown-name", "l"),
@@ -408,7 +414,7 @@ def test_random_characters(text: str) -> None:
 
 
 def everything_renders(text: str) -> None:
-    for found in diagnose(text):
+    for found in found_in(text):
         assert found.render()
         assert found.span is None or 0 <= found.span.start <= found.span.end <= len(text)
 
@@ -425,7 +431,7 @@ def test_conformance_graphs_are_not_refused() -> None:
     for path in sorted(folder.glob("openinfer/*/case.json")):
         case = json.loads(path.read_text(encoding="utf-8"))
         text = path.with_name("graph.oi").read_text(encoding="utf-8")
-        found = diagnose(text, known_sizes=case["sizevars"])
+        found = found_in(text, case["sizevars"])
         if "expect_compile_error" not in case and any(d.severity == "error" for d in found):
             refused.add(case["name"])
     assert refused <= {"run_index_float_counter", "run_reset_slice"}

@@ -7,10 +7,11 @@ import re
 import pytest
 
 from oic.check.foreign import SETTINGS, STATEMENTS, TABLE, plain
-from oic.check.operator_names import catalog, operator_hint, setting_hint
+from oic.check.operator_names import operator_hint, setting_hint
 from oic.check.source import parse
 from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
+from oic.operators import catalog
 from oic.operators.base import by_name, in_source, positional, settings
 from oic.syntax.habits import INFIX, SECTIONS
 from oic.syntax.recover import SECTIONS as KNOWN_SECTIONS

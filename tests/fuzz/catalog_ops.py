@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from oic.dtypes import ALL
 from oic.ir import dims
 from oic.ir.types import TensorType
-from oic.operators.element_types import catalog
+from oic.operators import catalog
 from tests.fuzz.pool import Shape, Var, shaped, size_text
 from tests.fuzz.variants import Types, Variant, elementwise, of_shape, reshaped, resized, retyped
 from tests.fuzz.variants import shaped as as_shape

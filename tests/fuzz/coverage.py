@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from oic.dtypes import ALL
 from oic.ir.module import Module
+from oic.operators import catalog
 from oic.operators.base import Operator
-from oic.operators.element_types import catalog
 from oic.passes.pipeline import PIPELINE
 from tests.fuzz.variants import retyped
 

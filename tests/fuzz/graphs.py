@@ -20,7 +20,6 @@ EVERYTHING = Options(
     dtypes=("f32", "f32", "f32", "f32", "i32", "f16", "bool", *ALL),
 )
 MEMBERS = 3  # of a family of weights
-LARGEST_WEIGHT = 20_000  # elements
 
 
 def generate(seed: int, options: Options | None = None, name: str | None = None) -> str:

@@ -15,10 +15,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import oic.operators as _catalog  # registers the operators
 from oic.api import Simulator, Synthesizer
 from oic.check.source import parse
-from oic.operators.element_types import catalog
+from oic.operators import catalog
 from oic.session.executor import Executor
 from oic.syntax.tree import Graph
 from oic.toolchain.compiler import find_compiler
@@ -27,7 +26,6 @@ from tests.fuzz.operator_cases import Case
 from tests.fuzz.operators import Batch, Fault, batches, compare, every_case, part, table
 from tests.fuzz.sanitized import SanitizedExecutor, build_sanitized
 
-assert _catalog
 CATALOG = catalog()
 AT_ONCE = 24  # batches of one library
 BUILDS = (

@@ -17,9 +17,9 @@ from oic import dtypes
 from oic.dtypes import ALL, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType
+from oic.operators import catalog
 from oic.operators.base import Operator
 from oic.operators.bounds import last_place
-from oic.operators.element_types import catalog
 from oic.session.executor import Executor
 from tests.fuzz.operator_cases import SIZES, Case, graph
 from tests.fuzz.operator_catalog import BOUNDS

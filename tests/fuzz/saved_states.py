@@ -97,9 +97,6 @@ class Mutator:
         runs = body.runs[at]
         return at, self.form.parts[at], int(self.rng.integers(len(runs))) if runs else -1
 
-    def _width(self, part: Part, body: Body) -> int:
-        return part.entry_bytes(dict(zip(self.form.counts, body.counts)))
-
     def _start(self, part: Part, body: Body) -> bytes:
         counts = {s: min(max(n, 0), m) for s, n, m in zip(self.form.counts, body.counts, self.most)}
         return part.start(part.shape(counts)).tobytes()

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from oic.dtypes import ALL
-from oic.operators.element_types import catalog
+from oic.operators import catalog
 from tests.fuzz import campaign
 from tests.fuzz.checks import check, compiled, program_of, steps
 from tests.fuzz.coverage import Coverage

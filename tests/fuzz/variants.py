@@ -22,8 +22,8 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.types import TensorType
+from oic.operators import catalog
 from oic.operators.base import Operator, by_name, parse_example, positional
-from oic.operators.element_types import catalog
 from tests.fuzz.operator_cases import literal
 from tests.fuzz.operator_shapes import NAMES
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import oic.operators as _catalog
 from oic.codegen.statements import WRITERS
 from oic.ir.control import Cond, Func, Return, Yield
 from oic.ir.core import REGISTRY
@@ -25,7 +24,6 @@ from oic.operators.base import Operator
 from oic.operators.fused import Copy, Fused
 from oic.reference.registry import SEMANTICS
 
-assert _catalog
 STRUCTURAL: set[Any] = {c for c in REGISTRY.values() if not (c.catalog and issubclass(c, Operator))}
 
 # Written by their kind: arithmetic as expressions, views and constants as addresses, numbers where they are used.

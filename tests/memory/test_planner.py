@@ -55,12 +55,17 @@ def apart(a: Buffer, b: Buffer) -> bool:
     return a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset or 0 in (a.nbytes, b.nbytes)
 
 
+def lives_with(a: Buffer, b: Buffer) -> bool:
+    """Both are needed at one position."""
+    return a.start <= b.end and b.start <= a.end
+
+
 def sound(made: list[Buffer], nbytes: int) -> None:
     """Aligned, inside, and apart wherever two live at once."""
     for b in made:
         assert b.offset >= 0 and b.offset % planner.ALIGN == 0 and b.offset + b.nbytes <= nbytes
     for a, b in combinations(made, 2):
-        assert apart(a, b) or not planner.lives_with(a, b), (a, b)
+        assert apart(a, b) or not lives_with(a, b), (a, b)
 
 
 def by_orders(made: list[Buffer]) -> list[int]:
@@ -84,7 +89,7 @@ def fits(made: list[Buffer], nbytes: int) -> bool:
         b = made[len(placed)]
         return any(
             all(
-                not planner.lives_with(a, b) or at + rounded(b) <= other or other + rounded(a) <= at
+                not lives_with(a, b) or at + rounded(b) <= other or other + rounded(a) <= at
                 for other, a in placed
             )
             and some([*placed, (at, b)])

@@ -43,8 +43,9 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "INFLATED_BASE", 8 * SMALL)
 
 
+@pytest.mark.usefixtures("small_budget")
 @pytest.mark.parametrize("name", [*forged.BOMBS, *forged.ARCHIVES, *forged.CONFIGS])
-def test_bombs_are_refused_within_memory(tmp_path: Path, small_budget: None, name: str) -> None:
+def test_bombs_are_refused_within_memory(tmp_path: Path, name: str) -> None:
     path = forged.make_bomb(name, tmp_path)
     refusal, peak = peak_of(lambda: describe(Model.open(path)))
     assert peak <= 3 * size_of(path) + SMALL

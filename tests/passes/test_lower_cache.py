@@ -133,7 +133,7 @@ def statement(r: Random, case: Case) -> list[str]:
 
 
 def read(r: Random, case: Case) -> list[str]:
-    given = [position(r, case, n, reading=True) for n in range(len(case.indices))]
+    given = [position(r, case, n) for n in range(len(case.indices))]
     if case.auto:
         given += growing(r, case)
     elif not case.ring and r.random() < 0.3:
@@ -184,7 +184,7 @@ def scalar(r: Random, index: tuple[str, int]) -> str:
     return r.choice(("p", "p", "q", "q", "s", "0", str(r.randint(0, index[1] - 1))))
 
 
-def position(r: Random, case: Case, axis: int, *, reading: bool) -> str:
+def position(r: Random, case: Case, axis: int) -> str:
     index = case.indices[axis]
     ring = case.ring and axis == len(case.indices) - 1
     if (case.ring and not ring) or r.random() < 0.5:

@@ -22,7 +22,7 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array, DType
-from oic.ir.core import Op, Place, Value
+from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
 from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Pointers, Scratch, Stride
 
@@ -295,11 +295,6 @@ def assert_within(got: Array, want: Array, allowed: Any, what: str) -> None:
         at = tuple(np.argwhere(~good)[0])
         bound = np.broadcast_to(np.asarray(allowed, np.float64), a.shape)[at]
         raise AssertionError(f"{what}: {(~good).sum()} of {good.size}, first at {at}: {a[at]} not {b[at]} (± {bound})")
-
-
-def operand_fields(kind: type[Op]) -> list[str]:
-    """Names of the operands, optional ones included, in field order."""
-    return [n for n, f in kind.fields.items() if f.kind in ("operand", "optional", "rest")]
 
 
 def spaced(array: Array, axis: int = 0, gap: int = 3) -> Array:

@@ -31,10 +31,6 @@ class Toolchain:
     def found(self) -> bool:
         return shutil.which(self.command) is not None
 
-    @property
-    def sanitizes(self) -> bool:
-        return SANITIZE[0] in self.flags
-
     def library(self, source: str, folder: Path, name: str) -> ctypes.CDLL:
         """The library made of one C file."""
         text, shared = folder / f"{name}.c", folder / f"{name}.so"

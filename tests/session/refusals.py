@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 OK, INDEX, FULL, SHAPE = "", "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL", "OIC_ERR_SHAPE"
-OVERFLOW, STATE = "OIC_ERR_OVERFLOW", "OIC_ERR_STATE"
+OVERFLOW = "OIC_ERR_OVERFLOW"
 Step = tuple[dict[str, Any], str]
 
 

@@ -6,7 +6,7 @@ import re
 
 from oic import dtypes
 from oic.check import attributes as check_attributes
-from oic.check.names import Names, Report, attribute, auto_indices, declared, names_in
+from oic.check.names import Names, Report, auto_indices, declared, names_in
 from oic.check.sizes import Unresolved, eval_dim
 from oic.diagnostics import Note, OicError, Span, did_you_mean
 from oic.syntax import tree as s
@@ -240,8 +240,3 @@ def _check_all_bound(d: s.Declaration, right: dict[str, s.Attribute], report: Re
             notes=[declared(d)],
             hint=f"declare {d.name}({', '.join([n for n in order if n not in grows] + [*grows])})",
         )
-
-
-def has_attribute(d: s.Declaration, name: str) -> bool:
-    """The declaration has an attribute of this name, in its right place."""
-    return attribute(d, name) is not None and d.kind in PLACES[name]

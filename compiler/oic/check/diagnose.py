@@ -8,30 +8,18 @@ from collections.abc import Collection, Mapping
 from oic.check.check import check
 from oic.check.sizes import resolve_sizes
 from oic.diagnostics import Diagnostic, OicError
-from oic.syntax.parse import Parsed, parse_all
+from oic.syntax.parse import Parsed
 
 _NAMES = ("unknown-variable", "unknown-name", "unknown-block", "no-entry")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def diagnose(
-    text: str,
-    name: str = "graph.oi",
-    overrides: Mapping[str, int] | None = None,
-    known_sizes: Collection[str] = (),
-) -> list[Diagnostic]:
-    """Errors and warnings of a text, in source order; never raises for a text.
+def diagnose(parsed: Parsed, overrides: Mapping[str, int], known_sizes: Collection[str] | None) -> list[Diagnostic]:
+    """Errors and warnings of a text, in source order.
 
     overrides    values of `--set`
-    known_sizes  names of the model's sizevars
+    known_sizes  names of the model's sizevars; None: any name may be a size
     """
-    return diagnose_parsed(parse_all(text, name), overrides or {}, known_sizes)
-
-
-def diagnose_parsed(
-    parsed: Parsed, overrides: Mapping[str, int], known_sizes: Collection[str] | None
-) -> list[Diagnostic]:
-    """As `diagnose`; `known_sizes` None: any name may be a size."""
     if parsed.graph is None:
         return parsed.errors
     found = check(parsed.graph, [*overrides, *(known_sizes or ())])

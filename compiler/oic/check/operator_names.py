@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import oic.operators as _catalog  # registers the operators
 from oic.check.foreign import SETTINGS, STATEMENTS, plain
 from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
-from oic.ir.core import REGISTRY
-from oic.operators.base import Operator, from_source
+from oic.operators import catalog
+from oic.operators.base import from_source
 
-assert _catalog
 CLOSE = 0.75  # of names: a slip of the keyboard
-
-
-def catalog() -> dict[str, type[Operator]]:
-    """The operators usable in source, by name."""
-    return {n: c for n, c in REGISTRY.items() if c.catalog and issubclass(c, Operator)}
 
 
 def unknown_operator(name: str, span: Span | None = None) -> Diagnostic:

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from oic.check.diagnose import diagnose_parsed
+from oic.check.diagnose import diagnose
 from oic.diagnostics import OicError, fail
 from oic.model.others import WEIGHTS, described
 from oic.syntax import tree as syntax
@@ -20,7 +20,7 @@ def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
     """
     parsed = parse_all(text, name)
     if parsed.errors:
-        raise OicError(diagnose_parsed(parsed, {}, None))
+        raise OicError(diagnose(parsed, {}, None))
     assert parsed.graph is not None
     return parsed.graph
 

@@ -21,9 +21,10 @@ from oic.check.names import (
     names_in,
     table_indices,
 )
-from oic.check.operator_names import catalog, takes_string, unknown_operator
+from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.uses import uses
 from oic.diagnostics import Note, Span, did_you_mean
+from oic.operators import catalog
 from oic.syntax import tree as s
 
 MOST_CONTEXTS = 1000

@@ -6,21 +6,14 @@ import inspect
 import json
 from typing import Any
 
-import oic.operators as _catalog
 from oic.check.operator_names import unknown_operator
 from oic.cli.text import json_text
 from oic.diagnostics import OicError
 from oic.dtypes import ALL
 from oic.ir.core import REQUIRED, Op
+from oic.operators import catalog
 from oic.operators.base import Operator, by_name, in_source, positional, settings
-from oic.operators.element_types import accepted, catalog
-
-assert _catalog
-
-
-def operators() -> dict[str, type[Operator]]:
-    """The operators of the catalog by name."""
-    return catalog()
+from oic.operators.element_types import accepted
 
 
 def signature(cls: type[Operator]) -> str:
@@ -44,7 +37,7 @@ def _shown(default: Any) -> str:
 
 def listing(as_json: bool) -> str:
     """Every operator with the first line of its description."""
-    found = operators()
+    found = catalog()
     if as_json:
         return json_text({n: _facts(c) for n, c in found.items()})
     width = max(map(len, found))
@@ -53,7 +46,7 @@ def listing(as_json: bool) -> str:
 
 def describe(name: str, as_json: bool) -> str:
     """One operator: signature, description, examples.  Raises OicError `unknown-op`."""
-    found = operators()
+    found = catalog()
     if name not in found:
         raise OicError(unknown_operator(name))
     cls = found[name]

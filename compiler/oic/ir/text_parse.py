@@ -16,7 +16,7 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import is_operand, type_text
 from oic.ir.text_tokens import Cursor, Token
 from oic.ir.text_values import Values
-from oic.ir.types import TensorType, Type, same_rank
+from oic.ir.types import TensorType, same_rank
 
 T = TypeVar("T")
 COLUMNS = 1 << 32
@@ -328,18 +328,3 @@ class _Parser:
                 self.c.expect(",")
             found.append(item())
         return found
-
-
-def parse_type(text: str, extents: Mapping[str, Extent] | None = None) -> Type:
-    """The type that a text names; extents by name."""
-    cursor = Cursor(Source("type", text))
-    values = Values(cursor, lambda: Value(_unnamed(cursor)))
-    values.extents = dict(extents or {})
-    type_ = values.type()
-    if cursor.now.kind != "end":
-        raise cursor.wrong("expected the end of the type")
-    return type_
-
-
-def _unnamed(cursor: Cursor) -> Type:
-    raise cursor.wrong("a type names no value")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from oic.check.operator_names import catalog
 from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.ir import dims
@@ -17,6 +16,7 @@ from oic.lower.environment import POISON, Local
 from oic.lower.operands import literal_operand, operand
 from oic.lower.part import inserted
 from oic.lower.settings import lower_keywords
+from oic.operators import catalog
 from oic.operators.base import Operator, positional
 from oic.syntax import tree as s
 

@@ -197,11 +197,6 @@ def _priority(part: Part, number: int, lots: Lots) -> list[int]:
     return key if number < 4 else [value * (8 + lots.below(8)) for value in key]
 
 
-def lives_with(a: Buffer, b: Buffer) -> bool:
-    """Both are needed at one position."""
-    return a.start <= b.end and b.start <= a.end
-
-
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """The largest sum of bytes, each rounded up to the alignment, live at one position."""
     return max((part.bound for _, part in parts(buffers)), default=0) * ALIGN

@@ -1,11 +1,12 @@
 """The operator catalog: one class an operator, one file a family.
 
-Importing this package registers every op.
+Importing this package, or a module of it, registers every op.
 """
 
 from oic.ir import control as control
 from oic.ir import index as index
 from oic.ir import state as state
+from oic.ir.core import REGISTRY
 from oic.operators import arrange as arrange
 from oic.operators import attention as attention
 from oic.operators import bitwise as bitwise
@@ -24,3 +25,9 @@ from oic.operators import recurrent as recurrent
 from oic.operators import reduce as reduce
 from oic.operators import sampling as sampling
 from oic.operators import shape as shape
+from oic.operators.base import Operator
+
+
+def catalog() -> dict[str, type[Operator]]:
+    """The operators of the catalog, which a source may name, by name."""
+    return {n: c for n, c in sorted(REGISTRY.items()) if c.catalog and issubclass(c, Operator)}

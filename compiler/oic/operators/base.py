@@ -256,6 +256,3 @@ def parse_example(text: str) -> TensorType:
     assert found, text
     shape = tuple(int(p) for p in (found[2] or "").split(",") if p.strip())
     return TensorType(dtypes.ALL[found[1]], shape)
-
-
-Reference = Callable[..., Any]

@@ -8,16 +8,11 @@ from typing import Any
 
 from oic import dtypes
 from oic.dtypes import ALL, DType
-from oic.ir.core import REGISTRY, OpError, Value
+from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType
 from oic.operators.base import Operator, by_name, from_source, parse_example, positional
 
 SETTING = re.compile(r"(\w+)=(\[[^\]]*\]|\w+\[[^\]]*\]|[^,]+)")
-
-
-def catalog() -> dict[str, type[Operator]]:
-    """The operators of the catalog by name."""
-    return {n: c for n, c in sorted(REGISTRY.items()) if c.catalog and issubclass(c, Operator)}
 
 
 def accepted(cls: type[Operator]) -> frozenset[DType]:

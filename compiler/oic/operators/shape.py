@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Unequal, Value
@@ -18,8 +17,6 @@ from oic.ir.dims import Dim
 from oic.ir.index import at_least, equal
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator, normal_axis
-
-ANY = frozenset(dtypes.ALL.values())
 
 
 class Reshape(Operator, name="reshape", view=True):
