@@ -19,7 +19,7 @@ from oic.syntax.tree import Graph
 from oic.toolchain.target import target as target_named
 
 STAGES = ("graph", "planned")
-MOST_THREADS = 64  # of one pool (runtime_c/hosted/pool.h)
+MOST_THREADS = 64  # of one pool: OIC_POOL_MOST
 
 
 class _Compiled:

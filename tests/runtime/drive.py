@@ -25,9 +25,10 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
 from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Pointers, Scratch, Stride
+from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 
 RUNTIME = Path(__file__).parents[2] / "runtime_c"
-WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-ffp-contract=off"]
+FLAGS = [LANGUAGE, *WARNINGS, "-Werror", *MEANING]
 
 SHARE = {"gcc-native": (0, 2), "clang-native": (1, 2), "gcc-sanitized": (0, 3)}  # first case, and how many apart
 DIRECT = 12  # cases of a program that show their sizes to the compiler: each is compiled for itself
@@ -236,7 +237,7 @@ def compiled(source: str, build: str) -> Path:
     path = _folder() / name
     if not path.exists():
         path.with_suffix(".c").write_text(source)
-        command = [compiler, *WARNINGS, *flags, f"-I{RUNTIME}", str(path.with_suffix(".c")), "-lm", "-o", str(path)]
+        command = [compiler, *FLAGS, *flags, f"-I{RUNTIME}", str(path.with_suffix(".c")), "-lm", "-o", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
     return path

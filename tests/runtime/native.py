@@ -1,4 +1,4 @@
-"""Compiles runtime_c alone: C text in, a shared library out.  No part of oic's back end is used.
+"""Compiles runtime_c alone: C text in, a shared library out.  No generated code is used.
 
 Every library is built without warnings, by each compiler found, and once under the undefined
 behaviour sanitizer, which reports to the standard error of this process.
@@ -12,9 +12,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 # Instrumented divisions look to gcc like conversions that it warns of.
 SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"]
 
@@ -35,7 +35,7 @@ class Toolchain:
         """The library made of one C file."""
         text, shared = folder / f"{name}.c", folder / f"{name}.so"
         text.write_text(source)
-        command = [self.command, "-std=c99", *WARNINGS, *self.flags, "-ffp-contract=off"]
+        command = [self.command, LANGUAGE, *WARNINGS, "-Werror", *self.flags, *MEANING]
         command += ["-fPIC", "-shared", "-I", str(ROOT / "runtime_c"), str(text)]
         command += ["-o", str(shared), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)

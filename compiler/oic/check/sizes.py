@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from oic.check.names import names_in
 from oic.diagnostics import MOST_NOTES, Diagnostic, Note, OicError, Span, fail
+from oic.dtypes import i64
 from oic.syntax import tree as s
 
 
@@ -48,7 +49,7 @@ def _binary(op: str, left: int, right: int, span: Span) -> int:
             raise fail("size-division", wrong, span)
     else:
         value = {"+": left + right, "-": left - right, "*": left * right}[op]
-    if not -(1 << 63) <= value < 1 << 63:
+    if not i64.low <= value <= i64.high:
         raise fail("size-range", f"{left} {op} {right} does not fit 64 bits", span)
     return value
 
@@ -94,7 +95,7 @@ def size_values(
         if value < 1:
             message = f"size '{name}' must be positive, but {origin} gives {value}"
             errors.append(Diagnostic("size-value", message, at))
-        elif value >= 1 << 63:
+        elif value > i64.high:
             message = f"size '{name}' does not fit 64 bits, but {origin} gives {value}"
             errors.append(Diagnostic("size-range", message, at))
         else:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from oic import dtypes
 from oic.check.names import names_in
 from oic.check.sizes import divided
 from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
@@ -20,7 +21,7 @@ from oic.ir.dims import Dim, Expr, Extent
 from oic.syntax import tree as s
 
 RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
-LOW, HIGH = -(1 << 63), (1 << 63) - 1
+LOW, HIGH = dtypes.i64.low, dtypes.i64.high
 
 
 class ModelLike(Protocol):

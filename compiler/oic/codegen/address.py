@@ -6,8 +6,9 @@ from typing import Any
 
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref, dense
+from oic.codegen.function_context import Frame, Ref
 from oic.ir.state import ConstantSelect
+from oic.memory.views import dense
 from oic.operators.shape import Slice, Split
 
 

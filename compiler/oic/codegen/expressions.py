@@ -14,8 +14,8 @@ from oic.dtypes import DType
 from oic.ir.dims import Atom, Dim, Extent, bounds
 
 ATOM, PRODUCT, SUM = 0, 1, 2  # how loosely an expression binds
-I64 = (-(1 << 63), (1 << 63) - 1)
-I32 = (-(1 << 31), (1 << 31) - 1)
+I64 = (dtypes.i64.low, dtypes.i64.high)
+I32 = (dtypes.i32.low, dtypes.i32.high)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from oic.codegen.lines import Lines
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.ranges import may_refuse
-from oic.ir.types import IndexType, TensorType
+from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness
+from oic.memory.views import dense
 
 Strides = tuple[Dim, ...]
 ZERO = expr.number(0)
@@ -207,21 +208,6 @@ def start_address(ref: Ref) -> str:
         return f"{ref.pointer} + {ref.start.at(expr.ATOM)} / {per}"
     assert start % per == 0, f"a packed operand starts inside a byte: {ref.type} at {start}"
     return f"{ref.pointer} + {start // per}"
-
-
-def dense(shape: tuple[Dim, ...]) -> Strides:
-    """Row-major strides without gaps."""
-    strides: list[Dim] = []
-    step: Dim = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step = step * size
-    return tuple(reversed(strides))
-
-
-def is_index(value: Value) -> bool:
-    """The value is an index integer."""
-    return isinstance(value.type, IndexType)
 
 
 def _crowded(ops: Iterable[Op]) -> set[int]:

@@ -20,11 +20,12 @@ from typing import Any, TypeVar
 
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref, dense
+from oic.codegen.function_context import Frame, Ref
 from oic.codegen.lines import Line, Lines
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim, Extent, extents
 from oic.ir.types import TensorType
+from oic.memory.views import dense
 
 T = TypeVar("T")
 Write = Callable[[Frame, Block], None]

@@ -14,12 +14,12 @@ from oic.codegen import state_access as persistent
 from oic.codegen.address import view
 from oic.codegen.c_module import Interface, Unit, interface, source_lines
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref, dense, is_index
+from oic.codegen.function_context import Frame, Ref
 from oic.codegen.index_arithmetic import ARITHMETIC, Integers
 from oic.codegen.outline import Task, task
 from oic.ir import dims
 from oic.ir.control import Barrier, CheckTurns, For, If, Parallel, Return, Yield
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import (
     AssertShape,
@@ -51,6 +51,7 @@ from oic.ir.state import (
 )
 from oic.ir.types import TensorType
 from oic.memory.liveness import liveness
+from oic.memory.views import dense
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert, PartEntry

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,6 +22,7 @@ from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
 from oic.kernels.targets import FUSED
 from oic.memory.saved import saved_form
+from oic.resources import runtime_dir
 from oic.toolchain import code_metrics as measured
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.stack import THREAD
@@ -184,7 +187,7 @@ def with_figures(m: Model, unit: Unit, figures: Figures) -> Model:
 
 def declarations(m: Model) -> str:
     """The types and functions of the header in the form cffi reads."""
-    parts = [_CFFI_TYPES]
+    parts = [_shared_types()]
     parts.append(_struct(m.state_members, f"{m.name}_state"))
     parts.append(_struct(m.session_members, f"{m.name}_session"))
     parts.append(_struct(m.memory_members, f"{m.name}_memory"))
@@ -197,15 +200,15 @@ def declarations(m: Model) -> str:
     return "\n".join(parts)
 
 
-_CFFI_TYPES = """
-typedef uint8_t oic_f8;
-typedef uint16_t oic_f16;
-typedef uint16_t oic_bf16;
-typedef int oic_status;
-typedef struct { oic_status status; int32_t line; int32_t column; const char *variable; int64_t value; int64_t bound;
-                 int32_t spoiled; } oic_refusal;
-typedef struct oic_pool oic_pool;
-"""
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_TYPE = re.compile(r"^typedef [\w ]+(?:\{[^}]*\} \w+)?;", re.MULTILINE)
+
+
+@cache
+def _shared_types() -> str:
+    """The types that `oic.h` declares for every library; a status is an int to cffi."""
+    text = _COMMENT.sub("", (runtime_dir() / "oic.h").read_text(encoding="utf-8"))
+    return "\n".join(["typedef int oic_status;", *_TYPE.findall(text)])
 
 
 def _struct(members: tuple[str, ...], name: str) -> str:

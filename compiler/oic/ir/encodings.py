@@ -18,7 +18,7 @@ from oic.dtypes import Array
 
 PANELS, COLUMNS = "panels", "columns"
 ENCODINGS = (PANELS, COLUMNS)
-ROWS = 16  # of a panel, or columns
+ROWS = 16  # of a panel, or columns: OIC_LANES
 
 
 def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from oic import dtypes
 from oic.ir import dims
 from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
@@ -29,7 +30,7 @@ from oic.ir.index import (
 from oic.ir.state import CacheCount, State, StateGet, StateReach
 from oic.ir.types import StateType
 
-WIDE = (-(1 << 63), (1 << 63) - 1)
+WIDE = (dtypes.i64.low, dtypes.i64.high)
 Range = tuple[int, int]
 MOST_LOOPS = 8  # around each other, of which an index is followed
 Ranges = dict[Value, Range]

@@ -13,12 +13,12 @@ from typing import Any
 
 from oic.dtypes import INT
 from oic.ir.core import Op, OpError, Value, is_index
-from oic.ir.dims import Dim
+from oic.ir.dims import INDEX_BOUND, Dim
 from oic.ir.module import Module
 from oic.ir.types import INDEX, StateType, TensorType, Type
 
 COUNTS = "all.counts.sum"  # no variable's: of `all` there could be `all.counts` and `all.counts.filled`
-FARTHEST = 1 << 62  # positions of a ring end here, so that arithmetic on them stays in 64 bits
+FARTHEST = INDEX_BOUND  # positions of a ring end here, so that arithmetic on them stays in 64 bits
 
 
 class State(Op, name="state"):

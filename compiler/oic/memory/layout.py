@@ -22,8 +22,8 @@ from oic.dtypes import Array, DType
 from oic.ir.encodings import encoded, padded
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
+from oic.memory.planner import ALIGN
 
-LINE = 64  # bytes of a cache line; no vector unit wants more
 LARGE = 1024  # bytes from which a variable of the state starts on a line of its own
 WEIGHTS_HEADER = 64  # bytes before the first constant
 
@@ -45,7 +45,7 @@ def state_layout(module: Module) -> list[tuple[str, int, int]]:
     end = 0
     for op in ordered_states(module):
         nbytes = storage_bytes(op.type)
-        offset = _up(end, LINE if nbytes >= LARGE else op.type.dtype.align)
+        offset = _up(end, ALIGN if nbytes >= LARGE else op.type.dtype.align)
         found.append((op.symbol, offset, nbytes))
         end = offset + nbytes
     return found
@@ -59,7 +59,7 @@ def state_bytes(module: Module) -> int:
 
 def arena_bytes(module: Module) -> int:
     """Bytes of the arena: the most that an entry needs; at least a cache line, so that C has an array of so many."""
-    return max(LINE, *module.plan.arena_bytes.values()) if module.plan else LINE
+    return max(ALIGN, *module.plan.arena_bytes.values()) if module.plan else ALIGN
 
 
 def storage_strides(type: StateType) -> tuple[int, ...]:
@@ -114,7 +114,7 @@ def weights_layout(module: Module) -> dict[str, tuple[int, int]]:
     ranks = family_ranks(module)
     end = WEIGHTS_HEADER
     for op in module.constants():
-        offset = _up(end, LINE)
+        offset = _up(end, ALIGN)
         nbytes = constant_bytes(op.type, ranks[op.symbol])
         found[op.symbol] = (offset, nbytes)
         end = offset + nbytes
@@ -124,7 +124,7 @@ def weights_layout(module: Module) -> dict[str, tuple[int, int]]:
 def weights_bytes(module: Module) -> int:
     """Bytes of the blob, header included; a multiple of a cache line."""
     end = max((o + n for o, n in weights_layout(module).values()), default=WEIGHTS_HEADER)
-    return _up(end, LINE)
+    return _up(end, ALIGN)
 
 
 def stored(values: Array, dtype: DType, outer: int) -> NDArray[np.uint8]:

@@ -21,7 +21,7 @@ from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
 from oic.operators.settings import require_number
 
-ROWS = 8  # OIC_ATTENTION_ROWS of attention.h: query rows that share one pass over the keys
+ROWS = 8  # OIC_ATTENTION_ROWS: queries that share one pass over the keys
 EVERYTHING = -1  # window of the kernel that has none
 
 Mask = NDArray[np.bool_]

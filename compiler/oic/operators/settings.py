@@ -19,7 +19,7 @@ from oic.ir.index import CheckRange
 from oic.ir.types import TensorType
 from oic.operators.base import computed
 
-MOST = (1 << 63) - 1
+MOST = dtypes.i64.high
 Number = Any  # bool, int or float
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oic import dtypes
 from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import dims
@@ -35,7 +36,6 @@ from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import Storage, zeros
 from oic.reference.variables import Variable
 
-LOW, HIGH = -(1 << 63), (1 << 63) - 1
 Observer = Callable[[Op], Any]
 Compiled = Callable[[], tuple[Module, Collection[Place]]]
 
@@ -326,7 +326,7 @@ class Machine:
 
     def exact(self, number: int, op: Op) -> int:
         """A result of index arithmetic; outside 64 bits it is a refusal."""
-        if not LOW <= number <= HIGH:
+        if not dtypes.i64.low <= number <= dtypes.i64.high:
             raise refusal(op, 0, 0)
         return number
 

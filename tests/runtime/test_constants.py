@@ -1,0 +1,31 @@
+"""Numbers that the compiler and the headers of the runtime must both know."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from oic import api
+from oic.codegen import weights
+from oic.ir import encodings
+from oic.memory import saved
+from oic.operators import attention
+from oic.resources import runtime_dir
+
+SHARED = {
+    "OIC_ATTENTION_ROWS": attention.ROWS,
+    "OIC_IMAGE_VERSION": weights.VERSION,
+    "OIC_LANES": encodings.ROWS,
+    "OIC_POOL_MOST": api.MOST_THREADS,
+    "OIC_SAVED_HEAD": saved.HEAD,
+    "OIC_SAVED_RUN": saved.RUN,
+    "OIC_SAVED_VERSION": saved.VERSION,
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_both_say_the_same(name: str) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in runtime_dir().rglob("*.h")]
+    found = {value for text in texts for value in re.findall(rf"^#define {name} +(\d+)u?\b", text, re.MULTILINE)}
+    assert found == {str(SHARED[name])}
