@@ -31,10 +31,12 @@ class Costs:
     """What kernels cost on a machine, in bytes read from memory in order, which is what small products wait for.
 
     staged   a byte of an operand that is copied into another order before it is used
+    strided  a byte of a matrix of which a stretch of each row is read, then one of the next
     line     a byte of memory is read with so many neighbours
     """
 
     staged: float = 3.0
+    strided: float = 1.25
     line: int = 64
 
 

@@ -25,6 +25,7 @@ from oic.ir.types import TensorType
 from oic.ir.verify import verify as verify_stage
 from oic.memory.state_regions import Bound, Box, bound_sizes, is_apart, same
 from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
+from oic.operators.base import Operator
 from oic.operators.fused import Exchange
 from oic.operators.part import Insert, PartEntry
 
@@ -48,6 +49,7 @@ def verify_memory(module: Module) -> None:
     for func in module.functions():
         for op in walk(func.body):
             _placed(op, plan, func.symbol)
+            _kernel_fits(op)
             _coalesced(op)
             if op.name == "parallel":
                 _apart(op)
@@ -71,6 +73,12 @@ def _placed(op: Op, plan: Plan, symbol: str) -> None:
                 raise fault(op, f"{value!r} has no address and is no view")
         elif value.place.space in ("arena", "output"):
             _inside(op, value, value.place, plan, symbol)
+
+
+def _kernel_fits(op: Op) -> None:
+    """The kernel of an operator takes its operands as they are."""
+    if isinstance(op, Operator) and op.kernels and not op.chosen().computes(op):
+        raise fault(op, f"its kernel {op.chosen().name} does not take these operands")
 
 
 def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None:

@@ -200,7 +200,7 @@ class MatMul(Operator, name="matmul"):
         return {"x": self.a, "w": self.b, "y": Out(), **_rows(self.a, self.result.shape[-1])}
 
     def _cost(self, target: Target) -> float:
-        return streamed(self.b, "") * (1 if self.b.shape[-1] != 1 and not self.transpose_b else 1 + target.costs.staged)
+        return streamed(self.b, "") * (1 + target.costs.staged if self.transpose_b else target.costs.strided)
 
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (

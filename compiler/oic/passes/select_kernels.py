@@ -16,12 +16,12 @@ from oic.ir.core import Value
 from oic.ir.encodings import ENCODINGS
 from oic.ir.module import Module
 from oic.kernels.kernel import Kernel
-from oic.kernels.targets import Target
+from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator
 from oic.passes.pack_weights import Reader, may_have, readers
 
 
-def select_kernels(module: Module, target: Target) -> None:
+def select_kernels(module: Module, target: Target = TARGETS["portable"]) -> None:
     """Choose for every operator that has kernels."""
     chosen: dict[tuple[Operator, str], str] = {}  # encodings that are not dense, by operator and field
     for constant, found in readers(module):

@@ -1,0 +1,125 @@
+"""Operators get the cheapest kernel, constants the encoding that costs their readers the least, and values stay the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oic
+from oic.driver import Program, Settings, compile_graph, lowered
+from oic.ir.module import Module
+from oic.ir.text import parse_module, print_module
+from oic.kernels.kernel import Kernel
+from oic.kernels.targets import TARGETS, Costs
+from oic.operators.base import Operator
+from oic.operators.matmul import Linear
+
+SHAPES = {
+    "rows": (32, 32), "columns": (32, 40), "table": (50, 32), "shared": (64, 32), "summed": (32, 32),
+    "few": (3, 32), "half": (32, 30), "stack": (2, 32, 32),
+}  # fmt: skip
+GRAPH = """
+dynamic  { x: f32[N, 32] @max(N=4); ids: i32[3]; }
+constant {
+  rows: f32[32, 32]; columns: f32[32, 40]; table: f32[50, 32]; shared: f32[64, 32]; summed: f32[32, 32];
+  few: f32[3, 32]; half: f16[32, 30]; stack(l): f32[32, 32] @ref("stack");
+}
+volatile {
+  y: f32[N, 40]; z: f32[3, 32]; e: f32[3, 32]; logits: f32[N, 64]; s: f32[N, 3]; b: f32[N, 32]; g: f32[N, 30];
+  first: f32[N, 32]; second: f32[N, 32];
+}
+block entry {
+  assign h: f32[N, 32];
+  op linear(x, rows) >> h;
+  op matmul(h, columns) >> y;
+  op gather(table, ids) >> z;
+  op gather(shared, ids) >> e;
+  op matmul(h, shared, transpose_b=true) >> logits;
+  op linear(h, few) >> s;
+  op linear(h, summed) >> b;
+  op matmul(b, summed) >> b;
+  op matmul(h, half) >> g;
+  op linear(h, stack[0]) >> first;
+  op matmul(h, stack[1], transpose_b=true) >> second;
+  return;
+}
+"""
+
+
+def program() -> Program:
+    rng = np.random.default_rng(1)
+    found = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in SHAPES.items()}
+    found["half"] = found["half"].astype(np.float16)
+    return compile_graph(oic.parse(GRAPH, "select"), oic.Model(tensors=found), Settings(verified=True))
+
+
+def after(name: str, settings: Settings) -> Module:
+    made = program()
+    return next(module for step, module in lowered(made.module, settings) if step.name == name)
+
+
+def kernels(module: Module) -> dict[str, str]:
+    """The kernel of every operator, by the hint of its result."""
+    return {op.results[0].hint: op.kernel for op in module.all_ops() if isinstance(op, Operator) and op.kernels}
+
+
+def encodings(module: Module) -> dict[str, str]:
+    return {op.symbol: op.type.encoding for op in module.constants()}
+
+
+def test_constants_have_the_encoding_that_suits_all_their_readers() -> None:
+    module = after("pack-weights", Settings(verified=True))
+    assert encodings(module) == {
+        "rows": "panels", "columns": "columns", "table": "", "shared": "panels", "summed": "", "few": "",
+        "half": "columns", "stack": "panels",
+    }  # fmt: skip
+    found = kernels(module)
+    assert found["h"] == found["y"] == found["logits"] == found["g"] == found["first"] == "linear_panels"
+    assert (found["z"], found["e"], found["s"]) == ("gather", "gather_panels", "linear")
+
+
+def test_what_was_selected_is_in_the_text() -> None:
+    module = after("pack-weights", Settings(verified=True))
+    text = print_module(module)
+    assert '{kernel="linear_panels"}' in text and "f32[32, 40] columns" in text
+    again = parse_module(text)
+    assert print_module(again) == text and [op.kernel for op in again.all_ops()] == [op.kernel for op in module.all_ops()]
+    with pytest.raises(oic.OicError, match="linear has no kernel 'linear_panel'"):
+        parse_module(text.replace('kernel="linear_panels"', 'kernel="linear_panel"'))
+
+
+def test_costs_of_the_target_decide() -> None:
+    free = replace(TARGETS["portable"], costs=Costs(staged=0.0, strided=1.0))
+    assert set(encodings(after("pack-weights", Settings(target=free))).values()) == {""}
+    gathers = replace(TARGETS["portable"], costs=Costs(line=1))
+    assert encodings(after("pack-weights", Settings(target=gathers)))["table"] == "panels"
+
+
+def test_a_kernel_waits_for_a_target_that_has_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A faster kernel for one instruction set is one row."""
+    plain = next(k for k in Linear.kernels if k.name == "linear_panels")
+    fast: Kernel = replace(plain, name="linear_fast", needs=frozenset({"avx512-vnni"}), cost=lambda op, target: 0.0)
+    monkeypatch.setattr(Linear, "kernels", (*Linear.kernels, fast))
+    without = TARGETS["portable"].seen({"__AVX2__": "1"})
+    having = TARGETS["portable"].seen({"__AVX512F__": "1", "__AVX512VNNI__": "1"})
+    assert kernels(after("select-kernels", Settings(target=without)))["h"] == "linear_panels"
+    assert kernels(after("select-kernels", Settings(target=having)))["h"] == "linear_fast"
+    assert having.vector_bytes == 64 and having.numerics == "fused" and without.numerics == "separate"
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+def test_encodings_change_bytes_and_no_values(rows: int, tmp_path: Path) -> None:
+    made, rng = program(), np.random.default_rng(rows)
+    given: dict[str, Any] = {"x": rng.standard_normal((rows, 32)).astype(np.float32), "ids": np.array([1, 2, 49], np.int32)}
+    assert made.model is not None
+    graph = made.graph
+    expected = oic.Simulator(graph, made.model).make_executor().step(**given)
+    planned = oic.Simulator(graph, made.model, stage="planned").make_executor().step(**given)
+    compiled = oic.Synthesizer(graph, made.model, target="portable").build(tmp_path).make_executor().step(**given)
+    for name, value in expected.items():
+        assert np.array_equal(planned[name], value)
+        np.testing.assert_allclose(compiled[name], value, rtol=1e-5, atol=2e-4)
