@@ -23,6 +23,7 @@ from oic import dtypes
 from oic.check.source import parse, parse_file
 from oic.diagnostics import Diagnostic, OicError
 from oic.driver import Settings, compile_graph
+from oic.kernels.targets import TARGETS
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "errors"
 SOURCES = Path(oic.__file__).parent
@@ -69,6 +70,8 @@ def diagnostics(program: str) -> list[Diagnostic]:
     """What `oic check` says of a program in the current folder."""
     given = Path(program).with_suffix(".json")
     settings = json.loads(given.read_text(encoding="utf-8")) if given.exists() else {}
+    if "target" in settings:
+        settings["target"] = TARGETS[settings["target"]]
     model = _model(**settings.pop("model")) if "model" in settings else None
     try:
         return compile_graph(parse_file(program), model, Settings(**settings)).warnings

@@ -15,6 +15,7 @@ from oic.check.source import parse
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph
 from oic.dtypes import Array
+from oic.kernels.targets import TARGETS
 from oic.model import Model
 from oic.reference.interpret import Machine
 
@@ -736,7 +737,7 @@ def test_capacity_comes_from_what_is_static() -> None:
     assert types["K"].table[0].capacity == 6 and not types["K"].table[0].reserved
     assert types["L"].table[0].reserved and types["M"].table[0].reserved
     assert types["A"].auto[0].capacity == 3 and not types["A"].auto[0].reserved
-    assert slugs(text, hosted=False) == ["capacity-unknown"] * 2
+    assert slugs(text, target=TARGETS["freestanding"]) == ["capacity-unknown"] * 2
     assert of(capacity={"t": 9})["L"].table[0].capacity == 9
 
 

@@ -282,7 +282,7 @@ def _macros(unit: Unit, entries: tuple[Entry, ...], numerics: str, threads: int,
         macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
         macro("STATE_FINGERPRINT", _uint64(form.fingerprint)),
         macro("WEIGHTS_FINGERPRINT", _uint64(weights)),
-        macro("NUMERICS", f'"{numerics}"', "builds of one class give the same bits on all machines"),
+        macro("NUMERICS", f'"{numerics}"', "builds of one class give the same bits"),
     ]
     if threads:
         found.append(macro("THREADS", str(threads), f"of the pool that {unit.name}_open makes"))

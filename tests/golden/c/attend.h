@@ -24,7 +24,7 @@
 #define ATTEND_SAVED_BYTES 852     /* the most that a saved state has */
 #define ATTEND_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define ATTEND_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define ATTEND_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define ATTEND_NUMERICS "separate" /* builds of one class give the same bits */
 #define ATTEND_STEP_N_MAX 6        /* largest N */
 #define ATTEND_STEP_Y_BYTES 384    /* output y */
 

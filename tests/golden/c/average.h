@@ -24,7 +24,7 @@
 #define AVERAGE_SAVED_BYTES 52      /* the most that a saved state has */
 #define AVERAGE_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define AVERAGE_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define AVERAGE_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define AVERAGE_NUMERICS "separate" /* builds of one class give the same bits */
 #define AVERAGE_STEP_Y_BYTES 16     /* output y */
 
 #ifdef __cplusplus

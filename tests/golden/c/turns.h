@@ -24,7 +24,7 @@
 #define TURNS_SAVED_BYTES 48      /* the most that a saved state has */
 #define TURNS_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define TURNS_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define TURNS_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define TURNS_NUMERICS "separate" /* builds of one class give the same bits */
 #define TURNS_STEP_Y_BYTES 80     /* output y */
 #define TURNS_CLEAR_Z_BYTES 16    /* output z */
 

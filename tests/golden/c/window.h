@@ -24,7 +24,7 @@
 #define WINDOW_SAVED_BYTES 116     /* the most that a saved state has */
 #define WINDOW_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
 #define WINDOW_WEIGHTS_FINGERPRINT UINT64_C(0x0000000000000000)
-#define WINDOW_NUMERICS "separate" /* builds of one class give the same bits on all machines */
+#define WINDOW_NUMERICS "separate" /* builds of one class give the same bits */
 #define WINDOW_STEP_ALL_BYTES 48   /* output all */
 #define WINDOW_STEP_TOP_BYTES 12   /* output top */
 
