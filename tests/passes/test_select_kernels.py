@@ -123,3 +123,47 @@ def test_encodings_change_bytes_and_no_values(rows: int, tmp_path: Path) -> None
     for name, value in expected.items():
         assert np.array_equal(planned[name], value)
         np.testing.assert_allclose(compiled[name], value, rtol=1e-5, atol=2e-4)
+
+
+CUT = """
+dynamic  { x: f32[4, 32]; at: i64; }
+constant { w: f32[3, 32, 32]; }
+volatile { y: f32[4, 32]; z: f32[4, 32]; }
+block entry {
+  assign h: f32[4, 32]; assign c: f32[1, 32, 32]; assign m: f32[32, 32];
+  op abs(x) >> h;
+  loop layers (l in 0..3) {
+    op slice(w, axis=0, start=l, end=l+1) >> c;
+    op reshape(c, shape=[32, 32]) >> m;
+    op linear(h, m) >> h;
+  }
+  op abs(h) >> y;
+  op slice(w, axis=0, start=at, end=at+1) >> c;
+  op reshape(c, shape=[32, 32]) >> m;
+  op linear(h, m) >> z;
+  return;
+}
+"""
+
+
+def test_a_member_that_is_cut_out_is_selected(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    graph = oic.parse(CUT, "cut")
+    model = oic.Model(tensors={"w": (rng.standard_normal((3, 32, 32)) / 6).astype(np.float32)})
+    program = compile_graph(graph, model, Settings(verified=True))
+    module = dict((step.name, module) for step, module in lowered(program.module, program.settings))["pack-weights"]
+    assert encodings(module) == {"w": "panels"}
+    assert [op.name for op in module.all_ops() if op.name in ("slice", "reshape")] == []
+    backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+    executors = [b.make_executor() for b in (*backends, oic.Synthesizer(graph, model).build(tmp_path))]
+    x = rng.standard_normal((4, 32)).astype(np.float32)
+    for at in range(3):
+        expected, *others = (e.step(x=x, at=np.int64(at)) for e in executors)
+        for found in others:
+            np.testing.assert_allclose(found["z"], expected["z"], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["y"], expected["y"], rtol=1e-5, atol=1e-5)
+    for executor in executors:
+        for at in (-1, 3):
+            with pytest.raises(oic.StepError) as refused:
+                executor.step(x=x, at=np.int64(at))
+            assert refused.value.status == "OIC_ERR_INDEX"

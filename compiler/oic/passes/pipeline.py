@@ -24,6 +24,7 @@ from oic.passes.pack_weights import pack_weights
 from oic.passes.plan_memory import plan_memory
 from oic.passes.redundant_checks import known_checks
 from oic.passes.select_kernels import select_kernels
+from oic.passes.select_members import select_members
 from oic.passes.serialize import serialize
 
 
@@ -80,6 +81,7 @@ PIPELINE: tuple[Step, ...] = (
     Step("fold-checks", fold, "what the hoisted checks turn out to know", "indexed"),
     Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
     Step("known-checks", known_checks, "checks that earlier ones imply", "indexed"),
+    Step("select-members", select_members, "before what it makes superfluous goes", "indexed"),
     Step("dead-code-indexed", dead_code, "counts and arithmetic nobody asks for", "indexed"),
     Step("order-consumers", order_consumers, "with threads: what must not run at once, seen best with the "
          "fewest checks and effects", "indexed"),

@@ -1,0 +1,51 @@
+"""A member that is cut out of stacked constants, and brought into shape, is selected.
+
+    %c = slice(%w) {axis=0, start=%l, end=%2, size=1}
+    %m = reshape(%c) {shape=[32, 32]}                    =>    %m = constant.select(%w, [%l])
+
+Kernels may then read it in an encoding: selecting matrices commutes with the order of their elements, cutting does not.
+"""
+
+from __future__ import annotations
+
+from oic.ir.core import Block, Op, Value
+from oic.ir.index import IndexConst
+from oic.ir.module import Module
+from oic.ir.state import Constant, ConstantSelect
+from oic.ir.types import IndexType
+from oic.operators.shape import Reshape, Slice
+
+
+def select_members(module: Module) -> None:
+    """Replace every slice and reshape that is a selection."""
+    mapping: dict[Value, Value] = {}
+    for func in module.functions():
+        for block in func.body.walk():
+            _block(block, mapping)
+    module.top.replace(mapping)
+
+
+def _block(block: Block, mapping: dict[Value, Value]) -> None:
+    ops: list[Op] = []
+    for op in block.ops:
+        cut = _selecting(op)
+        if cut is not None:
+            start = cut.start
+            if not isinstance(start, Value):
+                ops.append(IndexConst(start, span=op.span))
+                start = ops[-1].result
+            ops.append(ConstantSelect(cut.x, [start], span=op.span, hint=op.result.hint))
+            mapping[op.result] = ops[-1].result
+        ops.append(op)
+    block.set_ops(ops)
+
+
+def _selecting(op: Op) -> Slice | None:
+    """The slice that a reshape makes one member of."""
+    cut = op.x.op if isinstance(op, Reshape) else None
+    if not isinstance(cut, Slice) or not isinstance(cut.x.op, Constant):
+        return None
+    stacked, start = cut.x.tensor, cut.start
+    known = isinstance(start, int) or (isinstance(start, Value) and isinstance(start.type, IndexType))
+    whole = stacked.rank >= 3 and cut.axis % stacked.rank == 0 and cut.result.shape[0] == 1
+    return cut if known and whole and op.result.shape == stacked.shape[1:] else None
