@@ -26,7 +26,7 @@ from oic.check.source import parse, parse_file
 from oic.driver import Program, Settings, compile_graph, lowered
 from oic.ir.module import Buffer, Module
 from oic.memory import placement, planner
-from oic.memory.map import Placed, Stored, placed, stored
+from oic.memory.map import Placed, Stored, memory_map
 from tests.fuzz.generate import Options, generate
 from tests.fuzz.generate_lifetimes import CLASSES, lifetimes
 
@@ -139,8 +139,9 @@ def report_examples() -> None:
         found = measured(program.planned)
         plan = found.planned
         ratios = f"{found.ratio:>8.3f}{found.greedy:>9.3f}" if plan.bound else f"{'-':>8}{'-':>9}"
-        copies: list[Placed | Stored] = [v for v in placed(program.planned) if v.kind == "copy"]
-        copies += [t for t in stored(program.planned) if t.kind == "copy"]
+        table = memory_map(program.planned)
+        copies: list[Placed | Stored] = [v for v in table.values if v.kind == "copy"]
+        copies += [t for t in table.stores if t.kind == "copy"]
         print(f"{name:<34}{plan.nbytes:>14,}{plan.bound:>14,}{ratios}{without_reuse(program):>14,}"
               f"{len(copies):>8}")  # fmt: skip
         for copy in copies:

@@ -11,7 +11,7 @@ import pytest
 from oic.check.source import parse
 from oic.driver import Settings, compile_graph
 from oic.library.emit import emit
-from oic.memory.map import stored
+from oic.memory.map import memory_map
 from oic.toolchain.target import STANDARD, WARNINGS, target
 
 ROWS = """graph rows {
@@ -45,7 +45,7 @@ ROWS = """graph rows {
 
 def test_rows_are_computed_where_they_go(tmp_path: Path) -> None:
     program = compile_graph(parse(ROWS, "rows.oi"), None, Settings())
-    assert [(s.state, s.kind, s.reason) for s in stored(program.planned)] == [
+    assert [(s.state, s.kind, s.reason) for s in memory_map(program.planned).stores] == [
         ("y", "entry", "computed there"),
         ("z", "entry", "computed there"),
         ("u", "entry", "computed there"),

@@ -16,7 +16,7 @@ import pytest
 
 import oic
 from oic.driver import Program, Settings, compile_graph
-from oic.memory.map import stored
+from oic.memory.map import memory_map
 from oic.operators.fused import Copy
 from paths import ROOT, models_dir, needs_models
 
@@ -230,7 +230,7 @@ def test_nothing_is_copied(shapes: Any) -> None:
     """No tensor is copied to be read, and the new k and v are computed in the cache."""
     module = decoder(shapes, 1024).planned
     assert [op for op in module.all_ops() if isinstance(op, Copy)] == []
-    assert [(s.state, s.kind) for s in stored(module)] == [("K", "entry"), ("V", "entry")]
+    assert [(s.state, s.kind) for s in memory_map(module).stores] == [("K", "entry"), ("V", "entry")]
     spaces = {
         name: {v.place.space for op in module.all_ops() for v in op.results if v.hint == name and v.place}
         for name in ("keys", "values", "logits", "wq", "wk", "wv", "places")

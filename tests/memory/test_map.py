@@ -11,7 +11,7 @@ from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
 from oic.ir.module import Module
 from oic.ir.text import print_module
-from oic.memory.map import KINDS, Placed, buffer_kind, orders, placed
+from oic.memory.map import KINDS, Placed, memory_map
 from tests.fuzz.generate import Options, generate
 
 GRAPH = """
@@ -51,7 +51,7 @@ def planned(text: str, **settings: object) -> Module:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Placed]:
-    return {v.name: v for v in placed(planned(GRAPH))}
+    return {v.name: v for v in memory_map(planned(GRAPH)).values}
 
 
 def on(found: dict[str, Placed], line: int) -> dict[str, Placed]:
@@ -82,7 +82,8 @@ def test_the_map_is_that_of_the_program(seed: int) -> None:
     except OicError:
         pytest.skip("the language refuses it")
     assert module.plan is not None
-    text, values = print_module(module), placed(module)
+    text, table = print_module(module), memory_map(module)
+    values = table.values
     assert len({(v.function, v.name) for v in values}) == len(values) > 0
     buffers = {(b.function, b.space, b.name): b for b in module.plan.buffers}
     known = {(v.function, v.name) for v in values}
@@ -99,18 +100,18 @@ def test_the_map_is_that_of_the_program(seed: int) -> None:
             assert v.nbytes <= buffer.nbytes or v.kind == "view", v  # a view may repeat elements
             assert v.offset in (None, buffer.offset)
     for buffer in module.plan.space("arena"):
-        kind = buffer_kind(buffer, [v for v in values if v.function == buffer.function])
+        kind = table.kind(buffer)
         assert (kind == "scratch") == (".scratch" in buffer.name), buffer
 
 
 def test_copies_have_their_reason() -> None:
     text = GRAPH.replace("op softmax(flat) >> flat;", "").replace("transfer y >> z;", "transfer x >> z;")
-    copies = [v for v in placed(planned(text)) if v.kind == "copy"]
+    copies = [v for v in memory_map(planned(text)).values if v.kind == "copy"]
     assert copies and all(v.reason and v.nbytes for v in copies)
 
 
 def test_order() -> None:
-    (order,) = orders(planned(GRAPH))
+    (order,) = memory_map(planned(GRAPH)).orders
     loop = next(s for s in order.spans if s.kind == "loop")
     assert (loop.name, loop.line) == ("layers", 12) and 0 < loop.start < loop.end < order.positions
     assert any(s.kind == "branch" for s in order.spans)

@@ -6,12 +6,13 @@ from dataclasses import asdict
 
 from oic.cli.text import in_columns, json_text, say
 from oic.driver import Program
-from oic.memory.map import Placed, Stored, placed, stored
+from oic.memory.map import Placed, Stored, memory_map
 
 
 def explain(program: Program, as_json: bool) -> None:
     """Print every decision with its source line and reason; what is copied is listed at the end."""
-    values, stores = placed(program.planned), stored(program.planned)
+    table = memory_map(program.planned)
+    values, stores = table.values, table.stores
     if as_json:
         say(json_text({"values": [*map(asdict, values)], "stores": [*map(asdict, stores)]}))
         return

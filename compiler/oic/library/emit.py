@@ -20,6 +20,7 @@ from oic.codegen.names import check_library_name, name_in_private
 from oic.diagnostics import fail
 from oic.ir.module import Module
 from oic.library.publish import Stage, staged
+from oic.memory.map import memory_map
 from oic.operators.late import Place, late_places
 from oic.report.html import report
 from oic.report.map_json import memory_json
@@ -188,9 +189,10 @@ def _runtime_header(name: str) -> str:
 def _described(files: Files) -> dict[str, str]:
     """The memory map, for tools and for people."""
     late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
-    made = report(files.unit.module, late, files.figures)
+    found = memory_map(files.unit.module)
+    made = report(files.unit.module, found, late, files.figures)
     page = _environment().get_template("report.html.j2").render(r=made)
-    table = memory_json(files.unit, files.figures, files.names, files.model.fingerprint)
+    table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
 

@@ -6,7 +6,7 @@ here: kinds follow from the ops and from places that are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oic.ir.control import For, Func, If, Parallel, Yield
@@ -109,25 +109,50 @@ class Order:
     spans: tuple[Span, ...]
 
 
-def placed(module: Module) -> list[Placed]:
-    """Every tensor value of a planned module, in the order of the program."""
-    found: list[Placed] = []
+@dataclass(frozen=True)
+class MemoryMap:
+    """Where everything of a module lies.
+
+    values    every tensor value, in the order of the program
+    stores    every store to the state or to a part of a value, in the order of the program
+    orders    the program order of every function
+    inside    the values of each buffer, by function, space and name
+    """
+
+    values: tuple[Placed, ...]
+    stores: tuple[Stored, ...]
+    orders: tuple[Order, ...]
+    inside: Mapping[tuple[str, str, str], Sequence[Placed]]
+
+    def of(self, buffer: Buffer) -> Sequence[Placed]:
+        """The values that lie in a buffer."""
+        return self.inside.get((buffer.function, buffer.space, buffer.name), ())
+
+    def kind(self, buffer: Buffer) -> str:
+        """The kind of a buffer, by what lies in it."""
+        kinds = {v.kind for v in self.of(buffer)}
+        if buffer.space != "arena":
+            return buffer.space
+        if not kinds - {"view"}:
+            return "scratch"
+        return next((k for k in ("carried", "branch", "copy") if k in kinds), "value")
+
+
+def memory_map(module: Module) -> MemoryMap:
+    """The memory map of a planned module."""
+    values: list[Placed] = []
+    stores: list[Stored] = []
+    orders: list[Order] = []
     for func, names in _functions(module):
         live = liveness(func.body)
-        found += [
-            _placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None
-        ]
-    return found
-
-
-def stored(module: Module) -> list[Stored]:
-    """Every store of a planned module, to the state or to a part, in the order of the program."""
-    return [
-        _stored(func.symbol, op, names)
-        for func, names in _functions(module)
-        for op in func.body.all_ops()
-        if isinstance(op, (StateStore, Insert))
-    ]
+        values += [_placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None]
+        ops = list(func.body.all_ops())
+        stores += [_stored(func.symbol, op, names) for op in ops if isinstance(op, (StateStore, Insert))]
+        orders.append(_order(func, live, ops))
+    inside: dict[tuple[str, str, str], list[Placed]] = {}
+    for value in values:
+        inside.setdefault((value.function, value.space, value.buffer), []).append(value)
+    return MemoryMap(tuple(values), tuple(stores), tuple(orders), inside)
 
 
 def _functions(module: Module) -> Iterator[tuple[Func, Names]]:
@@ -154,19 +179,12 @@ def _stored(function: str, op: StateStore | Insert, names: Names) -> Stored:
     )  # fmt: skip
 
 
-def orders(module: Module) -> list[Order]:
-    """The program order of every function."""
-    found = []
-    for func in module.functions():
-        live = liveness(func.body)
-        ops = [op for op in func.body.all_ops() if op in live.start]
-        lines = {live.start[op]: op.span.line for op in reversed(ops) if op.span}
-        spans = [_span(op, live) for op in ops if isinstance(op, (For, If, Parallel))]
-        found.append(Order(
-            func.symbol, live.closed[func.body] + 1, tuple(sorted(lines.items())),
-            tuple(sorted(spans, key=lambda s: (s.start, -s.end))),
-        ))  # fmt: skip
-    return found
+def _order(func: Func, live: Liveness, ops: list[Op]) -> Order:
+    """The program order of a function, which has these ops."""
+    lines = {live.start[op]: op.span.line for op in reversed(ops) if op.span}
+    spans = [_span(op, live) for op in ops if isinstance(op, (For, If, Parallel))]
+    spans.sort(key=lambda s: (s.start, -s.end))
+    return Order(func.symbol, live.closed[func.body] + 1, tuple(sorted(lines.items())), tuple(spans))
 
 
 def kind_of(value: Value, live: Liveness) -> str:
@@ -200,16 +218,6 @@ def kind_of(value: Value, live: Liveness) -> str:
     if handed is None:
         return "value"
     return "carried" if isinstance(handed.owner, Block) else "branch"
-
-
-def buffer_kind(buffer: Buffer, values: list[Placed]) -> str:
-    """The kind of a buffer, by what lies in it; `values` are those of its function."""
-    kinds = {v.kind for v in values if (v.space, v.buffer) == (buffer.space, buffer.name)}
-    if buffer.space != "arena":
-        return buffer.space
-    if not kinds - {"view"}:
-        return "scratch"
-    return next((k for k in ("carried", "branch", "copy") if k in kinds), "value")
 
 
 def growing(type_: StateType) -> tuple[StateIndex, ...]:

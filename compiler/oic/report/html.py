@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oic.diagnostics import Source
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes, state_layout
-from oic.memory.map import KINDS, Order, Placed, Span, buffer_kind, growing, orders, placed
+from oic.memory.map import KINDS, MemoryMap, Order, Placed, Span, growing
 from oic.memory.planner import ALIGN
 from oic.toolchain.code_metrics import Figures
 
@@ -133,13 +133,12 @@ class Report:
     late_checks: tuple[str, ...]
 
 
-def report(module: Module, late_checks: tuple[str, ...], figures: Figures | None) -> Report:
-    """The report of a planned module; `figures` where it was compiled."""
+def report(module: Module, found: MemoryMap, late_checks: tuple[str, ...], figures: Figures | None) -> Report:
+    """The report of a planned module, of which `found` is the map; `figures` where it was compiled."""
     plan = module.plan
     assert plan is not None, "a planned module has a plan"
-    values = placed(module)
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
-    shown = [v for v in values if v.kind != "number"]
+    shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
     return Report(
         html.escape(module.name),
@@ -147,10 +146,10 @@ def report(module: Module, late_checks: tuple[str, ...], figures: Figures | None
         tuple(_totals(plan, arena_bytes(module), figures)),
         tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
         html.escape(figures.compiler) if figures else "",
-        tuple(_legend(buffers, shown)),
-        tuple(_arena(plan, order, shown, module.source) for order in orders(module)),
+        tuple(_legend(found, buffers, shown)),
+        tuple(_arena(plan, order, found, module.source) for order in found.orders),
         (*_states(module), *_weights(module)),
-        tuple(_buffer_row(b, [v for v in values if v.function == b.function]) for b in buffers),
+        tuple(_buffer_row(b, found.kind(b)) for b in buffers),
         tuple(_value_row(v) for v in shown),
         tuple(html.escape(place) for place in late_checks),
     )
@@ -180,11 +179,9 @@ def _beside(externals: tuple[str, ...]) -> str:
     return f"+ {', '.join(externals)}" if externals else ""
 
 
-def _legend(buffers: list[Buffer], values: list[Placed]) -> list[Kind]:
+def _legend(found: MemoryMap, buffers: list[Buffer], values: list[Placed]) -> list[Kind]:
     """The kinds that there are, in their order."""
-    used = {v.kind for v in values} | {
-        buffer_kind(b, [v for v in values if v.function == b.function]) for b in buffers
-    }
+    used = {v.kind for v in values} | {found.kind(b) for b in buffers}
     return [Kind(k, _style(k), KINDS[k]) for k in KINDS if k in used and k not in ("view", "number")]
 
 
@@ -195,10 +192,9 @@ def _style(kind: str) -> str:
 # ---------------------------------------------------------------- arenas
 
 
-def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None) -> Drawing:
+def _arena(plan: Plan, order: Order, found: MemoryMap, source: Source | None) -> Drawing:
     """One entry: what the caller gives above, the arena, its loops and lines below."""
     symbol = order.function
-    own = [v for v in values if v.function == symbol]
     lanes = [b for b in plan.buffers if b.function == symbol and b.space in ("input", "entry", "output")]
     buffers = [b for b in plan.space("arena") if b.function == symbol]
     nbytes, last = max(1, plan.arena_bytes[symbol]), max(1, order.positions)
@@ -210,19 +206,19 @@ def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None
 
     boxes = []
     for i, buffer in enumerate(lanes):
-        boxes += _lifetimes(buffer, own, across, i * LANE, LANE - 2.0, source)
+        boxes += _lifetimes(buffer, found, across, i * LANE, LANE - 2.0, source)
     for buffer in buffers:
         low = top + height - buffer.offset / nbytes * height
         tall = max(1.5, buffer.nbytes / nbytes * height)
-        boxes += _lifetimes(buffer, own, across, low - tall, tall, source)
+        boxes += _lifetimes(buffer, found, across, low - tall, tall, source)
     bound = plan.lower_bound.get(symbol, 0)
-    depth = max((_depth(s, order) for s in order.spans), default=-1) + 1
+    depths = _depths(order.spans)
     spans = [
-        _box(across(s.start), top + height + 4 + _depth(s, order) * LABEL, across(s.end + 1) - across(s.start),
+        _box(across(s.start), top + height + 4 + depth * LABEL, across(s.end + 1) - across(s.start),
              LABEL - 3.0, "span", f"{s.kind} {s.name}\nline {s.line}", f"{s.kind} {s.name} (line {s.line})")
-        for s in order.spans
+        for s, depth in zip(order.spans, depths, strict=True)
     ]  # fmt: skip
-    below = top + height + depth * LABEL
+    below = top + height + (max(depths, default=-1) + 1) * LABEL
     caption = f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed"
     marks = (*(_offsets(nbytes, top, height) if buffers else ()), *_lane_names(lanes))
     return Drawing(
@@ -235,18 +231,20 @@ def _arena(plan: Plan, order: Order, values: list[Placed], source: Source | None
 
 
 def _lifetimes(
-    buffer: Buffer, values: list[Placed], across: Across, y: float, height: float, source: Source | None
+    buffer: Buffer, found: MemoryMap, across: Across, y: float, height: float, source: Source | None
 ) -> list[Box]:
     """The values of a buffer one after the other, over a paler box for the buffer itself."""
-    inside = [v for v in values if (v.space, v.buffer) == (buffer.space, buffer.name) and v.kind != "view"]
-    views = [v for v in values if (v.space, v.buffer) == (buffer.space, buffer.name) and v.kind == "view"]
-    inside.sort(key=lambda v: (v.start, -v.end))
-    kind = buffer_kind(buffer, values)
+    inside = sorted((v for v in found.of(buffer) if v.kind != "view"), key=lambda v: (v.start, -v.end))
+    views: dict[str, list[Placed]] = {}  # of each value
+    for v in found.of(buffer):
+        if v.kind == "view":
+            views.setdefault(v.alias_of, []).append(v)
+    kind = found.kind(buffer)
     x, end = across(buffer.start), across(buffer.end + 1)
     text = _said(buffer, source, kind)
     boxes = [_box(x, y, end - x, height, f"{_style(kind)} {'' if kind == 'scratch' else 'held'}", text, buffer.name)]
     for i, v in enumerate(inside):
-        seen = [w for w in views if w.alias_of == v.name]
+        seen = views.get(v.name, [])
         until = max([v.end, *(w.end for w in seen)])
         if i + 1 < len(inside):
             until = min(until, max(v.start, inside[i + 1].start - 1))
@@ -271,9 +269,16 @@ def _where(line: int, source: Source | None) -> str:
     return f"\nline {line}: {source.line(line).strip()}" if source is not None else f"\nline {line}"
 
 
-def _depth(span: Span, order: Order) -> int:
-    """How many loops and branches are around one."""
-    return sum(o is not span and o.start <= span.start and span.end <= o.end for o in order.spans)
+def _depths(spans: Sequence[Span]) -> list[int]:
+    """How many loops and branches are around each, of which those around it come before it."""
+    found: list[int] = []
+    around: list[Span] = []
+    for span in spans:
+        while around and around[-1].end < span.end:
+            around.pop()
+        found.append(len(around))
+        around.append(span)
+    return found
 
 
 def _lines(order: Order, across: Across, y: float) -> tuple[Mark, ...]:
@@ -448,10 +453,10 @@ def _box(x: float, y: float, width: float, height: float, kind: str, title: str,
 # ---------------------------------------------------------------- tables
 
 
-def _buffer_row(buffer: Buffer, values: list[Placed]) -> Row:
+def _buffer_row(buffer: Buffer, kind: str) -> Row:
     life = f"{buffer.start} to {buffer.end}" if buffer.space == "arena" else ""
     return Row(
-        html.escape(buffer.name), buffer_kind(buffer, values), f"{buffer.space} {html.escape(buffer.function)}".strip(),
+        html.escape(buffer.name), kind, f"{buffer.space} {html.escape(buffer.function)}".strip(),
         f"{buffer.offset:,}", f"{buffer.nbytes:,}", life, str(buffer.line or ""), "", html.escape(buffer.reason),
     )  # fmt: skip
 

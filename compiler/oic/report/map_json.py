@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from oic.codegen.c_module import Field, Unit
 from oic.ir.module import Buffer
 from oic.memory.layout import storage_strides
-from oic.memory.map import Placed, buffer_kind, growing, orders, placed, stored
+from oic.memory.map import MemoryMap, Order, growing
 from oic.toolchain.code_metrics import Figures
 
 VERSION = 2  # of the format
 SPACES = ("state", "entry", "arena", "weights", "input", "output")
 
 
-def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str], fingerprint: str) -> str:
+def memory_json(
+    unit: Unit, found: MemoryMap, figures: Figures | None, files: Sequence[str], fingerprint: str
+) -> str:
     """The memory map of a planned module; the compiler's figures where there are some.
 
+    found         the map
     files         of the build, by path in its folder
     fingerprint   of header and code
     """
     plan = unit.module.plan
     assert plan is not None
-    values = placed(unit.module)
     content = {
         "graph": unit.module.name,
         "version": VERSION,
@@ -37,19 +38,43 @@ def memory_json(unit: Unit, figures: Figures | None, files: Sequence[str], finge
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.lower_bound,
         "compiled": figures.to_json() if figures is not None else None,
-        "spaces": {space: [_buffer(b, values) for b in plan.space(space)] for space in SPACES},
-        "values": [asdict(v) for v in values],
-        "stores": [asdict(s) for s in stored(unit.module)],
-        "functions": {o.function: asdict(o) for o in orders(unit.module)},
+        "spaces": {space: [_buffer(b, found) for b in plan.space(space)] for space in SPACES},
+        "values": [vars(v) for v in found.values],
+        "stores": [vars(s) for s in found.stores],
+        "functions": {o.function: _order(o) for o in found.orders},
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return _text(content) + "\n"
 
 
-def _buffer(buffer: Buffer, values: list[Placed]) -> dict[str, Any]:
-    own = [v for v in values if v.function == buffer.function]
-    inside = [v.name for v in own if (v.space, v.buffer) == (buffer.space, buffer.name)]
+def _text(part: Any, indent: str = "") -> str:
+    """JSON with a line for every entry of a list and for every part that has no lists.
+
+    Line by line by the encoder in C: `json.dumps` with an indent takes ten times as long.
+    """
+    if not _lists(part):
+        return json.dumps(part, ensure_ascii=False)
+    inner = indent + " "
+    if isinstance(part, dict):
+        rows = [f"{json.dumps(key)}: {_text(value, inner)}" for key, value in part.items()]
+        return "{\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}}}"
+    rows = [json.dumps(row, ensure_ascii=False) for row in part]
+    return "[\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}]"
+
+
+def _lists(part: Any) -> bool:
+    """A list of objects, or what has one in it."""
+    if isinstance(part, dict):
+        return any(_lists(value) for value in part.values())
+    return isinstance(part, list) and any(isinstance(row, (dict, tuple)) for row in part)
+
+
+def _order(order: Order) -> dict[str, Any]:
+    return vars(order) | {"lines": list(order.lines), "spans": [vars(span) for span in order.spans]}
+
+
+def _buffer(buffer: Buffer, found: MemoryMap) -> dict[str, Any]:
     return {
         "name": buffer.name,
         "offset": buffer.offset,
@@ -58,8 +83,8 @@ def _buffer(buffer: Buffer, values: list[Placed]) -> dict[str, Any]:
         "start": buffer.start,
         "end": buffer.end,
         "line": buffer.line,
-        "kind": buffer_kind(buffer, own),
-        "values": inside,
+        "kind": found.kind(buffer),
+        "values": [v.name for v in found.of(buffer)],
         "reason": buffer.reason,
     }
 
