@@ -154,17 +154,17 @@ def _fetchables(binding: Binding, variable: frontend.Variable) -> list[Variable]
 def lowered(
     module: Module, settings: Settings, only: Collection[str] | None = None
 ) -> Iterator[tuple[Step, Module]]:
-    """Run the pipeline on copies of a module; the module after each pass.
+    """Run the pipeline on a copy of a module: that copy after each pass, which the next one changes.
 
     only   names of the passes to run; None: all
     """
     from oic.memory.verify import verify
     from oic.passes.pipeline import PIPELINE
 
+    module = module.clone()
     for step in PIPELINE:
         if (only is not None and step.name not in only) or not step.wanted(settings):
             continue
-        module = module.clone()
         step.apply(module, settings)
         if settings.verified:
             verify(module)

@@ -60,7 +60,7 @@ def modules(name: str, threads: int) -> list[tuple[str, Module]]:
     """The module after every pass."""
     settings = Settings(capacity=CAPACITY.get(name, {}), threads=threads, verified=True)
     program = compile_graph(graph(name), model(), settings)
-    return [("", program.module), *((s.name, m) for s, m in lowered(program.module, settings))]
+    return [("", program.module), *((s.name, m.clone()) for s, m in lowered(program.module, settings))]
 
 
 @pytest.fixture(scope="module")

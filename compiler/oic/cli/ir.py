@@ -38,7 +38,7 @@ def modules(program: Program, stage: str, after: str | None, only: str | None) -
     for step, module in lowered(program.module, program.settings, chosen):
         if not named and stage == "indexed" and _is_placed(module):
             return
-        yield step.name, module
+        yield step.name, module.clone()
         if step.name == after:
             return
 

@@ -12,6 +12,7 @@ from oic.diagnostics import Span
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
 from oic.ir.module import Module
+from oic.ir.ranges import Ranges
 from oic.ir.state import COUNTS, StateLoad
 from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
@@ -59,10 +60,11 @@ class Unit:
         self.state_bytes = layout.state_bytes(module)
         self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
+        self.ranges = Ranges()  # nothing changes any more
         self.loads: dict[Hashable, list[Value]] = {}  # what is loaded from each box of the state
         for op in module.all_ops():
             if isinstance(op, StateLoad):
-                self.loads.setdefault(Box.of(op).key, []).append(op.result)
+                self.loads.setdefault(Box.of(op).key(self.ranges), []).append(op.result)
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
 

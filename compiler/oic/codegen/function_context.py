@@ -12,7 +12,7 @@ from oic.codegen.expressions import Index
 from oic.codegen.lines import Lines
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim, Extent
-from oic.ir.ranges import may_refuse
+from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness
 from oic.memory.views import dense
@@ -45,7 +45,7 @@ class Frame:
 
     def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
         self.unit, self.face, self.live = unit, face, live
-        self.crowded = _crowded(live.start)
+        self.crowded = _crowded(live.start, unit.ranges)
         self.lines = Lines()
         self.names = unit.names.scope.copy()
         self.extents: dict[Extent, str] = {}
@@ -210,10 +210,10 @@ def start_address(ref: Ref) -> str:
     return f"{ref.pointer} + {start // per}"
 
 
-def _crowded(ops: Iterable[Op]) -> set[int]:
+def _crowded(ops: Iterable[Op], known: Ranges) -> set[int]:
     """The lines on which checks of several places of the source are made."""
     columns: dict[int, set[int]] = {}
     for op in ops:
-        if op.span is not None and may_refuse(op):
+        if op.span is not None and may_refuse(op, known):
             columns.setdefault(op.span.line, set()).add(op.span.column)
     return {line for line, found in columns.items() if len(found) > 1}

@@ -68,7 +68,8 @@ def entry(frame: Frame, op: Any) -> None:
     shape = tuple(n for n in op.lengths if n is not None)
     base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
     frame.entry(op.symbol, base, "in the state", hint=field.member)
-    for value in frame.unit.loads.get(Box.of(op).key, ()):  # what was loaded from there is the same memory
+    same = frame.unit.loads.get(Box.of(op).key(frame.unit.ranges), ())
+    for value in same:  # what was loaded from there is the same memory
         if value in frame.refs:
             frame.refs[value] = replace(frame.refs[value], key=("entry", op.symbol, 0))
 

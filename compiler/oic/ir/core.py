@@ -42,6 +42,13 @@ class Field:
         """It holds blocks, and no values."""
         return self.kind in ("region", "regions")
 
+    @property
+    def values(self) -> bool:
+        """It may hold values: an operand, or an attribute whose annotation says so."""
+        return self.kind in ("operand", "optional", "rest") or (
+            self.kind == "attribute" and any(word in self.annotation for word in ("Value", "Any"))
+        )
+
     def blocks(self, part: Any) -> list[Block]:
         """The blocks of what an op has there."""
         return list(part) if self.kind == "regions" else [part] if self.kind == "region" else []
@@ -177,7 +184,7 @@ class Op:
         assert name not in REGISTRY, f"two ops named {name}"
         cls.name = name
         cls.fields = _declared_fields(cls)
-        cls._flat = tuple(key for key, spec in cls.fields.items() if not spec.nested)
+        cls._flat = tuple(key for key, spec in cls.fields.items() if spec.values)
         cls._nested = tuple(spec for spec in cls.fields.values() if spec.nested)
         type.__setattr__(cls, "__match_args__", tuple(cls.fields))
         REGISTRY[name] = cls
@@ -189,7 +196,7 @@ class Op:
         for key, spec in self.fields.items():
             value = given.pop(key, spec.default)
             assert value is not REQUIRED, f"{self.name}: {key} is missing"
-            setattr(self, key, list(value) if isinstance(value, list) else value)
+            self.__dict__[key] = list(value) if isinstance(value, list) else value
             for block in spec.blocks(value):
                 block.owner = self
         assert not given, f"{self.name}: unknown {sorted(given)}"
@@ -198,19 +205,18 @@ class Op:
 
     def __setattr__(self, key: str, part: Any) -> None:
         """Set a part; while the op is in a block, the values it takes know it as a user."""
+        parts = self.__dict__
         if key == "block":
-            before = self.__dict__.get("block")
-            object.__setattr__(self, key, part)
+            before = parts.get("block")
+            parts[key] = part
             if (before is None) != (part is None):
                 self._enlist(before is None)
-            return
-        spec = self.fields.get(key)
-        if spec is None or spec.nested or self.__dict__.get("block") is None:
+        elif key in self._flat and parts.get("block") is not None:
+            self._enlist(False)
+            parts[key] = part
+            self._enlist(True)
+        else:
             object.__setattr__(self, key, part)
-            return
-        self._enlist(False)
-        object.__setattr__(self, key, part)
-        self._enlist(True)
 
     def _enlist(self, enter: bool) -> None:
         """Enter the op among the users of its operands, or strike it out."""
@@ -243,12 +249,18 @@ class Op:
         """Every value the op takes, in field order, those in attributes included."""
         found: list[Value] = []
         for key in self._flat:
-            _values_in(getattr(self, key), found)
+            part = self.__dict__[key]
+            if type(part) is Value:
+                found.append(part)
+            elif part is not None:
+                _values_in(part, found)
         return found
 
     @property
     def regions(self) -> list[Block]:
         """The nested blocks, in field order."""
+        if not self._nested:
+            return []
         return [b for spec in self._nested for b in spec.blocks(getattr(self, spec.name))]
 
     def attributes(self) -> dict[str, Any]:
@@ -257,12 +269,13 @@ class Op:
 
     def replace_operands(self, mapping: Mapping[Value, Value]) -> None:
         """Every operand that is a key becomes its value (regions are left alone)."""
-        for key, spec in self.fields.items():
-            if not spec.nested:
-                values: list[Value] = []
-                _values_in(part := getattr(self, key), values)
-                if any(value in mapping for value in values):
-                    setattr(self, key, _mapped(part, mapping))
+        if not mapping:
+            return
+        for key in self._flat:
+            values: list[Value] = []
+            _values_in(part := self.__dict__[key], values)
+            if any(value in mapping for value in values):
+                setattr(self, key, _mapped(part, mapping))
 
     @property
     def attached(self) -> bool:
@@ -285,6 +298,8 @@ class Op:
         """The states read ('read') or written ('write') here, nested regions included."""
         mine = self.reads if how == "read" else self.writes
         found: list[Value] = []
+        if not mine and not self._nested:
+            return found
         for key in mine:
             _values_in(getattr(self, key), found)
         for block in self.regions:
@@ -301,8 +316,7 @@ class Op:
         """This op and every op nested in it, in order."""
         yield self
         for block in self.regions:
-            for op in block.ops:
-                yield from op.walk()
+            yield from block.all_ops()
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -423,13 +437,17 @@ class Block:
         """This block and every block nested in it, outermost first."""
         yield self
         for op in self.ops:
-            for block in op.regions:
-                yield from block.walk()
+            if op._nested:
+                for block in op.regions:
+                    yield from block.walk()
 
     def all_ops(self) -> Iterator[Op]:
         """Every op of this block and of the blocks nested in it, in order."""
         for op in self.ops:
-            yield from op.walk()
+            if op._nested:
+                yield from op.walk()
+            else:
+                yield op
 
     def replace(self, mapping: Mapping[Value, Value]) -> None:
         """Every use of a key, in this block and below, becomes its value (chains followed)."""
@@ -470,16 +488,18 @@ def clone_block(block: Block, mapping: dict[Value, Value] | None = None) -> Bloc
 def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
     """A deep copy of one op with operands mapped; its results are added to `mapping`."""
     new = object.__new__(type(op))
-    for key, spec in op.fields.items():
-        value = getattr(op, key)
-        if spec.nested:
-            copies = [clone_block(block, mapping) for block in spec.blocks(value)]
-            for copy in copies:
-                copy.owner = new
-            setattr(new, key, copies if spec.kind == "regions" else copies[0])
-        else:
-            setattr(new, key, _mapped(value, mapping))
-    new.span, new.block = op.span, None
+    old, parts = op.__dict__, new.__dict__
+    for key in op.fields:
+        part = old[key]
+        parts[key] = list(part) if type(part) is list else part
+    for key in op._flat:
+        parts[key] = _mapped(parts[key], mapping)
+    for spec in op._nested:
+        copies = [clone_block(block, mapping) for block in spec.blocks(old[spec.name])]
+        for copy in copies:
+            copy.owner = new
+        parts[spec.name] = copies if spec.kind == "regions" else copies[0]
+    parts["span"], parts["block"] = op.span, None
     new.kernel = op.kernel
     new.results = [_copy_value(r, new) for r in op.results]
     mapping.update(zip(op.results, new.results, strict=True))

@@ -33,7 +33,19 @@ from oic.ir.types import StateType
 WIDE = (dtypes.i64.low, dtypes.i64.high)
 Range = tuple[int, int]
 MOST_LOOPS = 8  # around each other, of which an index is followed
-Ranges = dict[Value, Range]
+Linear = dict[object, int]  # coefficient, not 0, of each atom (a value or a size); of 1 under None
+
+
+class Ranges(dict[Value, Range]):
+    """Ranges found of index integers, and what they are as sums: true as long as their ops are.
+
+    Give one of them to all questions about a program that is not changed in between, and each integer is
+    looked at once: without it, the last of a chain of increments costs as much as the chain is long.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums: dict[Value, Linear] = {}
 
 
 def value_range(value: Value, known: Ranges | None = None) -> Range:
@@ -41,7 +53,9 @@ def value_range(value: Value, known: Ranges | None = None) -> Range:
 
     known   ranges found before, to which those found now are added; they hold while the ops do
     """
-    known = {} if known is None else known
+    known = Ranges() if known is None else known
+    if value in known:
+        return known[value]
     waiting = [value]
     while waiting:  # no recursion: a chain of increments may be thousands of ops long
         inputs, rule = _rule(waiting[-1])
@@ -199,21 +213,22 @@ def exact(value: Value, known: Ranges | None = None) -> int | None:
 
 # ---------------------------------------------------------------- differences
 
-Linear = dict[object, int]  # coefficient, not 0, of each atom (a value or a size); of 1 under None
-
 
 def linear(value: Value, known: Ranges | None = None) -> Linear:
     """An index integer as a sum of multiples of values that are no sums themselves.
 
     known   as for `value_range`
     """
+    known = Ranges() if known is None else known
+    if value in known.sums:
+        return known.sums[value]
     parts: dict[Value, list[tuple[Value, int]]] = {}  # what each sum is made of
     done: dict[Value, None] = {}  # in order: what a sum is made of comes before it
     waiting = [value]
     while waiting:
         last = waiting[-1]
         if last not in parts:
-            parts[last] = _addends(last, known)
+            parts[last] = _addends(last, known) if last not in known.sums else []
             waiting += [part for part, _ in parts[last] if part not in parts]
         else:
             done[waiting.pop()] = None
@@ -224,11 +239,12 @@ def linear(value: Value, known: Ranges | None = None) -> Linear:
         for part, factor in parts[one]:
             times[part] += times[one] * factor
         if not parts[one]:
-            total = added(total, _atom(one), times[one])
+            total = added(total, known.sums[one] if one in known.sums else _atom(one), times[one])
+    known.sums[value] = total
     return total
 
 
-def _addends(value: Value, known: Ranges | None) -> list[tuple[Value, int]]:
+def _addends(value: Value, known: Ranges) -> list[tuple[Value, int]]:
     """What a value is the sum of, each with its factor; nothing for what is no sum."""
     match value.op:
         case IndexAdd(left=left, right=right):

@@ -71,7 +71,7 @@ class Sharing:
         self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
         self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
         self._known: dict[Value, int] = {}
-        self.ranges: Ranges = {}
+        self.ranges = Ranges()
         for op in body.all_ops():
             if may_refuse(op, self.ranges) or isinstance(op, Barrier):
                 self.refusing.append(op)
@@ -214,14 +214,14 @@ class Sharing:
             return False
         if isinstance(op, StateLoad):
             needed = self.live.needed(op.result, home_of(value))
-            if needed < first or apart(box, Box.of(op), self.bound):
+            if needed < first or apart(box, Box.of(op), self.bound, self.ranges):
                 return False
-            if value.op is None or not same(box, Box.of(op)):
+            if value.op is None or not same(box, Box.of(op), self.ranges):
                 return True
             if isinstance(value.op, If):  # what the branches compute is looked at by itself
                 return at > first or needed > self.live.end[value.op]
             return needed > first or not takes_over(value.op, op.result, value)
-        return at >= first and not is_apart(op, box, self.bound)
+        return at >= first and not is_apart(op, box, self.bound, self.ranges)
 
 
 def refused(op: Op) -> str:

@@ -4,7 +4,7 @@
     W[slot]       and  W[slot]              are one, whatever `slot` is
     W[a]          and  W[b]                 are neither, for all that is known
 
-Positions are index integers; what both share cancels (`ir.ranges`).  A size bound at run time
+Positions are index integers; what both share cancels (`ir.ranges`, with the same `known`).  A size bound at run time
 stands for the integer it was bound to.  Values are compared within one turn of every loop.
 """
 
@@ -17,7 +17,7 @@ from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
-from oic.ir.ranges import Linear, added, linear, linear_range, linear_size
+from oic.ir.ranges import Linear, Ranges, added, linear, linear_range, linear_size
 from oic.ir.state import StateCopy, StateEntry, StateFill, StateLoad, StateStore
 from oic.ir.types import StateType
 from oic.operators.part import Insert, PartEntry
@@ -35,11 +35,10 @@ class Box:
     offsets: tuple[Value, ...]
     lengths: tuple[Dim | Value | None, ...]
 
-    @property
-    def key(self) -> Hashable:
-        """What boxes that are known to be one (`same`) have in common."""
+    def key(self, known: Ranges | None) -> Hashable:
+        """What boxes that are known to be one (`same`) have in common; `known` as for `linear`."""
         sizes = tuple(1 if n is None else n for n in self.lengths)
-        offsets = (frozenset(_offset(self, i).items()) for i in range(len(self.lengths)))
+        offsets = (frozenset(_offset(self, i, known).items()) for i in range(len(self.lengths)))
         return self.whole, sizes, tuple(offsets)
 
     @classmethod
@@ -61,10 +60,10 @@ def boxes_of(op: Op) -> list[Box] | None:
     return None
 
 
-def is_apart(op: Op, box: Box, bound: Bound) -> bool:
+def is_apart(op: Op, box: Box, bound: Bound, known: Ranges | None = None) -> bool:
     """What an op reads and writes of the state is known to be elsewhere."""
     found = boxes_of(op)
-    return found is not None and all(apart(other, box, bound) for other in found)
+    return found is not None and all(apart(other, box, bound, known) for other in found)
 
 
 def bound_sizes(body: Block) -> dict[Extent, Value]:
@@ -72,17 +71,17 @@ def bound_sizes(body: Block) -> dict[Extent, Value]:
     return {op.extent: op.value for op in body.all_ops() if isinstance(op, ExtentBind)}
 
 
-def same(a: Box, b: Box) -> bool:
+def same(a: Box, b: Box, known: Ranges | None = None) -> bool:
     """The boxes are known to be one."""
-    return a.whole is b.whole and a.key == b.key
+    return a.whole is b.whole and a.key(known) == b.key(known)
 
 
-def apart(a: Box, b: Box, bound: Bound) -> bool:
+def apart(a: Box, b: Box, bound: Bound, known: Ranges | None = None) -> bool:
     """No element is known to be, or may be, in both."""
     if a.whole is not b.whole:
         return True
     return any(
-        _ends_before(one, other, i, bound)
+        _ends_before(one, other, i, bound, known)
         for i in range(len(a.lengths))
         for one, other in ((a, b), (b, a))
     )
@@ -107,25 +106,25 @@ def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:
     return isinstance(count, int) and all(n % per == 0 for n in (*steps, count))
 
 
-def _ends_before(one: Box, other: Box, axis: int, bound: Bound) -> bool:
+def _ends_before(one: Box, other: Box, axis: int, bound: Bound, known: Ranges | None) -> bool:
     size = one.lengths[axis]
-    end = added(_offset(one, axis), _size(1 if size is None else size, bound), 1)
-    return linear_range(added(_offset(other, axis), end, -1))[0] >= 0
+    end = added(_offset(one, axis, known), _size(1 if size is None else size, bound, known), 1)
+    return linear_range(added(_offset(other, axis, known), end, -1), known)[0] >= 0
 
 
-def _offset(box: Box, axis: int) -> Linear:
-    return linear(box.offsets[axis]) if axis < len(box.offsets) else {}
+def _offset(box: Box, axis: int, known: Ranges | None = None) -> Linear:
+    return linear(box.offsets[axis], known) if axis < len(box.offsets) else {}
 
 
-def _size(size: Dim | Value, bound: Bound) -> Linear:
+def _size(size: Dim | Value, bound: Bound, known: Ranges | None) -> Linear:
     """A size as a sum; what it was bound to takes the place of a bound size."""
     if isinstance(size, Value):
-        return linear(size)
+        return linear(size, known)
     total: Linear = {}
     for atom, c in linear_size(size).items():
         value = bound.get(atom) if isinstance(atom, Extent) else None
         part: Linear = {atom: c}
         if value is not None:
-            part = {a: n * c for a, n in linear(value).items()}
+            part = {a: n * c for a, n in linear(value, known).items()}
         total = added(total, part, 1)
     return total

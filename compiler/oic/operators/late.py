@@ -7,8 +7,8 @@ from oic.ir.control import CheckTurns, For, If
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.index import IndexAdd, IndexMul, IndexSub
 from oic.ir.module import Module
-from oic.ir.ranges import exact
-from oic.operators.known import Ranges, learn, refuses
+from oic.ir.ranges import Range, exact
+from oic.operators.known import Known
 from oic.operators.refusal import variable_of
 
 Place = tuple[Span | None, str]  # the source of a check, and what it is about
@@ -18,7 +18,7 @@ def late_checks(module: Module) -> list[Op]:
     """The ops that may refuse the step after an effect of their function."""
     found: list[Op] = []
     for func in module.functions():
-        _late(func.body, False, found, {})
+        _late(func.body, False, found, Known())
     return found
 
 
@@ -31,37 +31,37 @@ def late_places(module: Module) -> list[Place]:
     return list(places)
 
 
-def _late(block: Block, changed: bool, found: list[Op], known: Ranges) -> bool:
+def _late(block: Block, changed: bool, found: list[Op], known: Known) -> bool:
     """Collect what may refuse once the state has been changed; whether it has been after the block.
 
     known   what checks before have shown
     """
     for op in block.ops:
-        if changed and not op.regions and _is_asked(op) and refuses(op, known):
+        if changed and not op.regions and _is_asked(op) and known.refuses(op):
             found.append(op)
         if isinstance(op, If):
-            changed = any([_late(region, changed, found, dict(known)) for region in op.regions])
+            changed = any([_late(region, changed, found, Known(known)) for region in op.regions])
         elif isinstance(op, For):  # the second turn comes after the effects of the first
-            inner = dict(known)
+            inner = Known(known)
             changed = _late(op.body, changed or any(map(_effect, op.walk())), found, inner)
-            known |= _lasting(op, inner)
+            known.shown |= _lasting(op, inner)
         elif isinstance(op, CheckTurns):
             _late(op.ends, changed, found, known)
         elif op.name != "fused":
             for region in op.regions:
-                changed = _late(region, changed, found, dict(known))
-        learn(op, known)
+                changed = _late(region, changed, found, Known(known))
+        known.learn(op)
         changed = changed or _effect(op)
     return changed
 
 
-def _lasting(loop: For, shown: Ranges) -> Ranges:
+def _lasting(loop: For, inner: Known) -> dict[object, Range]:
     """What checks in a loop that surely has a turn show of what comes from outside."""
-    first, end = exact(loop.start), exact(loop.end)
+    first, end = exact(loop.start, inner.ranges), exact(loop.end, inner.ranges)
     if first is None or end is None or end <= first:
         return {}
     inside = set(loop.body.walk())
-    return {a: r for a, r in shown.items() if not (isinstance(a, Value) and home_of(a) in inside)}
+    return {a: r for a, r in inner.shown.maps[0].items() if not (isinstance(a, Value) and home_of(a) in inside)}
 
 
 def _is_asked(op: Op) -> bool:

@@ -13,8 +13,6 @@ instead.  Offsets come later (`plan_memory`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Place, Value, is_index
 from oic.ir.module import Module
@@ -22,6 +20,7 @@ from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.types import TensorType
 from oic.memory.layout import weights_layout
 from oic.memory.sharing import Sharing, movable, over, takeable
+from oic.memory.state_regions import Entry
 from oic.memory.views import is_dense, root, strides_of
 from oic.operators.fused import Fused
 from oic.operators.part import Insert, PartEntry
@@ -121,7 +120,7 @@ def _mark_entries(decided: Assignment) -> None:
         entry = make(store.whole, store.offsets, store.lengths, storage.name, span=store.span)
         if block not in orders:
             orders[block] = _Order(block)
-        orders[block].before(first, _arithmetic(store.offsets, decided.sharing), entry)
+        orders[block].before(first, entry, decided.sharing)
     for block, order in orders.items():
         block.set_ops(sorted(order.places, key=order.places.__getitem__))
 
@@ -133,25 +132,21 @@ class _Order:
         self.places: dict[Op, tuple[int, int]] = {op: (i, 0) for i, op in enumerate(block.ops)}
         self.added = 0
 
-    def before(self, op: Op, needed: Iterable[Op], new: Op) -> None:
-        """Put a new op just before another one, and before it what it needs that comes only later."""
+    def before(self, op: Op, new: Entry, sharing: Sharing) -> None:
+        """Put an entry just before an op, and before it the arithmetic of its place that comes only later."""
         at = self.places[op]
-        late = [o for o in needed if o in self.places and self.places[o] >= at]
+        late: set[Op] = set()
+        waiting = list(new.offsets)
+        while waiting:
+            made = waiting.pop().op
+            if made is None or made in late or self.places.get(made, at) < at:
+                continue
+            if made in self.places and movable(made, sharing.ranges):
+                late.add(made)
+                waiting += [v for v in made.operands if is_index(v)]
         for moved in [*sorted(late, key=self.places.__getitem__), new]:
             self.added += 1
             self.places[moved] = (at[0] - 1, self.added)
-
-
-def _arithmetic(values: Sequence[Value], sharing: Sharing) -> set[Op]:
-    """The arithmetic that gives integers."""
-    found: set[Op] = set()
-    waiting = list(values)
-    while waiting:
-        op = waiting.pop().op
-        if op is not None and op not in found and movable(op, sharing.ranges):
-            found.add(op)
-            waiting += [v for v in op.operands if is_index(v)]
-    return found
 
 
 def _at_level(value: Value, block: Block) -> Op:

@@ -27,7 +27,7 @@ def dead_code(module: Module) -> None:
 
 
 def _unused_ops(module: Module) -> bool:
-    removed = _sweep(module.top, {})
+    removed = _sweep(module.top, Ranges())
     live = {op.symbol for op in module.constants()}
     for symbol in [s for s in module.weights if s not in live]:
         del module.weights[symbol]

@@ -127,7 +127,7 @@ class Assignment:
             return "an input" if outer else ELSEWHERE
         if isinstance(base.op, Constant):
             return "a constant"
-        if base.op.view and not _is_there(base, storage):
+        if base.op.view and not _is_there(base, storage, self.sharing):
             return f"a part of {'the state' if isinstance(base.op, StateLoad) else 'other memory'}"
         if base.op.block is not block and not _before_branch(op, base.op.block):
             return "from outside the region"
@@ -156,15 +156,17 @@ class Assignment:
             if there is None or there is store:
                 continue
             together = self.sharing.clash(base, other, over=False)
-            if together and not apart(box, Box.of(there), self.sharing.bound):
+            if together and not apart(box, Box.of(there), self.sharing.bound, self.sharing.ranges):
                 return used(there)
         return ""
 
 
-def _is_there(value: Value, storage: Storage) -> bool:
+def _is_there(value: Value, storage: Storage, sharing: Sharing) -> bool:
     """What was loaded from the entry that is stored to lies there already."""
     load, store = value.op, storage.store
-    return isinstance(load, StateLoad) and isinstance(store, StateStore) and same(Box.of(load), Box.of(store))
+    if not isinstance(load, StateLoad) or not isinstance(store, StateStore):
+        return False
+    return same(Box.of(load), Box.of(store), sharing.ranges)
 
 
 def _also(held: Storage) -> str:

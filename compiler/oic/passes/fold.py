@@ -50,7 +50,7 @@ def fold(module: Module) -> None:
     """
     mapping: dict[Value, Value] = {}
     for func in list(module.functions()):  # folding adds constants before it
-        _block(module, {}, func.body, mapping)
+        _block(module, Ranges(), func.body, mapping)
     module.top.replace(mapping)
 
 

@@ -39,7 +39,7 @@ from oic.ir.index import (
     equal,
 )
 from oic.ir.module import Module
-from oic.ir.ranges import difference, linear, value_range
+from oic.ir.ranges import Ranges, difference, linear, value_range
 from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import INDEX, IndexType, StateType
 from oic.memory.state_regions import Box, is_apart
@@ -110,6 +110,7 @@ class _Mover:
         self.outer: list[Op] = []  # of the check being moved: what comes before its loops
         self.moved: set[Op] = set()
         self.written: dict[Value, list[Op]] = {}
+        self.ranges = Ranges()
         self.inner = set(body.walk())
         self.order = {op: i for i, op in enumerate(body.all_ops())}
         self.start = self.order[body.ops[first]]
@@ -284,7 +285,7 @@ class _Mover:
             return False
         states = op.touched("read")
         writers = [o for o in between if not o.regions and any(s in states for s in o.touched("write"))]
-        return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), {}) for o in writers)
+        return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), {}, self.ranges) for o in writers)
 
     def early_ids(self, value: Value) -> Value | None:
         """A tensor that exists before the first effect, or a view of one that is made there."""

@@ -26,7 +26,7 @@ from oic.ir.state import StateGet
 def refuse_early(module: Module) -> None:
     """Move the checks of every block."""
     for func in module.functions():
-        known: Ranges = {}  # ops are moved, not changed
+        known = Ranges()  # ops are moved, not changed
         for block in func.body.walk():
             _block(block, known)
 

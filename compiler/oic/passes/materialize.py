@@ -24,6 +24,7 @@ from oic.ir.control import Barrier
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import CheckIds
 from oic.ir.module import Module
+from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness, liveness
@@ -137,6 +138,7 @@ class _Views:
 
     def __init__(self, body: Block) -> None:
         self.live, self.bound = liveness(body), bound_sizes(body)
+        self.ranges = Ranges()
         self.writes: dict[Value, list[Op]] = {}
         for op in body.all_ops():
             if not op.regions:
@@ -149,7 +151,7 @@ class _Views:
         low = bisect_right(writes, start[load], key=start.__getitem__)
         high = bisect_right(writes, self.live.needed(load.result), key=start.__getitem__)
         box = Box.of(load)
-        return [w for w in writes[low:high] if not is_apart(w, box, self.bound) and not _stays(w, load)]
+        return [w for w in writes[low:high] if not is_apart(w, box, self.bound, self.ranges) and not _stays(w, load)]
 
 
 def _stays(write: Op, load: StateLoad) -> bool:

@@ -20,7 +20,7 @@ from itertools import combinations
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
-from oic.operators.known import Ranges, learn, refuses
+from oic.operators.known import Known
 from oic.passes.serialize import body_of, inlined
 
 
@@ -30,24 +30,24 @@ def order_consumers(module: Module) -> None:
         if not any(isinstance(op, Parallel) for op in func.body.all_ops()):
             continue
         mapping: dict[Value, Value] = {}
-        _block(func.body, {}, mapping)
+        _block(func.body, Known(), mapping)
         func.body.replace(mapping)
 
 
-def _block(block: Block, known: Ranges, mapping: dict[Value, Value]) -> None:
+def _block(block: Block, known: Known, mapping: dict[Value, Value]) -> None:
     ops: list[Op] = []
     for op in block.ops:
         if isinstance(op, Parallel):
             ops += _ordered(op, known, mapping)
             continue
         for region in op.regions if op.name != "fused" else ():
-            _block(region, dict(known), mapping)
-        learn(op, known)
+            _block(region, Known(known), mapping)
+        known.learn(op)
         ops.append(op)
     block.set_ops(ops)
 
 
-def _ordered(op: Parallel, known: Ranges, mapping: dict[Value, Value]) -> list[Op]:
+def _ordered(op: Parallel, known: Known, mapping: dict[Value, Value]) -> list[Op]:
     """The op with a region a group; its ops themselves if there is but one."""
     groups = [sorted(g) for g in grouped([_Region(r, known) for r in op.consumers])]
     if len(groups) == 1:
@@ -72,7 +72,7 @@ class _Region:
     """What matters of a region: the states it touches, and whether it may refuse the step."""
 
     block: Block
-    known: Ranges
+    known: Known
     reads: set[Value] = field(default_factory=set)
     writes: set[Value] = field(default_factory=set)
     refuses: bool = False
@@ -81,7 +81,7 @@ class _Region:
         for op in self.block.ops:
             self.reads |= set(op.touched("read"))
             self.writes |= set(op.touched("write"))
-        self.refuses = _may_refuse(self.block, dict(self.known))
+        self.refuses = _may_refuse(self.block, Known(self.known))
 
     def before(self, later: _Region) -> bool:
         """It must be done when the later region starts."""
@@ -120,12 +120,12 @@ def _overtakes(group: set[int], other: set[int], regions: list[_Region]) -> bool
 # ---------------------------------------------------------------- refusals
 
 
-def _may_refuse(block: Block, known: Ranges) -> bool:
+def _may_refuse(block: Block, known: Known) -> bool:
     """Some op of the block, or nested in it, can end the step."""
     found = False
     for op in block.ops:
-        found = found or refuses(op, known)
+        found = found or known.refuses(op)
         for region in op.regions if op.name != "fused" else ():
-            found = found or _may_refuse(region, dict(known))
-        learn(op, known)
+            found = found or _may_refuse(region, Known(known))
+        known.learn(op)
     return found

@@ -69,7 +69,7 @@ def known_checks(module: Module) -> None:
             if isinstance(op, AssertShape):
                 pairs = zip(op.x.shape, op.shape, strict=True)
                 op.checked = op.checked or all(_equal(a, b, bound) for a, b in pairs)
-        _block(func.body, Facts({}))
+        _block(func.body, Facts(Ranges()))
 
 
 def _equal(a: Dim, b: Dim, bound: dict[Extent, Value]) -> bool:
