@@ -4,8 +4,8 @@
 
 Each kind of program is compiled at three sizes, each in a process of its own.  The table gives the
 CPU seconds of every part, the most memory that the process took beyond what it takes for a program
-of one statement, and the exponent p by which seconds grow between two sizes (seconds ~ size^p; 1:
-like the program).  The exit status is 1 if a kind takes longer than the limit at its largest size.
+of one statement, and the exponent p by which seconds grow between two sizes (seconds ~ statements^p;
+1: like the program).  The exit status is 1 if a kind takes longer than the limit at its largest size.
 """
 
 from __future__ import annotations
@@ -28,21 +28,25 @@ HEAD = """
 dynamic { x: f32[64]; c: bool; n: i32; }
 constant { w: f32[64, 64] @init(0.5); }
 volatile { y: f32[64]; z: f32[16]; }
-persistent { K(i): f32[64] @table @fixed(i=65); k: i32 @init(0); }
+persistent {
+  K(i): f32[64] @table @fixed(i=65); k: i32 @init(0);
+  L(l, i): f32[64] @table @fixed(l=4);
+  R(i): f32[64] @table @fixed(i=8) @ring(i);
+  M(r, c): f32[4, 4] @auto_dim(r, c) @fixed(r=12, c=12);
+}
 """
-SHARES = (4, 2, 1)  # of the largest size
 
 
 @dataclass(frozen=True)
 class Kind:
     """A program that can be made longer.
 
-    most   the largest size, counted in what `text` repeats
-    each   statements in one of these
+    sizes        what `text` is given; the last is the largest
+    statements   in a program of such a size, in which each branch has a copy of its block
     """
 
-    most: int
-    each: int
+    sizes: tuple[int, ...]
+    statements: Callable[[int], int]
     text: Callable[[int], str]
 
 
@@ -97,24 +101,62 @@ def writes(n: int) -> str:
     return entry("".join(one.format(i) for i in range(n)))
 
 
+def grown(n: int) -> str:
+    """Tables with a count, rings and growing matrices, each written and read."""
+    one = (
+        "cache.write t >> L[{0}, k];\ncache.read L[{0}, 0] >> t;\ncache.write t >> R[k];\ncache.read R[-1] >> t;\n"
+        "cache.increment k;\ncache.read M[{0}, {0}] >> m;\nop relu(m) >> m;\ncache.write m >> M[];\n"
+    )
+    return entry("assign m: f32[?, ?];\n" + "".join(one.format(i % 4) for i in range(n)))
+
+
+def parts(n: int) -> str:
+    """Parts of a tensor, replaced at places known at build and not."""
+    one = (
+        "op slice(t, axis=0, start={0}, end={1}) >> p;\nop relu(p) >> p;\ntransfer p >> t[{0}..{1}];\n"
+        "op exp(p) >> p;\ntransfer p >> t[n..n + 16];\n"
+    )
+    return entry("assign p: f32[16];\n" + "".join(one.format(i % 48, i % 48 + 16) for i in range(n)))
+
+
+def products(n: int) -> str:
+    """Operators that call kernels, views, casts and joins, each a different one after the other."""
+    one = (
+        "op linear(t, w) >> t;\nop reshape(t, shape=[4, 16]) >> m;\nop transpose(m, perm=[1, 0]) >> m2;\n"
+        "op concat(m, m, axis=0) >> m3;\nop sum_axis(m3, axes=[0]) >> p;\nop cast(p, to=f16) >> h;\n"
+        "op cast(h, to=f32) >> p;\nop matmul(m2, m) >> s;\nop add(s, p) >> s;\nop mean_axis(s, axes=[0, 1]) >> one;\n"
+        "op mul(t, one) >> t;\n"
+    )
+    names = "m: f32[4, 16]; m2: f32[16, 4]; m3: f32[8, 16]; h: f16[16]; s: f32[16, 16]; p: f32[16]; one: f32;"
+    return entry("".join(f"assign {name.strip()};\n" for name in names.split(";")[:-1]) + one * n)
+
+
 def nested(n: int) -> str:
-    """Branches 12 deep, of which either way goes on, n statements in each block."""
-    body = "op softmax(t) >> t;\n" * n
-    blocks = [f"block b{i} {{ {body} branch c b{i + 1} b{i + 1}; }}\n" for i in range(12)]
-    return entry("branch c b0 b0;\n", "".join(blocks) + f"block b12 {{ {body} }}\n")
+    """Branches n deep, of which either way goes on."""
+    body = "op softmax(t) >> t;\n"
+    blocks = [f"block b{i} {{ {body} branch c b{i + 1} b{i + 1}; }}\n" for i in range(1, n)]
+    return entry("branch c b1 b1;\n", "".join(blocks) + f"block b{n} {{ {body} }}\n")
+
+
+def repeated(most: int, each: int, text: Callable[[int], str]) -> Kind:
+    """A program of up to so many repetitions of so many statements."""
+    return Kind(tuple(most // share for share in (4, 2, 1)), lambda n: n * each, text)
 
 
 KINDS = {
-    "chain": Kind(10_000, 1, chain),
-    "rows": Kind(10_000, 1, rows),
-    "held": Kind(3_333, 3, held),
-    "triples": Kind(3_333, 3, triples),
-    "indexed": Kind(2_000, 4, indexed),
-    "branches": Kind(3_333, 3, branches),
-    "slices": Kind(5_000, 2, slices),
-    "loops": Kind(1_000, 2, loops),
-    "writes": Kind(1_000, 2, writes),
-    "nested": Kind(1, 16_384, nested),
+    "chain": repeated(10_000, 1, chain),
+    "rows": repeated(10_000, 1, rows),
+    "held": repeated(3_333, 3, held),
+    "triples": repeated(3_333, 3, triples),
+    "indexed": repeated(2_500, 4, indexed),
+    "grown": repeated(1_250, 8, grown),
+    "parts": repeated(2_000, 5, parts),
+    "products": repeated(900, 11, products),
+    "branches": repeated(3_333, 3, branches),
+    "slices": repeated(5_000, 2, slices),
+    "loops": repeated(1_000, 2, loops),
+    "writes": repeated(1_000, 2, writes),
+    "nested": Kind((10, 11, 12), lambda n: 3 * 2**n - 4, nested),
 }
 
 
@@ -125,7 +167,7 @@ def main() -> int:
         print(json.dumps(measured(KINDS[kind].text(int(size)))))
         return 0
     if arguments.profile:
-        profile(KINDS[arguments.profile], arguments.share)
+        profile(KINDS[arguments.profile], arguments.size)
         return 0
     base = run("chain", 2)["memory"]
     print(f"{'kind':<10}{'size':>8}{'statements':>12}{'seconds':>10}{'power':>7}{'MiB':>7}  longest parts")
@@ -140,7 +182,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--kinds", default=",".join(KINDS))
     result.add_argument("--limit", type=float, default=10, help="CPU seconds at the largest size")
     result.add_argument("--profile", choices=KINDS, help="where the time of one kind goes, by function")
-    result.add_argument("--share", type=int, default=1, help="of the size to profile: 4 for a quarter")
+    result.add_argument("--size", type=int, choices=(0, 1, 2), default=2, help="which of the three sizes to profile")
     result.add_argument("--one", nargs=2, metavar=("KIND", "SIZE"), help=argparse.SUPPRESS)
     return result
 
@@ -148,18 +190,19 @@ def parser() -> argparse.ArgumentParser:
 def shown(name: str, base: float, limit: float) -> bool:
     """Measure and print the sizes of a kind; whether the largest keeps the limit."""
     kind, before, seconds = KINDS[name], None, 0.0
-    for size in dict.fromkeys(max(1, kind.most // share) for share in SHARES):
+    for size in kind.sizes:
+        statements = kind.statements(size)
         found = run(name, size)
         memory, parts = found.pop("memory"), found
         seconds = sum(parts.values())
-        power = f"{math.log(seconds / before[1]) / math.log(size / before[0]):.2f}" if before else ""
+        power = f"{math.log(seconds / before[1]) / math.log(statements / before[0]):.2f}" if before else ""
         longest = sorted(parts.items(), key=lambda part: -part[1])[:6]
         print(
-            f"{name:<10}{size:>8}{size * kind.each:>12}{seconds:>10.2f}{power:>7}{memory - base:>7.0f}  "
+            f"{name:<10}{size:>8}{statements:>12}{seconds:>10.2f}{power:>7}{memory - base:>7.0f}  "
             + ", ".join(f"{part} {value:.2f}" for part, value in longest),
             flush=True,
         )
-        before = size, seconds
+        before = statements, seconds
     return seconds <= limit
 
 
@@ -210,10 +253,10 @@ def compiled(text: str, parts: dict[str, float]) -> None:
         took("C")
 
 
-def profile(kind: Kind, share: int) -> None:
+def profile(kind: Kind, size: int) -> None:
     """The functions that take longest, with what they call and without."""
     profiler = cProfile.Profile(time.process_time)
-    profiler.runcall(compiled, kind.text(max(1, kind.most // share)), {})
+    profiler.runcall(compiled, kind.text(kind.sizes[size]), {})
     statistics = pstats.Stats(profiler)
     statistics.sort_stats("cumulative").print_stats(45)
     statistics.sort_stats("tottime").print_stats(30)

@@ -15,8 +15,11 @@ from functools import cached_property
 
 import numpy as np
 
+from oic.memory.intervals import Intervals
+
 Placed = tuple[int, int, int]  # first unit, the unit after the last, buffer
 UNLIMITED = 1 << 62
+FEW = 4  # buffers that are fewer than one part in so many are listed
 SWAP = 500  # steps that a swap costs beside its looks at buffers
 
 
@@ -26,31 +29,62 @@ class Part:
 
     sizes        units, at least 1 each
     first, last  the sections in which each is live, inclusive
-    meets        for each buffer a byte for each buffer: 1 where both are live at once
-    crowd        for each buffer the units of all that it meets, itself included
+    count, crowd how many it meets, and their units; for each buffer, itself included
     bound        the largest sum of units live in one section: no packing is lower
     """
 
     sizes: list[int]
     first: list[int]
     last: list[int]
-    meets: list[bytes] = field(init=False)
+    count: list[int] = field(init=False)
     crowd: list[int] = field(init=False)
     bound: int = field(init=False)
 
     def __post_init__(self) -> None:
         sizes, first, last = (np.array(part, np.int64) for part in (self.sizes, self.first, self.last))
-        meets = (first[:, None] <= last) & (first <= last[:, None])
-        self.meets = [row.tobytes() for row in meets]
-        self.crowd = [int(sizes[row].sum()) for row in meets]
-        change = np.zeros(max(self.last) + 2, np.int64)
-        np.add.at(change, first, sizes)
-        np.add.at(change, last + 1, -sizes)
-        self.bound = int(change.cumsum().max())
+        begun, ended = (np.zeros((2, max(self.last) + 2), np.int64) for _ in range(2))
+        for at, change in ((first, begun), (last + 1, ended)):  # buffers, and their units, by section
+            np.add.at(change[0], at, 1)
+            np.add.at(change[1], at, sizes)
+        begun, ended = begun.cumsum(axis=1), ended.cumsum(axis=1)
+        self.bound = int((begun[1] - ended[1]).max())
+        self.count, self.crowd = (begun[:, last] - ended[:, first]).tolist()
 
     def only(self, buffers: Sequence[int]) -> Part:
         """Some of the buffers by themselves; at least one."""
         return Part(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
+
+    def looks(self, i: int, placed: list[Placed], offsets: list[int], lie: bytearray) -> tuple[list[Placed], bytes]:
+        """Buffers that lie already, by offset, among them all that a buffer meets; and which of them it meets.
+
+        placed, lie   the buffers that lie, in order of their offsets, and a byte for each buffer
+        """
+        if self.meets[i]:
+            return placed, self.meets[i]
+        sizes = self.sizes
+        return sorted([(offsets[j], offsets[j] + sizes[j], j) for j in self.near[i] if lie[j]]), self.every
+
+    @cached_property
+    def near(self) -> list[list[int]]:
+        """For each buffer those that it meets, itself included, where these are few."""
+        lives: Intervals[int] = Intervals()
+        for i, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
+            lives.add(first, last, i)
+        few = [count * FEW < len(self.count) for count in self.count]
+        return [lives.meeting(self.first[i], self.last[i]) if few[i] else [] for i in range(len(few))]
+
+    @cached_property
+    def meets(self) -> list[bytes]:
+        """For each buffer a byte for each buffer: 1 where both are live at once; b"" where these are few."""
+        first, last = np.array(self.first), np.array(self.last)
+        return [
+            b"" if near else ((first <= last[i]) & (first[i] <= last)).tobytes() for i, near in enumerate(self.near)
+        ]
+
+    @cached_property
+    def every(self) -> bytes:
+        """A byte for each buffer: 1."""
+        return b"\1" * len(self.sizes)
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -127,17 +161,18 @@ def orders(part: Part) -> Iterator[tuple[str, list[int]]]:
 def tightest(part: Part, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
     placed: list[Placed] = []
-    offsets = [0] * len(order)
+    offsets, lie = [0] * len(order), bytearray(len(part.sizes))
     for i in order:
-        meets, size = part.meets[i], part.sizes[i]
-        least, found, end = UNLIMITED, -1, 0
-        for start, stop, j in placed:
+        near, meets = part.looks(i, placed, offsets, lie)
+        size, least, found, end = part.sizes[i], UNLIMITED, -1, 0
+        for start, stop, j in near:
             if meets[j]:
                 if size <= start - end < least:
                     least, found = start - end, end
                 if stop > end:
                     end = stop
         offsets[i] = end if found < 0 else found
+        lie[i] = 1
         insort(placed, (offsets[i], offsets[i] + size, i))
     return Packing(max(stop for _, stop, _ in placed), offsets)
 
@@ -165,9 +200,13 @@ def _extend(part: Part, packing: Packing, placed: list[Placed], order: Sequence[
 
     placed   what lies already, by offset; added to
     """
+    lie = bytearray(len(part.sizes))
+    for _, _, i in placed:
+        lie[i] = 1
     for i in order:
-        meets, size, at = part.meets[i], part.sizes[i], 0
-        for start, stop, j in placed:
+        near, meets = part.looks(i, placed, packing.offsets, lie)
+        size, at = part.sizes[i], 0
+        for start, stop, j in near:
             if meets[j]:
                 if start - at >= size:
                     break
@@ -178,7 +217,7 @@ def _extend(part: Part, packing: Packing, placed: list[Placed], order: Sequence[
             if stop > limit:
                 return False
             packing.height = stop
-        packing.offsets[i] = at
+        packing.offsets[i], lie[i] = at, 1
         insort(placed, (at, stop, i))
     return True
 
@@ -230,6 +269,6 @@ def _pillars(part: Part, packing: Packing, lots: Lots) -> list[int]:
     tops = ends[packing.height]
     found = [tops[lots.below(len(tops))]]
     for i in found:  # grows
-        below = ends.get(packing.offsets[i], [])
-        found += [j for j in below if part.meets[i][j] and j not in found]
+        below = [j for j in ends.get(packing.offsets[i], []) if part.first[i] <= part.last[j]]
+        found += [j for j in below if part.first[j] <= part.last[i] and j not in found]
     return found

@@ -20,6 +20,7 @@ from oic.ir.index import (
 from oic.ir.ranges import WIDE, Range, Ranges, linear, linear_range
 from oic.ir.state import StateGet
 
+DEPTH = 6  # of least, greatest and products of values, of which it is looked at what checks have shown
 Shown = ChainMap[object, Range]  # the ranges of what is no sum of other values
 
 
@@ -68,19 +69,19 @@ class Known:
     def _bound(self, bound: int | Value) -> Range:
         return self._range(bound) if isinstance(bound, Value) else (bound, bound)
 
-    def _range(self, value: Value, besides: Value | None = None) -> Range:
+    def _range(self, value: Value, besides: Value | None = None, depth: int = DEPTH) -> Range:
         """As `value_range`, with what checks have shown of all values but one."""
         low = high = 0
         for atom, c in linear(value, self.ranges).items():
-            least, most = self._atom(atom, besides)
+            least, most = self._atom(atom, besides, depth)
             low, high = low + min(c * least, c * most), high + max(c * least, c * most)
         return low, high
 
-    def _atom(self, atom: object, besides: Value | None = None) -> Range:
-        """The range of what is no sum of other values."""
+    def _atom(self, atom: object, besides: Value | None = None, depth: int = DEPTH) -> Range:
+        """The range of what is no sum of other values; what it is made of is followed to a depth."""
         low, high = linear_range({atom: 1}, self.ranges)
-        if isinstance(atom, Value) and isinstance(atom.op, (IndexMin, IndexMax, IndexMul)):
-            a, b = (self._range(v, besides) for v in atom.op.operands)
+        if depth and isinstance(atom, Value) and isinstance(atom.op, (IndexMin, IndexMax, IndexMul)):
+            a, b = (self._range(v, besides, depth - 1) for v in atom.op.operands)
             if isinstance(atom.op, IndexMul):
                 corners = [x * y for x in a for y in b]
                 low, high = min(corners), max(corners)
