@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +50,7 @@ class Frame:
         self.lines = Lines()
         self.names = unit.names.scope.copy()
         self.extents: dict[Extent, str] = {}
-        self.indices: dict[Value, Index] = {}
+        self.indices: ChainMap[Value, Index] = ChainMap()  # by nested C block, the innermost first
         self.refs: dict[Value, Ref] = {}
         self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
@@ -185,17 +186,19 @@ class Frame:
 
     # -- nested blocks ---------------------------------------------------------
 
-    def enter(self) -> dict[Value, Index]:
-        """Start a nested C block; give the result to `leave`."""
+    def enter(self) -> None:
+        """Start a nested C block."""
         self.scopes.append({})
-        return self.indices.copy()
+        self.indices = self.indices.new_child()
 
-    def leave(self, known: dict[Value, Index], *, runs: bool = False) -> None:
-        """End it: what was learnt of outer integers inside holds outside only if the block surely `runs`."""
+    def leave(self, *, runs: bool = False) -> dict[Value, Index]:
+        """End it; what was learnt of outer integers inside, which holds outside if the block surely `runs`."""
         self.scopes.pop()
+        inside, self.indices = self.indices.maps[0], self.indices.parents
+        learnt = {value: index for value, index in inside.items() if value in self.indices}
         if runs:
-            known.update({v: self.indices[v] for v in known})
-        self.indices = known  # of the class that it was: a task takes from the step what it does not know
+            self.indices.update(learnt)
+        return learnt
 
 
 def start_address(ref: Ref) -> str:

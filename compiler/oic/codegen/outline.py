@@ -14,7 +14,8 @@ members of the structure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -59,7 +60,7 @@ class Taken:
 class Seen(dict[Value, T]):
     """What a task knows of values; those of the step around it are taken when first asked for."""
 
-    def __init__(self, outer: dict[Value, T], take: Callable[[Value], T]) -> None:
+    def __init__(self, outer: Mapping[Value, T], take: Callable[[Value], T]) -> None:
         super().__init__()
         self.outer, self.take = outer, take
 
@@ -73,11 +74,6 @@ class Seen(dict[Value, T]):
     def get(self, value: Value, default: Any = None) -> Any:
         return self[value] if value in self else default  # noqa: SIM401  (this is `get`)
 
-    def copy(self) -> Seen[T]:
-        other = Seen(self.outer, self.take)
-        other.update(self)
-        return other
-
 
 class TaskFrame(Frame):
     """The frame of a task: what it does not define itself comes from the frame of the step."""
@@ -88,8 +84,7 @@ class TaskFrame(Frame):
         self.late, self.tried = outer.late, ""
         self.taken: dict[str, Taken] = {}
         self.head = Lines()
-        self.numbers: dict[Value, Index] = {}
-        self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
+        self.indices = ChainMap(Seen(outer.indices, self._take_index))
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
         for name in ("s", "state", "why", "args", "context"):
             self.names.reserve(name)
@@ -110,14 +105,12 @@ class TaskFrame(Frame):
         return name
 
     def _take_index(self, value: Value) -> Index:
-        if value not in self.numbers:
-            index = self.outer.index(value)
-            if index.number is None:
-                hint = index.text if index.text.isidentifier() else value.hint or "at"
-                c = "const int64_t " if index.wide else "const ptrdiff_t "
-                index = replace(index, text=self._take(hint, c, index.text), level=expr.ATOM)
-            self.numbers[value] = index
-        return self.numbers[value]
+        index = self.outer.index(value)
+        if index.number is not None:
+            return index
+        hint = index.text if index.text.isidentifier() else value.hint or "at"
+        c = "const int64_t " if index.wide else "const ptrdiff_t "
+        return replace(index, text=self._take(hint, c, index.text), level=expr.ATOM)
 
     def _take_ref(self, value: Value) -> Ref:
         place, op, type_ = value.place, value.op, value.tensor

@@ -324,7 +324,7 @@ class _Writer(Integers):
             self._carry(arg, first, result)
         if any(o.writes for o in op.body.all_ops()):
             self.frame.late = True  # from the second turn on
-        known = self.frame.enter()
+        self.frame.enter()
         counter = op.body.args[0]
         name = self.frame.names.unique(counter.hint or "l")
         self.frame.indices[counter] = Index(name, expr.ATOM, low.low, max(low.low, high.high - 1))
@@ -335,7 +335,7 @@ class _Writer(Integers):
         self.block(op.body)
         self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
         self.lines.close()
-        self.frame.leave(known, runs=low.high < high.low)
+        self.frame.leave(runs=low.high < high.low)
         self.current = []
         for _, _, result, _ in carried:
             if not is_index(result):
@@ -385,13 +385,13 @@ class _Writer(Integers):
             if block is op.orelse:
                 self.lines.between("} else {")
                 self.frame.late = before
-            known = self.frame.enter()
+            self.frame.enter()
             self.current = []
             self.block(block)
             pairs = zip(op.results, block.terminator.operands, strict=True)
             self._assign([(self.frame.index(r).text, self.frame.index(y)) for r, y in pairs if is_index(r)])
             late |= self.frame.late
-            self.frame.leave(known)
+            self.frame.leave()
         self.lines.close()
         for result in op.results:
             if not is_index(result) and self.frame.moves(result):
@@ -405,17 +405,17 @@ class _Writer(Integers):
         tried = frame.names.unique("tried")
         self.lines.add(f"oic_status {tried} = OIC_OK;")
         self.lines.open("do {")
-        known, frame.tried = frame.enter(), tried
+        frame.enter()
+        frame.tried = tried
         self.block(op.ends)
-        passed = {value: frame.indices[value] for value in known}
-        frame.leave(known)
+        passed = frame.leave()
         frame.tried = around
         self.lines.close(" while (0);")
         self.lines.open(f"if ({tried} != OIC_OK) {{ /* which turn is the first to be refused */")
-        known = frame.enter()
+        frame.enter()
         self.block(op.turns)
         frame.attempt(tried)
-        frame.leave(known)
+        frame.leave()
         self.lines.close()
         frame.indices.update(passed)
         self.current = []
