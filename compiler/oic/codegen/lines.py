@@ -82,20 +82,19 @@ def _without_unused(items: list[Line]) -> list[Line]:
     words = [[] if i.comment else _WORD.findall(_COMMENT.sub("", i.text)) for i in items]
     used = [set(line) - {item.assigns} for line, item in zip(words, items)]
     uses = Counter(w for line in used for w in line)
-    alive = [True] * len(items)
-    gone: set[str | None] = set()
-    waiting = True
+    lines: dict[str, list[int]] = {}  # that declare a name or set it
+    for at, item in enumerate(items):
+        if name := item.declares or item.assigns:
+            lines.setdefault(name, []).append(at)
+    declared = {item.declares for item in items}
+    gone: set[int] = set()
+    waiting = [name for name in declared if name and uses[name] == 1]
     while waiting:
-        waiting = False
-        for at, item in enumerate(items):
-            if not alive[at]:
-                continue
-            if item.declares and uses[item.declares] == 1:
-                gone.add(item.declares)
-            if (item.declares or item.assigns) in gone:
-                alive[at], waiting = False, True
-                uses.subtract(used[at])
-    return [item for item, keep in zip(items, alive) if keep]
+        for at in lines.pop(waiting.pop(), ()):
+            gone.add(at)
+            uses.subtract(used[at])
+            waiting += [name for name in used[at] if uses[name] == 1 and name in declared]
+    return [item for at, item in enumerate(items) if at not in gone]
 
 
 def _broken(line: Line) -> list[str]:

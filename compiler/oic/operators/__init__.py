@@ -3,10 +3,12 @@
 Importing this package, or a module of it, registers every op.
 """
 
+from functools import cache
+
 from oic.ir import control as control
 from oic.ir import index as index
 from oic.ir import state as state
-from oic.ir.core import REGISTRY
+from oic.ir.core import REGISTRY, Op
 from oic.operators import arrange as arrange
 from oic.operators import attention as attention
 from oic.operators import bitwise as bitwise
@@ -30,4 +32,10 @@ from oic.operators.base import Operator
 
 def catalog() -> dict[str, type[Operator]]:
     """The operators of the catalog, which a source may name, by name."""
-    return {n: c for n, c in sorted(REGISTRY.items()) if c.catalog and issubclass(c, Operator)}
+    return _catalog(tuple(REGISTRY.values()))
+
+
+@cache
+def _catalog(registered: tuple[type[Op], ...]) -> dict[str, type[Operator]]:
+    found = {c.name: c for c in registered if c.catalog and issubclass(c, Operator)}
+    return dict(sorted(found.items()))

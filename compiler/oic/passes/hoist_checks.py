@@ -113,6 +113,7 @@ class _Mover:
         self.ranges = Ranges()
         self.inner = set(body.walk())
         self.order = {op: i for i, op in enumerate(body.all_ops())}
+        self.barriers = [at for op, at in self.order.items() if isinstance(op, Barrier)]
         self.start = self.order[body.ops[first]]
         self.given = dims.extents(d for arg in body.args for d in arg.shape)
         self.given |= {op.extent for op in body.ops[:first] if isinstance(op, ExtentBind)}
@@ -280,11 +281,10 @@ class _Mover:
         """What the op reads is the same before the first effect, and no barrier stands between."""
         if not all(sizes_used(o) <= self.given | _bound_in(op) for o in op.walk()):
             return False
-        between = [o for o, at in self.order.items() if self.start <= at < self.order[op]]
-        if any(isinstance(o, Barrier) for o in between):
+        before = range(self.start, self.order[op])
+        if any(at in before for at in self.barriers):
             return False
-        states = op.touched("read")
-        writers = [o for o in between if not o.regions and any(s in states for s in o.touched("write"))]
+        writers = [o for s in op.touched("read") for o in self.written.get(s, ()) if self.order[o] in before]
         return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), {}, self.ranges) for o in writers)
 
     def early_ids(self, value: Value) -> Value | None:
