@@ -177,7 +177,7 @@ def install() -> None:
 
 
 def variables_for_child() -> dict:
-    """The environment's programs first, nobody else's packages, and fewer retries than pip's five."""
+    """The environment's programs first, no packages from elsewhere, and fewer retries than pip's five."""
     variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET")}
     variables.update(VIRTUAL_ENV=str(VENV), PATH=str(PROGRAMS) + os.pathsep + os.environ.get("PATH", os.defpath),
                      PIP_USER="0", PIP_NO_INPUT="1", PIP_DISABLE_PIP_VERSION_CHECK="1")

@@ -1,6 +1,6 @@
 """Planned memory: arena bytes beside the lower bound, for the examples and for random graphs.
 
-The lower bound is the largest sum of bytes live at one position.  Beside each example stand the bytes
+The lower bound is the largest sum of bytes live at one position.  Beside each example are the bytes
 of placing greedily by size alone, those without reuse, and the copies that are left, with their
 reasons.  Random graphs are those with 50 to 500 buffers in the arena of their largest entry.  The
 planner alone is then given lifetimes that are hard to pack.

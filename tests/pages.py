@@ -1,7 +1,7 @@
 """The pages of the user guide as programs: their files are written and their commands run.
 
     ```oi title=average.oi      a file (of any language) that later commands find
-    ```console                  lines with `$ ` are commands; what stands below one is its output
+    ```console                  lines with `$ ` are commands; what follows one is its output
 
 An `…` inside a line of output stands for any text, one alone on a line for any number of lines.
 """

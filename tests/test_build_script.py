@@ -100,7 +100,7 @@ def test_environment_cannot_be_written(tmp_path: Path) -> None:
     refused(run(tmp_path), "no permission to write", "copy the checkout")
 
 
-def test_folder_of_somebody_else_is_not_cleared(tmp_path: Path) -> None:
+def test_folder_that_is_no_environment_is_not_cleared(tmp_path: Path) -> None:
     kept = tmp_path / "venv" / "thesis.tex"
     kept.parent.mkdir()
     kept.write_text("years of work")

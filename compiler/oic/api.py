@@ -126,5 +126,5 @@ class Synthesizer(_Compiled):
         return self._synthesizer.library
 
     def make_executor(self) -> Executor:
-        """A session with a state of its own, at its start; builds first if nobody has."""
+        """A session with a state of its own, at its start; builds the library first if that is not done."""
         return self._synthesizer.make_executor()

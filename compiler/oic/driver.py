@@ -1,6 +1,6 @@
 """The whole compiler on one page: parse, check, lower, passes, plan, emit, build.
 
-`oic check` needs no more than the frontend, so what comes after it is imported when it runs.
+`oic check` needs only `syntax`, `check` and `lower`, so all else is imported when it runs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from oic.check import variables as frontend
 from oic.check.bind import bind
+from oic.check.call_graph import entry_uses
 from oic.check.check import check
 from oic.check.model_data import data_of
-from oic.check.reach import entry_uses
 from oic.check.settings import check_fetch, check_sizes
 from oic.check.variables import Binding
 from oic.diagnostics import Diagnostic, OicError

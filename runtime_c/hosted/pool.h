@@ -31,7 +31,7 @@ struct oic_pool {
     pthread_cond_t ended; /* no task is left that runs or waits */
     oic_task *tasks;
     int count; /* tasks of this run; 0: there is none */
-    int next;  /* the first that nobody has taken */
+    int next;  /* the first that no thread has taken */
     int left;  /* those that have not ended */
     int closing;
     int started; /* threads beside the caller's */
@@ -69,7 +69,7 @@ static inline void *oic_pool_thread(void *context)
     return NULL;
 }
 
-/* End the threads and give back the memory; NULL is nothing.  Nobody may be using the pool. */
+/* End the threads and give back the memory; NULL is nothing.  No run may be going on. */
 static inline void oic_pool_close(oic_pool *pool)
 {
     if (pool == NULL) {

@@ -140,7 +140,7 @@ static inline double oic_log1p_f64(double x)
     return oic_select_f64(one == 1.0, x, oic_log_sum_f64(f, k, lost / one));
 }
 
-/* Word i of 2 / pi behind the point, 64 zero bits first. */
+/* Word i of 2 / pi after the binary point, 64 zero bits first. */
 static inline uint32_t oic_two_over_pi(int64_t i)
 {
     static const uint32_t words[40] = {

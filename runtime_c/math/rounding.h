@@ -39,7 +39,7 @@ static inline double oic_select_f64(int condition, double yes, double no)
     return oic_from_bits_f64((oic_bits_f64(yes) & mask) | (oic_bits_f64(no) & ~mask));
 }
 
-/* x if it has digits behind the point, which only magnitudes below 2^23 (2^52) have, or else 0: what may be
+/* x if it has digits after the binary point, which only magnitudes below 2^23 (2^52) have, or else 0: what may be
    converted to an integer and back. */
 static inline float oic_fractional_f32(float x)
 {
@@ -51,7 +51,7 @@ static inline double oic_fractional_f64(double x)
     return oic_select_f64(oic_abs_f64(x) < 4503599627370496.0, x, 0.0);
 }
 
-/* `whole`, which was made from x, where x has digits behind the point; else x. */
+/* `whole`, which was made from x, where x has digits after the binary point; else x. */
 static inline float oic_rounded_f32(float x, float whole)
 {
     return oic_copysign_f32(oic_select_f32(oic_abs_f32(x) < 8388608.0f, whole, x), x);

@@ -54,7 +54,7 @@ def new(library: oic.Synthesizer) -> Iterator[Executors]:
 
 
 def test_every_executor_saves_the_same_and_loads_what_others_saved(new: Executors) -> None:
-    """Equal states are equal bytes after every step, and whoever loads them goes on alike."""
+    """Equal states are equal bytes after every step, and every backend goes on alike from them."""
     executors = [new(kind) for kind in BACKENDS]
     drawn = [np.random.default_rng(1) for _ in executors]
     refused = 0

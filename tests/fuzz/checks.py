@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oic.check.source import parse
-from oic.compare.between import Kept, drawn
+from oic.compare.between import KeptCopy, drawn
 from oic.compare.bisect import bisect
 from oic.compare.harness import Run
 from oic.compare.inputs import random_inputs, random_values
@@ -60,7 +60,7 @@ def compiled(text: str, *, name: str = "random.oi") -> Program | None:
 
 
 def _capacities(text: str) -> dict[str, int]:
-    """Indices of tables whose names start with g grow; somebody must say how far."""
+    """Indices of tables whose names start with g grow; the call must say how far."""
     tables = [line.partition(":")[0] for line in text.splitlines() if "@table" in line]
     return {name: CAPACITY for line in tables for name in re.findall(r"\bg\w*", line)}
 
@@ -131,7 +131,7 @@ def program_of(
 
 def _refusing(program: Program, seed: int) -> list[int]:
     """The line that refuses, of every step that is refused."""
-    machine, kept = Machine(program.module), Kept()
+    machine, kept = Machine(program.module), KeptCopy()
     found: list[int] = []
     for run in steps(program, seed):
         kept.act(machine, run.before)

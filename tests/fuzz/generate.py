@@ -5,7 +5,7 @@ views of views, results written over operands, values carried by loops in every 
 read before and after they are written, branches that give different values, outputs that are inputs
 or constants or the same value twice.  The same seed gives the same text.
 
-Between them stand figures of several statements that programs with state are made of (`idioms`).
+Between them are idioms of several statements that programs with state are made of (`idioms`).
 Most texts compile; one that the checks of the language refuse is of no use and is skipped by the
 caller.  What operators are applied to is chosen in `generate_ops`.
 """
@@ -199,7 +199,7 @@ class Graph(Held):
             shape = r.choice(((4,), (3,), (3, 4)))
         two = r.random() < 0.6
         ring = self.options.growing and r.random() < 0.3
-        # An index whose name starts with g grows: whoever compiles gives it a capacity.
+        # An index whose name starts with g grows: the call that compiles gives it a capacity.
         first = r.choice(("a", "a", "ga"))
         last = r.choice(("t", "g")) + name[1:] if not ring else f"t{name[1:]}"
         bounds = [f"{first}=2"] if two and first == "a" else []
@@ -277,7 +277,7 @@ class Graph(Held):
             self._keep(var)
 
     def _keep(self, var: Var) -> None:
-        """Let a temporary be needed beyond its braces: what nobody needs is not computed."""
+        """Let a temporary be needed beyond its braces: an unused value is not computed."""
         outer = [v for v in self.visible() if v.writable and v.type == var.type]
         if outer and self.r.random() < 0.6:
             to = self.r.choice(outer).name
@@ -291,7 +291,7 @@ class Graph(Held):
         return [v for v in self.scopes[0] if v.writable and self.r.random() < 0.3]
 
     def _outputs(self) -> None:
-        """Temporaries that nobody saw yet become outputs, so that they are not dead."""
+        """Unused temporaries become outputs, so that they are not dead."""
         for var in self.r.sample(self.scopes[-1], min(OUTPUTS, len(self.scopes[-1]))):
             self._output(var)
         self.scopes[-1].clear()

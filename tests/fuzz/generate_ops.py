@@ -26,7 +26,7 @@ class Operators(Pool):
         ]  # fmt: skip
 
     def operator(self) -> None:
-        """One operator on what there is."""
+        """One operator on the variables in scope."""
         self.r.choices([k for _, k in self.kinds], [w for w, _ in self.kinds])[0]()
 
     def op(self, call: str, dtype: str, shape: Shape, *, fresh: bool = False) -> None:

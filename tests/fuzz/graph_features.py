@@ -1,7 +1,7 @@
 """What a graph and its steps exercise: so that a population of random graphs can be seen to cover it.
 
 Most is read off GRAPH, where every value is defined once, and off the decisions of memory; what
-depends on numbers (a ring gone round, a loop without a turn) off a run of the reference.  Names are
+depends on numbers (a ring gone round, a loop without an iteration) off a run of the reference.  Names are
 those of `FEATURES`, which says what each means.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from oic.compare.between import Kept
+from oic.compare.between import KeptCopy
 from oic.compare.harness import Run
 from oic.diagnostics import StepError
 from oic.driver import Program
@@ -42,12 +42,12 @@ FEATURES = {
     "output is an input": "an input or a constant is an output",
     "loop": "any loop",
     "nested loops": "a loop in a loop",
-    "loop of no turns": "a loop that a step does not enter",
+    "loop of no iterations": "a loop that a step does not enter",
     "loop of run-time length": "a loop that runs to a number the step gives",
     "several carried": "a loop that hands on two tensors or more",
-    "swapped": "a turn hands a carried value on as another",
-    "carried unchanged": "a turn hands a carried value on as it is",
-    "carried to two": "a turn hands one value on as two",
+    "swapped": "an iteration hands a carried value on as another",
+    "carried unchanged": "an iteration hands a carried value on as it is",
+    "carried to two": "an iteration hands one value on as two",
     "start needed later": "a value that a loop starts from is used after it",
     "branch": "any branch",
     "branch in a loop": "a branch in a loop",
@@ -63,7 +63,7 @@ FEATURES = {
     "written in a loop": "a table is written in a loop",
     "two writes to one entry": "an entry is written twice in a step",
     "written on one side": "a value made outside a branch is written to a table on one side of it",
-    "written by every turn": "a value made outside a loop is written to a table in it",
+    "written by every iteration": "a value made outside a loop is written to a table in it",
     "table read between": "a table is read between a value and the write of it",
     "written in two places": "one value is written twice",
     "needed after another write": "a written value is used after its table was written again",
@@ -251,7 +251,7 @@ def _of_write(write: Any, reads: list[Op], users: dict[Value, list[Op]], order: 
         if _is(owner, "if") and owner.block is home:
             yield "written on one side"
         if _is(owner, "for") and owner.block is home:
-            yield "written by every turn"
+            yield "written by every iteration"
     if made in order and any(order[made] < order[r] < at for r in reads):
         yield "table read between"
     if any(u.name == "cache.write" for u in others):
@@ -348,7 +348,7 @@ def _within(value: Value, op: Op) -> bool:
 
 
 def _of_runs(module: Module, runs: Iterable[Run]) -> Iterator[str]:
-    machine, kept = Machine(module), Kept()
+    machine, kept = Machine(module), KeptCopy()
     seen = _Observer(machine)
     done = 0
     for run in runs:
@@ -387,7 +387,7 @@ class _Observer:
 
     def _see(self, op: Any) -> None:
         if op.name == "for" and self.machine.integer(op.end) <= self.machine.integer(op.start):
-            self.found.add("loop of no turns")
+            self.found.add("loop of no iterations")
         if op.name == "cache.read" and op.table.type.ring:
             following = self.machine.variable(op).following
             if any(n > op.table.type.table[-1].capacity for n in following.values()):

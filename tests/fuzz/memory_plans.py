@@ -2,7 +2,7 @@
 
     reuse               buffers that are never live together share bytes
     no reuse            every buffer has bytes of its own
-    red zones           and bytes around it that nobody may touch
+    red zones           and bytes around it that no op may touch
     reuse, red zones    shared bytes, and such bytes around the buffers
 """
 

@@ -49,7 +49,7 @@ class Form:
 
 
 def form(label: str, types: str, settings: str = "", only: Any = None, data: str = "plain") -> Form:
-    """A form whose operand types stand in one text, divided by semicolons."""
+    """A form whose operand types are one text, separated by semicolons."""
     found = tuple(t.strip() for t in types.split(";") if t.strip())
     return Form(label, found, settings, None if only is None else frozenset(only), data)
 

@@ -1,4 +1,4 @@
-"""The variables that a random graph may use where a statement stands, and how it names them."""
+"""The variables that a random graph may use at a statement, and how it names them."""
 
 from __future__ import annotations
 

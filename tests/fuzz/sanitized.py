@@ -57,7 +57,7 @@ _COMMON = """\
 #endif
 #endif
 
-/* Bytes of some memory that nobody may touch during a step. */
+/* Bytes of some memory that a step must not touch. */
 typedef struct {
     size_t at;
     size_t bytes;
@@ -123,7 +123,7 @@ static inline void *filled(size_t bytes)
     return whole + MARGIN;
 }
 
-/* Nobody wrote into the margins of what `filled` gave. */
+/* The margins of what `filled` gave are unchanged. */
 static inline void intact(const void *memory, size_t bytes, const char *what)
 {
     const uint8_t *const whole = (const uint8_t *)memory - MARGIN;

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from oic.check.names import Names, names_of
+from oic.check.names import SymbolTable, names_of
 from oic.check.source import parse
 from oic.compare.inputs import random_array
 from oic.diagnostics import OicError, StepError
@@ -133,7 +133,7 @@ def _bound_names(d: syntax.Declaration) -> Iterator[str]:
 
 
 def _give(
-    d: syntax.Declaration, names: Names, name: str, rng: random.Random,
+    d: syntax.Declaration, names: SymbolTable, name: str, rng: random.Random,
     tensors: dict[str, object], values: dict[str, object],
 ) -> None:  # fmt: skip
     if not d.dims and rng.random() < 0.5:

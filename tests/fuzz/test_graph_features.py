@@ -50,7 +50,7 @@ HAS = {
     "two writes to one entry": "cache.write a >> T0[i]; cache.write b >> T0[i];",
     "view written": "op slice(e, axis=0, start=1, end=5) >> c; cache.write c >> T0[i];",
     "slice written": "cache.read T0[0..2] >> f; cache.write f >> T0[1..3];",
-    "loop of no turns": "loop l (k in 2..i) { op neg(a) >> a; }",
+    "loop of no iterations": "loop l (k in 2..i) { op neg(a) >> a; }",
 }
 
 

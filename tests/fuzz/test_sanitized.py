@@ -1,4 +1,4 @@
-"""Compiled C in memory without a byte to spare: what touches a byte that nobody has is found."""
+"""Compiled C in memory without a byte to spare: an access to any byte beyond it is found."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def smaller(name: str, space: str) -> Program:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_red_zones(way: str, tmp_path: Path) -> None:
-    """One program is right; the other writes four bytes that its plan gives to nobody."""
+    """One program is right; the other writes four bytes that its plan assigns to no value."""
     programs = [made("right"), smaller("wrong", "arena")]
     path = build_sanitized(programs, tmp_path, WAYS[way])
     x = np.array([1, 2, 3, 4], np.float32)

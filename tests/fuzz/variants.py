@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from oic import operators as _ops  # noqa: F401  (registers the operators)
 from oic.dtypes import ALL, DType
 from oic.ir import dims
 from oic.ir.core import OpError, Value
@@ -25,7 +24,7 @@ from oic.ir.types import TensorType
 from oic.operators import catalog
 from oic.operators.base import Operator, by_name, parse_example, positional
 from tests.fuzz.operator_cases import literal
-from tests.fuzz.operator_shapes import NAMES
+from tests.fuzz.operator_shapes import parsed
 
 LARGEST_EXTENT = 4
 N = dims.of(Extent("N", LARGEST_EXTENT))
@@ -121,12 +120,7 @@ def _example(cls: type[Operator], parts: tuple[str, ...]) -> Variant | None:
             operands[key] = [parse_example(found[1])]
             words = words.replace(found[0], "")
     settings = ", ".join(w.strip() for w in re.split(r",(?![^\[]*\])", words) if w.strip())
-    return variant(cls, operands, _parsed(settings))
-
-
-def _parsed(settings: str) -> dict[str, Any]:
-    made: dict[str, Any] = eval(f"dict({settings})", {"__builtins__": {}, "dict": dict, **NAMES})
-    return made
+    return variant(cls, operands, parsed(settings))
 
 
 @cache

@@ -63,7 +63,7 @@ def test_settings_are_those_of_ops(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_setting_is_written_in_source(name: str) -> None:
-    """Each setting and optional operand stands in some case; what may be a variable is one too."""
+    """Each setting and optional operand is given in some case; what may be a variable is one too."""
     cls = CATALOG[name]
     found = cases(cls)
     given = {k for c in found for k in (*c.settings, *c.given)}

@@ -31,7 +31,7 @@ def written(name: str, folder: Path) -> tuple[dict[str, Any], str]:
 
 
 class Page(HTMLParser):
-    """Checks that elements nest, and notes what there is."""
+    """Checks that elements nest, and collects them."""
 
     EMPTY = {"meta", "rect", "line", "path", "polyline"}
 

@@ -73,7 +73,7 @@ BACKENDS = ("graph", "planned", "c")
 
 
 def line_of(text: str) -> int:
-    """The source line that a piece of the graph stands on."""
+    """The source line of a piece of the graph."""
     return TEXT[: TEXT.index(text)].count("\n") + 1
 
 

@@ -198,7 +198,7 @@ def test_a_closed_executor_says_so(
 
 
 def test_executors_are_made_by_several_threads_at_once() -> None:
-    """The library is built once, whoever asks first."""
+    """The library is built once, whichever thread asks first."""
     maker = oic.Synthesizer(oic.parse(CONSUMERS))
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda _: maker.make_executor(), range(4)))

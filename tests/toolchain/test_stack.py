@@ -22,7 +22,7 @@ from oic.session.synthesizer import CompiledExecutor, Synthesizer
 from oic.toolchain import compiler as toolchain
 from oic.toolchain import stack
 from oic.toolchain.elf import code_bytes
-from oic.toolchain.stack import THREAD, Stack, Unknown
+from oic.toolchain.stack import THREAD, Stack, UnknownStack
 from oic.toolchain.target import STANDARD, target
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
@@ -65,14 +65,14 @@ def test_recursion_has_no_bound(compiler: str, tmp_path: Path) -> None:
     int odd(int n) { volatile int a = n; return n == 0 ? 0 : even(n - 1) + a; }
     """
     graph = stack.read(*compiled(compiler, source, tmp_path))
-    with pytest.raises(Unknown, match="recursion: even calls odd calls even"):
+    with pytest.raises(UnknownStack, match="recursion: even calls odd calls even"):
         stack.worst(graph, "even")
 
 
 @each_compiler
 def test_a_frame_that_grows_has_no_bound(compiler: str, tmp_path: Path) -> None:
     source = "void outside(char *); void grows(int n) { char a[n]; outside(a); }"
-    with pytest.raises(Unknown, match="the frame of grows changes its size"):
+    with pytest.raises(UnknownStack, match="the frame of grows changes its size"):
         stack.read(*compiled(compiler, source, tmp_path))
 
 
@@ -89,14 +89,14 @@ int given(int (*f)(int), int x) { return f(x) + 1; }
 
 @each_compiler
 @pytest.mark.parametrize("flags", [(), ("-fPIC",), ("-O3",), ("-O3", "-fPIC")])
-def test_tasks_are_called_by_whoever_takes_their_address(
+def test_tasks_are_called_by_the_function_that_takes_their_address(
     compiler: str, flags: tuple[str, ...], tmp_path: Path
 ) -> None:
     graph = stack.read(*compiled(compiler, POINTERS, tmp_path, *flags))
     step, other = stack.worst(graph, "step"), stack.worst(graph, "other")
     assert 2000 < step.nbytes < 2400 and step.path[-1].partition(".")[0] == "big"
     assert other.nbytes < 400
-    with pytest.raises(Unknown, match="given calls a function by an address that nobody"):
+    with pytest.raises(UnknownStack, match="given calls a function by address, and no function"):
         stack.worst(graph, "given")
 
 
@@ -356,7 +356,7 @@ def test_machines_whose_assembly_is_read(compiler: str) -> None:
 def test_a_machine_that_is_not_read_has_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its calls (`brasl` of s390x, `rcall` of AVR) may not be found: the header says that the stack is not known."""
     for known in ({}, {"__s390x__": "1"}, {"__AVR__": "1"}, {"__wasm__": "1"}):
-        with pytest.raises(stack.Unknown, match="does not read the assembly"):
+        with pytest.raises(stack.UnknownStack, match="does not read the assembly"):
             stack.check_machine(known)
     monkeypatch.setattr(builder, "macros", lambda compiler: {"__s390x__": "1"})
     executor = programs.executor("counter", tmp_path)

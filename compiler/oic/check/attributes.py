@@ -8,8 +8,8 @@ from collections.abc import Callable
 from oic import dtypes
 from oic.check.literals import literal_problem
 from oic.check.names import (
-    Names,
-    Report,
+    DiagnosticCollector,
+    SymbolTable,
     attribute,
     auto_indices,
     declared,
@@ -31,7 +31,7 @@ def names_of_arguments(found: s.Attribute) -> bool:
     )
 
 
-def _arguments(found: s.Attribute, form: str, report: Report) -> None:
+def _arguments(found: s.Attribute, form: str, report: DiagnosticCollector) -> None:
     report.error(
         "attribute-arguments",
         f"wrong arguments for '@{found.name}'",
@@ -43,7 +43,7 @@ def _arguments(found: s.Attribute, form: str, report: Report) -> None:
 # ---------------------------------------------------------------- one attribute each
 
 
-def _check_init(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_init(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     values = [arg.value for arg in found.args if arg.key is None]
     if len(values) != 1 or len(found.args) != 1:
         _arguments(found, "@init(literal)", report)
@@ -59,7 +59,7 @@ def _check_init(d: s.Declaration, found: s.Attribute, report: Report) -> None:
         report.error(slug, message, value.span, notes=[note], hint=hint)
 
 
-def _check_ref(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_ref(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not _strings(found, '@ref("name")', report):
         return
     if (pattern := attribute(d, "pattern")) is not None:
@@ -83,7 +83,7 @@ def _check_ref(d: s.Declaration, found: s.Attribute, report: Report) -> None:
             )
 
 
-def _check_pattern(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_pattern(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not _strings(found, '@pattern("name.{index}")', report) or not d.indices:
         return
     known = [index.name for index in d.indices]
@@ -110,7 +110,7 @@ def _check_pattern(d: s.Declaration, found: s.Attribute, report: Report) -> None
             report.error("pattern-placeholder", "unmatched brace in the pattern", arg.value.span)
 
 
-def _strings(found: s.Attribute, form: str, report: Report) -> bool:
+def _strings(found: s.Attribute, form: str, report: DiagnosticCollector) -> bool:
     """All arguments are names of tensors; an error otherwise."""
     right = bool(found.args) and all(
         arg.key is None and isinstance(arg.value, s.Str) and arg.value.value for arg in found.args
@@ -120,12 +120,12 @@ def _strings(found: s.Attribute, form: str, report: Report) -> bool:
     return right
 
 
-def _check_table(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_table(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if found.args:
         _arguments(found, "@table", report)
 
 
-def _check_auto_dim(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_auto_dim(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not names_of_arguments(found):
         _arguments(found, "@auto_dim(i, j), one index for every dimension", report)
         return
@@ -143,7 +143,7 @@ def _check_auto_dim(d: s.Declaration, found: s.Attribute, report: Report) -> Non
         )
 
 
-def _check_ring(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_ring(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not names_of_arguments(found) or len(found.args) != 1:
         _arguments(found, "@ring(t)", report)
         return
@@ -177,7 +177,7 @@ def _check_ring(d: s.Declaration, found: s.Attribute, report: Report) -> None:
         )
 
 
-def _known_indices(d: s.Declaration, found: s.Attribute, report: Report) -> bool:
+def _known_indices(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> bool:
     """The names or keys given are indices of the variable, each once; an error for each other."""
     known = [index.name for index in d.indices or ()]
     seen: set[str] = set()
@@ -200,7 +200,7 @@ def _known_indices(d: s.Declaration, found: s.Attribute, report: Report) -> bool
     return right
 
 
-def _check_fixed(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_fixed(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not _bounds(found, "@fixed(i=1024)", report):
         return
     if d.indices is None and not any(attribute(d, name) for name in ("table", "auto_dim")):
@@ -215,7 +215,7 @@ def _check_fixed(d: s.Declaration, found: s.Attribute, report: Report) -> None:
             _at_least_one(arg, f"the bound of index '{arg.key}'", report)
 
 
-def _check_max(d: s.Declaration, found: s.Attribute, report: Report) -> None:
+def _check_max(d: s.Declaration, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not _bounds(found, "@max(N=512)", report):
         return
     known = sorted({name.name for dim in d.dims for name in names_in(dim)})
@@ -233,7 +233,7 @@ def _check_max(d: s.Declaration, found: s.Attribute, report: Report) -> None:
             _at_least_one(arg, f"the maximum of '{arg.key}'", report)
 
 
-def _bounds(found: s.Attribute, form: str, report: Report) -> bool:
+def _bounds(found: s.Attribute, form: str, report: DiagnosticCollector) -> bool:
     """All arguments are `name=integer expression`; an error otherwise."""
     right = bool(found.args) and all(
         arg.key is not None and isinstance(arg.value, _EXPRESSION) for arg in found.args
@@ -243,13 +243,13 @@ def _bounds(found: s.Attribute, form: str, report: Report) -> bool:
     return right
 
 
-def _at_least_one(arg: s.Argument, what: str, report: Report) -> None:
+def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> None:
     value = _value(arg, report)
     if value is not None and value < 1:
         report.error("bound-range", f"{what} must be at least 1, but is {value}", arg.value.span)
 
 
-def _value(arg: s.Argument, report: Report) -> int | None:
+def _value(arg: s.Argument, report: DiagnosticCollector) -> int | None:
     """The value of an argument without names, else None."""
     assert isinstance(arg.value, _EXPRESSION)
     try:
@@ -261,7 +261,7 @@ def _value(arg: s.Argument, report: Report) -> int | None:
         return None
 
 
-def check_entry(found: s.Attribute, names: Names, report: Report) -> None:
+def check_entry(found: s.Attribute, names: SymbolTable, report: DiagnosticCollector) -> None:
     """`@entry`, or `@entry(N=1)` with extents of the graph."""
     if found.args and not _bounds(found, "@entry or @entry(N=1)", report):
         return
@@ -298,7 +298,7 @@ def _maximum(written: s.Setting, otherwise: int) -> int:
         return otherwise
 
 
-CHECKS: dict[str, Callable[[s.Declaration, s.Attribute, Report], None]] = {
+CHECKS: dict[str, Callable[[s.Declaration, s.Attribute, DiagnosticCollector], None]] = {
     "init": _check_init,
     "ref": _check_ref,
     "pattern": _check_pattern,

@@ -1,9 +1,9 @@
-"""Brackets: how many indices an access gives, and where slices may stand (SPEC section 8)."""
+"""Brackets: how many indices an access gives, and which of them may be slices (SPEC section 8)."""
 
 from __future__ import annotations
 
 from oic.check.names import (
-    Report,
+    DiagnosticCollector,
     auto_indices,
     declared,
     ring_index,
@@ -16,7 +16,7 @@ from oic.syntax import tree as s
 _MANY = {1: "one", 2: "two", 3: "three"}
 
 
-def check_access(access: s.Access, found: s.Declaration, mode: str, report: Report) -> None:
+def check_access(access: s.Access, found: s.Declaration, mode: str, report: DiagnosticCollector) -> None:
     """The brackets of an access: 'read', 'write' or 'reset' of persistent state, or 'member'.
 
     A member is one of a pattern: all indices, scalars only.
@@ -46,7 +46,7 @@ def check_access(access: s.Access, found: s.Declaration, mode: str, report: Repo
         _check_positions(access, found, mode, report)
 
 
-def _check_positions(access: s.Access, found: s.Declaration, mode: str, report: Report) -> None:
+def _check_positions(access: s.Access, found: s.Declaration, mode: str, report: DiagnosticCollector) -> None:
     """Each index of an access that gives neither too many nor too few."""
     grows, ring = auto_indices(found), ring_index(found)
     for index, position in zip(found.indices or (), access.indices or (), strict=False):
@@ -63,7 +63,7 @@ def _check_positions(access: s.Access, found: s.Declaration, mode: str, report: 
 
 def _check_slice(
     access: s.Access, position: s.Slice, found: s.Declaration, mode: str, auto: bool,
-    name: str, report: Report,
+    name: str, report: DiagnosticCollector,
 ) -> None:  # fmt: skip
     ring = ring_index(found)
     notes = [declared(found)]
@@ -97,7 +97,7 @@ def _check_slice(
         report.error("index-negative", "a slice cannot start below 0", position.start.span)
 
 
-def _check_ring(access: s.Access, found: s.Declaration, ring: str, report: Report) -> None:
+def _check_ring(access: s.Access, found: s.Declaration, ring: str, report: DiagnosticCollector) -> None:
     """Indices beside the ring's own must be given."""
     given = len(access.indices or ())
     left = [i.name for i in (found.indices or ())[given:] if i.name != ring]
@@ -111,7 +111,7 @@ def _check_ring(access: s.Access, found: s.Declaration, ring: str, report: Repor
 
 
 def _too_many(
-    access: s.Access, found: s.Declaration, allowed: int, mode: str, report: Report
+    access: s.Access, found: s.Declaration, allowed: int, mode: str, report: DiagnosticCollector
 ) -> None:
     assert access.indices is not None and found.indices is not None
     extra = len(access.indices) - allowed
@@ -130,7 +130,7 @@ def _too_many(
     )
 
 
-def _missing(access: s.Access, found: s.Declaration, given: int, mode: str, report: Report) -> None:
+def _missing(access: s.Access, found: s.Declaration, given: int, mode: str, report: DiagnosticCollector) -> None:
     """Too few indices, or no brackets where they are needed."""
     names = ", ".join(i.name for i in found.indices or ())
     tables = len(table_indices(found))

@@ -12,7 +12,7 @@ from oic.check.consumers import check_consumers
 from oic.check.declarations import check_block_attributes, check_declaration, check_modulo
 from oic.check.extents import check_extents
 from oic.check.flow import check_flow, flow_of
-from oic.check.names import Names, Report, names_of
+from oic.check.names import DiagnosticCollector, SymbolTable, names_of
 from oic.check.statements import check_statements
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.syntax import tree as s
@@ -24,7 +24,7 @@ def check(graph: s.Graph, known_sizes: Collection[str] = ()) -> list[Diagnostic]
     known_sizes   names that have a value from `--set` or the model's sizevars
     """
     names = names_of(graph, known_sizes)
-    report = Report()
+    report = DiagnosticCollector()
     _check_unique(graph, names, report)
     for declaration in graph.declarations:
         check_declaration(declaration, names, report)
@@ -41,7 +41,7 @@ def check(graph: s.Graph, known_sizes: Collection[str] = ()) -> list[Diagnostic]
     return report.in_order()
 
 
-def _check_unique(graph: s.Graph, names: Names, report: Report) -> None:
+def _check_unique(graph: s.Graph, names: SymbolTable, report: DiagnosticCollector) -> None:
     """Variables and blocks share one name space, sizes and extents another."""
     first: dict[str, Span] = {}
     items: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
@@ -55,7 +55,7 @@ def _check_unique(graph: s.Graph, names: Names, report: Report) -> None:
             _once(extent.name, extent.span, first, report)
 
 
-def _once(name: str, span: Span, first: dict[str, Span], report: Report) -> None:
+def _once(name: str, span: Span, first: dict[str, Span], report: DiagnosticCollector) -> None:
     if name in first:
         report.error(
             "duplicate-name",
@@ -66,7 +66,7 @@ def _once(name: str, span: Span, first: dict[str, Span], report: Report) -> None
     first.setdefault(name, span)
 
 
-def _check_temporaries(block: s.Block, names: Names, report: Report) -> None:
+def _check_temporaries(block: s.Block, names: SymbolTable, report: DiagnosticCollector) -> None:
     """A temporary's name is no variable's or block's, and unique in its block."""
     first: dict[str, Span] = {}
     for statement in s.walk(block.body):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oic.check.flow import Flow, is_entry
-from oic.check.names import Names, Report, declared
+from oic.check.names import DiagnosticCollector, SymbolTable, declared
 from oic.check.uses import uses
 from oic.diagnostics import Note
 from oic.syntax import tree as s
 
 
-def check_consumers(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None:
+def check_consumers(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """What is yielded, awaited and written while it is away."""
     for block in graph.blocks:
         _check_names(block, names, report)
@@ -24,7 +24,7 @@ def check_consumers(graph: s.Graph, names: Names, flow: Flow, report: Report) ->
     _check_matches(names, flow, report)
 
 
-def _check_names(block: s.Block, names: Names, report: Report) -> None:
+def _check_names(block: s.Block, names: SymbolTable, report: DiagnosticCollector) -> None:
     """Yielded and awaited names are declared variables that are not persistent, each once."""
     refused: set[str] = set()
     for statement in _handovers(block.body):
@@ -67,7 +67,7 @@ def _named(statement: s.Yield | s.Await) -> set[str]:
     return {name.name for name in statement.names}
 
 
-def _check_neither(block: s.Block, report: Report) -> None:
+def _check_neither(block: s.Block, report: DiagnosticCollector) -> None:
     """A block that is branched to hands nothing over."""
     for statement in _handovers(block.body):
         report.error(
@@ -82,7 +82,7 @@ def _check_neither(block: s.Block, report: Report) -> None:
 
 
 def _check_entry(
-    statements: tuple[s.Statement, ...], names: Names, flow: Flow, report: Report
+    statements: tuple[s.Statement, ...], names: SymbolTable, flow: Flow, report: DiagnosticCollector
 ) -> None:
     """In one pair of braces: every `yield` has its `await`, and between them no use."""
     away: dict[str, s.Name] = {}
@@ -110,7 +110,7 @@ def _check_entry(
 
 
 def _check_away(
-    statement: s.Statement, away: dict[str, s.Name], names: Names, flow: Flow, report: Report
+    statement: s.Statement, away: dict[str, s.Name], names: SymbolTable, flow: Flow, report: DiagnosticCollector
 ) -> None:
     """No statement between `yield` and `await` uses what is away, in loops and blocks neither."""
     if not away:
@@ -141,7 +141,7 @@ def _all_uses(block: s.Block) -> frozenset[str]:
 # ---------------------------------------------------------------- consumers
 
 
-def _check_consumer(block: s.Block, names: Names, flow: Flow, report: Report) -> None:
+def _check_consumer(block: s.Block, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """It ends with a `yield` of what it awaits, and hands nothing over elsewhere."""
     first, last = block.body[0], block.body[-1]
     assert isinstance(first, s.Await)
@@ -176,7 +176,7 @@ def _check_consumer(block: s.Block, names: Names, flow: Flow, report: Report) ->
             )
 
 
-def _writes(block: s.Block, names: Names, flow: Flow) -> dict[str, s.Access]:
+def _writes(block: s.Block, names: SymbolTable, flow: Flow) -> dict[str, s.Access]:
     """The variables that a block writes, those it branches to included, and the first place."""
     found: dict[str, s.Access] = {}
     for name in sorted(flow.reached_from(block.name)):
@@ -195,7 +195,7 @@ def _targets(statement: s.Statement) -> tuple[s.Access, ...]:
     return ()
 
 
-def _check_matches(names: Names, flow: Flow, report: Report) -> None:
+def _check_matches(names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """Every consumer has its `yield`; of those that one `yield` runs, one writes a variable."""
     served: set[str] = set()
     for entry in flow.entries:
@@ -216,7 +216,7 @@ def _check_matches(names: Names, flow: Flow, report: Report) -> None:
 
 
 def _check_writers(
-    name: s.Name, running: list[s.Block], names: Names, flow: Flow, report: Report
+    name: s.Name, running: list[s.Block], names: SymbolTable, flow: Flow, report: DiagnosticCollector
 ) -> None:
     writers = [
         access

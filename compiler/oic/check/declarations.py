@@ -6,12 +6,12 @@ import re
 
 from oic import dtypes
 from oic.check import attributes as check_attributes
-from oic.check.names import Names, Report, auto_indices, declared, names_in
+from oic.check.names import DiagnosticCollector, SymbolTable, auto_indices, declared, names_in
 from oic.check.sizes import Unresolved, eval_dim
 from oic.diagnostics import Note, OicError, Span, did_you_mean
 from oic.syntax import tree as s
 
-# Where an attribute may stand.  Temporaries take none.
+# Sections whose variables may have an attribute.  Temporaries take none.
 PLACES: dict[str, tuple[str, ...]] = {
     "init": ("persistent", "volatile", "constant"),
     "ref": ("constant", "volatile"),
@@ -26,7 +26,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 _INDEXED = ("table", "auto_dim", "pattern")
 
 
-def check_declaration(d: s.Declaration, names: Names, report: Report) -> None:
+def check_declaration(d: s.Declaration, names: SymbolTable, report: DiagnosticCollector) -> None:
     """Everything about one variable, its uses aside."""
     _check_type(d, report)
     _check_dims(d, names, report)
@@ -36,7 +36,7 @@ def check_declaration(d: s.Declaration, names: Names, report: Report) -> None:
         check_attributes.CHECKS[found.name](d, found, report)
 
 
-def check_block_attributes(block: s.Block, names: Names, report: Report) -> None:
+def check_block_attributes(block: s.Block, names: SymbolTable, report: DiagnosticCollector) -> None:
     """`@entry` and `@entry(N=1)`."""
     right = _placed(block.attributes, "block", report)
     if (entry := right.get("entry")) is not None:
@@ -44,9 +44,9 @@ def check_block_attributes(block: s.Block, names: Names, report: Report) -> None
 
 
 def _placed(
-    attributes: tuple[s.Attribute, ...], kind: str, report: Report
+    attributes: tuple[s.Attribute, ...], kind: str, report: DiagnosticCollector
 ) -> dict[str, s.Attribute]:
-    """The attributes that are known, stand where they may, and are given for the first time."""
+    """The attributes that are known, allowed in this section and given for the first time."""
     first: dict[str, s.Attribute] = {}
     right: dict[str, s.Attribute] = {}
     for found in attributes:
@@ -86,7 +86,7 @@ def _listed(words: tuple[str, ...]) -> str:
 # ---------------------------------------------------------------- types
 
 
-def _check_type(d: s.Declaration, report: Report) -> None:
+def _check_type(d: s.Declaration, report: DiagnosticCollector) -> None:
     dtype = dtypes.ALL.get(d.dtype)
     if dtype is None:
         report.error(
@@ -114,7 +114,7 @@ def _dtype_hint(name: str) -> str | None:
     return did_you_mean(name, dtypes.ALL)
 
 
-def _check_dims(d: s.Declaration, names: Names, report: Report) -> None:
+def _check_dims(d: s.Declaration, names: SymbolTable, report: DiagnosticCollector) -> None:
     for dim in d.dims:
         if isinstance(dim, s.Unknown):
             if d.kind not in ("volatile", "temporary"):
@@ -139,7 +139,7 @@ def _check_dims(d: s.Declaration, names: Names, report: Report) -> None:
         _check_literal_dim(dim, report)
 
 
-def check_modulo(size: s.Expr, report: Report) -> None:
+def check_modulo(size: s.Expr, report: DiagnosticCollector) -> None:
     """Sizes are sums, products and exact quotients (SPEC section 3)."""
     match size:
         case s.Binary(op, left, right):
@@ -151,7 +151,7 @@ def check_modulo(size: s.Expr, report: Report) -> None:
             check_modulo(operand, report)
 
 
-def _check_literal_dim(dim: s.Expr, report: Report) -> None:
+def _check_literal_dim(dim: s.Expr, report: DiagnosticCollector) -> None:
     """A dimension without names is evaluated at once."""
     try:
         value = eval_dim(dim, {})
@@ -167,7 +167,7 @@ def _check_literal_dim(dim: s.Expr, report: Report) -> None:
 # ---------------------------------------------------------------- indices
 
 
-def _check_indices(d: s.Declaration, right: dict[str, s.Attribute], report: Report) -> None:
+def _check_indices(d: s.Declaration, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:
     indexed = [right[name] for name in _INDEXED if name in right]
     if d.indices is None:
         for found in indexed:
@@ -201,7 +201,7 @@ def _check_indices(d: s.Declaration, right: dict[str, s.Attribute], report: Repo
     _check_all_bound(d, right, report)
 
 
-def _check_distinct(d: s.Declaration, report: Report) -> None:
+def _check_distinct(d: s.Declaration, report: DiagnosticCollector) -> None:
     seen: dict[str, Span] = {}
     for index in d.indices or ():
         if index.name in seen:
@@ -214,7 +214,7 @@ def _check_distinct(d: s.Declaration, report: Report) -> None:
         seen.setdefault(index.name, index.span)
 
 
-def _check_all_bound(d: s.Declaration, right: dict[str, s.Attribute], report: Report) -> None:
+def _check_all_bound(d: s.Declaration, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:
     """Without `@table`, every index grows a dimension; with it, those that do come last."""
     auto = right.get("auto_dim")
     if auto is None or not check_attributes.names_of_arguments(auto):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from oic.check.flow import Flow
-from oic.check.names import Extent, Names, Report, attribute, names_in
+from oic.check.names import DeclaredExtent, DiagnosticCollector, SymbolTable, attribute, names_in
 from oic.check.uses import uses
 from oic.diagnostics import Note
 from oic.syntax import tree as s
 
 
-def check_extents(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None:
+def check_extents(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """Sizes free of extents, and an input for every extent an entry uses."""
     for size in graph.sizes:
         for name in names_in(size.value):
@@ -25,7 +25,7 @@ def check_extents(graph: s.Graph, names: Names, flow: Flow, report: Report) -> N
         _check_entry(entry, names, flow, report)
 
 
-def _check_entry(entry: s.Block, names: Names, flow: Flow, report: Report) -> None:
+def _check_entry(entry: s.Block, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     pins = attribute(entry, "entry")
     pinned = {arg.key for arg in pins.args} if pins else set()
     read, used = _used(entry, names, flow)
@@ -43,7 +43,7 @@ def _check_entry(entry: s.Block, names: Names, flow: Flow, report: Report) -> No
             )
 
 
-def _used(entry: s.Block, names: Names, flow: Flow) -> tuple[set[str], set[str]]:
+def _used(entry: s.Block, names: SymbolTable, flow: Flow) -> tuple[set[str], set[str]]:
     """The dynamic variables that an entry reads, and the names of sizes and extents it uses."""
     blocks = [names.blocks[name] for name in _run_by(entry, names, flow)]
     mentioned: set[str] = set()
@@ -61,7 +61,7 @@ def _used(entry: s.Block, names: Names, flow: Flow) -> tuple[set[str], set[str]]
     return {v.name for v in variables if v.kind == "dynamic"}, sizes
 
 
-def _run_by(entry: s.Block, names: Names, flow: Flow) -> set[str]:
+def _run_by(entry: s.Block, names: SymbolTable, flow: Flow) -> set[str]:
     """The blocks that an entry runs: itself, those it branches to, the consumers it yields to."""
     found = flow.reached_from(entry.name)
     given = [
@@ -76,5 +76,5 @@ def _run_by(entry: s.Block, names: Names, flow: Flow) -> set[str]:
     return found
 
 
-def _is_axis(extent: Extent, variable: s.Declaration) -> bool:
+def _is_axis(extent: DeclaredExtent, variable: s.Declaration) -> bool:
     return any(isinstance(dim, s.Name) and dim.name == extent.name for dim in variable.dims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from oic.check.names import Names, Report, attribute
+from oic.check.names import DiagnosticCollector, SymbolTable, attribute
 from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
 from oic.syntax import tree as s
 from oic.syntax.recover import CACHE_STATEMENTS
@@ -47,7 +47,7 @@ def is_entry(block: s.Block) -> bool:
     return block.name == "entry" or attribute(block, "entry") is not None
 
 
-def flow_of(graph: s.Graph, names: Names) -> Flow:
+def flow_of(graph: s.Graph, names: SymbolTable) -> Flow:
     """Which blocks run which; of blocks with one name, the first, and no branch to an entry."""
     blocks = tuple(names.blocks.values())
     branches = {block.name: _targets(block, names) for block in blocks}
@@ -67,7 +67,7 @@ def flow_of(graph: s.Graph, names: Names) -> Flow:
     return Flow(entries, consumers, left, branches)
 
 
-def _targets(block: s.Block, names: Names) -> tuple[str, ...]:
+def _targets(block: s.Block, names: SymbolTable) -> tuple[str, ...]:
     found = dict.fromkeys(
         target.name
         for statement in s.walk(block.body)
@@ -78,7 +78,7 @@ def _targets(block: s.Block, names: Names) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check_flow(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None:
+def check_flow(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """Entries, branch targets, recursion, and what never runs."""
     if "entry" not in names.blocks:
         near = nearest("entry", names.blocks)
@@ -100,7 +100,7 @@ def check_flow(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None
 
 
 def _all_targets(graph: s.Graph) -> list[s.Name]:
-    """Every name that stands as the target of a branch."""
+    """Every name that is the target of a branch."""
     return [
         target
         for block in graph.blocks
@@ -117,7 +117,7 @@ def _head(graph: s.Graph) -> Span:
     return Span(graph.source, start, start + len(text[0]) if text else start)
 
 
-def _check_target(target: s.Name, names: Names, report: Report) -> None:
+def _check_target(target: s.Name, names: SymbolTable, report: DiagnosticCollector) -> None:
     block = names.blocks.get(target.name)
     if block is None:
         report.error(
@@ -136,7 +136,7 @@ def _check_target(target: s.Name, names: Names, report: Report) -> None:
         )
 
 
-def _check_dead(statements: tuple[s.Statement, ...], consumer: bool, report: Report) -> None:
+def _check_dead(statements: tuple[s.Statement, ...], consumer: bool, report: DiagnosticCollector) -> None:
     """A warning at the first statement behind a `return`, or behind a consumer's `yield`."""
     for i, statement in enumerate(statements):
         if isinstance(statement, s.Loop):
@@ -150,7 +150,7 @@ def _check_dead(statements: tuple[s.Statement, ...], consumer: bool, report: Rep
             return
 
 
-def _check_recursion(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None:
+def _check_recursion(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """One error for every cycle of branches."""
     known: set[str] = set()
     for block in names.blocks.values():
@@ -202,7 +202,7 @@ def _branch_to(block: s.Block, name: str) -> Span:
 # ---------------------------------------------------------------- dep
 
 
-def _check_dep(block: s.Block, report: Report) -> None:
+def _check_dep(block: s.Block, report: DiagnosticCollector) -> None:
     """Both sides of a `dep` match a statement of its block."""
     statements = list(s.walk(block.body))
     for i, statement in enumerate(statements):

@@ -236,7 +236,7 @@ def _refuse_data(
 
 
 def _check_holes(binding: Binding, variable: Variable) -> None:
-    """Members lie side by side; a few holes are filled with zeros, which nobody can read."""
+    """Members lie side by side; missing members are zeros, which no index that passes the checks selects."""
     if math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
         reach = [n - 1 for n in variable.counts]
         message = f"the members of '{variable.name}' reach {reach}, with most missing"

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Report:
+class DiagnosticCollector:
     """Diagnostics as they are found; the same one at the same place is kept once."""
 
     found: list[Diagnostic] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Extent:
+class DeclaredExtent:
     """A run-time integer: where `@max` introduces it, and its maximum as written."""
 
     name: str
@@ -50,7 +50,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Names:
+class SymbolTable:
     """What the sections and blocks of a graph declare; of doubles, the first.
 
     known    sizes that have a value from elsewhere: `--set`, the model
@@ -60,7 +60,7 @@ class Names:
     variables: dict[str, s.Declaration]
     blocks: dict[str, s.Block]
     sizes: dict[str, s.SizeDef]
-    extents: dict[str, Extent]
+    extents: dict[str, DeclaredExtent]
     axes: frozenset[str]
     known: frozenset[str]
 
@@ -70,13 +70,13 @@ class Names:
         return any(name in table for table in tables)
 
 
-def names_of(graph: s.Graph, known: Collection[str] = ()) -> Names:
+def names_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
     """The name spaces of a graph."""
     axes: set[str] = set()
     for declaration in all_declarations(graph):
         for dim in declaration.dims:
             axes.update(name.name for name in names_in(dim))
-    return Names(
+    return SymbolTable(
         variables=_first((d.name, d) for d in graph.declarations),
         blocks=_first((b.name, b) for b in graph.blocks),
         sizes=_first((d.name, d) for d in graph.sizes),
@@ -95,14 +95,14 @@ def all_declarations(graph: s.Graph) -> Iterator[s.Declaration]:
                 yield statement.declaration
 
 
-def extents_of(graph: s.Graph) -> Iterator[Extent]:
+def extents_of(graph: s.Graph) -> Iterator[DeclaredExtent]:
     """Every extent that an `@max` introduces, doubles included."""
     for declaration in graph.declarations:
         for attribute in declaration.attributes:
             if attribute.name == "max":
                 for arg in attribute.args:
                     if arg.key is not None:
-                        yield Extent(arg.key, arg.value, declaration, arg.span)
+                        yield DeclaredExtent(arg.key, arg.value, declaration, arg.span)
 
 
 def names_in(value: object) -> Iterator[s.Name]:

@@ -34,7 +34,7 @@ def operator_hint(name: str) -> str | None:
 
 
 def takes_string(operator: str, setting: str) -> bool:
-    """A setting of an operator is a string, which stands in quotes."""
+    """A setting of an operator is a string, which is written in quotes."""
     cls = catalog().get(operator)
     field = cls.fields.get(from_source(cls, setting)) if cls is not None else None
     return field is not None and field.annotation == "str"

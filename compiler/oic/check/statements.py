@@ -13,8 +13,8 @@ from oic import dtypes
 from oic.check.cache import check_access
 from oic.check.flow import Flow
 from oic.check.names import (
-    Names,
-    Report,
+    DiagnosticCollector,
+    SymbolTable,
     auto_indices,
     copied_out,
     declared,
@@ -27,7 +27,7 @@ from oic.diagnostics import Note, Span, did_you_mean
 from oic.operators import catalog
 from oic.syntax import tree as s
 
-MOST_CONTEXTS = 1000
+MOST_CONTEXTS = 1000  # of what callers show a block, beyond which blocks are not looked at
 _PASSED = "a block sees loop indices and temporaries of the braces that branch to it"
 
 
@@ -46,10 +46,10 @@ class Scope:
     caller: Span | None = None
 
 
-def check_statements(graph: s.Graph, names: Names, flow: Flow, report: Report) -> None:
+def check_statements(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
     """Every block, from each place that runs it."""
     passed = frozenset(_passed(graph))
-    checker = _Checker(names, report, passed)
+    checker = _StatementChecker(names, report, passed)
     mentions = _mentions(graph, flow)
     waiting = [Scope(block, {}, {}) for block in flow.starts]
     waiting += [Scope(block, {}, {}, passed) for block in flow.unreached]
@@ -86,10 +86,10 @@ def _mentions(graph: s.Graph, flow: Flow) -> dict[str, set[str]]:
     return {name: set().union(*(own[n] for n in flow.reached_from(name))) for name in own}
 
 
-class _Checker:
+class _StatementChecker:
     """Checks statement lists; `branches` collects the blocks they run, with what these see."""
 
-    def __init__(self, names: Names, report: Report, passed: frozenset[str]) -> None:
+    def __init__(self, names: SymbolTable, report: DiagnosticCollector, passed: frozenset[str]) -> None:
         self.names = names
         self.report = report
         self.passed = passed
@@ -244,7 +244,7 @@ class _Checker:
                 self._expression(value, scope)
 
     def _unquoted(self, operator: str, keyword: s.Keyword, scope: Scope) -> bool:
-        """A string stands without its quotes, `approx=tanh`; reported."""
+        """A string is written without its quotes, `approx=tanh`; reported."""
         value = keyword.value
         if not isinstance(value, s.Name) or value.name in scope.loops:
             return False
@@ -476,7 +476,7 @@ def _is_part(access: s.Access, found: s.Declaration) -> bool:
 
 
 def _is_own(index: s.Name, scope: Scope) -> bool:
-    """The loop stands in the block that is checked, not in a caller."""
+    """The loop is in the block that is checked, not in a caller."""
     return any(isinstance(x, s.Loop) and x.index is index for x in s.walk(scope.block.body))
 
 

@@ -49,7 +49,7 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Room:
-    """What there is; None where it is not asked."""
+    """The memory available; None where no limit is given."""
 
     ram: int | None
     flash: int | None
@@ -143,7 +143,7 @@ def bounds(program: Program) -> list[Bound]:
 
 
 def _size_names(graph: syntax.Graph) -> Iterator[str]:
-    """Names that stand alone as a bound in `@max` or `@fixed`.
+    """Names that are, by themselves, a bound in `@max` or `@fixed`.
 
     Those of `sizes` first, which the graph is free to choose (others are of the model); then the most used.
     """
@@ -200,7 +200,7 @@ def largest(good: Callable[[int], bool], start: int = 1, guess: Callable[[int, i
 Load = Callable[[dict[str, int], dict[str, int]], Program]
 
 
-class Search:
+class FitSearch:
     """Footprints of a graph with one bound at different values.
 
     Planning takes a moment, compiling some seconds; stack and code hardly change with a bound.  So the
@@ -270,7 +270,7 @@ class Search:
             return self._too_small(value) if found is None else self.room.holds(found)
 
         def guess(low: int, high: int) -> int:
-            """Where a straight line between two footprints meets what there is."""
+            """Where a straight line between two footprints meets the memory available."""
             a, b = self.planned(low, like), self.planned(high, like)
             if a is None or b is None:
                 return (low + high) // 2
@@ -365,7 +365,7 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
     )
     if bound is None or (room.ram is None and room.flash is None):
         return answer
-    search = Search(load, target, room, bound)
+    search = FitSearch(load, target, room, bound)
     if bound.now is not None and figures.compiler:
         search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
     best = search.largest(now)

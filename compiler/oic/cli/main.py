@@ -1,7 +1,7 @@
 """The `oic` command: arguments in, exit status out.
 
 Exit status: 0 ok, 1 the user's graph, model or input is wrong, 2 usage, 3 reference and compiled
-code differ, 4 no usable C compiler.  Imports of the compiler stand inside the commands, so that
+code differ, 4 no usable C compiler.  Imports of the compiler are inside the commands, so that
 `oic --version` answers at once.
 """
 

@@ -140,7 +140,7 @@ def source_lines(op: Op) -> list[tuple[str, str]]:
 
 
 def comment(text: str) -> str:
-    """Source text that may stand in a C comment."""
+    """Source text made safe for a C comment."""
     clean = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").removesuffix(" {")
     return clean if len(clean) <= 90 else clean[:87] + "..."
 

@@ -24,7 +24,7 @@ _LONGEST = 72  # characters of an expression that is still written inside anothe
 
 
 @dataclass
-class Source:
+class OperandSource:
     """An operand in a loop: elements in memory, or an expression that is the same everywhere."""
 
     ref: Ref | None
@@ -118,19 +118,19 @@ def _fused_body(frame: Frame, block: Any, read: Callable[[Value], str]) -> list[
     return [known[v] if v in known else (read(v), True) for v in final]
 
 
-def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> Source:
+def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource:
     text = immediate(frame, value)
     if text is not None:
-        return Source(None, (0,) * len(shape), text)
+        return OperandSource(None, (0,) * len(shape), text)
     ref = frame.ref(value)
     if ref.type.size == 1:  # a setting may have a higher rank than the result
-        return Source(ref, (0,) * len(shape))
-    return Source(ref, broadcast_strides(ref, shape))
+        return OperandSource(ref, (0,) * len(shape))
+    return OperandSource(ref, broadcast_strides(ref, shape))
 
 
 def _loops(
     frame: Frame,
-    inputs: dict[Value, Source],
+    inputs: dict[Value, OperandSource],
     results: list[Ref],
     body: Callable[[Callable[[Value], str]], list[tuple[str, bool]]],
 ) -> None:

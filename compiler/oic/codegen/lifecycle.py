@@ -220,7 +220,7 @@ def _fill(frame: Frame, field: Field, lengths: list[Index]) -> None:
 
 
 def _initial(field: Field) -> Any:
-    """What every element starts as; reserved address space starts as zeros, and nobody can fill it."""
+    """What every element starts as; reserved address space starts as zeros, being too large to fill."""
     return 0 if field.op.init is None or reserved(field) else field.op.init
 
 

@@ -105,7 +105,7 @@ class Names:
         return identifier(hint) if hint else ""
 
     def reserve(self, name: str) -> str:
-        """Keep everybody else from a name."""
+        """Mark a name as taken."""
         self._taken.add(name)
         return name
 

@@ -54,7 +54,7 @@ class Prototypes:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryData:
     """One function a caller steps with, and its two structures."""
 
     title: str
@@ -85,7 +85,7 @@ class Model:
     state_members: tuple[str, ...]
     session_members: tuple[str, ...]
     memory_members: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryData, ...]
     prototypes: Prototypes
     functions: tuple[str, ...]
     headers: tuple[str, ...]
@@ -243,7 +243,7 @@ def _prototypes(n: str) -> Prototypes:
     )
 
 
-def _functions(name: str, entries: tuple[Entry, ...], *, hosted: bool) -> tuple[str, ...]:
+def _functions(name: str, entries: tuple[EntryData, ...], *, hosted: bool) -> tuple[str, ...]:
     """The functions of the API, entries first."""
     rest = ("init_as", "reset", "save", "load", *(("open_as", "close") if hosted else ()))
     return (*(e.face.function for e in entries), *(f"{name}_{r}" for r in rest))
@@ -268,7 +268,7 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
     return measured.table(rows, figures)
 
 
-def _macros(unit: Unit, entries: tuple[Entry, ...], numerics: str, threads: int, weights: int) -> tuple[Macro, ...]:
+def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: int, weights: int) -> tuple[Macro, ...]:
     form = saved_form(unit.module)
 
     def macro(name: str, value: str, note: str = "") -> Macro:
@@ -360,14 +360,14 @@ def _session_members(unit: Unit) -> tuple[str, ...]:
     )
 
 
-def _entry(unit: Unit, func: Any) -> Entry:
+def _entry(unit: Unit, func: Any) -> EntryData:
     face = interface(unit, func)
     lines, tasks = function_body(unit, func)
     named = unit.names.entries[func.symbol]
     inputs_type, outputs_type = named.inputs, named.outputs
     takes = (f"{unit.name}_session *s", f"const {inputs_type} *in", f"{outputs_type} *out")
     body = unit.names.scope.unique(f"{face.function}_body")
-    return Entry(
+    return EntryData(
         title=f"What {face.function} takes and gives.",
         purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
         prototype=_prototype(f"oic_status {face.function}(", *takes),

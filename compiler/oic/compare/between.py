@@ -45,7 +45,7 @@ def told(acts: Counter[str]) -> str:
     return ", ".join(f"{acts[name]} {word}" for name, word in words.items() if acts[name])
 
 
-class Kept:
+class KeptCopy:
     """The copy of its state that a machine keeps, where there is no other session beside it."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oic.compare.between import Kept
+from oic.compare.between import KeptCopy
 from oic.compare.harness import Run
 from oic.compare.sanitizer import Watch
 from oic.diagnostics import StepError
@@ -79,9 +79,9 @@ def answers(
 ) -> list[dict[str, Array]]:
     """Outputs, states and status of every step.
 
-    watched   planned memory is looked at byte by byte: see `watch`
+    watched   planned memory is looked at byte by byte: see `sanitizer`
     """
-    machine, kept = Machine(module), Kept()
+    machine, kept = Machine(module), KeptCopy()
     watch = Watch(machine) if watched else None
     states = [op.symbol for op in module.states() if "." not in op.symbol]
     found: list[dict[str, Array]] = []

@@ -1,7 +1,7 @@
 """Drive the reference and a compiled library through the same steps and compare everything.
 
 After every step all outputs and all persistent variables are compared: exactly for integers, bool
-and shapes; for floats within what `perturbed` runs of the reference show the operators' own error
+and shapes; for floats within what perturbed runs (`monte_carlo`) of the reference show the operators' own error
 bounds to allow.
 
 A few such runs seldom show a number that lies on an edge: a cast, an argmax, an index computed of data,
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oic import dtypes
-from oic.compare.between import Kept, Sessions, told
+from oic.compare.between import KeptCopy, Sessions, told
 from oic.compare.monte_carlo import PerturbedMachine
 from oic.diagnostics import StepError
 from oic.dtypes import Array
@@ -146,13 +146,13 @@ def compare(
 def doubtful(module: Module, runs: list[Run], found: Difference) -> bool:
     """Errors within the bounds may give the compiled answer, too, in the last of these runs."""
     exact = _again(Machine(module), runs, found)
-    stirred = [_again(PerturbedMachine(module, RUNS + n, MARGIN), runs, found) for n in range(DOUBTS)]
+    perturbed = [_again(PerturbedMachine(module, RUNS + n, MARGIN), runs, found) for n in range(DOUBTS)]
     if isinstance(exact, str):
-        return exact == found.reference and any(other == found.compiled for other in stirred)
+        return exact == found.reference and any(other == found.compiled for other in perturbed)
     if isinstance(found.reference, str):  # the shapes differ
-        return any(not isinstance(other, np.ndarray) or other.shape != exact.shape for other in stirred)
-    same = [o for o in stirred if isinstance(o, np.ndarray) and o.shape == exact.shape]
-    if len(same) < len(stirred):
+        return any(not isinstance(other, np.ndarray) or other.shape != exact.shape for other in perturbed)
+    same = [o for o in perturbed if isinstance(o, np.ndarray) and o.shape == exact.shape]
+    if len(same) < len(perturbed):
         return True
     again = exact[found.index].item()
     if again != found.reference and again == again:
@@ -165,7 +165,7 @@ def doubtful(module: Module, runs: list[Run], found: Difference) -> bool:
 
 def _again(machine: Machine, runs: list[Run], found: Difference) -> Array | str:
     """A variable, or the status, after the last of some runs."""
-    kept = Kept()
+    kept = KeptCopy()
     outputs: dict[str, Array] = {}
     status: str | None = None
     for run in runs:
@@ -209,10 +209,10 @@ class _Sides:
                 number, "status", (), status or "OIC_OK", refused or "OIC_OK", 0.0, 0.0
             )
             return
-        stirred = []
+        perturbed = []
         for machine in self.sessions.others:
             found, _ = _outcome(lambda m=machine: m.step(run.entry, run.inputs))  # type: ignore[misc]
-            stirred.append(found)
+            perturbed.append(found)
         if status is not None:
             verdict.refusals += 1
             verdict.statuses[status] += 1
@@ -222,7 +222,7 @@ class _Sides:
                 self.sessions.reset()
                 return
         for name in expected:
-            versions = [s[name] for s in stirred if name in s]
+            versions = [s[name] for s in perturbed if name in s]
             self.check(number, name, expected[name], actual[name], versions, verdict)
         for name in self.states:
             versions = [m.fetch_state(name) for m in self.sessions.others]

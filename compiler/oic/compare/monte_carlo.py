@@ -1,7 +1,7 @@
-"""How far two right answers may be apart: the reference with every operator's error stirred in.
+"""How far two right answers may be apart: each operator's result perturbed within its tolerance.
 
-Every operator states how far its result may be from the exact one (`Operator.tolerance`).  What
-that means for an output many operators and steps later, nobody can say in general; but the
+Every operator states how far its result may be from the exact one (`Operator.tolerance`).  The
+effect on an output many operators and steps later has no general formula; but the
 reference can be run again with a random error of that size added to every result.  What such runs
 do not tell apart, a correct compiled program need not tell apart either (Monte Carlo arithmetic:
 Parker 1997).  Integers, booleans and moves have no error and are compared exactly.
@@ -34,10 +34,10 @@ class PerturbedMachine(Machine):
 
     def write(self, op: Op, arrays: list[Array]) -> None:
         if isinstance(op, Operator) and not op.view:
-            arrays = [self._stirred(op, i, a) for i, a in enumerate(arrays)]
+            arrays = [self._perturbed(op, i, a) for i, a in enumerate(arrays)]
         super().write(op, arrays)
 
-    def _stirred(self, op: Operator, result: int, array: Array) -> Array:
+    def _perturbed(self, op: Operator, result: int, array: Array) -> Array:
         dtype = op.results[result].dtype
         # A bound is that of the first result, and of others of its type: the cell of an LSTM.
         if not dtype.is_float or op.results[result].type != op.results[0].type or array.size == 0:
@@ -48,9 +48,9 @@ class PerturbedMachine(Machine):
         if not bound.any():
             return array
         error = self.times * bound * self.random.uniform(-1.0, 1.0, array.shape)
-        stirred = array.astype(np.float64) + np.where(np.isfinite(error), error, 0.0)
+        perturbed = array.astype(np.float64) + np.where(np.isfinite(error), error, 0.0)
         with np.errstate(all="ignore"):
-            kept = np.where(np.isfinite(array.astype(np.float64)), stirred, array.astype(np.float64))
+            kept = np.where(np.isfinite(array.astype(np.float64)), perturbed, array.astype(np.float64))
         return dtypes.store(kept.astype(dtype.wide), dtype)
 
     def _wide(self, part: Any) -> Any:

@@ -4,7 +4,7 @@
 
 Before every op, each byte of the arena that no buffer needs there, or needed somewhere on the way from
 the last op, becomes noise: a value that is read after its buffer was given up is wrong at once,
-whoever would have shared its memory.  An op may write over what it reads only element by element, in
+whichever value would have shared its memory.  An op may write over what it reads only element by element, in
 place: the interpreter reads everything first, and C does not.  After every op, the only bits that may
 have changed are those of its results, which lie within their buffers, and those of the states it says
 it writes.  So an op that writes beside what it owns is named, and no packing has to bring it to light.
@@ -65,13 +65,13 @@ class Watch:
         self.last = op
         self.before = {name: memory.copy() for name, memory in _spaces(self.places).items()}
 
-    # -- bytes that nobody needs
+    # -- bytes that no live value needs
 
     def _disturb(self, op: Op) -> None:
         live = self.lives[self.symbol]
         last, self.at = self.at, live.start[op]
         passed = [(last + 1, self.at)]
-        if self.at <= last:  # the next turn of a loop: past its end, and from its start
+        if self.at <= last:  # the next iteration of a loop: past its end, and from its start
             block = op.block
             while block is not None and live.closed[block] <= last:
                 block = block.owner.block if block.owner is not None else None
@@ -183,7 +183,7 @@ class Watch:
                 for b in self.buffers[self.symbol]
                 if b.space == name and b.offset <= at < b.offset + b.nbytes
             ]
-        return "of " + ", ".join(held) if held else "of nobody"
+        return "of " + ", ".join(held) if held else "of no value"
 
 
 def _spaces(places: Places) -> dict[str, Array]:

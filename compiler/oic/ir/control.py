@@ -75,7 +75,7 @@ class Parallel(Op, name="parallel"):
 
     A region sees nothing that another computes.  Each runs exactly once, so that extents it binds
     hold after the op too.  From the pass `order-consumers` on, no region writes a state that another
-    touches, and none that may refuse the step stands before one with effects.
+    touches, and none that may refuse the step precedes one with effects.
     """
 
     names: list[str]

@@ -27,7 +27,7 @@ class State(Op, name="state"):
     symbol   its name
     init     value of every element to begin with and after a reset
     limit    of a scalar kept by lowering: the most it can be
-    forgets  a reset of some of its entries stands in the source, also where no entry can get there:
+    forgets  the source has a reset of some of its entries, be it in code that no entry reaches:
              which were touched is kept, and saved (`keeps_touched`)
 
     Lowering keeps states of its own beside a variable K, integers that start at 0:

@@ -107,7 +107,7 @@ def _float(value: float) -> str:
 
 
 def mlir_type(type_: Type) -> str:
-    """A type; the extents of a tensor's shape stand in its encoding."""
+    """A type; the extents of a tensor's shape are in its encoding attribute."""
     if isinstance(type_, IndexType):
         return "index"
     if isinstance(type_, StateType):

@@ -15,12 +15,11 @@ from oic.ir.dims import Extent
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import is_operand, type_text
 from oic.ir.text_tokens import Cursor, Token
-from oic.ir.text_values import Values
+from oic.ir.text_values import DEPTH, Values
 from oic.ir.types import TensorType, same_rank
 
 T = TypeVar("T")
 COLUMNS = 1 << 32
-DEPTH = 100  # regions and lists nested deeper than this are refused
 
 
 class Unseen(Source):
@@ -220,7 +219,7 @@ class _Parser:
         self.c.expect("=")
         value = self.values.attribute()
         if isinstance(value, DType) and cls.fields[token.text].annotation in ("TensorType", "Type"):
-            value = TensorType(value)  # `f32` for `f32[]`, where no element type can stand
+            value = TensorType(value)  # `f32` for `f32[]`, where no element type is possible
         return token.text, value
 
     def kernel(self, cls: type[Op]) -> str:

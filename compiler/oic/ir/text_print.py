@@ -9,7 +9,7 @@
       return([%h])
     } loc(10:1+30)
 
-Operands stand in the order of the op's fields, a list of them in brackets, an absent one as `_`, at the end as nothing;
+Operands are in the order of the op's fields, a list of them in brackets, an absent one as `_`, at the end as nothing;
 attributes that equal their default are left out.  Names are the values' hints made unique in
 their function.  In PLANNED a type is followed by its place, and the memory map by the extents.
 """
@@ -189,7 +189,7 @@ def _atom_text(atom: Extent | FloorDiv) -> str:
 
 
 def type_text(type_: Type) -> str:
-    """A type as it stands after a colon."""
+    """A type as it is printed after a colon."""
     if isinstance(type_, TensorType):
         shape = ", ".join(dim_text(d) for d in type_.shape)
         shown = f"{type_.dtype}[{shape}]" if type_.shape else str(type_.dtype)

@@ -27,7 +27,7 @@ DIGITS = 40  # no number of the text form is longer; Python refuses very long on
 
 @dataclass(frozen=True)
 class Token:
-    """One token: its kind (a group of TOKEN, or 'end'), its text and where it stands."""
+    """One token: its kind (a group of TOKEN, or 'end'), its text and its offset."""
 
     kind: str
     text: str

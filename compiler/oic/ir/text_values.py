@@ -15,7 +15,7 @@ from oic.ir.encodings import ENCODINGS
 from oic.ir.text_tokens import Cursor, Token
 from oic.ir.types import INDEX, StateIndex, StateType, TensorType, Type
 
-DEPTH = 100
+DEPTH = 100  # regions and lists nested deeper than this are refused
 SPACES = ("arena", "entry", "state", "weights", "input", "output", "local")
 SIMPLE = {"true": True, "false": False, "none": None, "inf": math.inf, "nan": math.nan}
 

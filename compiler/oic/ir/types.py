@@ -138,7 +138,7 @@ class StateType:
 
     @property
     def reserved(self) -> bool:
-        """It has address space that nobody can walk through: pages are committed as touched."""
+        """It has reserved address space, too large to walk through: pages are committed as touched."""
         return any(i.reserved for i in (*self.table, *self.auto))
 
     def __str__(self) -> str:

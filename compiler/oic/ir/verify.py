@@ -23,7 +23,7 @@ def verify(module: Module) -> None:
     """Raise AssertionError unless the module obeys every rule of its stage."""
     assert module.stage in ("graph", "indexed", "planned"), f"stage '{module.stage}'"
     maxima: dict[str, int] = {}
-    checker = _Checker(module.stage, maxima)
+    checker = _Verifier(module.stage, maxima)
     checker.block(module.top, None, set(), set())
     checker.users(module)
     symbols: set[str] = set()
@@ -51,7 +51,7 @@ def shown(op: Op) -> str:
     return f"{print_op(op)}\n  {op.span}: {op.span.source.line(op.span.line).strip()}"
 
 
-class _Checker:
+class _Verifier:
     """Walks the ops in order; `seen` holds every value defined so far, in any block."""
 
     def __init__(self, stage: str, maxima: dict[str, int]) -> None:
@@ -60,7 +60,7 @@ class _Checker:
         self.bound: set[str] = set()  # extents bound anywhere in the function
 
     def block(self, block: Block, owner: Op | None, values: set[Value], bound: set[str]) -> None:
-        """Check a block, given the values and extents known where it stands."""
+        """Check a block, given the values and extents defined before it."""
         values, bound = set(values), set(bound)
         for arg in block.args:
             assert owner is not None

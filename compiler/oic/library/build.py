@@ -188,17 +188,17 @@ def _measured(files: Files, compiler: list[str], folder: Path) -> tuple[Figures,
     try:
         stack.check_machine(macros((*compiler, *flags)))
         return Figures(shown, _stacks(files, *texts), "", code_bytes(made)), made
-    except stack.Unknown as why:
+    except stack.UnknownStack as why:
         return Figures(shown, (), str(why), code_bytes(made)), made
 
 
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.Stack, ...]:
-    """Of every function of the API, and of a thread of the pool that the library makes.  Raises Unknown."""
+    """Of every function of the API, and of a thread of the pool that the library makes.  Raises UnknownStack."""
     graph = stack.read(usage, assembly)
     names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]
     missing = [n for n in names if n not in graph and f"_{n}" not in graph]
     if missing:
-        raise stack.Unknown(f"the assembly has no function {missing[0]}")
+        raise stack.UnknownStack(f"the assembly has no function {missing[0]}")
     found = (stack.worst(graph, n if n in graph else f"_{n}") for n in names)
     return tuple(replace(s, function=n) for n, s in zip(names, found))
 

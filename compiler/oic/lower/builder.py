@@ -106,7 +106,7 @@ class Builder:
             self.refuse(refused.diagnostic)
 
     def mark(self) -> Mark:
-        """Where lowering stands now."""
+        """A checkpoint of lowering."""
         ops, prologue = len(self.block.ops), len(self.prologue.ops)
         return Mark(dict(self.env), ops, prologue, list(self.diagnostics))
 

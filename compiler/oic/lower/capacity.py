@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
+from oic.check.call_graph import branch_targets
 from oic.check.model_data import data_of
 from oic.check.names import names_in
-from oic.check.reach import branch_targets
+from oic.check.statements import MOST_CONTEXTS
 from oic.check.variables import HIGH, LOW, RESERVE, Binding, Refused, Variable, evaluate
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
@@ -162,7 +163,6 @@ def _reach(
 
 Loops = dict[str, Range | None]  # the values of every visible loop index
 Found = tuple[s.Access, bool, Loops]  # an access, whether it writes, the loops
-MOST_CONTEXTS = 1000
 
 
 class Unbounded(Exception):

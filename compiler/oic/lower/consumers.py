@@ -1,6 +1,6 @@
 """Lowering of `yield` and `await` (SPEC, 7.1): consumers run at the `yield`, each in a region of its own.
 
-Each sees the values yielded and what stood before; what it writes to them, the entry holds from
+Each sees the values yielded and those defined before; what it writes to them, the entry holds from
 its `await` on.  A consumer that is alone needs no region.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oic.check.reach import awaited, followers
+from oic.check.call_graph import awaited, followers
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Value
 from oic.lower.builder import Builder
@@ -70,7 +70,7 @@ def _lower_consumer(f: Builder, block: s.Block, run: Run) -> _Consumer:
 
 
 def _body(consumer: s.Block) -> tuple[s.Statement, ...]:
-    """What stands between its `await` and its `yield`; what follows never runs."""
+    """The statements between its `await` and its `yield`; those after it never run."""
     body = consumer.body[1:]
     end = next((i for i, x in enumerate(body) if isinstance(x, s.Yield)), len(body))
     return body[:end]

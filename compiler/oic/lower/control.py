@@ -7,7 +7,7 @@ inside a loop becomes a carried flag, and what follows runs only while it is not
 from __future__ import annotations
 
 from oic import dtypes
-from oic.check.reach import Body, assigned, returns, returns_early
+from oic.check.call_graph import Body, assigned, returns, returns_early
 from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
@@ -20,7 +20,7 @@ from oic.lower.cache import lower_read, lower_reset, lower_step, lower_write
 from oic.lower.consumers import lower_await, lower_yield
 from oic.lower.environment import Local
 from oic.lower.join import Side, join
-from oic.lower.loop import RETURNED, lower_dead, lower_loop, lower_turn
+from oic.lower.loop import RETURNED, lower_dead, lower_iteration, lower_loop
 from oic.lower.operands import operand
 from oic.lower.operators import lower_op, lower_transfer, poison
 from oic.syntax import tree as s
@@ -67,7 +67,7 @@ def lower_statement(f: Builder, statement: s.Statement) -> None:
         case s.CacheReset():
             lower_reset(f, statement)
         case s.Loop():
-            lower_loop(f, statement, lambda: _turn(f, statement))
+            lower_loop(f, statement, lambda: _iteration(f, statement))
         case s.Branch():
             _branch(f, statement)
         case s.Barrier():
@@ -81,7 +81,7 @@ def lower_statement(f: Builder, statement: s.Statement) -> None:
 
 
 def _may_return(f: Builder, loop: s.Loop) -> bool:
-    """A `return` stands in the loop, and the checks left the loop as it is."""
+    """The loop has a `return`, and the checks left the loop as it is."""
     return f.returns and returns(loop.body) and not f.binding.is_refused(loop.head_span)
 
 
@@ -111,7 +111,7 @@ def _skip(f: Builder, statement: s.Statement) -> None:
         case s.Assign(declaration=declaration):
             _declare(f, declaration, None)
         case s.Loop():
-            lower_dead(f, statement, lambda: _turn(f, statement))
+            lower_dead(f, statement, lambda: _iteration(f, statement))
         case s.Return() | s.Yield() | s.Await() | s.Dep():
             return
     for name in assigned(f.binding.graph, (statement,)):
@@ -193,8 +193,8 @@ def _condition(f: Builder, name: s.Name) -> Value:
 # ---------------------------------------------------------------- return inside loops
 
 
-def _turn(f: Builder, loop: s.Loop) -> None:
-    """The body of a loop, once; nothing of it where an earlier turn returned."""
+def _iteration(f: Builder, loop: s.Loop) -> None:
+    """The body of a loop, once; nothing of it where an earlier iteration returned."""
     if RETURNED in f.env and returns(loop.body):
         _guarded(f, loop.body)
     else:
@@ -206,7 +206,7 @@ def _returning_loop(f: Builder, loop: s.Loop, rest: Body) -> bool:
     start, end = f.integer(loop.start), f.integer(loop.end)
     direct = any(isinstance(x, s.Return) for x in loop.body)
     if direct and isinstance(start, int) and isinstance(end, int) and start < end:
-        lower_turn(f, loop, start, lambda: lower_body(f, loop.body))
+        lower_iteration(f, loop, start, lambda: lower_body(f, loop.body))
         return True
     lower_statement(f, loop)
     if isinstance(start, int) and isinstance(end, int) and start >= end:

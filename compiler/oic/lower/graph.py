@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from oic.check.reach import Reached, entry_uses
+from oic.check.call_graph import Reached, entry_uses
 from oic.check.variables import Binding, Refused, Variable, evaluate
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
@@ -42,7 +42,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ExportedBlock:
     """A block that is exported: its symbol, and the extents it pins."""
 
     block: s.Block
@@ -76,7 +76,7 @@ def lower_graph(binding: Binding, options: Options) -> tuple[Module, list[Diagno
     return module, found
 
 
-def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator[Entry]:
+def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator[ExportedBlock]:
     """The blocks that are exported, in source order; what is wrong with them goes to `found`."""
     for block in binding.graph.blocks:
         attribute = next((a for a in block.attributes if a.name == "entry"), None)
@@ -91,7 +91,7 @@ def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator
                 pinned[arg.key] = value
                 if wrong is not None and found is not None:
                     found.append(wrong)
-        yield Entry(block, block.name, pinned)
+        yield ExportedBlock(block, block.name, pinned)
 
 
 def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagnostic | None]:
@@ -156,7 +156,7 @@ def _lower_entry(
     states: dict[str, Value],
     constants: dict[str, Value],
     found: list[Diagnostic],
-    entry: Entry,
+    entry: ExportedBlock,
     counter: dict[str, int],
 ) -> Builder:
     """Append the function of one entry to the module."""

@@ -1,8 +1,8 @@
-"""Lowering of loops: every variable that a turn may change is carried from turn to turn.
+"""Lowering of loops: every variable that an iteration may change is carried from iteration to iteration.
 
-Types settle in a few attempts: where a turn gives a variable another size than it had, the loop is
-lowered again with a carried size on that axis.  A size that grows in every turn has no maximum,
-so a loop of few turns known at build is unrolled, and any other is refused.
+Types settle in a few attempts: where an iteration gives a variable another size than it had, the loop is
+lowered again with a carried size on that axis.  A size that grows in every iteration has no maximum,
+so a loop of few iterations known at build is unrolled, and any other is refused.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from oic.check.call_graph import assigned, changed, returns
 from oic.check.literals import number
-from oic.check.reach import assigned, changed, returns
 from oic.check.variables import Refused
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
 from oic.ir.control import For
-from oic.ir.control import Yield as EndOfTurn
+from oic.ir.control import Yield as EndOfIteration
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
@@ -31,7 +31,7 @@ RETURNED = "$returned"  # key of the flag that a `return` inside a loop sets
 ATTEMPTS = 3
 MOST_UNROLLED = 64
 
-Turn = Callable[[], object]  # lowers the body's statements
+Iteration = Callable[[], object]  # lowers the body's statements
 Least = dict[tuple[str, int], int]  # variable, axis -> what the carried size must allow for
 
 
@@ -40,7 +40,7 @@ class Carried:
     """A variable that a loop carries.
 
     init    what it holds before the loop
-    arg     what it holds at the start of a turn
+    arg     what it holds at the start of an iteration
     end     what it holds at its end
     sizes   carried sizes of `arg`: the axis, its extent, the index integer that brings it
     """
@@ -56,7 +56,7 @@ class Carried:
 class Attempt:
     """A loop as far as its body; `carried` is what goes around.
 
-    mixed   what variables hold at the end of a turn that hold nothing definite before the loop
+    mixed   what variables hold at the end of an iteration that hold nothing definite before the loop
     """
 
     loop: s.Loop
@@ -68,20 +68,20 @@ class Attempt:
     mixed: dict[str, Held]
 
 
-def lower_loop(f: Builder, loop: s.Loop, turn: Turn) -> None:
+def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
     """Emit a loop.  Raises Refused."""
     start, end = f.integer(loop.start), f.integer(loop.end)
     static = isinstance(start, int) and isinstance(end, int)
     if isinstance(start, int) and isinstance(end, int) and end <= start:
-        lower_dead(f, loop, turn)
+        lower_dead(f, loop, iteration)
         return
     low, high = f.value(start, loop.start.span), f.value(end, loop.end.span)
     for name in changed(f.binding.graph, loop.body):
-        f.known.pop(name, None)  # unknown at the start of a turn
+        f.known.pop(name, None)  # unknown at the start of an iteration
     least: Least = {}
     for _ in range(ATTEMPTS):
         mark = f.mark()
-        made = _lower_body(f, loop, (low, high), start, least, turn)
+        made = _lower_body(f, loop, (low, high), start, least, iteration)
         more = _grown(made.carried, least)
         if more is None:
             _finish(f, made, mark.env, runs=static)
@@ -91,30 +91,30 @@ def lower_loop(f: Builder, loop: s.Loop, turn: Turn) -> None:
         least = more
     if isinstance(start, int) and isinstance(end, int) and end - start <= MOST_UNROLLED:
         for position in range(start, end):
-            lower_turn(f, loop, position, turn)
+            lower_iteration(f, loop, position, iteration)
         return
     for key in _candidates(f, loop):
         f.env[key] = POISON
-    what = "a size grows from turn to turn and nothing bounds it"
-    hint = "keep the turns in a table with @fixed: 'cache.write x >> K[i];', then 'cache.read K[0..n]'"
+    what = "a size grows from iteration to iteration and nothing bounds it"
+    hint = "keep what the iterations make in a table with @fixed: 'cache.write x >> K[i];', then 'cache.read K[0..n]'"
     raise Refused(Diagnostic("size-unbounded", what, loop.head_span, hint=hint))
 
 
-def lower_dead(f: Builder, loop: s.Loop, turn: Turn) -> None:
+def lower_dead(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
     """A loop that never runs is still checked; nothing is known of its index."""
     mark = f.mark()
     with f.nested(Block()) as region:
-        lower_turn(f, loop, f.atom(region.argument(INDEX, loop.index.name)), turn)
+        lower_iteration(f, loop, f.atom(region.argument(INDEX, loop.index.name)), iteration)
     region.set_ops([])
     f.env = mark.env
 
 
-def lower_turn(f: Builder, loop: s.Loop, position: Dim, turn: Turn) -> None:
-    """One turn, here and now: a scope of its own, and the index at a position."""
+def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: Iteration) -> None:
+    """One iteration, here and now: a scope of its own, and the index at a position."""
     outer = f.loops
     f.scopes.append({})
     f.loops = {**outer, loop.index.name: position}
-    turn()
+    iteration()
     f.loops = outer
     f.scopes.pop()
 
@@ -123,7 +123,7 @@ def lower_turn(f: Builder, loop: s.Loop, position: Dim, turn: Turn) -> None:
 
 
 def _candidates(f: Builder, loop: s.Loop) -> list[str]:
-    """Keys, as visible here, of every variable that a turn may change."""
+    """Keys, as visible here, of every variable that an iteration may change."""
     keys: dict[str, None] = {}
     if RETURNED in f.env and returns(loop.body):
         keys[RETURNED] = None
@@ -135,7 +135,7 @@ def _candidates(f: Builder, loop: s.Loop) -> list[str]:
 
 
 def _lower_body(
-    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], start: Dim, least: Least, turn: Turn
+    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], start: Dim, least: Least, iteration: Iteration
 ) -> Attempt:
     body = Block()
     index = body.argument(INDEX, loop.index.name)
@@ -150,7 +150,7 @@ def _lower_body(
         position = f.atom(index)
         if f.nonnegative(start):
             f.nonneg.add(position)
-        lower_turn(f, loop, position, turn)
+        lower_iteration(f, loop, position, iteration)
         for c in carried:
             c.end = f.env.get(c.key, POISON)
         made.mixed = {key: f.env[key] for key in mixed}
@@ -174,7 +174,7 @@ def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carrie
         own = [(axis, extent, Value(INDEX, body)) for (n, axis), extent in sizes if n == i]
         arg = Value(type_, body, key.split("#")[0])
         if (key, init) in f.zeros:
-            f.zeros.add((key, arg))  # it is zeros in the first turn
+            f.zeros.add((key, arg))  # it is zeros in the first iteration
         made.append(Carried(key, init, arg, POISON, own))
     return made
 
@@ -191,7 +191,7 @@ def _widened(type_: Type, key: str, least: Least) -> Type:
 
 
 def _grown(carried: list[Carried], least: Least) -> Least | None:
-    """Axes whose size at the end of a turn is not the carried one, with the maximum they need."""
+    """Axes whose size at the end of an iteration is not the carried one, with the maximum they need."""
     more = dict(least)
     for c in carried:
         arg, end = c.arg.type, c.end.type if isinstance(c.end, Value) else None
@@ -214,14 +214,14 @@ def _finish(f: Builder, made: Attempt, before: dict[str, Held], *, runs: bool) -
     """Emit the loop and let the variables hold its results.
 
     before   what they hold before the loop
-    runs     it has one turn at least
+    runs     it has one iteration at least
     """
     bad = _settle(f, made, runs=runs)
     carried = [c for c in made.carried if c.key not in bad]
     own = [(c, size) for c in carried for size in c.sizes]
     with f.nested(made.body):
         lengths = [f.emit_size(_value(c.end).shape[axis]) for c, (axis, _, _) in own]
-    made.body.append(EndOfTurn([*lengths, *(_value(c.end) for c in carried)]))
+    made.body.append(EndOfIteration([*lengths, *(_value(c.end) for c in carried)]))
     made.body.args = [made.index, *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
     firsts = [f.emit_size(c.init.shape[axis]) for c, (axis, _, _) in own]
     inits = [*firsts, *(c.init for c in carried)]
@@ -260,12 +260,12 @@ def _settle(f: Builder, made: Attempt, *, runs: bool) -> dict[str, Held]:
 
 def _varies(f: Builder, loop: s.Loop, c: Carried) -> Diagnostic:
     name, now, then = c.key.split("#")[0], shown(f, c.init), shown(f, c.end)
-    what = f"'{name}' is {now} in the first turn, and may be {then} in the next"
+    what = f"'{name}' is {now} in the first iteration, and may be {then} in the next"
     return Diagnostic("shape-varies", what, loop.head_span)
 
 
 def _restarted(f: Builder, body: Block, key: str, end: Value) -> Carried:
-    """A variable that every turn gives a rank of its own: it starts as nothing of that type."""
+    """A variable that every iteration gives a rank of its own: it starts as nothing of that type."""
     carried: list[Dim] = []
     start: list[Dim] = []
     sizes: list[tuple[int, Extent, Value]] = []

@@ -1,4 +1,4 @@
-"""Operands: what a name means where a tensor stands, and members of families, `W[i]`."""
+"""Operands: what a name means as a tensor operand, and members of families, `W[i]`."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def _build(
 ) -> list[Value]:
     """Make the op; sizes that build cannot compare become run-time checks."""
     op: Operator | None = None
-    while op is None:  # each turn makes one axis of one operand what it must be
+    while op is None:  # each round makes one axis of one operand what it must be
         try:
             op = cls(**fields, span=call.span)
         except Unequal as unequal:

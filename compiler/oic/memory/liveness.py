@@ -110,7 +110,7 @@ def _in_branch(block: Block | None) -> bool:
 
 
 def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:
-    """The blocks stand in two branches of one `if`, of which a value of `home` sees one taken.
+    """The blocks are in the two branches of one `if`, of which a value of `home` sees one taken.
 
     With a loop between the `if` and the home either may be taken while the value is the same.
     """

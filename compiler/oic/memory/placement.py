@@ -24,7 +24,7 @@ SWAP = 500  # steps that a swap costs beside its looks at buffers
 
 
 @dataclass
-class Part:
+class BufferGroup:
     """Buffers that are planned together.
 
     sizes        units, at least 1 each
@@ -50,9 +50,9 @@ class Part:
         self.bound = int((begun[1] - ended[1]).max())
         self.count, self.crowd = (begun[:, last] - ended[:, first]).tolist()
 
-    def only(self, buffers: Sequence[int]) -> Part:
+    def only(self, buffers: Sequence[int]) -> BufferGroup:
         """Some of the buffers by themselves; at least one."""
-        return Part(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
+        return BufferGroup(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
 
     def looks(self, i: int, placed: list[Placed], offsets: list[int], lie: bytearray) -> tuple[list[Placed], bytes]:
         """Buffers that lie already, by offset, among them all that a buffer meets; and which of them it meets.
@@ -142,7 +142,7 @@ def connected(spans: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
 # ---------------------------------------------------------------- orders
 
 
-def orders(part: Part) -> Iterator[tuple[str, list[int]]]:
+def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
     """What goes first: the name of each order, and the buffers; ties by size, length and index."""
     crowded = [size * crowd for size, crowd in zip(part.sizes, part.crowd, strict=True)]
     keys = {
@@ -158,7 +158,7 @@ def orders(part: Part) -> Iterator[tuple[str, list[int]]]:
         yield name, sorted(range(len(key)), key=lambda i: (-key[i], -part.sizes[i], -part.lengths[i], i))
 
 
-def tightest(part: Part, order: Sequence[int]) -> Packing:
+def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
     placed: list[Placed] = []
     offsets, lie = [0] * len(order), bytearray(len(part.sizes))
@@ -177,14 +177,14 @@ def tightest(part: Part, order: Sequence[int]) -> Packing:
     return Packing(max(stop for _, stop, _ in placed), offsets)
 
 
-def lowest(part: Part, order: Sequence[int]) -> Packing:
+def lowest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each as low as it fits."""
     packing = Packing(0, [0] * len(order))
     _extend(part, packing, [], order, UNLIMITED)
     return packing
 
 
-def completed(part: Part, some: Sequence[int], packing: Packing) -> Packing:
+def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packing:
     """A packing of some buffers of a part with the others, the largest first, as low as they fit."""
     full = Packing(packing.height, [0] * len(part.sizes))
     for i, offset in zip(some, packing.offsets, strict=True):
@@ -195,7 +195,7 @@ def completed(part: Part, some: Sequence[int], packing: Packing) -> Packing:
     return full
 
 
-def _extend(part: Part, packing: Packing, placed: list[Placed], order: Sequence[int], limit: int) -> bool:
+def _extend(part: BufferGroup, packing: Packing, placed: list[Placed], order: Sequence[int], limit: int) -> bool:
     """Place the buffers of an order as low as they fit; False, and not all placed, if above the limit.
 
     placed   what lies already, by offset; added to
@@ -225,7 +225,7 @@ def _extend(part: Part, packing: Packing, placed: list[Placed], order: Sequence[
 # ---------------------------------------------------------------- local search
 
 
-class Lots:
+class Rng:
     """Pseudorandom numbers, the same on every machine and in every version of Python."""
 
     def __init__(self, seed: int = 1) -> None:
@@ -237,17 +237,17 @@ class Lots:
         return (self.state >> 33) % n
 
 
-def improved(part: Part, order: Sequence[int], target: int, steps: int) -> Packing:
+def improved(part: BufferGroup, order: Sequence[int], target: int, steps: int) -> Packing:
     """The best packing found by swapping two buffers of an order, as long as it gets no higher.
 
     One of the two is at the top or holds up what is.  Ends at the target height, or after about so
     many steps, each a look at one buffer that lies already.
     """
-    lots, order = Lots(), list(order)
+    rng, order = Rng(), list(order)
     best = lowest(part, order)
-    pillars = _pillars(part, best, lots)
+    pillars = _pillars(part, best, rng)
     while best.height > target and steps > 0:
-        a, b = order.index(pillars[lots.below(len(pillars))]), lots.below(len(order))
+        a, b = order.index(pillars[rng.below(len(pillars))]), rng.below(len(order))
         a, b = min(a, b), max(a, b)
         order[a], order[b] = order[b], order[a]
         steps -= len(order) * (len(order) - a) // 4 + SWAP
@@ -255,19 +255,19 @@ def improved(part: Part, order: Sequence[int], target: int, steps: int) -> Packi
         new = Packing(max((stop for _, stop, _ in kept), default=0), list(best.offsets))
         if a < b and _extend(part, new, sorted(kept), order[a:], best.height):
             best = new
-            pillars = _pillars(part, best, lots)
+            pillars = _pillars(part, best, rng)
         else:
             order[a], order[b] = order[b], order[a]
     return best
 
 
-def _pillars(part: Part, packing: Packing, lots: Lots) -> list[int]:
-    """A buffer that reaches the top, what it stands on, what that stands on, and so on."""
+def _pillars(part: BufferGroup, packing: Packing, rng: Rng) -> list[int]:
+    """A buffer that reaches the top, the one directly below it, the one below that, and so on."""
     ends: dict[int, list[int]] = {}
     for i, (at, size) in enumerate(zip(packing.offsets, part.sizes, strict=True)):
         ends.setdefault(at + size, []).append(i)
     tops = ends[packing.height]
-    found = [tops[lots.below(len(tops))]]
+    found = [tops[rng.below(len(tops))]]
     for i in found:  # grows
         below = [j for j in ends.get(packing.offsets[i], []) if part.first[i] <= part.last[j]]
         found += [j for j in below if part.first[j] <= part.last[i] and j not in found]

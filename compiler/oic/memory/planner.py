@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from oic.ir.module import Buffer
 from oic.memory.placement import (
-    Lots,
+    BufferGroup,
     Packing,
-    Part,
+    Rng,
     completed,
     connected,
     improved,
@@ -94,15 +94,15 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
     return Planned(height * ALIGN, offsets, bound * ALIGN, least * ALIGN, searched)
 
 
-def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], Part]]:
+def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], BufferGroup]]:
     """The buffers that take room, by index, as parts that no position connects; the fullest first."""
     some = [i for i, b in enumerate(buffers) if b.nbytes]
     spans = sections([(buffers[i].start, buffers[i].end) for i in some])
-    found: list[tuple[list[int], Part]] = []
+    found: list[tuple[list[int], BufferGroup]] = []
     for group in connected(spans):
         indices = [some[k] for k in group]
         origin = min(spans[k][0] for k in group)
-        part = Part(
+        part = BufferGroup(
             [units(buffers[i]) for i in indices],
             [spans[k][0] - origin for k in group],
             [spans[k][1] - origin for k in group],
@@ -116,7 +116,7 @@ def units(buffer: Buffer) -> int:
     return -(-buffer.nbytes // ALIGN)
 
 
-def _best_order(part: Part, target: int) -> tuple[Packing, list[int]]:
+def _best_order(part: BufferGroup, target: int) -> tuple[Packing, list[int]]:
     """The best packing by an order, or the first at the target; the best order to start from."""
     best: Packing | None = None
     start: tuple[int, list[int]] | None = None
@@ -136,14 +136,14 @@ def _best_order(part: Part, target: int) -> tuple[Packing, list[int]]:
 # ---------------------------------------------------------------- exact search
 
 
-def _searched(part: Part, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
+def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
     """The best packing that exact searches find, the least height that one can have, and the cost.
 
     Most searches find a packing at once or not for very long.  So they are short and begin anew with
     other priorities: in turn for the target, for the target with the large buffers only (the small
     ones then go where they fit), and for a height between the target and the best so far.
     """
-    lots, least, low, cost = Lots(), target, target, 0
+    rng, least, low, cost = Rng(), target, target, 0
     everything, large = list(range(len(part.sizes))), _large(part)
     limit = 3 * len(everything) * (NODE + cells(part)) // 2
     for turn in itertools.count():
@@ -153,7 +153,7 @@ def _searched(part: Part, best: Packing, target: int, effort: int) -> tuple[Pack
             continue
         some = large if turn % 3 == 1 else everything
         height = (low + best.height - 1) // 2 if turn % 3 == 2 else least
-        priority = _priority(part, turn // 3, lots)
+        priority = _priority(part, turn // 3, rng)
         search = Search(part.only(some), height, [priority[i] for i in some], min(limit, effort - cost))
         found = search.find()
         cost += search.cost
@@ -170,7 +170,7 @@ def _searched(part: Part, best: Packing, target: int, effort: int) -> tuple[Pack
     return best, least, cost
 
 
-def _large(part: Part) -> list[int]:
+def _large(part: BufferGroup) -> list[int]:
     """The fewest of the largest buffers without which the others would need a fiftieth of the bound."""
     order = sorted(range(len(part.sizes)), key=lambda i: -part.sizes[i])
     first, last = 1, len(order)
@@ -183,7 +183,7 @@ def _large(part: Part) -> list[int]:
     return sorted(order[:first])
 
 
-def _priority(part: Part, number: int, lots: Lots) -> list[int]:
+def _priority(part: BufferGroup, number: int, rng: Rng) -> list[int]:
     """What a search tries first: one of four rules, after that with much left to chance."""
     match number % 4:
         case 0:
@@ -194,7 +194,7 @@ def _priority(part: Part, number: int, lots: Lots) -> list[int]:
             key = [size * crowd for size, crowd in zip(part.sizes, part.crowd, strict=True)]
         case _:
             key = part.areas
-    return key if number < 4 else [value * (8 + lots.below(8)) for value in key]
+    return key if number < 4 else [value * (8 + rng.below(8)) for value in key]
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:

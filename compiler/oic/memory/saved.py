@@ -9,9 +9,9 @@ A part is a variable, `next` of a ring's rings, or the flags of a table's entrie
 which are kept if a reset asks for them.  Entries of a table are numbered row by row within its counts,
 those of a ring by slot (position mod W), and stored where they differ from the initial value.  What
 lowering keeps for itself (marks of what was filled, how far fixed indices were touched) is not part
-of it: whoever loads a state knows it from what is stored.
+of it: loading finds it from what is stored.
 
-A state that can be loaded is one that saving gives, to the byte, so that whatever loads it goes on alike.
+A state that can be loaded is one that saving gives, to the byte, so that every backend goes on alike from it.
 """
 
 from __future__ import annotations

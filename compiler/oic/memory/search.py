@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from oic.memory.placement import Packing, Part, connected
+from oic.memory.placement import BufferGroup, Packing, connected
 
 Ints = npt.NDArray[np.int64]
 GONE = 1 << 40  # units: floor of what is placed, and of a section with nothing left to place
@@ -31,7 +31,7 @@ LOOK = 8  # sections to choose from, at least
 
 
 @dataclass(frozen=True)
-class Scope:
+class SearchScope:
     """Buffers that are searched by themselves; of sections only those between their first and last.
 
     buffers      of the part
@@ -51,7 +51,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class State:
+class SearchState:
     """What is left to do in a scope.
 
     floors   of each buffer, GONE once it is placed
@@ -74,20 +74,20 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """A scope to be searched after what the node `parent` chose, -1 at first; then the rest."""
 
-    scope: Scope
-    state: State
+    scope: SearchScope
+    state: SearchState
     parent: int
-    rest: Task | None = None
+    rest: SearchTask | None = None
 
 
 @dataclass
 class Node:
     """A task begun: what can still be tried, the last choice first, and what was placed."""
 
-    task: Task
+    task: SearchTask
     key: bytes
     choices: list[Choice]
     placed: tuple[int, int] | None = None
@@ -103,7 +103,7 @@ class Search:
     complete   all was searched: if there was no packing, there is none
     """
 
-    def __init__(self, part: Part, height: int, priority: Sequence[int], limit: int) -> None:
+    def __init__(self, part: BufferGroup, height: int, priority: Sequence[int], limit: int) -> None:
         self.part, self.height, self.limit = part, height, limit
         self.priority = list(priority)
         self.cost = 0
@@ -113,7 +113,7 @@ class Search:
     def find(self) -> Packing | None:
         """A packing; None if there is none, or (not `complete`) the limit came first."""
         scope = _scope(self.part, np.arange(len(self.part.sizes)))
-        task: Task | None = Task(scope, _state(scope, np.zeros(len(scope.buffers), np.int64)), -1)
+        task: SearchTask | None = SearchTask(scope, _state(scope, np.zeros(len(scope.buffers), np.int64)), -1)
         nodes: list[Node] = []
         while task is not None:
             self.cost += NODE
@@ -139,7 +139,7 @@ class Search:
         ends = (at + size for at, size in zip(offsets, self.part.sizes, strict=True))
         return Packing(max(ends), offsets)
 
-    def _choices(self, scope: Scope, state: State) -> list[Choice]:
+    def _choices(self, scope: SearchScope, state: SearchState) -> list[Choice]:
         """At one section of a valley, the best one last; none if the branch is dead."""
         floors, low = state.floors, state.low
         slack = np.where(state.rest > 0, self.height - low - state.rest, GONE)
@@ -163,7 +163,7 @@ class Search:
         order = sorted(alike.values(), key=lambda i: (self.priority[scope.buffers[i]], -i))
         return [*found, *map(Choice, order)]
 
-    def _follow(self, node: Node, index: int) -> Task | None:
+    def _follow(self, node: Node, index: int) -> SearchTask | None:
         """Take the node's next choice; what is then to be searched."""
         choice, task = node.choices.pop(), node.task
         scope, state = task.scope, task.state
@@ -172,7 +172,7 @@ class Search:
             node.placed = None
             changed = (scope.away[choice.section] == 0) & (floors < choice.floor)
             floors[changed] = choice.floor
-            return Task(scope, self._changed(scope, state, floors, changed), index, task.rest)
+            return SearchTask(scope, self._changed(scope, state, floors, changed), index, task.rest)
         i = choice.buffer
         node.placed = int(scope.buffers[i]), int(floors[i])
         changed = scope.meets[i] & (floors < GONE)
@@ -180,17 +180,17 @@ class Search:
         floors[i] = GONE
         groups = _apart(scope, floors < GONE)
         if groups is None:
-            return Task(scope, self._changed(scope, state, floors, changed, placed=i), index, task.rest)
+            return SearchTask(scope, self._changed(scope, state, floors, changed, placed=i), index, task.rest)
         next_task = task.rest
         for group in groups:
             inner = _scope(self.part, scope.buffers[group])
             self.cost += inner.away.size
-            next_task = Task(inner, _state(inner, floors[group]), index, next_task)
+            next_task = SearchTask(inner, _state(inner, floors[group]), index, next_task)
         return next_task
 
     def _changed(
-        self, scope: Scope, state: State, floors: Ints, changed: npt.NDArray[np.bool_], placed: int = -1
-    ) -> State:
+        self, scope: SearchScope, state: SearchState, floors: Ints, changed: npt.NDArray[np.bool_], placed: int = -1
+    ) -> SearchState:
         """The state where the floors of some buffers have changed."""
         rest = state.rest
         if placed >= 0:
@@ -200,15 +200,15 @@ class Search:
         low = state.low.copy()
         low[first:end] = (scope.away[first:end] + floors).min(axis=1)
         self.cost += (end - first) * len(floors)
-        return State(floors, low, rest)
+        return SearchState(floors, low, rest)
 
 
-def cells(part: Part) -> int:
+def cells(part: BufferGroup) -> int:
     """Sections times buffers."""
     return (max(part.last) + 1) * len(part.sizes)
 
 
-def _apart(scope: Scope, left: npt.NDArray[np.bool_]) -> list[Ints] | None:
+def _apart(scope: SearchScope, left: npt.NDArray[np.bool_]) -> list[Ints] | None:
     """Groups of what is left that no section connects, the smallest last; None: go on with all of it."""
     some = np.flatnonzero(left)
     if not len(some):
@@ -223,7 +223,7 @@ def _apart(scope: Scope, left: npt.NDArray[np.bool_]) -> list[Ints] | None:
     return [some[group] for group in sorted(connected(spans), key=len, reverse=True)]
 
 
-def _scope(part: Part, buffers: Ints) -> Scope:
+def _scope(part: BufferGroup, buffers: Ints) -> SearchScope:
     sizes, first, last = (
         np.array([values[i] for i in buffers.tolist()], np.int64)
         for values in (part.sizes, part.first, part.last)
@@ -232,15 +232,15 @@ def _scope(part: Part, buffers: Ints) -> Scope:
     rows = np.arange(last.max() + 1)[:, None]
     away = np.where((first <= rows) & (rows <= last), 0, GONE)
     meets = (first[:, None] <= last) & (first <= last[:, None])
-    return Scope(buffers, sizes, first, last, away, meets, buffers.tobytes())
+    return SearchScope(buffers, sizes, first, last, away, meets, buffers.tobytes())
 
 
-def _state(scope: Scope, floors: Ints) -> State:
+def _state(scope: SearchScope, floors: Ints) -> SearchState:
     """Nothing placed yet."""
     change = np.zeros(len(scope.away) + 1, np.int64)
     np.add.at(change, scope.first, scope.sizes)
     np.add.at(change, scope.last + 1, -scope.sizes)
-    return State(floors, (scope.away + floors).min(axis=1), change.cumsum()[:-1])
+    return SearchState(floors, (scope.away + floors).min(axis=1), change.cumsum()[:-1])
 
 
 def _valleys(low: Ints) -> Ints:

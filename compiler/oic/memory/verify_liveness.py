@@ -98,7 +98,7 @@ def _need(value: Value, at: int, block: Block | None, found: Lives) -> None:
 
 
 def _lengthen(outer: Op, end: int, found: Lives) -> None:
-    """What a loop takes from outside is needed in every turn; what consumers take, until all end."""
+    """What a loop takes from outside is needed in every iteration; what consumers take, until all end."""
     start = found.starts[outer]
     for op in (o for region in outer.regions for o in region.all_ops()):
         for value in op.operands:

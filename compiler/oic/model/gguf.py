@@ -23,7 +23,16 @@ from oic.dtypes import DType
 from oic.model.budget import LIST, TENSOR, TEXT, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.jsontext import sizes_among
-from oic.model.tensors import Contents, Entry, Mapped, Metadata, Origin, Refused, TensorInfo, opaque
+from oic.model.tensors import (
+    Contents,
+    Mapped,
+    Metadata,
+    Origin,
+    TensorInfo,
+    TensorSource,
+    UnreadableTensor,
+    opaque,
+)
 
 _VALUES = {
     0: "<u1",
@@ -84,7 +93,7 @@ BLOCKS = {
 def read(file: ModelFile) -> Contents:
     """The contents of a GGUF file; the whole file but the elements is checked here."""
     _check_version(file)
-    reader = _Reader(file, 24)
+    reader = _GgufReader(file, 24)
     metadata: dict[str, Metadata] = {}
     for _ in range(file.unsigned(16, 8, "number of keys")):
         place, key = reader.at, reader.name("key")
@@ -138,7 +147,7 @@ class _Tensor:
 
 
 @dataclass(eq=False)
-class _Reader:
+class _GgufReader:
     """Reads forward; `at` is the byte it has come to."""
 
     file: ModelFile
@@ -203,7 +212,7 @@ class _Reader:
         return _Tensor(place, sizes[::-1], tag, offset)
 
 
-def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: int) -> Entry:
+def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: int) -> TensorSource:
     what, tag = f"tensor {name!r}", tensor.tag
     where = tensor.place + 4 + 8 * len(tensor.shape)
     if tag not in _PLAIN and tag not in BLOCKS:
@@ -222,8 +231,8 @@ def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: in
     info = TensorInfo(name, dtype, tensor.shape, True, total, file.name, start)
     origin: Origin = Mapped(file, start, total)
     if tag in BLOCKS:
-        origin = Refused(f"the stored type {dtype} is block-quantised, which is not read")
-    return Entry(info, origin)
+        origin = UnreadableTensor(f"the stored type {dtype} is block-quantised, which is not read")
+    return TensorSource(info, origin)
 
 
 def _stored(tag: int) -> tuple[DType, int, int]:

@@ -14,7 +14,7 @@ from oic.diagnostics import OicError, fail
 from oic.model import jsontext, safetensors
 from oic.model.budget import Budget
 from oic.model.file import ModelFile, cannot_open
-from oic.model.tensors import Contents, Entry, Metadata
+from oic.model.tensors import Contents, Metadata, TensorSource
 
 CONFIG = "config.json"
 SINGLE = "model.safetensors"
@@ -64,7 +64,7 @@ def _json(file: ModelFile, field: str) -> dict[str, object]:
 def _shards(folder: Path, budget: Budget) -> Contents:
     index = ModelFile.open(folder / INDEX, budget)
     homes = _weight_map(index, _json(index, INDEX))
-    entries: dict[str, Entry] = {}
+    entries: dict[str, TensorSource] = {}
     metadata: dict[str, Metadata] = {}
     for name in sorted(set(homes.values())):
         shard = safetensors.read(ModelFile.open(folder / name, budget))

@@ -29,7 +29,7 @@ def describe(model: Model, stats: bool = False, width: int | None = None) -> str
     """Sizevars, metadata and a table of tensors; with `stats` their min, max and mean.
 
     With `stats` every element is read.  Tensors that cannot be read show `-`.
-    width   columns: names stand on lines of their own where a table would be wider
+    width   columns: names get lines of their own where a table would be wider
     """
     total = sum(model.info(name).nbytes for name in model.names())
     parts = [f"{model.name}: {len(model.names())} tensors, {total:,} bytes"]

@@ -1,4 +1,4 @@
-"""JSON as it stands in model files, read strictly: UTF-8, no duplicate keys, bounded."""
+"""JSON of model files, read strictly: UTF-8, no duplicate keys, bounded."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _charge(file: ModelFile, offset: int, count: int, text: str, field: str) -> 
     """Charge the text, its copies in the values, and the values.
 
     Every value but the first comes after one of four marks.  Those in the whole text are at least as
-    many; only if they are too many is it worth telling which stand inside strings.
+    many; only if they are too many is it worth telling which are inside strings.
     """
     file.charge(2 * text_bytes(text), field, offset)
     left = file.budget.limit - file.budget.spent

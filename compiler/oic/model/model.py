@@ -19,7 +19,7 @@ from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import Array
 from oic.model.file import ModelFile
 from oic.model.others import WEIGHTS, described
-from oic.model.tensors import Contents, Entry, Metadata, TensorInfo, from_memory
+from oic.model.tensors import Contents, Metadata, TensorInfo, TensorSource, from_memory
 from oic.notebook import table
 
 _MAGIC = {b"OINF\0": "oinf", b"GGUF": "gguf", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
@@ -111,7 +111,7 @@ class Model:
         """The elements of a tensor in order, flat, a part at a time; raises as `tensor` does."""
         return self._entry(name).parts()
 
-    def _entry(self, name: str) -> Entry:
+    def _entry(self, name: str) -> TensorSource:
         if name not in self._entries:
             hint = did_you_mean(name, self._entries)
             raise fail(

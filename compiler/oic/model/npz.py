@@ -29,12 +29,12 @@ from oic.model.tensors import (
     PART,
     Computed,
     Contents,
-    Entry,
     Mapped,
     Metadata,
     Origin,
-    Refused,
     TensorInfo,
+    TensorSource,
+    UnreadableTensor,
     wrong_code,
 )
 
@@ -121,7 +121,7 @@ def read(file: ModelFile) -> Contents:
     members = {info.filename: _member(file, info) for info in _directory(file)}
     check_no_overlap(file, [(m.offset, m.stored, m.field) for m in members.values()])
     _check_inflated(file, members.values())
-    entries: dict[str, Entry] = {}
+    entries: dict[str, TensorSource] = {}
     metadata: dict[str, Metadata] = {}
     for filename, member in members.items():
         name = filename.removesuffix(".npy")
@@ -229,22 +229,22 @@ def _text(member: _Member, header: Header) -> str:
         raise member.bad("its text is not Unicode") from None
 
 
-def _entry(name: str, member: _Member, header: Header | None) -> Entry:
+def _entry(name: str, member: _Member, header: Header | None) -> TensorSource:
     header = header or Header("bytes", False, (member.size,), 0)
     dtype, shape = element_type(header.descr), header.shape
     count = member.file.count(shape, dtype.bits, f"shape of {member.field}", member.offset)
     nbytes, offset = member.size - header.data, member.offset
     if "O" in header.descr:
-        origin: Origin = Refused("its elements are pickled Python objects, which are not read")
+        origin: Origin = UnreadableTensor("its elements are pickled Python objects, which are not read")
     elif dtype.kind == "opaque":
-        origin = Refused(f"the language has no element type for NumPy's {header.descr!r:.60}")
+        origin = UnreadableTensor(f"the language has no element type for NumPy's {header.descr!r:.60}")
     elif nbytes != dtype.nbytes(count):
         fact = f"{nbytes} bytes, but {dtype} of shape {list(shape)} has {dtype.nbytes(count)}"
         raise member.bad(fact)
     else:
         origin = _origin(member, header, dtype)
     offset += 0 if member.deflated else header.data
-    return Entry(TensorInfo(name, dtype, shape, True, nbytes, member.file.name, offset), origin)
+    return TensorSource(TensorInfo(name, dtype, shape, True, nbytes, member.file.name, offset), origin)
 
 
 def _origin(member: _Member, header: Header, dtype: DType) -> Origin:

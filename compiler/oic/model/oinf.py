@@ -17,7 +17,6 @@ Source: OpenInfer, "OINF Format" (docs), and the public tools' output for versio
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,13 +24,12 @@ from typing import TypeVar
 from oic.dtypes import DType
 from oic.model.budget import LIST, TENSOR, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.oinf_values import TENSOR_TAGS, read_quant, read_value
+from oic.model.oinf_values import NAME, TENSOR_TAGS, read_quant, read_value
 from oic.model.oinf_write import write_oinf
-from oic.model.tensors import Contents, Entry, Mapped, Metadata, Quant, TensorInfo
+from oic.model.tensors import Contents, Mapped, Metadata, Quant, TensorInfo, TensorSource
 
 __all__ = ["read", "write_oinf"]
 
-NAME = re.compile(r"[A-Za-z0-9._-]+")
 _COUNTS = {"sizevars": 13, "metadata": 17, "tensors": 21}
 _OFFSETS = {"sizevars": 29, "metadata": 37, "tensors": 45, "data": 53}
 _T = TypeVar("_T")
@@ -39,7 +37,7 @@ _T = TypeVar("_T")
 
 def read(file: ModelFile) -> Contents:
     """The contents of an .oinf file; the whole file but the elements is checked here."""
-    return _Reader(file, _version(file), _sections(file)).contents()
+    return _OinfReader(file, _version(file), _sections(file)).contents()
 
 
 def _version(file: ModelFile) -> int:
@@ -73,7 +71,7 @@ def _sections(file: ModelFile) -> dict[str, int]:
 
 
 @dataclass(eq=False)
-class _Reader:
+class _OinfReader:
     """Reads one section after the other; `at` is the byte it has come to."""
 
     file: ModelFile
@@ -167,7 +165,7 @@ class _Reader:
             fact = "bytes or offset are not 0, but the flags say there is none"
             raise self.file.bad("model-field", what, place, fact)
 
-    def _tensor(self, name: str) -> Callable[[], Entry]:
+    def _tensor(self, name: str) -> Callable[[], TensorSource]:
         what, place = f"tensor '{name}'", self.at
         self.file.charge(TENSOR, "tensors", place)
         dtype, flags, shape = self._declared(what)
@@ -183,11 +181,11 @@ class _Reader:
         quant = self._quant(what, bool(flags & 2), shape) if self.version == 2 else None
         origin = None if offset is None else Mapped(self.file, offset, nbytes)
 
-        def decoded() -> Entry:
+        def decoded() -> TensorSource:
             known = quant() if quant is not None else None
             has_data = bool(flags & 1)
             info = TensorInfo(name, dtype, shape, has_data, nbytes, self.file.name, offset, known)
-            return Entry(info, origin)
+            return TensorSource(info, origin)
 
         return decoded
 

@@ -12,6 +12,7 @@ quantisation
 from __future__ import annotations
 
 import math
+import re
 import struct
 from typing import Any
 
@@ -23,6 +24,7 @@ from oic.model.budget import LIST, VALUE, text_bytes
 from oic.model.file import ModelFile
 from oic.model.tensors import Metadata, Quant, wrong_code
 
+NAME = re.compile(r"[A-Za-z0-9._-]+")
 BITSET, TEXT, ARRAY = 13, 14, 15
 _NAMES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 bool bitset - - bf16 f8 i4 i2 i1 u4 u2 u1 t2 t1"
 TENSOR_TAGS: dict[int, DType] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -15,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.diagnostics import fail
-from oic.model.oinf_values import TAGS, padded, quant_bytes, value_bytes
+from oic.model.oinf_values import NAME, TAGS, padded, quant_bytes, value_bytes
 from oic.model.tensors import Metadata, TensorInfo
-
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class _Model(Protocol):
@@ -142,7 +139,7 @@ def _tables(
 
 
 def _text(name: str) -> bytes:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         text = f"the name {name!r} cannot stand in .oinf"
         raise fail("model-name", text, hint="use A-Z a-z 0-9 . _ -")
     raw = name.encode()

@@ -17,7 +17,16 @@ from oic.dtypes import DType
 from oic.model import jsontext
 from oic.model.budget import TENSOR
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.tensors import Contents, Entry, Mapped, Metadata, Origin, Refused, TensorInfo, opaque
+from oic.model.tensors import (
+    Contents,
+    Mapped,
+    Metadata,
+    Origin,
+    TensorInfo,
+    TensorSource,
+    UnreadableTensor,
+    opaque,
+)
 
 MAX_HEADER = 100_000_000  # bytes; the format's own limit
 HEADER = "header"
@@ -79,7 +88,7 @@ def _value(text: str) -> Metadata:
 
 
 def _place(file: ModelFile, name: str) -> int:
-    """The byte of the header where a key stands (for messages)."""
+    """The offset of a key in the header (for messages)."""
     length = file.unsigned(0, 8, "header length")
     header = file.read(8, length, HEADER)  # a copy: only for a file that is refused
     for key in (json.dumps(name, ensure_ascii=False), json.dumps(name)):
@@ -89,7 +98,7 @@ def _place(file: ModelFile, name: str) -> int:
     return 8
 
 
-def _entry(file: ModelFile, data: int, name: str, spec: Any) -> Entry:
+def _entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
     try:
         return _checked_entry(file, data, name, spec)
     except _Wrong as error:
@@ -104,7 +113,7 @@ class _Wrong(Exception):
         self.key, self.fact, self.slug = key, fact, slug
 
 
-def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> Entry:
+def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
     file.charge(TENSOR, "tensors", None)
     file.check_name(name, "tensor name", None)
     if not isinstance(spec, dict) or set(spec) != {"dtype", "shape", "data_offsets"}:
@@ -128,8 +137,8 @@ def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> Entry:
     info = TensorInfo(name, dtype, shape, True, nbytes, file.name, data + begin)
     origin: Origin = Mapped(file, data + begin, nbytes)
     if stored in _OTHER:
-        origin = Refused(f"the language has no element type for the stored {stored}")
-    return Entry(info, origin)
+        origin = UnreadableTensor(f"the language has no element type for the stored {stored}")
+    return TensorSource(info, origin)
 
 
 def _integers(spec: dict[str, Any], key: str) -> tuple[int, ...]:
@@ -139,7 +148,7 @@ def _integers(spec: dict[str, Any], key: str) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _check_cover(file: ModelFile, data: int, entries: dict[str, Entry]) -> None:
+def _check_cover(file: ModelFile, data: int, entries: dict[str, TensorSource]) -> None:
     """Every byte of the data belongs to exactly one tensor."""
     ranges = [(e.info.offset or 0, e.info.nbytes, f"tensor {n!r}") for n, e in entries.items()]
     check_no_overlap(file, ranges)

@@ -101,7 +101,7 @@ class Computed:
 
 
 @dataclass(frozen=True, eq=False)
-class Refused:
+class UnreadableTensor:
     """A tensor that is listed but cannot be read, and why."""
 
     reason: str
@@ -109,11 +109,11 @@ class Refused:
 
 PART = 1 << 20  # bytes that are looked at together, so that what is computed of them is small
 
-Origin = Mapped | Computed | Refused | None  # None: declared without data
+Origin = Mapped | Computed | UnreadableTensor | None  # None: declared without data
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class TensorSource:
     """A tensor and where its elements come from."""
 
     info: TensorInfo
@@ -142,7 +142,7 @@ class Entry:
                 array = self._elements()
             case Computed(load):
                 array = load()
-            case Refused(reason):
+            case UnreadableTensor(reason):
                 raise self._refusal("model-dtype", reason)
             case None:
                 raise self._refusal("model-no-data", "is declared without data")
@@ -200,12 +200,12 @@ def wrong_code(raw: NDArray[np.uint8], dtype: DType, count: int) -> int | None:
 class Contents:
     """All that a file, a folder or a caller supplies."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, TensorSource] = field(default_factory=dict)
     sizevars: dict[str, int] = field(default_factory=dict)
     metadata: dict[str, Metadata] = field(default_factory=dict)
 
 
-def from_memory(name: str, value: object) -> Entry:
+def from_memory(name: str, value: object) -> TensorSource:
     """The entry of an array, an (array, dtype) pair or a `Tensor` given by the caller.
 
     Raises `OicError`: `model-dtype` where no element type fits, `model-value` for values out of
@@ -214,7 +214,7 @@ def from_memory(name: str, value: object) -> Entry:
     given = Tensor(*value) if isinstance(value, tuple) and _is_pair(value) else value
     if isinstance(given, Tensor) and given.array is None:
         dtype = _named_dtype(name, given.dtype)
-        return Entry(TensorInfo(name, dtype, tuple(given.shape or ()), False, 0), None)
+        return TensorSource(TensorInfo(name, dtype, tuple(given.shape or ()), False, 0), None)
     quant = given.quant if isinstance(given, Tensor) else None
     array = np.asarray(given.array if isinstance(given, Tensor) else given)
     if isinstance(given, Tensor):
@@ -226,7 +226,7 @@ def from_memory(name: str, value: object) -> Entry:
         raise fail("model-value", f"tensor '{name}' is of shape {array.shape}, not {given.shape}")
     array = np.ascontiguousarray(array, dtype.np).reshape(array.shape)
     info = TensorInfo(name, dtype, array.shape, True, dtype.nbytes(array.size), quant=quant)
-    return Entry(info, Computed(lambda: array))
+    return TensorSource(info, Computed(lambda: array))
 
 
 def _is_pair(value: tuple[object, ...]) -> bool:

@@ -160,7 +160,7 @@ class Operator(Op):
         return [TensorType(dtype, tuple(shape))]
 
 
-class Unary(Operator):
+class UnaryOperator(Operator):
     """Base of elementwise operators of one operand: result has its type."""
 
     x: Value
@@ -173,7 +173,7 @@ class Unary(Operator):
         return [self.x.type]
 
 
-class Binary(Operator):
+class BinaryOperator(Operator):
     """Base of elementwise operators of two operands of one dtype, broadcast."""
 
     a: Value
@@ -188,7 +188,7 @@ class Binary(Operator):
         return [TensorType(self.a.dtype, self.broadcast("a", "b"))]
 
 
-class Comparison(Binary):
+class Comparison(BinaryOperator):
     """Base of elementwise comparisons: bool result."""
 
     inplace = ()

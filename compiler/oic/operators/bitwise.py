@@ -11,7 +11,7 @@ from oic.dtypes import INT, WHOLE, Array
 from oic.ir.core import Op, Value, is_index
 from oic.ir.index import CheckRange
 from oic.ir.types import Type
-from oic.operators.base import Binary, Scalar, Unary
+from oic.operators.base import BinaryOperator, Scalar, UnaryOperator
 from oic.operators.settings import MOST, refuse, require_integer
 
 BITS = INT | {dtypes.bool_}
@@ -19,7 +19,7 @@ SHIFTED = WHOLE | {dtypes.i2, dtypes.i4, dtypes.u2, dtypes.u4}
 PAIRS = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in BITS)
 
 
-class And(Binary, name="and"):
+class And(BinaryOperator, name="and"):
     """The bits set in both a and b.
 
     a, b     integers or bool of one dtype, broadcast
@@ -36,7 +36,7 @@ class And(Binary, name="and"):
         return np.bitwise_and(a, b)
 
 
-class Or(Binary, name="or"):
+class Or(BinaryOperator, name="or"):
     """The bits set in a or b.
 
     a, b     integers or bool of one dtype, broadcast
@@ -53,7 +53,7 @@ class Or(Binary, name="or"):
         return np.bitwise_or(a, b)
 
 
-class Xor(Binary, name="xor"):
+class Xor(BinaryOperator, name="xor"):
     """The bits set in one of a and b.
 
     a, b     integers or bool of one dtype, broadcast
@@ -70,7 +70,7 @@ class Xor(Binary, name="xor"):
         return np.bitwise_xor(a, b)
 
 
-class Not(Unary, name="not"):
+class Not(UnaryOperator, name="not"):
     """Every bit turned; for bool the other value.
 
     x        integer or bool
@@ -87,7 +87,7 @@ class Not(Unary, name="not"):
         return np.invert(x)
 
 
-class Shift(Unary):
+class Shift(UnaryOperator):
     """Base of shl and shr."""
 
     bits: int | Value
@@ -166,7 +166,7 @@ class Shr(Shift, name="shr"):
         return np.asarray(np.right_shift(x, x.dtype.type(self.bits)))
 
 
-class Popcount(Unary, name="popcount"):
+class Popcount(UnaryOperator, name="popcount"):
     """The number of bits set in x.
 
     x        integer of 2 bits or more

@@ -10,7 +10,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.types import Type
-from oic.operators.base import Scalar, Unary, computed
+from oic.operators.base import Scalar, UnaryOperator, computed
 from oic.operators.settings import (
     as_computed,
     holds,
@@ -24,7 +24,7 @@ ROUNDING = ("trunc", "floor", "ceil", "nearest")
 KINDS = dtypes.NUM | {dtypes.bool_}
 
 
-class Cast(Unary, name="cast"):
+class Cast(UnaryOperator, name="cast"):
     """The elements of x as another type.
 
     x              number or bool
@@ -127,7 +127,7 @@ class Cast(Unary, name="cast"):
         return np.minimum(low, np.asarray(min(to.high, np.iinfo(wide.dtype).max), wide.dtype))
 
 
-class Fill(Unary, name="fill"):
+class Fill(UnaryOperator, name="fill"):
     """Every element one value.
 
     x        gives the shape and the dtype; its elements are not read

@@ -11,7 +11,7 @@ from oic.dtypes import FLT, NUM, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Kernel, Members, Out
-from oic.operators.base import Comparison, Operator, Scalar, Unary
+from oic.operators.base import Comparison, Operator, Scalar, UnaryOperator
 
 ORDERED = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM)
 FLOATS = tuple((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64"))
@@ -224,7 +224,7 @@ class IsFinite(Operator, name="is_finite"):
     kernels = (Kernel("is_finite", ("x",), _args),)
 
 
-class Test(Unary):
+class Test(UnaryOperator):
     """Base of elementwise tests: bool result."""
 
     inplace = ()

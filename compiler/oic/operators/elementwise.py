@@ -15,7 +15,7 @@ from oic import dtypes
 from oic.dtypes import FLT, SINT, WHOLE, Array, DType
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType, Type
-from oic.operators.base import Binary, Operator, Scalar, Unary
+from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator
 from oic.operators.settings import (
     accumulated,
     as_computed,
@@ -30,7 +30,7 @@ DIVISIBLE = FLT | WHOLE | {dtypes.i4, dtypes.u4}
 RECTIFIED = FLT | (SINT - {dtypes.i1, dtypes.i2})
 
 
-class Arithmetic(Binary):
+class Arithmetic(BinaryOperator):
     """Base of add, sub and mul: `acc=` gives a wider result, computed in 64 bits."""
 
     acc: DType | None = None
@@ -135,7 +135,7 @@ class Mul(Arithmetic, name="mul"):
         return np.multiply(a, b)
 
 
-class Division(Binary):
+class Division(BinaryOperator):
     """Base of div and floor_div: division by zero gives a mask."""
 
     div_by_zero_mask: float | int | Value | None = None
@@ -214,7 +214,7 @@ class FloorDiv(Division, name="floor_div"):
         return np.where(b == 0, mask, np.floor_divide(a, np.where(b == 0, np.ones_like(b), b)))
 
 
-class Rem(Binary, name="rem"):
+class Rem(BinaryOperator, name="rem"):
     """The remainder of a / b toward zero, which has the sign of a.
 
     a, b     integers of one dtype (not i1, i2, u1, u2), broadcast
@@ -268,7 +268,7 @@ class Fma(Operator, name="fma"):
         return np.add(np.multiply(a, b), addend)
 
 
-class Neg(Unary, name="neg"):
+class Neg(UnaryOperator, name="neg"):
     """-x.
 
     x        float or signed integer
@@ -291,7 +291,7 @@ class Neg(Unary, name="neg"):
         return np.negative(x)
 
 
-class Abs(Unary, name="abs"):
+class Abs(UnaryOperator, name="abs"):
     """|x|.
 
     x        float or signed integer
@@ -323,7 +323,7 @@ class Abs(Unary, name="abs"):
         return np.abs(in_64_bits(x, self.x.dtype) if self.acc else x)
 
 
-class Sign(Unary, name="sign"):
+class Sign(UnaryOperator, name="sign"):
     """-1, 0 or 1 by the sign of x.
 
     x        float or signed integer
@@ -345,7 +345,7 @@ class Sign(Unary, name="sign"):
         return np.subtract(x > 0, x < 0, dtype=np.int8)
 
 
-class Recip(Unary, name="recip"):
+class Recip(UnaryOperator, name="recip"):
     """1 / x.
 
     x                 float
@@ -376,7 +376,7 @@ class Recip(Unary, name="recip"):
         return np.where(x == 0, mask, np.divide(x.dtype.type(1), x))
 
 
-class Relu(Unary, name="relu"):
+class Relu(UnaryOperator, name="relu"):
     """Leaky ReLU with an upper clamp: y = x ≥ 0 ? x : x·alpha, then y > clamp_max ? clamp_max : y.
 
     x          float, or signed integer of 4 bits or more
@@ -431,7 +431,7 @@ class Relu(Unary, name="relu"):
         return np.where(y > ceiling, ceiling, y)
 
 
-class Min(Binary, name="min"):
+class Min(BinaryOperator, name="min"):
     """The smaller of a and b; a number wins over a NaN.
 
     a, b     numbers of one dtype, broadcast
@@ -450,7 +450,7 @@ class Min(Binary, name="min"):
         return lesser(a, b)
 
 
-class Max(Binary, name="max"):
+class Max(BinaryOperator, name="max"):
     """The larger of a and b; a number wins over a NaN.
 
     a, b     numbers of one dtype, broadcast
@@ -469,7 +469,7 @@ class Max(Binary, name="max"):
         return greater(a, b)
 
 
-class Clamp(Unary, name="clamp"):
+class Clamp(UnaryOperator, name="clamp"):
     """min(max(x, min), max).
 
     x        number

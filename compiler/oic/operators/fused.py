@@ -47,7 +47,7 @@ class Copy(Operator, name="copy"):
 class Exchange(Op, name="exchange"):
     """Values where others were: addresses are exchanged, nothing is copied.
 
-    Ends a turn of a loop, or a branch: result i is `values[i]`, in the buffer of what it follows.
+    Ends an iteration of a loop, or a branch: result i is `values[i]`, in the buffer of what it follows.
     The buffers of operands and results swap addresses from here on; no operand is needed later.
     """
 

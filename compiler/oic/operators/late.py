@@ -23,7 +23,7 @@ def late_checks(module: Module) -> list[Op]:
 
 
 def late_places(module: Module) -> list[Place]:
-    """Where they stand in the source, each place once, and the variable: else the text itself."""
+    """Their places in the source, each once, and the variable: else the text itself."""
     places: dict[Place, None] = {}
     for op in late_checks(module):
         text = op.span.text if op.span is not None else op.name

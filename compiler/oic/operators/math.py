@@ -15,7 +15,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.types import Type
-from oic.operators.base import Binary, Scalar, Unary
+from oic.operators.base import BinaryOperator, Scalar, UnaryOperator
 from oic.operators.bounds import epsilon, last_place, real, rounded
 from oic.operators.cast import half_away
 from oic.operators.settings import refuse
@@ -50,7 +50,7 @@ def sigmoid(x: Array) -> Array:
     return np.where(x < 0, small, 1.0) / (1.0 + small)
 
 
-class Function(Unary):
+class Function(UnaryOperator):
     """Base of elementary functions: `of` is the function on f64 values."""
 
     units: ClassVar[float] = 2.0
@@ -282,7 +282,7 @@ class Gelu(Function, name="gelu"):
         return rounded(y, error, dtype)
 
 
-class Pow(Binary, name="pow"):
+class Pow(BinaryOperator, name="pow"):
     """a to the power of b.
 
     a, b     floats of one dtype, broadcast
@@ -307,7 +307,7 @@ class Pow(Binary, name="pow"):
         return units(y, 2.0, self.a.dtype)
 
 
-class Floor(Unary, name="floor"):
+class Floor(UnaryOperator, name="floor"):
     """The largest whole number not above x.
 
     x        float
@@ -323,7 +323,7 @@ class Floor(Unary, name="floor"):
         return np.floor(x)
 
 
-class Ceil(Unary, name="ceil"):
+class Ceil(UnaryOperator, name="ceil"):
     """The smallest whole number not below x.
 
     x        float
@@ -339,7 +339,7 @@ class Ceil(Unary, name="ceil"):
         return np.ceil(x)
 
 
-class Round(Unary, name="round"):
+class Round(UnaryOperator, name="round"):
     """The nearest whole number, half away from zero.
 
     x        float
@@ -355,7 +355,7 @@ class Round(Unary, name="round"):
         return half_away(x)
 
 
-class Trunc(Unary, name="trunc"):
+class Trunc(UnaryOperator, name="trunc"):
     """x without its fraction.
 
     x        float

@@ -199,7 +199,23 @@ class BatchNorm(Operator, name="batch_norm"):
     kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
 
 
-class Softmax(Operator, name="softmax"):
+class Exponentials(Operator):
+    """Base of softmax and log_softmax: exponentials along one axis, and their sum."""
+
+    x: Value
+    axis: int = -1
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        normal_axis(self, self.axis, self.x.tensor.rank)
+        return [self.x.type]
+
+    def args(self) -> Members:
+        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
+        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
+
+
+class Softmax(Exponentials, name="softmax"):
     """exp(x - max) / Σ exp(x - max) along an axis.
 
     x        float
@@ -210,15 +226,7 @@ class Softmax(Operator, name="softmax"):
     NaN; a NaN makes its row NaN.  Source: PyTorch, `softmax`.
     """
 
-    x: Value
-    axis: int = -1
-
     examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("bf16[4]",), ("f64[2, 3, 4]", "axis=1"))
-
-    def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
-        normal_axis(self, self.axis, self.x.tensor.rank)
-        return [self.x.type]
 
     def reference(self, x: Array) -> Array:
         shifted, total = shifted_sum(x, self.axis)
@@ -231,14 +239,10 @@ class Softmax(Operator, name="softmax"):
         error = (4 + np.abs(real(shifted))) * epsilon(self.x.dtype) * np.abs(real(y)) + 2.0**-126
         return rounded(y, error, self.x.dtype)
 
-    def _args(self) -> Members:
-        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
-
-    kernels = (Kernel("softmax", ("x",), _args, inplace=("x",)),)
+    kernels = (Kernel("softmax", ("x",), Exponentials.args, inplace=("x",)),)
 
 
-class LogSoftmax(Operator, name="log_softmax"):
+class LogSoftmax(Exponentials, name="log_softmax"):
     """x - max - ln Σ exp(x - max) along an axis.
 
     x        float
@@ -249,15 +253,7 @@ class LogSoftmax(Operator, name="log_softmax"):
     Source: PyTorch, `log_softmax`.
     """
 
-    x: Value
-    axis: int = -1
-
     examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("f64[4]",))
-
-    def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
-        normal_axis(self, self.axis, self.x.tensor.rank)
-        return [self.x.type]
 
     def reference(self, x: Array) -> Array:
         shifted, total = shifted_sum(x, self.axis)
@@ -270,11 +266,7 @@ class LogSoftmax(Operator, name="log_softmax"):
             size = 4 + np.abs(real(shifted)) + np.abs(real(np.log(total)))
         return rounded(y, 2 * size * epsilon(self.x.dtype), self.x.dtype)
 
-    def _args(self) -> Members:
-        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
-
-    kernels = (Kernel("log_softmax", ("x",), _args, inplace=("x",)),)
+    kernels = (Kernel("log_softmax", ("x",), Exponentials.args, inplace=("x",)),)
 
 
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:

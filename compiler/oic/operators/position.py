@@ -1,4 +1,4 @@
-"""What tells a model where a token stands: `rope`, `relative_position_bias`."""
+"""What tells a model the position of a token: `rope`, `relative_position_bias`."""
 
 from __future__ import annotations
 
@@ -145,7 +145,8 @@ class Rope(Operator, name="rope"):
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
         sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
         style = "1" if self.style == "interleaved" else None
-        angle = {"freqs": self.freqs, "base": Cast(self.base, "double"), "dims": self._turned(), "interleaved": style}
+        base = Cast(self.base, "double")
+        angle = {"freqs": self.freqs, "base": base, "dims": self._turned(), "interleaved": style}
         return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
 
     kernels = (Kernel("rope", ("x",), _args, layouts={"x": 1}, inplace=("x",)),)

@@ -14,6 +14,7 @@ from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Cast, Kernel, Members, Out, Scratch
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.math import sigmoid
 
 
 def _sizes(x: Value, h: Value, numbers: int) -> Members:
@@ -66,11 +67,6 @@ class Cell(Operator):
         count = 2 * (np.shape(x)[-1] + np.shape(h)[-1]) + 4
         total: Array = wx + wh + np.abs(real(b_ih)) + np.abs(real(b_hh))
         return count * total.max(-1, keepdims=True, initial=0.0)
-
-
-def sigmoid(x: Array) -> Array:
-    """1 / (1 + e^-x) in f64."""
-    return 1 / (1 + np.exp(-x))
 
 
 class GruCell(Cell, name="gru_cell"):

@@ -253,7 +253,7 @@ class MinAxis(Reduction, name="min_axis"):
         return extreme(self, x, np.fmin)
 
 
-class Position(Operator):
+class ArgReduction(Operator):
     """Base of argmax_axis and argmin_axis."""
 
     x: Value
@@ -299,7 +299,7 @@ class Position(Operator):
         return last if self.keepdims else np.squeeze(last, self.axis)
 
 
-class ArgmaxAxis(Position, name="argmax_axis"):
+class ArgmaxAxis(ArgReduction, name="argmax_axis"):
     """The position of the largest element along an axis.
 
     x             number
@@ -312,13 +312,13 @@ class ArgmaxAxis(Position, name="argmax_axis"):
     Source: OpenInfer op catalog, `argmax_axis`.
     """
 
-    kernels = (Kernel("extreme", ("x",), Position._args, call="argmax_axis"),)
+    kernels = (Kernel("extreme", ("x",), ArgReduction._args, call="argmax_axis"),)
 
     def reference(self, x: Array) -> Array:
         return self.found(x, best_along(x, self.axis, np.fmax))
 
 
-class ArgminAxis(Position, name="argmin_axis"):
+class ArgminAxis(ArgReduction, name="argmin_axis"):
     """The position of the smallest element along an axis.
 
     x             number
@@ -331,7 +331,7 @@ class ArgminAxis(Position, name="argmin_axis"):
     Source: OpenInfer op catalog, `argmin_axis`.
     """
 
-    kernels = (Kernel("extreme", ("x",), Position._args, call="argmin_axis"),)
+    kernels = (Kernel("extreme", ("x",), ArgReduction._args, call="argmin_axis"),)
 
     def reference(self, x: Array) -> Array:
         return self.found(x, best_along(x, self.axis, np.fmin))

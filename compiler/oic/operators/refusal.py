@@ -1,4 +1,4 @@
-"""What is said of a step that an op refuses, whoever runs it: the interpreter, or generated code.
+"""What is said of a step that an op refuses, by the interpreter or by generated code.
 
 Generated code notes a status, a place of the source, a variable and two numbers; `refused_by` finds
 the op that this can be from, and `refusal` says it in words.

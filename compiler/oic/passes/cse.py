@@ -6,7 +6,7 @@
 
 Two ops are one if they are of a kind, have no effect, take the same operands and attributes, and
 the first dominates the second; a check that was made before is not made again.  What reads a state
-is the same only while nobody writes it: every write gives the state a new version, and so does the
+is the same only while no op writes it: every write gives the state a new version, and so does the
 start and the end of a region that writes it.
 """
 

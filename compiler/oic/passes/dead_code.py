@@ -74,7 +74,7 @@ def _unused_carried(module: Module) -> bool:
 
 
 def _shrink_loop(loop: For) -> bool:
-    """Drop carried values that no one sees; replace those that never change by their start."""
+    """Drop carried values without a use; replace those that never change by their start."""
     ends = loop.body.terminator
     assert isinstance(ends, Yield)
     args = loop.body.args[1:]

@@ -178,7 +178,7 @@ def _also(held: Storage) -> str:
 
 
 def _before_branch(op: Op, home: Block | None) -> bool:
-    """The op ends a branch of an `if` (perhaps of one inside another) that stands in this block."""
+    """The op ends a branch of an `if` (perhaps of one inside another) of this block."""
     block = op.block if isinstance(op, Yield) else None
     while block is not None and isinstance(block.owner, If):
         block = block.owner.block
@@ -288,7 +288,7 @@ def _copy_instead(op: Exchange, plain: set[Block]) -> None:
 
 
 def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
-    """The value lies in a buffer of the arena that nobody else needs at the end of a turn or a branch."""
+    """The value lies in a buffer of the arena that no other value needs at the end of an iteration or a branch."""
     block, base = edge.op.block, whole_root(edge.value)
     assert block is not None and edge.storage is not None
     if threads or not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):

@@ -8,7 +8,7 @@
                                    }
 
 An operator joins the op that uses its result if that op alone uses it, both have one shape, both
-stand in the same block, and nothing between them writes a state that the operator's operands may
+are in the same block, and nothing between them writes a state that the operator's operands may
 look into or bars movement.  Operators move later, never earlier.
 """
 
@@ -84,7 +84,7 @@ def _joins(op: Op) -> bool:
 
 
 def _crosses(barriers: list[int], first: int, last: int) -> bool:
-    """An effect stands between two positions: what the first reads might change."""
+    """An effect lies between two positions: what the first reads might change."""
     at = bisect_right(barriers, first)
     return at < len(barriers) and barriers[at] < last
 

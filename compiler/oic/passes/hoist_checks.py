@@ -55,7 +55,7 @@ def hoist_checks(module: Module) -> None:
         _body(func.body)
         for op in list(func.body.all_ops()):
             for region in op.consumers if isinstance(op, Parallel) else ():
-                _body(region)  # what stands before a consumer's own effects need not come after them
+                _body(region)  # checks before a consumer's own effects need not come after them
 
 
 def _effect(op: Op) -> bool:
@@ -278,7 +278,7 @@ class _Mover:
         return True
 
     def undisturbed(self, op: Op) -> bool:
-        """What the op reads is the same before the first effect, and no barrier stands between."""
+        """What the op reads is the same before the first effect, and no barrier lies between."""
         if not all(sizes_used(o) <= self.given | _bound_in(op) for o in op.walk()):
             return False
         before = range(self.start, self.order[op])

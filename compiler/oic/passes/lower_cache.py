@@ -8,7 +8,7 @@
 
 What has to be known of a variable beside its contents is kept in states of their own, integers
 (`ir.state.State`); which ones a variable needs is known at build.  Reads and writes:
-`lower_table` and `lower_ring`, their growing dimensions `lower_auto`; resets: `lower_reset`.
+`state.table` and `state.ring`, their growing dimensions `state.auto`; resets: `state.reset`.
 Meaning: SPEC, section 8.
 """
 
@@ -36,7 +36,7 @@ from oic.ir.state import (
 from oic.ir.types import StateType
 from oic.passes.state import ring as lower_ring
 from oic.passes.state import table as lower_table
-from oic.passes.state.emitter import Emitter, Kept, Position, is_zeros
+from oic.passes.state.emitter import Emitter, Position, StateVariable, is_zeros
 from oic.passes.state.reset import lower_reset
 
 
@@ -50,7 +50,7 @@ def lower_cache(module: Module) -> None:
     module.stage = "indexed"
 
 
-def _lower_block(block: Block, kept: dict[Value, Kept], numbers: Iterator[int]) -> None:
+def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterator[int]) -> None:
     ops: list[Op] = []
     mapping: dict[Value, Value] = {}
     for op in block.ops:
@@ -65,7 +65,7 @@ def _lower_block(block: Block, kept: dict[Value, Kept], numbers: Iterator[int]) 
     block.replace(mapping)
 
 
-def _lower(e: Emitter, kept: Kept, op: CacheOp) -> Value | None:
+def _lower(e: Emitter, kept: StateVariable, op: CacheOp) -> Value | None:
     """Lower one operation; the value that stands for its result."""
     match op:
         case CacheRead(indices=indices, form=form):
@@ -94,7 +94,7 @@ def _positions(form: str, indices: list[Value]) -> list[Position]:
     return [Position(*p) for p in CacheOp.positions(form, indices)]
 
 
-def _count(e: Emitter, kept: Kept, axis: int, indices: list[Value]) -> Value:
+def _count(e: Emitter, kept: StateVariable, axis: int, indices: list[Value]) -> Value:
     """The present count; of a fixed index its size, of a ring `next`."""
     table = kept.type.table
     if kept.type.ring and axis == kept.outer:
@@ -109,16 +109,16 @@ def _count(e: Emitter, kept: Kept, axis: int, indices: list[Value]) -> Value:
 # ---------------------------------------------------------------- states beside a variable
 
 
-def _keep(module: Module) -> dict[Value, Kept]:
+def _keep(module: Module) -> dict[Value, StateVariable]:
     """Add the states that every persistent variable needs, each after it."""
     reset = {op.table for op in module.all_ops() if isinstance(op, CacheReset)}
     touched = keeps_touched(module)
-    found: dict[Value, Kept] = {}
+    found: dict[Value, StateVariable] = {}
     ops: list[Op] = []
     for op in module.top.ops:
         ops.append(op)
         if isinstance(op, State):
-            kept = Kept(op)
+            kept = StateVariable(op)
             found[op.result] = kept
             ops += _counts(kept, op.result in reset)
             ops += _others(kept, op in touched)
@@ -131,7 +131,7 @@ def _keep(module: Module) -> dict[Value, Kept]:
     return found
 
 
-def _counts(kept: Kept, reset: bool) -> Iterator[State]:
+def _counts(kept: StateVariable, reset: bool) -> Iterator[State]:
     """Counts of what grows; of fixed indices how far they were touched, if a reset asks."""
     type_ = kept.type
     for axis, index in enumerate([*type_.table, *type_.auto]):
@@ -149,7 +149,7 @@ def _counts(kept: Kept, reset: bool) -> Iterator[State]:
         yield state
 
 
-def _others(kept: Kept, touched: bool) -> Iterator[State]:
+def _others(kept: StateVariable, touched: bool) -> Iterator[State]:
     """Flags of what was touched, for resets of a part; marks of what was filled."""
     type_ = kept.type
     if touched:
@@ -167,7 +167,7 @@ def _others(kept: Kept, touched: bool) -> Iterator[State]:
             yield state
 
 
-def _beside(kept: Kept, name: str, type_: StateType, limit: int) -> State:
+def _beside(kept: StateVariable, name: str, type_: StateType, limit: int) -> State:
     symbol = f"{kept.op.symbol}.{name}"
     state = State(symbol, type_, 0, limit, span=kept.op.span)
     state.result.hint = symbol.replace(".", "_")

@@ -6,7 +6,7 @@
 
 A kernel says which operands may have gaps (`layouts`); elementwise ops, copies and stores take any
 strides.  Where state is written while a view of it is still needed, the write waits until it is not,
-if nobody else looks at the state before and that saves bytes; else the view becomes a copy too:
+if no other op reads the old state and that saves bytes; else the view becomes a copy too:
 
     %old = state.load(%W, [%p])            %old = state.load(%W, [%p])
     state.store(%W, %x, [%q])        =>    %y = conv1d(%old, %k)
@@ -50,7 +50,7 @@ def materialize(module: Module) -> None:
 
 def _layouts(block: Block) -> None:
     ops: list[Op] = []
-    made: dict[Value, Value] = {}  # copies that stand in this block
+    made: dict[Value, Value] = {}  # copies made in this block
     for op in block.ops:
         for value, reason in _misfits(op):
             if value not in made:

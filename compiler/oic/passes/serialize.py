@@ -17,7 +17,7 @@ from oic.ir.module import Module
 
 
 def serialize(module: Module) -> None:
-    """Put the ops of every region where its `parallel` op stands."""
+    """Put the ops of every region in place of its `parallel` op."""
     for func in module.functions():
         mapping: dict[Value, Value] = {}
         for block in reversed(list(func.body.walk())):

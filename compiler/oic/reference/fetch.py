@@ -1,7 +1,7 @@
 """The logical value of a persistent variable from its storage at capacity (SPEC, 8.2-8.5).
 
 Counts are states of their own: `K.t` is the count of index t of K, and `next` of a ring.  What lies
-beyond a mark `K.t.filled` was never written, and its memory holds anything (`passes.lower_state`).
+beyond a mark `K.t.filled` was never written, and its memory holds anything (`passes.lower_cache`).
 """
 
 from __future__ import annotations

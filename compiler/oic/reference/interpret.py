@@ -1,8 +1,8 @@
 """The meaning of every IR stage: one interpreter of GRAPH, INDEXED and PLANNED.
 
 Values are NumPy arrays and Python integers.  In GRAPH persistent variables are those of SPEC,
-section 8 (`variables`); from INDEXED on they are storage at capacity (`boxes`); in PLANNED every
-tensor lies in real bytes at its place (`places`).
+section 8 (`variables`); from INDEXED on they are storage at capacity (`state_storage`); in PLANNED every
+tensor lies in real bytes at its place (`memory_image`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from oic.reference.journal import Journal
 from oic.reference.memory_image import Places
 from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import Storage, zeros
-from oic.reference.variables import Variable
+from oic.reference.variables import PersistentVariable
 
 Observer = Callable[[Op], Any]
 Compiled = Callable[[], tuple[Module, Collection[Place]]]
@@ -59,7 +59,7 @@ class Machine:
         self.broken = False
         self.effects = False
         self.refused_by: Op | None = None
-        self.states: dict[str, Variable | Storage] = {}
+        self.states: dict[str, PersistentVariable | Storage] = {}
         self.form = saved_form(module)
         self.reset()
 
@@ -106,10 +106,10 @@ class Machine:
     def fetch_state(self, name: str) -> Array:
         """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5)."""
         state = self.states[name]
-        return state.logical() if isinstance(state, Variable) else logical(name, self.states)
+        return state.logical() if isinstance(state, PersistentVariable) else logical(name, self.states)
 
     def save(self) -> bytes:
-        """The state, to be loaded by whatever executes the same graph (`memory.saved`).
+        """The state, to be loaded by any backend of the same graph (`memory.saved`).
 
         Raises StepError if a refused step left it changed.
         """
@@ -124,7 +124,7 @@ class Machine:
         if self.module.stage != "graph":
             boxes.restore(found, self.form, self._storages())
         for name, state in self.states.items():
-            if isinstance(state, Variable):
+            if isinstance(state, PersistentVariable):
                 state.restore(found, [p for p in self.form.parts if p.owner == name])
 
     def fork(self) -> Machine:
@@ -162,7 +162,7 @@ class Machine:
     def _saved(self, part: Part, counts: dict[str, int]) -> Iterator[saved.Entries]:
         """The entries of a part: in GRAPH its variable has them, later a storage of its own."""
         variable = self.states[part.owner]
-        if isinstance(variable, Variable):
+        if isinstance(variable, PersistentVariable):
             return variable.saved(part, counts)
         return boxes.saved(part, counts, self._storages())
 
@@ -173,7 +173,7 @@ class Machine:
             return int(state.whole())
         owner, _, index = symbol.partition(".")
         variable = self.states[owner]
-        assert isinstance(variable, Variable)
+        assert isinstance(variable, PersistentVariable)
         names = [i.name for i in (*variable.type.table, *variable.type.auto)]
         return variable.counts[names.index(index)]
 
@@ -181,9 +181,9 @@ class Machine:
         if self.broken:
             raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
 
-    def _new_state(self, op: Any) -> Variable | Storage:
+    def _new_state(self, op: Any) -> PersistentVariable | Storage:
         if self.module.stage == "graph":
-            return Variable(op.symbol, op.type, op.init, self.journal)
+            return PersistentVariable(op.symbol, op.type, op.init, self.journal)
         if self.places is not None:
             return self.places.storage(op)
         return Storage(op.symbol, op.type, op.init, zeros(storage_bytes(op.type)))
@@ -303,7 +303,7 @@ class Machine:
         assert isinstance(found, int)
         return found
 
-    def state(self, value: Value) -> Variable | Storage:
+    def state(self, value: Value) -> PersistentVariable | Storage:
         """The state behind a handle, which a `state` op defines."""
         op: Any = value.op
         return self.states[op.symbol]
@@ -313,10 +313,10 @@ class Machine:
         assert isinstance(found, Storage)
         return found
 
-    def variable(self, op: Op) -> Variable:
+    def variable(self, op: Op) -> PersistentVariable:
         """The variable of a cache operation, told where refusals point."""
         found = self.state(op.operands[0])
-        assert isinstance(found, Variable), f"{op.name} has no meaning in {self.module.stage}"
+        assert isinstance(found, PersistentVariable), f"{op.name} has no meaning in {self.module.stage}"
         found.span = op.span
         return found
 
@@ -338,7 +338,7 @@ def located(op: Op) -> str:
 
 
 def _local(value: Value) -> bool:
-    """A number that stands in expressions and has no memory."""
+    """A number that is written into expressions and has no memory."""
     return value.place is not None and value.place.space == "local"
 
 

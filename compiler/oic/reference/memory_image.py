@@ -3,7 +3,7 @@
 Reading a value decodes the bytes at its place, writing one encodes them, and views are views.
 So a wrong alias, an overlap or a write out of turn gives a wrong answer here without any C.
 Arena and outputs are noise before every step, and every space lies between red zones: bytes that
-nobody may change, looked at after every step.
+no op may change, compared after every step.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Memory = Array | Packed  # an array is a view of the bytes
 
 @dataclass(frozen=True)
 class Guarded:
-    """Memory between two red zones, which hold the same noise for as long as nobody writes there.
+    """Memory between two red zones, which hold the same noise until an op writes out of bounds.
 
     memory   the bytes between them
     before   the red zone in front of them

@@ -1,6 +1,6 @@
 """The bytes of a saved state, written and read; `memory.saved` says what is in it, `runtime_c/state/saved.h` too.
 
-Reading believes nothing: whatever is wrong is a StepError before anybody has changed anything.  What was
+Nothing in the bytes is trusted: whatever is wrong is a StepError, raised before any state has changed.  What was
 read is written again: a state that differs from that in a byte is none that saving gives, and refused.
 """
 
@@ -92,7 +92,7 @@ def read(form: Form, data: bytes) -> Saved:
         raise _refusal("the saved state is damaged")
     if fingerprint != form.fingerprint:
         raise _refusal("the saved state is of another graph")
-    reader = _Reader(data, HEAD)
+    reader = _SavedReader(data, HEAD)
     counts = {}
     for symbol, most in form.counts.items():
         counts[symbol] = reader.integer()
@@ -141,7 +141,7 @@ def _entries(part: Part, counts: dict[str, int], runs: list[tuple[int, Bytes]]) 
     return numbers[there], rows[there]
 
 
-class _Reader:
+class _SavedReader:
     """A position in the bytes."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -158,7 +158,7 @@ class _Reader:
         return int.from_bytes(self.take(8).tobytes(), "little", signed=True)
 
 
-def _read_part(part: Part, counts: dict[str, int], reader: _Reader) -> list[tuple[int, Bytes]]:
+def _read_part(part: Part, counts: dict[str, int], reader: _SavedReader) -> list[tuple[int, Bytes]]:
     nbytes = part.entry_bytes(counts)
     if not part.table:
         return [(0, _checked(part, reader.take(nbytes)).reshape(1, nbytes))]

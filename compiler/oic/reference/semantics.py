@@ -54,7 +54,7 @@ from oic.operators.refusal import refusal
 from oic.reference.interpret import Machine
 from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import Box
-from oic.reference.variables import Variable
+from oic.reference.variables import PersistentVariable
 
 # -------------------------------------------------------------- structure
 
@@ -191,7 +191,7 @@ def _cache_count(m: Machine, op: Any) -> None:
 
 def _state_get(m: Machine, op: Any) -> None:
     state = m.state(op.state)
-    if isinstance(state, Variable):
+    if isinstance(state, PersistentVariable):
         m.values[op.result] = m.exact(int(state.read("", []).reshape(-1)[0]), op)
         return
     storage = m.storage(op.state)

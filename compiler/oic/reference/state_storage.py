@@ -49,7 +49,7 @@ class Storage:
 
     initial the variable's initial value: of every element that was never written
     start   value of every element at the start and after a reset: the initial value, or 0 where
-            address space is reserved, since nobody can fill that (`lower_state` does, on demand)
+            address space is reserved, which is too large to fill (`lower_cache` does, on demand)
     reach   along every dimension, one more than the largest position ever written: what lies
             beyond is as it was at the start
     """
@@ -194,7 +194,7 @@ def _rows(first: int, values: Array, lengths: tuple[int, ...]) -> Iterator[tuple
 def _raise(
     key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, Storage]
 ) -> None:
-    """Note how far entries reach along indices of a fixed size, where somebody asks."""
+    """Note how far entries reach along indices of a fixed size, where their counts are kept."""
     for axis, index in enumerate(key):
         mark = states.get(marks[axis][0])
         if mark is not None:

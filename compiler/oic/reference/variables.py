@@ -28,7 +28,7 @@ Key = tuple[int, ...]
 INDEX, FULL, SHAPE = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL", "OIC_ERR_SHAPE"
 
 
-class Access(NamedTuple):
+class Selection(NamedTuple):
     """Positions of an access: a range for each, and which are slices; `rest` are auto-dims."""
 
     ranges: list[range]
@@ -51,7 +51,7 @@ class Access(NamedTuple):
         return not any(self.sliced) and not self.part
 
 
-class Variable:
+class PersistentVariable:
     """One persistent variable.
 
     entries   index tuple -> entry; at its shape when it was written, grown when it is read
@@ -219,14 +219,14 @@ class Variable:
 
     # -- positions
 
-    def _access(self, form: str, indices: Sequence[int], *, writing: bool) -> Access:
+    def _access(self, form: str, indices: Sequence[int], *, writing: bool) -> Selection:
         """The positions of an access, all checked before anything changes."""
         table = len(self.type.table)
         rest_of = iter(indices)
         positions: list[tuple[int, ...]] = [
             (next(rest_of),) if f == "i" else (next(rest_of), next(rest_of)) for f in form
         ]
-        at = Access([], [], positions[table:])
+        at = Selection([], [], positions[table:])
         for axis, position in enumerate(positions[:table]):
             if self.type.ring and axis == table - 1:
                 others = tuple(r.start for r in at.ranges)
@@ -289,7 +289,7 @@ class Variable:
 
     # -- contents
 
-    def _grow(self, at: Access, *, slices: bool) -> None:
+    def _grow(self, at: Selection, *, slices: bool) -> None:
         """Raise the counts of scalar positions, of slices by a write, and of auto-dims."""
         table = len(self.type.table)
         for axis, (positions, sliced) in enumerate(zip(at.ranges, at.sliced)):

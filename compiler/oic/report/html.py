@@ -1,9 +1,9 @@
 """`<name>.report.html`: what was built, for people.  One file, no network.
 
 The arena is drawn as offset (upward) against program order (to the right).  A rectangle is a value:
-from where it comes to be to where the next value of its buffer does, or nobody needs it; what holds the
+from where it comes to be to where the next value of its buffer does, or nothing reads it any more; what holds the
 buffer but no value is paler.  Above lie the values in the caller's memory, below the loops and the source
-lines.  Beside the arenas stand the state, with its growing tables empty, half full and full, and the
+lines.  Beside the arenas are the state, with its growing tables empty, half full and full, and the
 weights.
 """
 
@@ -59,7 +59,7 @@ class Mark:
 class Drawing:
     """One picture.
 
-    left, right, top, bottom   of the part that stands for memory, in pixels
+    left, right, top, bottom   of the part that shows memory, in pixels
     marks    of offsets, at the left
     ticks    of source lines, below
     spans    loops and branches, below

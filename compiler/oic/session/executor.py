@@ -133,7 +133,7 @@ class Executor(ABC):
             self._reset()
 
     def save(self) -> bytes:
-        """The whole persistent state (`memory.saved`): equal states are equal bytes, whatever executes.
+        """The whole persistent state (`memory.saved`): equal states are equal bytes in every backend.
 
         Raises StepError where a refused step left it changed.
         """

@@ -59,7 +59,7 @@ class Interface:
 
     variables   by name, in declaration order
     entries     by the name of their block
-    blocks      name and text of every block, to say where a statement stands
+    blocks      name and text of every block, to say in which block a statement is
     statements  their texts, in source order; of a loop, what is before its braces
     """
 
@@ -74,7 +74,7 @@ class Interface:
         return [v.name for v in self.variables.values() if v.kind == kind]
 
     def block_of(self, span: Span) -> str | None:
-        """The block a statement stands in."""
+        """The block of a statement."""
         for name, text in self.blocks:
             if text.source is span.source and text.start <= span.start < text.end:
                 return name

@@ -61,7 +61,7 @@ class Synthesizer:
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
 
-        Raises OicError: see `toolchain.build.build`.
+        Raises OicError: see `library.build.build`.
         """
         with self._lock:
             if out_dir is None:
@@ -71,7 +71,7 @@ class Synthesizer:
         return self
 
     def make_executor(self) -> CompiledExecutor:
-        """A session with a state of its own, at its start.  Builds first, if nobody has."""
+        """A session with a state of its own, at its start.  Builds the library first, if that is not done."""
         with self._lock:
             if self.library is None:
                 self.build()

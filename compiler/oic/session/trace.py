@@ -19,7 +19,7 @@ class Record:
     line          of the source
     operator      as written: `add`, `cache.read`, `transfer`
     operands      names of what the operator took
-    microseconds  nan where nobody measured it: compiled code does not
+    microseconds  nan where it is not measured: compiled code does not
     """
 
     block: str

@@ -64,7 +64,7 @@ class Stop:
         return Span(self.source, piece.start, piece.end)
 
     def starts_line(self, at: int) -> bool:
-        """No piece stands before this one on its line."""
+        """This piece is the first on its line."""
         if at == 0:
             return True
         return "\n" in self.source.text[self.pieces[at - 1].end : self.pieces[at].start]
@@ -190,7 +190,7 @@ def _missing_brace(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
 
 
 def _begins(stop: Stop, at: int) -> bool:
-    """What stands here ends something or begins something new, as a statement does."""
+    """This piece ends a construct or begins a new one, as a statement does."""
     piece = stop.pieces[at]
     if piece.kind == "end" or piece.text in ("}", *STATEMENTS):
         return True

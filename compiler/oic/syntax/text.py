@@ -25,7 +25,7 @@ _PIECES = re.compile(
 
 @dataclass(frozen=True)
 class Piece:
-    """One word, number, string or mark of the text; kind 'end' stands behind the last."""
+    """One word, number, string or mark of the text; kind 'end' follows the last."""
 
     kind: str
     text: str

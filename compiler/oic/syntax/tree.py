@@ -1,7 +1,7 @@
 """The syntax tree of a graph: what was written, with the span of every part.
 
 Frozen dataclasses, one a construct of SPEC sections 1 and 5-8.  Nothing here is checked or
-resolved; `parse` makes it, `check` refuses it, `to_ir` reads it.
+resolved; `parse` makes it, `check` refuses it, `lower` reads it.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _called(call: list[str], limit: float) -> tuple[int, str, str]:
         why = failure.strerror if isinstance(failure, OSError) else failure
         raise fail("no-compiler", f"{call[0]} cannot be run: {why}") from failure
     assert process.stdout and process.stderr
-    said = [_Reader(process, pipe) for pipe in (process.stdout, process.stderr)]
+    said = [_OutputReader(process, pipe) for pipe in (process.stdout, process.stderr)]
     try:
         status = process.wait(limit)
         for reader in said:
@@ -131,7 +131,7 @@ def _called(call: list[str], limit: float) -> tuple[int, str, str]:
     return status, out, errors
 
 
-class _Reader(Thread):
+class _OutputReader(Thread):
     """Keeps what a program prints; ends the program where that is too much."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:

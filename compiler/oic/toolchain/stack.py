@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 THREAD = "oic_pool_thread"  # what threads of a pool begin with: started, not called
 
 
-class Unknown(Exception):
+class UnknownStack(Exception):
     """The stack has no bound that can be known; the message says why."""
 
 
@@ -42,7 +42,7 @@ class Stack:
 
 
 @dataclass
-class Frame:
+class AssemblyFunction:
     """One function of the assembly.
 
     nbytes      of its own frame, return address included
@@ -63,36 +63,36 @@ class Frame:
     jumps: bool = False
 
 
-Graph = dict[str, Frame]
+Graph = dict[str, AssemblyFunction]
 
 # What compilers define for machines whose calls and stack pointers are found below.
 MACHINES = ("__x86_64__", "__i386__", "__arm__", "__aarch64__", "__riscv")
 
 
 def check_machine(macros: Collection[str]) -> None:
-    """Raise Unknown unless a compiler with these macros writes assembly that is understood here.
+    """Raise UnknownStack unless a compiler with these macros writes assembly that is understood here.
 
     A call that is not found would make a figure too small, and no figure is better than a wrong one.
     """
     if not any(name in macros for name in MACHINES):
-        raise Unknown("oic does not read the assembly of this machine")
+        raise UnknownStack("oic does not read the assembly of this machine")
 
 
 def worst(graph: Graph, function: str) -> Stack:
-    """The worst case of a function.  Raises Unknown: recursion, or a call nobody can follow."""
+    """The worst case of a function.  Raises UnknownStack: recursion, or a call whose target is not known."""
     known: dict[tuple[str, frozenset[str]], tuple[int, tuple[str, ...]]] = {}
     reached: set[str] = set()
 
     def most(name: str, given: frozenset[str], way: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
         """Bytes and path of a function, where `given` are the addresses taken above it."""
         if name in way:
-            raise Unknown("recursion: " + " calls ".join((*way[way.index(name) :], name)))
+            raise UnknownStack("recursion: " + " calls ".join((*way[way.index(name) :], name)))
         if (name, given) not in known:
             frame = graph[name]
             reached.update(frame.externals)
             found = frozenset(frame.addresses - {THREAD}) or given
             if frame.pointers and not found:
-                raise Unknown(f"{name} calls a function by an address that nobody on the way took")
+                raise UnknownStack(f"{name} calls a function by address, and no function on the way takes one")
             next_ = [most(callee, found, (*way, name)) for callee in sorted(frame.calls)]
             if frame.pointers or (frame.jumps and found):
                 next_ += [most(task, frozenset(), (*way, name)) for task in sorted(found)]
@@ -122,18 +122,18 @@ def read(usage: str, assembly: str) -> Graph:
     """The functions of one file compiled with `-fstack-usage -S`, by their names in the assembly.
 
     usage   lines `file:line:column:name<tab>bytes<tab>kind`, in the order of the assembly
-    Raises Unknown: a frame whose size changes as it runs, or texts that are not of one compilation.
+    Raises UnknownStack: a frame whose size changes as it runs, or texts that are not of one compilation.
     """
     reported = []
     for line in usage.splitlines():
         place, size, kind = line.split("\t")
         name = place.rpartition(":")[2]
         if kind == "dynamic":
-            raise Unknown(f"the frame of {name} changes its size as it runs")
+            raise UnknownStack(f"the frame of {name} changes its size as it runs")
         reported.append((name, int(size), "bounded" in kind))
     bodies = _bodies(assembly, [name for name, _, _ in reported])
     if len(bodies) != len(reported):
-        raise Unknown("the compiler's stack usage and its assembly name different functions")
+        raise UnknownStack("the compiler's stack usage and its assembly name different functions")
     graph: Graph = {}
     aliases = {a: b for a, b in _ALIAS.findall(assembly) if b in bodies}
     data = _addresses_in_data(assembly, {*bodies, *aliases})
@@ -141,7 +141,7 @@ def read(usage: str, assembly: str) -> Graph:
         scanned = _scanned(body)
         # gcc counts the whole alignment in frames it calls bounded, which is more than can be lost.
         least = nbytes - scanned.align if bounded else nbytes + scanned.lost
-        graph[name] = Frame(name, max(least, scanned.nbytes), scanned.below)
+        graph[name] = AssemblyFunction(name, max(least, scanned.nbytes), scanned.below)
         _edges(graph[name], body, {*bodies, *aliases}, data)
     return graph | {alias: graph[name] for alias, name in aliases.items()}
 
@@ -165,7 +165,7 @@ def _bodies(assembly: str, names: list[str]) -> dict[str, list[str]]:
     agree = all(label.partition(".")[0].lstrip("_") == name.partition(".")[0].lstrip("_")
                 for label, name in zip(bodies, names))  # fmt: skip
     if not agree:
-        raise Unknown("the compiler's stack usage and its assembly are in different orders")
+        raise UnknownStack("the compiler's stack usage and its assembly are in different orders")
     return bodies
 
 
@@ -187,7 +187,7 @@ def _addresses_in_data(assembly: str, functions: set[str]) -> dict[str, set[str]
     return found
 
 
-def _edges(frame: Frame, body: list[str], functions: set[str], data: dict[str, set[str]]) -> None:
+def _edges(frame: AssemblyFunction, body: list[str], functions: set[str], data: dict[str, set[str]]) -> None:
     """What a function calls, jumps to, and takes the address of."""
     for line in body:
         mnemonic, operands = _instruction(line)

@@ -30,7 +30,7 @@ static inline void oic_sample_sift(const double *x, int32_t *restrict heap, ptrd
     heap[at] = moved;
 }
 
-/* Take the first of heap[n] off; it stands at heap[n - 1] then. */
+/* Take the first of heap[n] off; it is moved to heap[n - 1]. */
 static inline int32_t oic_sample_pop(const double *x, int32_t *restrict heap, ptrdiff_t n)
 {
     const int32_t first = heap[0];

@@ -17,7 +17,7 @@ from typing import Any
 
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.passes.state.emitter import FULL, INDEX, Emitter, Kept, Position
+from oic.passes.state.emitter import FULL, INDEX, Emitter, Position, StateVariable
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Growth:
     part: bool
 
 
-def check_growth(e: Emitter, kept: Kept, rest: Sequence[Position]) -> Growth:
+def check_growth(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> Growth:
     """Check the positions of growing dimensions."""
     if any(p.end is not None for p in rest):
         return Growth([], _inside(e, kept, rest), True)
@@ -46,7 +46,7 @@ def check_growth(e: Emitter, kept: Kept, rest: Sequence[Position]) -> Growth:
     return Growth(list(rest), grown + counts[len(rest) :], False)
 
 
-def set_counts(e: Emitter, kept: Kept, growth: Growth, stored: Dim = 1) -> None:
+def set_counts(e: Emitter, kept: StateVariable, growth: Growth, stored: Dim = 1) -> None:
     """Raise the counts of scalar positions, if anything is stored."""
     counts = kept.counts[len(kept.type.table) :]
     for position, count, value in zip(growth.scalars, counts, growth.counts):
@@ -57,21 +57,21 @@ def set_counts(e: Emitter, kept: Kept, growth: Growth, stored: Dim = 1) -> None:
             e.set(count, value)
 
 
-def present(e: Emitter, kept: Kept) -> list[Value]:
+def present(e: Emitter, kept: StateVariable) -> list[Value]:
     """The counts as they are."""
     counts = kept.counts[len(kept.type.table) :]
     return [e.get(count) for count in counts if count is not None]
 
 
-def grown_shape(e: Emitter, kept: Kept, counts: list[Value]) -> list[Any]:
+def grown_shape(e: Emitter, kept: StateVariable, counts: list[Value]) -> list[Any]:
     """Lengths of an entry with these counts of its growing dimensions."""
     if not counts:
         return list(kept.type.shape)
     return [e.plus(count, base) for count, base in zip(counts, kept.type.shape)]
 
 
-def reached(e: Emitter, kept: Kept, growth: Growth) -> dict[int, Value]:
-    """How far entries go along their dimensions of the storage, where somebody has to know."""
+def reached(e: Emitter, kept: StateVariable, growth: Growth) -> dict[int, Value]:
+    """How far entries go along their dimensions of the storage, for variables with counts."""
     table = len(kept.type.table)
     return {
         table + i: e.plus(count, base)
@@ -80,7 +80,7 @@ def reached(e: Emitter, kept: Kept, growth: Growth) -> dict[int, Value]:
     }
 
 
-def _inside(e: Emitter, kept: Kept, rest: Sequence[Position]) -> list[Value]:
+def _inside(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> list[Value]:
     """Check that the part lies in the matrix as it is; the counts."""
     table = len(kept.type.table)
     counts = present(e, kept)

@@ -44,10 +44,10 @@ class Position(NamedTuple):
 
 
 @dataclass
-class Kept:
+class StateVariable:
     """A persistent variable and the states kept beside it (see `ir.state.State`).
 
-    counts     of table indices, then auto-dims; None where nobody has to know
+    counts     of table indices, then auto-dims; None where no op needs the count
     following  `next` of a ring
     touched    a flag for every entry, or every ring
     filled     marks by axis of the storage
@@ -97,7 +97,7 @@ class Emitter:
         return op
 
     def extent(self, hint: str, maximum: int) -> Extent:
-        """An extent that nobody else has; a source's names have no dot."""
+        """A new extent; names of the source have no dot."""
         return Extent(f"{hint}.{next(self.numbers)}", maximum)
 
     # -- integers
@@ -155,7 +155,7 @@ class Emitter:
         """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""
         self.add(CheckRange(value, low, high, INDEX, above, variable))
 
-    def fill(self, kept: Kept, needed: dict[int, Value]) -> None:
+    def fill(self, kept: StateVariable, needed: dict[int, Value]) -> None:
         """Initial values in what an access reaches for the first time.
 
         needed   how far the access reaches along axes of the storage, from the start

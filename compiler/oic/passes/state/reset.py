@@ -25,10 +25,10 @@ from oic.ir.core import Block, Value
 from oic.ir.state import StateFill, StateReach
 from oic.passes.state import auto as lower_auto
 from oic.passes.state import ring as lower_ring
-from oic.passes.state.emitter import Emitter, Kept
+from oic.passes.state.emitter import Emitter, StateVariable
 
 
-def lower_reset(e: Emitter, kept: Kept, indices: list[Value]) -> None:
+def lower_reset(e: Emitter, kept: StateVariable, indices: list[Value]) -> None:
     """Forget everything, or what has these leading indices."""
     if not indices:
         _whole(e, kept)
@@ -52,7 +52,7 @@ def lower_reset(e: Emitter, kept: Kept, indices: list[Value]) -> None:
     e.add(If(condition, [], Block(ops=then.ops), Block(ops=[Yield([])])))
 
 
-def _whole(e: Emitter, kept: Kept) -> None:
+def _whole(e: Emitter, kept: StateVariable) -> None:
     reach = _reach(e, kept)
     if kept.filled:
         for mark in kept.filled.values():  # all of it is filled again when it is reached again
@@ -71,7 +71,7 @@ def _whole(e: Emitter, kept: Kept) -> None:
             e.set(count, 0)
 
 
-def _part(e: Emitter, kept: Kept, indices: list[Value], reach: list[Value]) -> None:
+def _part(e: Emitter, kept: StateVariable, indices: list[Value], reach: list[Value]) -> None:
     """What is done where something is touched: the indices are inside the box."""
     assert kept.touched is not None
     lengths: list[Any] = [1] * len(indices) + list(reach[len(indices) :])
@@ -86,7 +86,7 @@ def _part(e: Emitter, kept: Kept, indices: list[Value], reach: list[Value]) -> N
             e.set(count, left)
 
 
-def _reach(e: Emitter, kept: Kept) -> list[Value]:
+def _reach(e: Emitter, kept: StateVariable) -> list[Value]:
     """How far each table index has come, also where the source fixes its size."""
     found = []
     for count in kept.counts[: kept.outer]:
@@ -95,7 +95,7 @@ def _reach(e: Emitter, kept: Kept) -> list[Value]:
     return found
 
 
-def _entry(e: Emitter, kept: Kept) -> list[Any]:
+def _entry(e: Emitter, kept: StateVariable) -> list[Any]:
     """Lengths of an entry as it has grown, after all slots of a ring."""
     slots = [2 * kept.type.window] if kept.type.ring else []
     return slots + lower_auto.grown_shape(e, kept, lower_auto.present(e, kept))

@@ -35,11 +35,11 @@ from oic.ir.state import (
 )
 from oic.operators.shape import Slice
 from oic.passes.state import auto as lower_auto
-from oic.passes.state.emitter import INDEX, Emitter, Kept, Position
+from oic.passes.state.emitter import INDEX, Emitter, Position, StateVariable
 from oic.passes.state.table import box, check_positions, grow, load, reached, starts
 
 
-def lower_read(e: Emitter, kept: Kept, op: CacheRead, at: list[Position]) -> Value:
+def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position]) -> Value:
     """The value read: a view of the doubled storage."""
     others, (start, end), rest = _split(kept, at)
     name, window = kept.name(kept.outer), kept.type.window
@@ -60,7 +60,7 @@ def lower_read(e: Emitter, kept: Kept, op: CacheRead, at: list[Position]) -> Val
     return load(e, kept, op, [*slots, *rest] if growth.part else slots)
 
 
-def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> None:
+def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Position]) -> None:
     """Store the newest entries of the value, forget those skipped, and double both."""
     others, (start, end), rest = _split(kept, at)
     name, window, selected = kept.name(kept.outer), kept.type.window, starts(others)
@@ -89,7 +89,7 @@ def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> N
         e.set(kept.touched, e.least(e.plus(old, e.size(count)), 1), selected)
 
 
-def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
+def lower_step(e: Emitter, kept: StateVariable, op: CacheStep) -> None:
     """One scalar of the window stepped, where it lies twice."""
     others, start = op.indices[:-1], op.indices[-1]
     window = kept.type.window
@@ -105,7 +105,7 @@ def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
 
 
 def _split(
-    kept: Kept, at: list[Position]
+    kept: StateVariable, at: list[Position]
 ) -> tuple[list[Position], Position, list[Position]]:
     """Positions beside the ring's own, that one, and those of growing dimensions."""
     return at[: kept.outer], at[kept.outer], at[kept.outer + 1 :]
@@ -125,7 +125,7 @@ class _Run:
 
 
 def _store(
-    e: Emitter, kept: Kept, value: Value, lengths: list[Any], run: _Run, selected: list[Value],
+    e: Emitter, kept: StateVariable, value: Value, lengths: list[Any], run: _Run, selected: list[Value],
     entry: list[Any],
 ) -> None:  # fmt: skip
     """Store a value of no more than W entries, twice."""
@@ -140,14 +140,14 @@ def _store(
     _double(e, kept, [*selected, slot], changed, entry)
 
 
-def next_of(e: Emitter, kept: Kept, others: list[Value]) -> Value:
+def next_of(e: Emitter, kept: StateVariable, others: list[Value]) -> Value:
     """One more than the largest position written of the ring at these indices, which are checked."""
     assert kept.following is not None
     check_positions(e, kept, [Position(i) for i in others])
     return e.get(kept.following, others)
 
 
-def forget(e: Emitter, kept: Kept, indices: list[Value], inside: Value) -> None:
+def forget(e: Emitter, kept: StateVariable, indices: list[Value], inside: Value) -> None:
     """Reset one position of a ring, if it is in the window; `next` and counts stay.
 
     indices   those beside the ring (in range), then the position
@@ -182,14 +182,14 @@ def _newest(e: Emitter, op: CacheWrite, start: Value, window: int) -> tuple[Valu
     return cut.result, e.plus(start, dropped)
 
 
-def _fill(e: Emitter, kept: Kept, offsets: list[Value], lengths: list[Any]) -> None:
+def _fill(e: Emitter, kept: StateVariable, offsets: list[Value], lengths: list[Any]) -> None:
     """Initial values in positions of one ring."""
     ones = [1] * kept.outer
     e.add(StateFill(kept.state, kept.op.init, offsets, [*ones, *lengths]))
 
 
 def _double(
-    e: Emitter, kept: Kept, offsets: list[Value], count: Value, entry: list[Any]
+    e: Emitter, kept: StateVariable, offsets: list[Value], count: Value, entry: list[Any]
 ) -> None:
     """Copy entries from a slot below W on to where they lie a second time."""
     window, axis, slot = kept.type.window, kept.outer, offsets[-1]

@@ -34,10 +34,10 @@ from oic.ir.state import (
     StateStore,
 )
 from oic.passes.state import auto as lower_auto
-from oic.passes.state.emitter import FULL, INDEX, Emitter, Kept, Position
+from oic.passes.state.emitter import FULL, INDEX, Emitter, Position, StateVariable
 
 
-def lower_read(e: Emitter, kept: Kept, op: CacheRead, at: list[Position]) -> Value:
+def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position]) -> Value:
     """The value read: a view of the storage."""
     table = len(kept.type.table)
     entries, rest = at[:table], at[table:]
@@ -51,8 +51,8 @@ def lower_read(e: Emitter, kept: Kept, op: CacheRead, at: list[Position]) -> Val
     return load(e, kept, op, at if growth.part else entries)
 
 
-def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> None:
-    """The value has the shape that a read would give: the frontend compared them."""
+def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Position]) -> None:
+    """The value has the shape that a read would give: `lower` compared them."""
     table = len(kept.type.table)
     entries, rest = at[:table], at[table:]
     check_positions(e, kept, entries)
@@ -72,7 +72,7 @@ def lower_write(e: Emitter, kept: Kept, op: CacheWrite, at: list[Position]) -> N
         e.add(StateFill(kept.touched, 1, starts(entries), sizes))
 
 
-def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
+def lower_step(e: Emitter, kept: StateVariable, op: CacheStep) -> None:
     """One scalar of a table stepped where it lies."""
     at = [Position(index) for index in op.indices]
     check_positions(e, kept, at)
@@ -86,7 +86,7 @@ def lower_step(e: Emitter, kept: Kept, op: CacheStep) -> None:
 # ---------------------------------------------------------------- parts of an access
 
 
-def check_positions(e: Emitter, kept: Kept, at: Sequence[Position]) -> None:
+def check_positions(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> None:
     """Bounds of the positions of table indices."""
     for axis, ((start, end), index) in enumerate(zip(at, kept.type.table)):
         if end is None:
@@ -107,8 +107,8 @@ def box(at: Sequence[Position], shape: Sequence[Dim]) -> list[Any]:
     return [None if p.end is None else sizes.pop(0) for p in at] + sizes
 
 
-def reached(e: Emitter, kept: Kept, at: Sequence[Position]) -> dict[int, Value]:
-    """How far an access reaches along table indices, where somebody has to know."""
+def reached(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> dict[int, Value]:
+    """How far an access reaches along table indices, for those that have counts."""
     return {
         axis: e.plus(start, 1) if end is None else end
         for axis, (start, end) in enumerate(at)
@@ -116,7 +116,7 @@ def reached(e: Emitter, kept: Kept, at: Sequence[Position]) -> dict[int, Value]:
     }
 
 
-def grow(e: Emitter, kept: Kept, at: Sequence[Position], *, slices: bool, stored: Dim = 1) -> None:
+def grow(e: Emitter, kept: StateVariable, at: Sequence[Position], *, slices: bool, stored: Dim = 1) -> None:
     """Raise the counts of scalar positions, of slices by a write, if anything is stored."""
     for axis, (start, end) in enumerate(at if stored != 0 else ()):
         count = kept.counts[axis]
@@ -128,7 +128,7 @@ def grow(e: Emitter, kept: Kept, at: Sequence[Position], *, slices: bool, stored
         e.raise_to(count, reach)
 
 
-def load(e: Emitter, kept: Kept, op: CacheRead, at: Sequence[Position]) -> Value:
+def load(e: Emitter, kept: StateVariable, op: CacheRead, at: Sequence[Position]) -> Value:
     """The box as a view."""
     found = e.add(StateLoad(kept.state, starts(at), box(at, op.type.shape)))
     found.result.hint = op.result.hint

@@ -119,10 +119,10 @@ def _reached(graph: s.Graph, body: Body, ways: Any) -> Iterator[s.Statement]:
 
 
 def returns(body: Body) -> bool:
-    """A `return` stands among the statements or in their loops."""
+    """The statements or their loops have a `return`."""
     return any(isinstance(x, s.Return) for x in s.walk(body))
 
 
 def returns_early(body: Body) -> bool:
-    """A `return` stands in a loop."""
+    """A loop has a `return`."""
     return any(isinstance(x, s.Loop) and returns(x.body) for x in s.walk(body))
