@@ -19,7 +19,7 @@ from oic.check.variables import Binding
 from oic.diagnostics import Diagnostic, OicError
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
-from oic.lower.graph import Options, entries, lower_graph
+from oic.lower.graph import LoweringOptions, entries, lower_graph
 from oic.model import Model
 from oic.operators.late import Place, late_places
 from oic.session.interface import Interface, Variable, interface
@@ -89,7 +89,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     found += check_fetch(graph, settings.fetch)
     binding = bind(graph, model, settings.sizes, found)
     found += binding.diagnostics
-    options = Options(settings.capacity, settings.fetch, settings.target.hosted)
+    options = LoweringOptions(settings.capacity, settings.fetch, settings.target.hosted)
     module, more = lower_graph(binding, options)
     found = _once([*found, *binding.diagnostics, *more])
     errors = [d for d in found if d.severity == "error"]

@@ -10,7 +10,7 @@ from oic import dtypes
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
 from oic.codegen.lines import Lines
-from oic.codegen.names import Names, identifier
+from oic.codegen.names import NameScope, identifier
 from oic.ir import dims
 from oic.ir.dims import Extent
 
@@ -73,7 +73,7 @@ def test_a_product_of_sizes_is_not_left_to_32_bits() -> None:
 
 
 def test_names() -> None:
-    names = Names()
+    names = NameScope()
     assert [names.unique(n) for n in ("h", "h", "h_2", "int", "x.y", "3d", "oic_at", "")] == [
         "h", "h_2", "h_2_2", "int_", "x_y", "v3d", "oic_at_", "v",
     ]  # fmt: skip

@@ -251,7 +251,7 @@ def test_no_graph_and_block_make_a_name_of_a_library(compiler: str) -> None:
     missed = []
     for name in sorted(known):
         for at in (m.start() for m in re.finditer("_", name)):
-            if name in names.Library(name[:at], ["entry", name[at + 1 :]]).scope:
+            if name in names.LibraryNames(name[:at], ["entry", name[at + 1 :]]).scope:
                 missed.append(name)
     assert missed == []
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from oic.codegen.names import Library, Names
+from oic.codegen.names import LibraryNames, NameScope
 from oic.diagnostics import Span
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
@@ -50,7 +50,7 @@ class Unit:
         self, module: Module, where: dict[str, tuple[int, int]] | None = None, name: str | None = None
     ) -> None:
         self.module = module
-        self.names = Library(module.name if name is None else name, [f.symbol for f in module.functions()])
+        self.names = LibraryNames(module.name if name is None else name, [f.symbol for f in module.functions()])
         self.name, self.macro = self.names.name, self.names.macro
         self.fields = _fields(module)
         self.by_state: dict[Value, Field] = {f.op.result: f for f in self.fields.values()}
@@ -105,7 +105,7 @@ class Interface:
 
 def interface(unit: Unit, func: Any) -> Interface:
     """The inputs, extents and outputs of an entry."""
-    members = Names()
+    members = NameScope()
     inputs = tuple(
         Input(name, members.unique(name), arg)
         for name, arg in zip(func.inputs, func.body.args, strict=True)
@@ -113,7 +113,7 @@ def interface(unit: Unit, func: Any) -> Interface:
     found = {e: None for arg in func.body.args for d in arg.shape if not isinstance(d, int) for e in d.extents}
     ordered = sorted(found, key=lambda e: e.name)
     extents = tuple((e, members.unique(e.name)) for e in ordered)
-    members = Names()
+    members = NameScope()
     outputs = []
     for name, value in zip(func.outputs, func.returned, strict=True):
         member = members.unique(name)
@@ -146,7 +146,7 @@ def comment(text: str) -> str:
 
 
 def _fields(module: Module) -> dict[str, Field]:
-    names = Names()
+    names = NameScope()
     by_symbol = {op.symbol: op for op in module.states()}
     declared = {s: names.unique(s) for s in by_symbol if "." not in s}  # the user's names come first
     fields = {}

@@ -1,7 +1,7 @@
 """C identifiers: valid, unique in their scope, and as close to the user's names as that allows.
 
 Names outside a function all begin with the name of the library: `decode_step`, `DECODE_ALIGN`.  They are given
-out in one scope, `Library`, from which definitions and uses take them; so no entry clashes with a type, a macro
+out in one scope, `LibraryNames`, from which definitions and uses take them; so no entry clashes with a type, a macro
 or another entry.
 """
 
@@ -72,7 +72,7 @@ def _has_meaning(name: str) -> bool:
     return identifier(name) != name or is_function(name) or name.isupper()
 
 
-class Names:
+class NameScope:
     """The identifiers of one scope."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -109,9 +109,9 @@ class Names:
         self._taken.add(name)
         return name
 
-    def copy(self) -> Names:
+    def copy(self) -> NameScope:
         """A scope with the same names taken."""
-        copy = Names(self._taken)
+        copy = NameScope(self._taken)
         copy._last = dict(self._last)
         return copy
 
@@ -128,7 +128,7 @@ class EntryNames:
     outputs: str
 
 
-class Library:
+class LibraryNames:
     """The names outside functions of one library.
 
     name    what functions, types and files begin with
@@ -140,7 +140,7 @@ class Library:
         self.macro = self.name.upper()
         own = [f"{self.name}_{ending}" for ending in (*API, *PRIVATE)]
         own += [f"{self.macro}_{ending}" for ending in MACROS]
-        self.scope = Names(own)
+        self.scope = NameScope(own)
         ordered = sorted(symbols, key=lambda symbol: symbol != "entry")  # `step` is the block `entry`
         self.entries = {symbol: self._entry(symbol) for symbol in ordered}
 
@@ -156,7 +156,7 @@ class Library:
             self.scope.reserve(name)
         return found
 
-    def unique(self, hint: str, inside: Names) -> str:
+    def unique(self, hint: str, inside: NameScope) -> str:
         """One more name outside functions, which no variable of the function `inside` has."""
         while (name := self.scope.unique(hint)) in inside:
             pass

@@ -13,7 +13,7 @@ from typing import Any
 from oic.codegen import lifecycle
 from oic.codegen.c_module import Field, Interface, Unit, interface
 from oic.codegen.lines import WIDTH
-from oic.codegen.names import Names
+from oic.codegen.names import NameScope
 from oic.codegen.outline import Task
 from oic.codegen.statements import function_body
 from oic.ir.module import Module
@@ -72,7 +72,7 @@ class EntryData:
 
 
 @dataclass(frozen=True)
-class Model:
+class TemplateData:
     """Everything that the templates name."""
 
     name: str
@@ -117,7 +117,7 @@ class Model:
         return sorted(PurePosixPath(header).name for header in self.headers)
 
 
-def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> Model:
+def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> TemplateData:
     """The view of a planned module for a target; its fingerprint is still to be found.
 
     threads   that `<name>_open` lets consumers run on
@@ -129,7 +129,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     array = weights_array and has_weights
     pooled = target.hosted and threads > 1 and any(e.tasks for e in entries)
     sources = [f"{unit.name}.c", *([f"{unit.name}.weights.c"] if array else [])]
-    return Model(
+    return TemplateData(
         name=unit.name,
         graph=module.name,
         macro=unit.macro,
@@ -169,13 +169,13 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     )
 
 
-def with_fingerprint(m: Model, texts: Iterable[str]) -> Model:
+def with_fingerprint(m: TemplateData, texts: Iterable[str]) -> TemplateData:
     """The view with the fingerprint of a build that gives these texts."""
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
     return replace(m, fingerprint=_uint64(int.from_bytes(digest[:8], "little")))
 
 
-def with_figures(m: Model, unit: Unit, figures: Figures) -> Model:
+def with_figures(m: TemplateData, unit: Unit, figures: Figures) -> TemplateData:
     """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
     names = unit.names.scope.copy()
     found = []
@@ -185,7 +185,7 @@ def with_figures(m: Model, unit: Unit, figures: Figures) -> Model:
     return replace(m, memory_table=_memory_table(unit, m.weights_array, figures), macros=(*m.macros, *found))
 
 
-def declarations(m: Model) -> str:
+def declarations(m: TemplateData) -> str:
     """The types and functions of the header in the form cffi reads."""
     parts = [_shared_types()]
     parts.append(_struct(m.state_members, f"{m.name}_state"))
@@ -312,7 +312,7 @@ def _size(nbytes: int) -> str:
 
 def _state_members(unit: Unit) -> tuple[str, ...]:
     """Members with the padding spelt out, so that every compiler lays them out alike."""
-    names = Names({f.member for f in unit.fields.values()})
+    names = NameScope({f.member for f in unit.fields.values()})
     members: list[str] = []
     end = 0
 

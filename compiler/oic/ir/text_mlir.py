@@ -17,7 +17,7 @@ from oic.dtypes import DType
 from oic.ir.core import Op, Value
 from oic.ir.dims import Expr, Extent
 from oic.ir.module import Module
-from oic.ir.text_print import Names, dim_text, place_text, quoted
+from oic.ir.text_print import ValueNames, dim_text, place_text, quoted
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
 ELEMENT = {"f8": "f8E5M2", "bool": "i1", "bitset": "!oic.bitset", "t1": "!oic.t1", "t2": "!oic.t2"}
@@ -25,14 +25,14 @@ ELEMENT = {"f8": "f8E5M2", "bool": "i1", "bitset": "!oic.bitset", "t1": "!oic.t1
 
 def print_mlir(module: Module) -> str:
     """The program as one `builtin.module` of generic ops."""
-    names = Names()
+    names = ValueNames()
     lines = [f"module @{quoted(module.name)} attributes {{oic.stage = {quoted(module.stage)}}} {{"]
     for op in module.top.ops:
         lines += _op_lines(op, names, "  ")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _op_lines(op: Op, names: Names, indent: str) -> list[str]:
+def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
     operands = list(op.operands)
     results = ", ".join(names(r) for r in op.results)
     head = indent + (f"{results} = " if results else "")

@@ -34,7 +34,7 @@ WORDS = frozenset({"true", "false", "none", "inf", "nan", "index", "state"} | se
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-class Names:
+class ValueNames:
     """Names of values: their hints, made unique in each function; numbers where there are none."""
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Names:
             self.of[value] = self._fresh(re.sub(r"[^A-Za-z0-9_.]", "_", value.hint))
         return "%" + self.of[value]
 
-    def inner(self) -> Names:
+    def inner(self) -> ValueNames:
         """Names of a function: those outside stay taken, its own are forgotten after it."""
-        copy = Names()
+        copy = ValueNames()
         copy.of, copy.used, copy.count = dict(self.of), set(self.used), self.count
         copy.last = dict(self.last)
         return copy
@@ -81,7 +81,7 @@ def print_module(module: Module) -> str:
         lines.append(f"extents {{ {sizes} }}")
     if module.plan:
         lines += _plan_lines(module.plan)
-    names = Names()
+    names = ValueNames()
     for op in module.top.ops:
         for value in op.results:
             names(value)
@@ -94,10 +94,10 @@ def print_module(module: Module) -> str:
 
 def print_op(op: Op) -> str:
     """One op and what is nested in it, for messages; values are named by their hints."""
-    return "\n".join(_op_lines(op, Names(), ""))
+    return "\n".join(_op_lines(op, ValueNames(), ""))
 
 
-def _op_lines(op: Op, names: Names, indent: str) -> list[str]:
+def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
     results = ", ".join(names(r) for r in op.results)
     head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"
     operands = [_operand(getattr(op, k), names) for k, s in op.fields.items() if is_operand(s)]
@@ -128,7 +128,7 @@ def is_operand(field: Field) -> bool:
     return field.kind in ("operand", "optional", "rest")
 
 
-def _operand(part: Any, names: Names) -> str:
+def _operand(part: Any, names: ValueNames) -> str:
     if part is None:
         return "_"
     if isinstance(part, Value):
@@ -136,7 +136,7 @@ def _operand(part: Any, names: Names) -> str:
     return "[" + ", ".join(names(v) for v in part) + "]"
 
 
-def _shown_attributes(op: Op, names: Names) -> dict[str, str]:
+def _shown_attributes(op: Op, names: ValueNames) -> dict[str, str]:
     shown = {}
     for key, value in op.attributes().items():
         text, default = value_text(value, names), op.fields[key].default
@@ -217,7 +217,7 @@ _PRINTABLE = (
 )  # fmt: skip
 
 
-def value_text(value: Any, names: Names) -> str:
+def value_text(value: Any, names: ValueNames) -> str:
     """An attribute; equal texts are equal attributes."""
     match value:
         case Value():

@@ -44,7 +44,7 @@ class Files:
     folder: Path
     names: tuple[str, ...]
     unit: Unit
-    model: view.Model
+    model: view.TemplateData
     target: Target
     late_checks: tuple[Place, ...]
     figures: Figures | None = None
@@ -113,7 +113,7 @@ def write_code(module: Module, target: Target, folder: Path) -> Files:
 
 
 def _write_code(
-    m: view.Model, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes] | None = None
+    m: view.TemplateData, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes] | None = None
 ) -> Files:
     """Write all but the blob.
 
@@ -137,7 +137,7 @@ def with_figures(files: Files, figures: Figures) -> Files:
     return found
 
 
-def render(m: view.Model) -> dict[str, str]:
+def render(m: view.TemplateData) -> dict[str, str]:
     """The text files that come from templates, by name."""
     files = {
         f"{m.name}.c": "model.c.j2",
@@ -148,7 +148,7 @@ def render(m: view.Model) -> dict[str, str]:
     return {f"{m.name}.h": _header(m), **texts}
 
 
-def _header(m: view.Model) -> str:
+def _header(m: view.TemplateData) -> str:
     return _environment().get_template("model.h.j2").render(m=m)
 
 
@@ -196,7 +196,7 @@ def _described(files: Files) -> dict[str, str]:
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
 
-def _texts(m: view.Model) -> dict[str, str]:
+def _texts(m: view.TemplateData) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
     bodies = sorted({instance.file for instance in m.instances})
@@ -213,7 +213,7 @@ def _write(texts: dict[str, str], folder: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _weights_source(m: view.Model, data: bytes) -> str:
+def _weights_source(m: view.TemplateData, data: bytes) -> str:
     rows = [", ".join(map(str, data[i : i + 24])) + "," for i in range(0, len(data), 24)]
     return _environment().get_template("weights.c.j2").render(m=m, rows=rows)
 

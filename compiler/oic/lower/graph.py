@@ -28,7 +28,7 @@ from oic.syntax import tree as s
 
 
 @dataclass(frozen=True)
-class Options:
+class LoweringOptions:
     """What the command line and the API decide.
 
     capacity   the most an index may reach, by index or `variable.index` (`--max`)
@@ -50,7 +50,7 @@ class ExportedBlock:
     pinned: dict[str, int]
 
 
-def lower_graph(binding: Binding, options: Options) -> tuple[Module, list[Diagnostic]]:
+def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, list[Diagnostic]]:
     """The GRAPH module of a bound graph, and what was found wrong on the way."""
     graph = binding.graph
     module = Module(graph.name, source=graph.source)
@@ -122,7 +122,7 @@ def _state(variable: Variable, type_: StateType) -> State:
     )
 
 
-def _check_capacity(binding: Binding, options: Options, found: list[Diagnostic]) -> None:
+def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diagnostic]) -> None:
     known = {
         key
         for v in binding.variables.values()
@@ -151,7 +151,7 @@ def _check_capacity(binding: Binding, options: Options, found: list[Diagnostic])
 
 def _lower_entry(
     binding: Binding,
-    options: Options,
+    options: LoweringOptions,
     module: Module,
     states: dict[str, Value],
     constants: dict[str, Value],
@@ -192,7 +192,7 @@ def _lower_entry(
     return f
 
 
-def _outputs(f: Builder, options: Options, uses: Reached) -> tuple[list[str], list[Value]]:
+def _outputs(f: Builder, options: LoweringOptions, uses: Reached) -> tuple[list[str], list[Value]]:
     """The volatile variables an entry writes, with what they hold at its end."""
     names: list[str] = []
     values: list[Value] = []

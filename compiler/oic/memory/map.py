@@ -13,7 +13,7 @@ from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
-from oic.ir.text_print import Names, dim_text, type_text
+from oic.ir.text_print import ValueNames, dim_text, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
 from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import root
@@ -84,7 +84,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Span:
+class PositionRange:
     """A loop, branch or group of consumers, from its first position to its last."""
 
     kind: str
@@ -106,7 +106,7 @@ class Order:
     function: str
     positions: int
     lines: tuple[tuple[int, int], ...]
-    spans: tuple[Span, ...]
+    spans: tuple[PositionRange, ...]
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ def memory_map(module: Module) -> MemoryMap:
     return MemoryMap(tuple(values), tuple(stores), tuple(orders), inside)
 
 
-def _functions(module: Module) -> Iterator[tuple[Func, Names]]:
+def _functions(module: Module) -> Iterator[tuple[Func, ValueNames]]:
     """Every function, with the names that its values have in the text form."""
-    outside = Names()
+    outside = ValueNames()
     for op in module.top.ops:
         for value in op.results:
             outside(value)
@@ -167,7 +167,7 @@ def _functions(module: Module) -> Iterator[tuple[Func, Names]]:
         yield func, names
 
 
-def _stored(function: str, op: StateStore | Insert, names: Names) -> Stored:
+def _stored(function: str, op: StateStore | Insert, names: ValueNames) -> Stored:
     place = op.value.place
     number = place is not None and place.space == "local"
     state = op.state.op if isinstance(op, StateStore) else None
@@ -229,7 +229,7 @@ def growing(type_: StateType) -> tuple[StateIndex, ...]:
 # ---------------------------------------------------------------- values
 
 
-def _placed(function: str, value: Value, live: Liveness, names: Names) -> Placed:
+def _placed(function: str, value: Value, live: Liveness, names: ValueNames) -> Placed:
     op, place = value.op, value.place
     assert place is not None
     kind = kind_of(value, live)
@@ -319,7 +319,7 @@ def _values(func: Func) -> Iterator[Value]:
         yield from (v for v in found if isinstance(v.type, TensorType))
 
 
-def _name(op: Op, names: Names) -> None:
+def _name(op: Op, names: ValueNames) -> None:
     """Give names in the order in which `print_module` does."""
     for value in (*op.results, *op.operands):
         names(value)
@@ -330,11 +330,11 @@ def _name(op: Op, names: Names) -> None:
             _name(inner, names)
 
 
-def _span(op: For | If | Parallel, live: Liveness) -> Span:
+def _span(op: For | If | Parallel, live: Liveness) -> PositionRange:
     name = (
         op.tag if isinstance(op, For) else ", ".join(op.names) if isinstance(op, Parallel) else ""
     )
     kind = {"for": "loop", "if": "branch", "parallel": "consumers"}[op.name]
     inside = (o.span.line for block in op.regions for o in block.all_ops() if o.span)
     line = op.span.line if op.span else next(inside, 0)
-    return Span(kind, name, live.start[op], live.end[op], line)
+    return PositionRange(kind, name, live.start[op], live.end[op], line)

@@ -1,6 +1,6 @@
 """The rules of PLANNED: every tensor has a place, and what it holds survives until its last use.
 
-Liveness is computed anew, without the planner (`memory.lives`).  Then no op may write over bytes
+Liveness is computed anew, without the planner (`memory.verify_liveness`).  Then no op may write over bytes
 that are needed after it, and over those it reads itself only in place.  Regions of a `parallel` op
 run at once: what they take from outside is needed until all have ended, and no two share bytes or a
 state that one writes.
@@ -212,7 +212,7 @@ def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
 
 
 def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Bound) -> None:
-    """From here to the store nobody else sees the entry, and nothing refuses the step."""
+    """From here to the store no other op reads the entry, and none refuses the step."""
     box = Box.of(op)
     inside, store = _completed(op, held, found)
     first, last = found.starts[op], found.starts[store]

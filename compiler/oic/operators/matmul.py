@@ -46,7 +46,7 @@ def product_bound(y: Array, a: Any, b: Any, dtype: DType) -> Array:
     return rounded(y, 2 * k * epsilon(dtype) * np.matmul(np.abs(real(a)), np.abs(real(b))), dtype)
 
 
-def dense(value: Value) -> bool:
+def lies_dense(value: Value) -> bool:
     """The value has no gaps and no strides of its own where it lies (or has no place yet)."""
     return value.place is None or value.place.strides is None
 
@@ -222,8 +222,8 @@ def streamed(value: Value, encoding: str) -> float:
 def _rows(x: Value, n: Dim) -> Members:
     """Sizes of x[.., M, K] times [K, n]: leading axes without gaps are one axis of rows, else outer ones batches."""
     lead, k = x.shape[:-1], x.shape[-1]
-    split = 0 if dense(x) else max(0, len(lead) - 1)
-    step: Any = Stride(x, -2) if lead and not dense(x) else k
+    split = 0 if lies_dense(x) else max(0, len(lead) - 1)
+    step: Any = Stride(x, -2) if lead and not lies_dense(x) else k
     return {
         "rank": split, "shape": Ints(lead[:split]), "xs": Ints(tuple(Stride(x, i) for i in range(split))),
         "M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step,

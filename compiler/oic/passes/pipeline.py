@@ -82,7 +82,7 @@ PIPELINE: tuple[Step, ...] = (
     Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
     Step("known-checks", known_checks, "checks that earlier ones imply", "indexed"),
     Step("select-members", select_members, "before what it makes superfluous goes", "indexed"),
-    Step("dead-code-indexed", dead_code, "counts and arithmetic nobody asks for", "indexed"),
+    Step("dead-code-indexed", dead_code, "unused counts and arithmetic", "indexed"),
     Step("order-consumers", order_consumers, "with threads: what must not run at once, seen best with the "
          "fewest checks and effects", "indexed"),
     Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "

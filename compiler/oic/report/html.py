@@ -18,7 +18,7 @@ from oic.diagnostics import Source
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes, state_layout
-from oic.memory.map import KINDS, MemoryMap, Order, Placed, Span, growing
+from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
 from oic.memory.planner import ALIGN
 from oic.toolchain.code_metrics import Figures
 
@@ -33,7 +33,7 @@ MARKS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of an axis of offsets
 
 
 @dataclass(frozen=True)
-class Box:
+class Rectangle:
     """A rectangle with what the mouse says of it.  Lengths in pixels."""
 
     x: str
@@ -46,7 +46,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Mark:
+class Label:
     """A text at a place, and where a line that belongs to it ends."""
 
     x: str
@@ -75,12 +75,12 @@ class Drawing:
     right: str
     top: str
     bottom: str
-    boxes: tuple[Box, ...]
-    marks: tuple[Mark, ...] = ()
-    ticks: tuple[Mark, ...] = ()
-    spans: tuple[Box, ...] = ()
+    boxes: tuple[Rectangle, ...]
+    marks: tuple[Label, ...] = ()
+    ticks: tuple[Label, ...] = ()
+    spans: tuple[Rectangle, ...] = ()
     curve: str = ""
-    bound: tuple[Mark, ...] = ()
+    bound: tuple[Label, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportData:
     """Everything that the template names."""
 
     name: str
@@ -133,14 +133,14 @@ class Report:
     late_checks: tuple[str, ...]
 
 
-def report(module: Module, found: MemoryMap, late_checks: tuple[str, ...], figures: Figures | None) -> Report:
+def report(module: Module, found: MemoryMap, late_checks: tuple[str, ...], figures: Figures | None) -> ReportData:
     """The report of a planned module, of which `found` is the map; `figures` where it was compiled."""
     plan = module.plan
     assert plan is not None, "a planned module has a plan"
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
-    return Report(
+    return ReportData(
         html.escape(module.name),
         html.escape(source),
         tuple(_totals(plan, arena_bytes(module), figures)),
@@ -232,7 +232,7 @@ def _arena(plan: Plan, order: Order, found: MemoryMap, source: Source | None) ->
 
 def _lifetimes(
     buffer: Buffer, found: MemoryMap, across: Across, y: float, height: float, source: Source | None
-) -> list[Box]:
+) -> list[Rectangle]:
     """The values of a buffer one after the other, over a paler box for the buffer itself."""
     inside = sorted((v for v in found.of(buffer) if v.kind != "view"), key=lambda v: (v.start, -v.end))
     views: dict[str, list[Placed]] = {}  # of each value
@@ -269,10 +269,10 @@ def _where(line: int, source: Source | None) -> str:
     return f"\nline {line}: {source.line(line).strip()}" if source is not None else f"\nline {line}"
 
 
-def _depths(spans: Sequence[Span]) -> list[int]:
+def _depths(spans: Sequence[PositionRange]) -> list[int]:
     """How many loops and branches are around each, of which those around it come before it."""
     found: list[int] = []
-    around: list[Span] = []
+    around: list[PositionRange] = []
     for span in spans:
         while around and around[-1].end < span.end:
             around.pop()
@@ -281,27 +281,27 @@ def _depths(spans: Sequence[Span]) -> list[int]:
     return found
 
 
-def _lines(order: Order, across: Across, y: float) -> tuple[Mark, ...]:
+def _lines(order: Order, across: Across, y: float) -> tuple[Label, ...]:
     """Source lines at the positions where they begin, as many as can be read."""
-    found: list[Mark] = []
+    found: list[Label] = []
     free, before = -math.inf, 0
     for position, line in order.lines:
         x = across(position)
         if line != before and x >= free:
-            found.append(Mark(f"{x:.1f}", f"{y:.1f}", f"{y - LABEL:.1f}", str(line)))
+            found.append(Label(f"{x:.1f}", f"{y:.1f}", f"{y - LABEL:.1f}", str(line)))
             free = x + CHARACTER * len(str(line)) + 8
         before = line
     return tuple(found)
 
 
-def _offsets(nbytes: int, top: float, height: float) -> tuple[Mark, ...]:
+def _offsets(nbytes: int, top: float, height: float) -> tuple[Label, ...]:
     places = [(m, f"{top + height * (1 - m):.1f}") for m in MARKS]
-    return tuple(Mark(f"{LEFT - 6}", y, y, _size(round(nbytes * m))) for m, y in places)
+    return tuple(Label(f"{LEFT - 6}", y, y, _size(round(nbytes * m))) for m, y in places)
 
 
-def _lane_names(lanes: list[Buffer]) -> list[Mark]:
+def _lane_names(lanes: list[Buffer]) -> list[Label]:
     """What the caller gives and gets, beside its lane."""
-    return [Mark(f"{LEFT - 6}", f"{(i + 0.45) * LANE:.1f}", "", html.escape(_cut(f"{b.space} {b.name}", LEFT - 8)))
+    return [Label(f"{LEFT - 6}", f"{(i + 0.45) * LANE:.1f}", "", html.escape(_cut(f"{b.space} {b.name}", LEFT - 8)))
             for i, b in enumerate(lanes)]  # fmt: skip
 
 
@@ -316,9 +316,9 @@ def _cut(text: str, width: float) -> str:
     return text if len(text) <= room else text[: room - 1] + "…" if room >= 4 else ""
 
 
-def _bound(bound: int, nbytes: int, top: float, height: float) -> Mark:
+def _bound(bound: int, nbytes: int, top: float, height: float) -> Label:
     y = f"{top + height - min(1.0, bound / nbytes) * height:.1f}"
-    return Mark(f"{LEFT + WIDTH + 4}", y, y, "lower bound")
+    return Label(f"{LEFT + WIDTH + 4}", y, y, "lower bound")
 
 
 def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, height: float, last: int) -> str:
@@ -428,24 +428,24 @@ def _weights(module: Module) -> list[Drawing]:
     return [_bar("weights", f"{plan.weights_bytes:,} bytes, read only", boxes, total)] if boxes else []
 
 
-def _slab(offset: float, nbytes: float, total: int, kind: str, title: str, label: str) -> Box:
+def _slab(offset: float, nbytes: float, total: int, kind: str, title: str, label: str) -> Rectangle:
     height = nbytes / total * HEIGHT
     tall = max(0.6, height)
     return _box(LEFT, HEIGHT + 8 - offset / total * HEIGHT - tall, BAR, tall, kind, title, label)
 
 
-def _bar(title: str, caption: str, boxes: list[Box], total: int) -> Drawing:
+def _bar(title: str, caption: str, boxes: list[Rectangle], total: int) -> Drawing:
     return Drawing(
         title, caption, LEFT + BAR + 4, HEIGHT + 16, f"{LEFT}", f"{LEFT + BAR}", "8", f"{HEIGHT + 8}",
         tuple(boxes), _offsets(total, 8, HEIGHT),
     )  # fmt: skip
 
 
-def _box(x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> Box:
+def _box(x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> Rectangle:
     """A box; its label as far as there is room."""
     width = max(1.5, width)
     label = _cut(label, width - 6) if height >= 11 else ""
-    return Box(
+    return Rectangle(
         f"{x:.1f}", f"{y:.1f}", f"{width:.1f}", f"{height:.1f}", kind.strip(), html.escape(title), html.escape(label)
     )
 
