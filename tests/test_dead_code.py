@@ -23,7 +23,6 @@ EXCEPT = {
     "pytest*": "read by pytest",
     "n_head": "of the shape of a model, which its graph says for itself",
     "seq_len": "as n_head",
-    "vector_bytes": "of a target, for kernels that ask for one width",
 }
 
 
