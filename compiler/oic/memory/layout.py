@@ -79,13 +79,10 @@ def storage_bytes(type: StateType) -> int:
 
 def family_ranks(module: Module) -> dict[str, int]:
     """How many leading dimensions of a constant number the members of a family (0: no family)."""
-    ranks = {op.symbol: 0 for op in module.constants()}
-    for op in module.all_ops():
-        if op.name == "constant.select":
-            family = op.operands[0].op
-            if family is not None and family.name == "constant":
-                symbol = family.attributes()["symbol"]
-                ranks[symbol] = max(ranks[symbol], len(op.operands) - 1)
+    ranks = {}
+    for op in module.constants():
+        selects = [u for u in op.result.users if u.name == "constant.select" and u.operands[0] is op.result]
+        ranks[op.symbol] = max((len(user.operands) - 1 for user in selects), default=0)
     return ranks
 
 
