@@ -93,6 +93,14 @@ def test_the_text_of_a_size_is_read_back(size: Dim) -> None:
     assert values.type() == TensorType(f32, (size,))
 
 
+@pytest.mark.parametrize("size", [n, n + m, n * 2 + 1, dims.floor_div(n + 3, 2) + m])
+@pytest.mark.parametrize("by", [2, m, m + 1])
+def test_the_text_of_a_message_says_what_the_size_is(size: Dim, by: Dim) -> None:
+    values, part = {"N": 7, "M": 3}, dims.floor_div(size, by)
+    for whole in (part, part * 2, part * n - part, 3 - part, dims.floor_div(part * 2, 5)):
+        assert eval(str(whole).replace("/", "//"), {}, values) == dims.evaluate(whole, values)
+
+
 @given(polynomials)
 def test_substitution_of_itself_changes_nothing(size: Dim) -> None:
     assert dims.substitute(size, dims.of) == size

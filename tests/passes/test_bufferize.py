@@ -382,7 +382,7 @@ def test_it_is_right_in_every_stage(name: str) -> None:
 
 def test_a_refused_step_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the entry computed before the refusal, the state would not be as it was."""
-    monkeypatch.setattr(sharing, "may_refuse", lambda _: False)
+    monkeypatch.setattr(sharing.Ranges, "refuses", lambda *_: False)
     monkeypatch.setattr(plans, "verify", lambda _: None)
     _, made = program(CASES["refused before it is stored"])
     assert any(check_memory(made, steps(made, seed)) is not None for seed in range(4))

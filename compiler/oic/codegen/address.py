@@ -34,24 +34,16 @@ def _start(frame: Frame, op: Any, base: Ref, number: int) -> Index:
             axis = op.axis % len(base.strides)
             total = expr.number(0)
             for size in op.sizes[:number]:
-                total = _plus(total, _times(frame, frame.dim(size), base.strides[axis]))
+                total = expr.arithmetic("+", total, _times(frame, frame.dim(size), base.strides[axis]))
             return total
         case ConstantSelect():
             total = expr.number(0)
             for index, stride in zip(op.indices, base.strides):
-                total = _plus(total, _times(frame, frame.index(index), stride))
+                total = expr.arithmetic("+", total, _times(frame, frame.index(index), stride))
             return total
     return expr.number(0)
 
 
 def _times(frame: Frame, index: Index, stride: Any) -> Index:
     """A number of steps in elements; checks made before keep it within the operand."""
-    step = frame.dim(stride)
-    found = expr.arithmetic("*", index, step)
-    text = f"{index.at(expr.PRODUCT)} * {step.at(expr.ATOM)}"
-    return found or Index(text, expr.PRODUCT, 0, 1 << 48)
-
-
-def _plus(left: Index, right: Index) -> Index:
-    found = expr.arithmetic("+", left, right)
-    return found or Index(f"{left.text} + {right.at(expr.PRODUCT)}", expr.SUM, 0, 1 << 48)
+    return expr.arithmetic("*", index, frame.dim(stride))

@@ -11,11 +11,12 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import DType
+from oic.ir import intervals
 from oic.ir.dims import Atom, Dim, Extent, bounds
+from oic.ir.intervals import WIDE, Range
 
 ATOM, PRODUCT, SUM = 0, 1, 2  # how loosely an expression binds
-I64 = (dtypes.i64.low, dtypes.i64.high)
-I32 = (dtypes.i32.low, dtypes.i32.high)
+I32: Range = (dtypes.i32.low, dtypes.i32.high)
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,14 @@ class Index:
 
     text: str
     level: int = ATOM
-    low: int = I64[0]
-    high: int = I64[1]
+    low: int = WIDE[0]
+    high: int = WIDE[1]
     wide: bool = True
+
+    @property
+    def range(self) -> Range:
+        """Its bounds."""
+        return self.low, self.high
 
     @property
     def number(self) -> int | None:
@@ -53,16 +59,14 @@ def integer(value: int) -> str:
     """An integer of at most 64 bits as a C constant that has its value."""
     if I32[0] < value <= I32[1]:
         return str(value)
-    if value == I64[0]:
+    if value == WIDE[0]:
         return "INT64_MIN"
     return f"INT64_C({value})"
 
 
-def arithmetic(op: str, left: Index, right: Index) -> Index | None:
-    """left op right for `+`, `-` or `*`; None where the result may leave 64 bits."""
-    low, high = interval(op, left, right)
-    if low < I64[0] or high > I64[1]:
-        return None
+def arithmetic(op: str, left: Index, right: Index) -> Index:
+    """left op right for `+`, `-` or `*`, which is known to stay within 64 bits."""
+    low, high = intervals.meet(WIDE, intervals.ARITHMETIC[op](left.range, right.range))
     if low == high:
         return number(low)
     if (op in "+-" and right.number == 0) or (op == "*" and right.number == 1):
@@ -77,19 +81,6 @@ def arithmetic(op: str, left: Index, right: Index) -> Index | None:
     if op == "+" and right.number is not None and right.number < 0:
         op, b = "-", integer(-right.number)
     return Index(f"{a} {op} {b}", level, low, high, wide)
-
-
-def interval(op: str, left: Index, right: Index) -> tuple[int, int]:
-    """The range of left op right."""
-    match op:
-        case "+":
-            return left.low + right.low, left.high + right.high
-        case "-":
-            return left.low - right.high, left.high - right.low
-        case "*":
-            corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-            return min(corners), max(corners)
-    raise AssertionError(op)
 
 
 def size(dim: Dim, name: Callable[[Extent], str]) -> Index:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,10 @@ from oic.codegen import expressions as expr
 from oic.codegen.c_module import Interface, Unit
 from oic.codegen.expressions import Index
 from oic.codegen.lines import Lines
-from oic.ir.core import Op, Value
+from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
-from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.facts import Facts
+from oic.ir.ranges import Ranges
 from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness
 from oic.memory.views import dense
@@ -50,7 +51,8 @@ class Frame:
         self.lines = Lines()
         self.names = unit.names.scope.copy()
         self.extents: dict[Extent, str] = {}
-        self.indices: ChainMap[Value, Index] = ChainMap()  # by nested C block, the innermost first
+        self.indices: dict[Value, Index] = {}  # what they are called
+        self.facts = Facts()
         self.refs: dict[Value, Ref] = {}
         self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
@@ -66,8 +68,12 @@ class Frame:
         return expr.size(dim, self.extents.__getitem__)
 
     def index(self, value: Value) -> Index:
-        """An index integer."""
-        return self.indices[value]
+        """An index integer, and the values that it can have here."""
+        index = self.indices[value]
+        if index.number is not None:
+            return index
+        low, high = self.facts.of(value)
+        return replace(index, low=low, high=high)
 
     def number(self, part: Any) -> Index:
         """An integer, a size or an index integer."""
@@ -140,7 +146,6 @@ class Frame:
         key = base.key if start.number == 0 else None
         if base.type.dtype.packed:
             total = expr.arithmetic("+", base.start, start)
-            assert total is not None
             if address and address != base.pointer:
                 address = self.pointer(value.hint or "t", type_, address, base.const, str(type_))
             ref = replace(base, pointer=address or base.pointer, type=type_, strides=strides, start=total)
@@ -186,19 +191,13 @@ class Frame:
 
     # -- nested blocks ---------------------------------------------------------
 
-    def enter(self) -> None:
-        """Start a nested C block."""
+    @contextmanager
+    def inside(self, region: Block) -> Iterator[None]:
+        """Around the ops of a nested C block."""
         self.scopes.append({})
-        self.indices = self.indices.new_child()
-
-    def leave(self, *, runs: bool = False) -> dict[Value, Index]:
-        """End it; what was learnt of outer integers inside, which holds outside if the block surely `runs`."""
+        with self.facts.inside(region):
+            yield
         self.scopes.pop()
-        inside, self.indices = self.indices.maps[0], self.indices.parents
-        learnt = {value: index for value, index in inside.items() if value in self.indices}
-        if runs:
-            self.indices.update(learnt)
-        return learnt
 
 
 def start_address(ref: Ref) -> str:
@@ -213,10 +212,10 @@ def start_address(ref: Ref) -> str:
     return f"{ref.pointer} + {start // per}"
 
 
-def _crowded(ops: Iterable[Op], known: Ranges) -> set[int]:
+def _crowded(ops: Iterable[Op], ranges: Ranges) -> set[int]:
     """The lines on which checks of several places of the source are made."""
     columns: dict[int, set[int]] = {}
     for op in ops:
-        if op.span is not None and may_refuse(op, known):
+        if op.span is not None and ranges.refuses(op):
             columns.setdefault(op.span.line, set()).add(op.span.column)
     return {line for line, found in columns.items() if len(found) > 1}

@@ -11,7 +11,6 @@ from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame
 from oic.ir.core import Value
 from oic.ir.index import NUMBERS, CheckRange
-from oic.ir.ranges import quotient_range, remainder_range
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
 _LONGEST = 40  # characters of index arithmetic that is still written inside another expression
@@ -29,10 +28,8 @@ class Integers:
         """Give an index integer a name where it is long or used more than once."""
         if index.level == expr.ATOM or (len(value.users) == 1 and len(index.text) <= _LONGEST):
             self.frame.indices[value] = index
-            return
-        name = self.frame.names.unique(value.hint or "at")
-        self.lines.declare(name, f"const int64_t {name} = {index.text};")
-        self.frame.indices[value] = Index(name, expr.ATOM, index.low, index.high)
+        else:
+            self._named(value, index.text, "at")
 
     def _index_const(self, op: Any) -> None:
         self.frame.indices[op.result] = expr.number(op.value)
@@ -43,9 +40,8 @@ class Integers:
     def _arithmetic(self, op: Any) -> None:
         symbol, name = ARITHMETIC[op.name]
         left, right = self.frame.index(op.left), self.frame.index(op.right)
-        result = expr.arithmetic(symbol, left, right)
-        if result is not None:
-            self._local(op.result, result)
+        if op.checked:
+            self._local(op.result, expr.arithmetic(symbol, left, right))
             return
         target = self.frame.names.unique(op.result.hint or "at")
         self.lines.add(f"int64_t {target};")
@@ -55,124 +51,87 @@ class Integers:
 
     def _least(self, op: Any) -> None:
         left, right = self.frame.index(op.left), self.frame.index(op.right)
-        pick = min if op.name == "index.min" else max
-        low, high = pick(left.low, right.low), pick(left.high, right.high)
         function = "oic_index_min" if op.name == "index.min" else "oic_index_max"
-        self._local(op.result, Index(f"{function}({left.text}, {right.text})", expr.ATOM, low, high))
+        self._local(op.result, Index(f"{function}({left.text}, {right.text})"))
 
     def _division(self, op: Any) -> None:
-        """Quotient or remainder, toward minus infinity."""
+        """Quotient or remainder, toward minus infinity; C's are that of numbers that are not negative."""
         left, right = self.frame.index(op.left), self.frame.index(op.right)
-        if op.name == "index.div":
-            symbol, function, ranges = "/", "oic_index_div", quotient_range
-        else:
-            symbol, function, ranges = "%", "oic_index_mod", remainder_range
-        low, high = ranges((left.low, left.high), (right.low, right.high))
-        index = Index(f"{function}({left.text}, {right.text})", expr.ATOM, low, high)
+        symbol, function = ("/", "oic_index_div") if op.name == "index.div" else ("%", "oic_index_mod")
+        index = Index(f"{function}({left.text}, {right.text})")
         if left.low >= 0 and right.low > 0:
-            wide = left.wide or right.wide
             text = f"{left.at(expr.PRODUCT)} {symbol} {right.at(expr.ATOM)}"
-            index = Index(text, expr.PRODUCT, low, high, wide)
+            index = Index(text, expr.PRODUCT, wide=left.wide or right.wide)
         self._local(op.result, index)
 
     def _index_load(self, op: Any) -> None:
         value = op.x
-        name = self.frame.names.unique(op.result.hint or value.hint or "at")
         text = elements.scalar(self.frame, value)
-        dtype = value.dtype
-        if dtype.name == "u64":
+        if value.dtype.name == "u64":
+            name = self.frame.names.unique(op.result.hint or value.hint or "at")
             self.lines.add(f"int64_t {name};")
             check = f'oic_index_of_u64(why, {self.frame.line(op)}, "{value.hint}", {text}, &{name})'
             self.frame.attempt(check)
-            self.frame.indices[op.result] = Index(name, low=0)
+            self.frame.indices[op.result] = Index(name)
             return
-        self.lines.declare(name, f"const int64_t {name} = {text};")
-        self.frame.indices[op.result] = Index(name, low=dtype.low, high=dtype.high)
+        self._named(op.result, text, value.hint)
 
     def _end(self, op: Any) -> None:
         """A negative end of a slice counts from the count."""
         end, count = self.frame.index(op.end), self.frame.index(op.count)
-        if end.low >= 0:
-            self._local(op.result, end)
-            return
-        from_count = expr.interval("+", count, end)
-        if from_count[0] < expr.I64[0] or from_count[1] > expr.I64[1]:
-            from_count = expr.I64  # a count is never negative, so the sum with a negative end fits
-        text = f"{end.at(expr.SUM)} < 0 ? {count.at(expr.SUM)} + {end.at(expr.PRODUCT)} : {end.text}"
-        if end.high < 0:
-            text = f"{count.at(expr.SUM)} + {end.at(expr.PRODUCT)}"
-        low, high = min(from_count[0], 0), max(from_count[1], end.high)
-        self._named(op.result, text, low, high)
+        self._named(
+            op.result, f"{end.at(expr.SUM)} < 0 ? {count.at(expr.SUM)} + {end.at(expr.PRODUCT)} : {end.text}"
+        )
 
     def _wrap(self, op: Any) -> None:
         """The value as an integer type that a persistent scalar has would hold it."""
         value, dtype = self.frame.index(op.value), op.dtype
-        if dtype.low <= value.low and value.high <= dtype.high:
-            self._local(op.result, value)
-            return
         unsigned = f"(uint{dtype.bits}_t){value.at(expr.ATOM)}"
-        text = unsigned if dtype.low == 0 else f"({dtype.c}){unsigned}"
-        self._named(op.result, text, dtype.low, dtype.high)
+        self._named(op.result, unsigned if dtype.low == 0 else f"({dtype.c}){unsigned}")
 
     def _when(self, op: Any) -> None:
         """A value only if something is positive."""
         test, value = self.frame.index(op.test), self.frame.index(op.value)
-        if test.low > 0:
-            self._local(op.result, value)
-            return
-        text = f"{test.at(expr.SUM)} > 0 ? {value.text} : 0"
-        self._named(op.result, text, min(0, value.low), max(0, value.high))
+        self._named(op.result, f"{test.at(expr.SUM)} > 0 ? {value.text} : 0")
 
-    def _named(self, value: Value, text: str, low: int, high: int) -> None:
+    def _named(self, value: Value, text: str, hint: str | None = None) -> None:
         """A local variable for what is no plain arithmetic."""
-        name = self.frame.names.unique(value.hint or "at")
+        name = self.frame.names.unique(value.hint or hint or "at")
         self.lines.declare(name, f"const int64_t {name} = {text};")
-        self.frame.indices[value] = Index(name, expr.ATOM, low, high)
+        self.frame.indices[value] = Index(name)
 
     # -- checks ------------------------------------------------------------------
 
-    def _range(self, op: Any, value: Value, low: Index, high: Index) -> Index:
-        """A check, unless it always holds; gives what is known of the value after it."""
+    def _range(self, op: Any, value: Value, low: Index, high: Index) -> None:
         index = self.frame.index(value)
-        if index.low >= low.high and index.high <= high.low:
-            return index
         if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):
-            return self._that(op, index, low)
+            self._that(op, index, low)
+            return
         below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
         check = (
             f'oic_check_range(why, {self.frame.line(op)}, "{op.variable}", {index.text}, {low.text}, '
             f"{high.text}, {below}, {above})"
         )
         self.frame.attempt(check)
-        return self._known(value, low, high)
 
-    def _that(self, op: CheckRange, index: Index, wanted: Index) -> Index:
+    def _that(self, op: CheckRange, index: Index, wanted: Index) -> None:
         """A check of one value, which reports another."""
         shown = index if op.shown is None else self.frame.index(op.shown)
         holds = f"{index.at(expr.SUM)} == {wanted.text}"
         line, name = self.frame.line(op), op.variable
         check = f'oic_check_that(why, {line}, "{name}", {holds}, {shown.text}, {op.below})'
         self.frame.attempt(check)
-        return self._known(op.value, wanted, wanted)
-
-    def _known(self, value: Value, low: Index, high: Index) -> Index:
-        """Note that a value lies between two others from here on."""
-        index = self.frame.index(value)
-        known = Index(
-            index.text, index.level, max(index.low, low.low), min(index.high, high.high), index.wide
-        )
-        self.frame.indices[value] = known
-        return known
 
     def _check_range(self, op: Any) -> None:
         low, high = (expr.number(b) if isinstance(b, int) else self.frame.number(b) for b in (op.low, op.high))
         self._range(op, op.value, low, high)
 
     def _bind(self, op: Any) -> None:
-        low, high = expr.number(0), expr.number(op.extent.maximum)
-        known = self._known(op.value, low, high) if op.checked else self._range(op, op.value, low, high)
+        if not op.checked:
+            self._range(op, op.value, expr.number(0), expr.number(op.extent.maximum))
+        index = self.frame.index(op.value)
         name = self.frame.names.unique(op.extent.name)
-        text = f"(ptrdiff_t){known.at(expr.ATOM)}" if known.wide else known.text
+        text = f"(ptrdiff_t){index.at(expr.ATOM)}" if index.wide else index.text
         self.lines.declare(name, f"const ptrdiff_t {name} = {text};")
         self.frame.extents[op.extent] = name
 

@@ -118,9 +118,7 @@ def _reached(unit: Unit, field: Field, axis: int) -> Index:
         return expr.number(size)
     base = 0 if axis < outer else type_.shape[axis - outer]
     known = Index(f"state->{count.member}", expr.ATOM, 0, specs[axis].capacity)
-    total = expr.arithmetic("+", expr.number(base), known)
-    assert total is not None
-    return total
+    return expr.arithmetic("+", expr.number(base), known)
 
 
 # ---------------------------------------------------------------- saved states

@@ -14,7 +14,6 @@ members of the structure.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -80,11 +79,11 @@ class TaskFrame(Frame):
 
     def __init__(self, outer: Frame) -> None:
         super().__init__(outer.unit, outer.face, outer.live)
-        self.outer = outer
+        self.outer, self.facts = outer, outer.facts
         self.late, self.tried = outer.late, ""
         self.taken: dict[str, Taken] = {}
         self.head = Lines()
-        self.indices = ChainMap(Seen(outer.indices, self._take_index))
+        self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
         for name in ("s", "state", "why", "args", "context"):
             self.names.reserve(name)
@@ -174,7 +173,8 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     function = unit.names.unique(f"{outer.face.function}_{name}", outer.names)
     struct = unit.names.unique(f"{function}_args", outer.names)
     frame = TaskFrame(outer)
-    write(frame, region)
+    with frame.inside(region):
+        write(frame, region)
     given = sorted(extents([d for v in results for d in v.shape]) & bound(region), key=lambda e: e.name)
     out = [frame.names.unique(f"out_{frame.extents[e]}") for e in given]
     for extent, member in zip(given, out, strict=True):

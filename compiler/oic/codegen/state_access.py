@@ -154,15 +154,14 @@ def get(frame: Frame, op: Any) -> None:
         frame.lines.add(f"int64_t {name};")
         check = f'oic_index_of_u64(why, {frame.line(op)}, "{op.state.op.symbol}", {text}, &{name})'
         frame.attempt(check)
-        frame.indices[op.result] = Index(name, low=0)
+        frame.indices[op.result] = Index(name)
         return
     limit = op.state.op.limit
     if limit is not None and op.indices:  # `next` of one of many rings; others are checked before anything
         refusal = f'oic_check_count(why, "{op.state.op.symbol}", {text}, {expr.integer(limit)})'
         frame.lines.add(f"{'OIC_TRY_LATE(why, ' if frame.late else 'OIC_TRY('}{refusal});")
     frame.lines.declare(name, f"const int64_t {name} = {text};")
-    low, high = (dtype.low, dtype.high) if limit is None else (0, limit)
-    frame.indices[op.result] = Index(name, low=low, high=high)
+    frame.indices[op.result] = Index(name)
 
 
 def count_checks(unit: Unit, func: Any) -> Iterator[str]:
@@ -215,7 +214,7 @@ def reach(frame: Frame, op: Any) -> None:
     lines.add(f"{name} = {last if start.number == 0 else f'{start.at(expr.SUM)} + {last}'};")
     for _ in range(len(others) + 2):
         lines.close()
-    frame.indices[op.result] = Index(name, low=0, high=field.type.capacity_shape[axis])
+    frame.indices[op.result] = Index(name)
 
 
 def copy_within(frame: Frame, op: Any) -> None:
@@ -324,14 +323,9 @@ def _linear(offsets: list[Index], steps: tuple[int, ...]) -> Index:
     total = expr.number(0)
     for offset, step in zip(offsets, steps, strict=True):
         product = expr.arithmetic("*", offset, expr.number(step))
-        if product is None:
-            product = Index(f"{offset.at(expr.PRODUCT)} * {step}", expr.PRODUCT)
         if product.number is None:  # the checks before it keep it within the state
-            low, high = max(0, product.low), min(product.high, 1 << 48)
-            product = Index(product.text, product.level, low, high, product.wide)
-        added = expr.arithmetic("+", total, product)
-        assert added is not None
-        total = added
+            product = replace(product, low=max(0, product.low), high=min(product.high, 1 << 48))
+        total = expr.arithmetic("+", total, product)
     return total
 
 
@@ -343,10 +337,7 @@ def collapsed(lengths: list[Index], steps: list[int]) -> tuple[list[Index], list
         if n.number == 1:
             continue
         if sizes and n.number is not None and strides[-1] == step * n.number:
-            merged = expr.arithmetic("*", sizes[-1], n)
-            if merged is None:  # lengths are within the state
-                merged = Index(f"{sizes[-1].at(expr.PRODUCT)} * {n.text}", expr.PRODUCT, 0, 1 << 48)
-            sizes[-1], strides[-1] = merged, step
+            sizes[-1], strides[-1] = expr.arithmetic("*", sizes[-1], n), step
             continue
         sizes.append(n)
         strides.append(step)

@@ -194,6 +194,7 @@ class _Writer(Integers):
         for op in block.ops:
             self._source(op)
             self._op(op)
+            self.frame.facts.learn(op)
 
     def _source(self, op: Op) -> None:
         """A comment where a new source statement starts."""
@@ -270,13 +271,9 @@ class _Writer(Integers):
         for part in op.parts:
             source = self.frame.ref(part)
             moved = expr.arithmetic("+", whole.start, start)
-            assert moved is not None
             loops.copy(self.frame, source, _shifted(whole, source.type, whole.strides, moved))
             step = expr.arithmetic("*", self.frame.dim(part.shape[axis]), self.frame.dim(whole.strides[axis]))
-            assert step is not None
-            after = expr.arithmetic("+", start, step)
-            assert after is not None
-            start = after
+            start = expr.arithmetic("+", start, step)
 
     def _insert(self, op: Insert) -> None:
         """A part written into a tensor, which is copied first where it lies elsewhere."""
@@ -309,9 +306,7 @@ class _Writer(Integers):
         start = expr.number(0)
         for offset, stride in zip(op.offsets, whole.strides):
             step = _inside(expr.arithmetic("*", self.frame.index(offset), self.frame.dim(stride)))
-            moved = expr.arithmetic("+", start, step)
-            assert moved is not None
-            start = moved
+            start = expr.arithmetic("+", start, step)
         strides = [s for s, n in zip(whole.strides, op.lengths) if n is not None]
         return start, [*strides, *whole.strides[len(op.lengths) :]]
 
@@ -324,18 +319,17 @@ class _Writer(Integers):
             self._carry(arg, first, result)
         if any(o.writes for o in op.body.all_ops()):
             self.frame.late = True  # from the second turn on
-        self.frame.enter()
         counter = op.body.args[0]
         name = self.frame.names.unique(counter.hint or "l")
-        self.frame.indices[counter] = Index(name, expr.ATOM, low.low, max(low.low, high.high - 1))
+        self.frame.indices[counter] = Index(name)
         self.lines.open(f"for (int64_t {name} = {low.text}; {name} < {high.text}; ++{name}) {{")
-        for arg, *_ in carried:
-            if self.frame.moves(arg):
-                self.frame.place(arg)
-        self.block(op.body)
-        self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
+        with self.frame.inside(op.body):
+            for arg, *_ in carried:
+                if self.frame.moves(arg):
+                    self.frame.place(arg)
+            self.block(op.body)
+            self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
         self.lines.close()
-        self.frame.leave(runs=low.high < high.low)
         self.current = []
         for _, _, result, _ in carried:
             if not is_index(result):
@@ -385,13 +379,12 @@ class _Writer(Integers):
             if block is op.orelse:
                 self.lines.between("} else {")
                 self.frame.late = before
-            self.frame.enter()
             self.current = []
-            self.block(block)
-            pairs = zip(op.results, block.terminator.operands, strict=True)
-            self._assign([(self.frame.index(r).text, self.frame.index(y)) for r, y in pairs if is_index(r)])
+            with self.frame.inside(block):
+                self.block(block)
+                pairs = zip(op.results, block.terminator.operands, strict=True)
+                self._assign([(self.frame.index(r).text, self.frame.index(y)) for r, y in pairs if is_index(r)])
             late |= self.frame.late
-            self.frame.leave()
         self.lines.close()
         for result in op.results:
             if not is_index(result) and self.frame.moves(result):
@@ -405,19 +398,16 @@ class _Writer(Integers):
         tried = frame.names.unique("tried")
         self.lines.add(f"oic_status {tried} = OIC_OK;")
         self.lines.open("do {")
-        frame.enter()
         frame.tried = tried
-        self.block(op.ends)
-        passed = frame.leave()
+        with frame.inside(op.ends):
+            self.block(op.ends)
         frame.tried = around
         self.lines.close(" while (0);")
         self.lines.open(f"if ({tried} != OIC_OK) {{ /* which turn is the first to be refused */")
-        frame.enter()
-        self.block(op.turns)
-        frame.attempt(tried)
-        frame.leave()
+        with frame.inside(op.turns):
+            self.block(op.turns)
+            frame.attempt(tried)
         self.lines.close()
-        frame.indices.update(passed)
         self.current = []
 
     def _parallel(self, op: Any) -> None:
@@ -534,9 +524,8 @@ def _shifted(whole: Ref, type_: TensorType, strides: Sequence[Dim], start: Index
     return Ref(pointer, type_, tuple(strides), False)
 
 
-def _inside(start: Index | None) -> Index:
+def _inside(start: Index) -> Index:
     """Where a box starts: the checks before it keep it inside its tensor."""
-    assert start is not None
     if start.number is not None:
         return start
     most = 1 << 60

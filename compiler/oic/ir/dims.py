@@ -11,6 +11,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from oic.ir import intervals
+from oic.ir.intervals import Range
+
 INDEX_BOUND = 1 << 62  # beyond every size that can be stored
 
 
@@ -31,14 +34,6 @@ class FloorDiv:
 
     numerator: Dim
     divisor: Dim
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """The smallest and the largest value."""
-        low, high = bounds(self.divisor)
-        least, most = bounds(self.numerator)
-        corners = [n // max(1, d) for n in (least, most) for d in (low, high)]
-        return (min(corners), max(corners)) if low > 0 else (min(0, *corners), max(0, *corners))
 
     @property
     def extents(self) -> frozenset[Extent]:
@@ -136,8 +131,9 @@ class Expr:
     def __str__(self) -> str:
         parts: list[str] = []
         for atoms, c in self.terms:
-            factors = "*".join(str(a) for a in atoms)
-            text = factors if abs(c) == 1 and atoms else f"{abs(c)}*{factors}".rstrip("*")
+            alone = c == 1 and len(atoms) == 1
+            factors = [str(a) if alone or isinstance(a, Extent) else f"({a})" for a in atoms]
+            text = "*".join([*([str(abs(c))] if abs(c) != 1 or not atoms else []), *factors])
             sign = "-" if c < 0 else "+"
             parts.append(f" {sign} {text}" if parts else (f"-{text}" if c < 0 else text))
         return "".join(parts)
@@ -167,19 +163,26 @@ def maximum(dim: Dim) -> int:
     return dim if isinstance(dim, int) else dim.maximum
 
 
-def bounds(dim: Dim) -> tuple[int, int]:
-    """The smallest and the largest value of a size, every term taken by itself."""
+def bounds(dim: Dim, of: Callable[[Extent], Range] | None = None) -> Range:
+    """The smallest and the largest value of a size, every term taken by itself.
+
+    of   the values of an extent, where more is known than its maximum
+    """
     if isinstance(dim, int):
         return dim, dim
-    low = high = 0
+    total = 0, 0
     for atoms, c in dim.terms:
-        least = most = c
+        term = c, c
         for atom in atoms:
-            a, b = (0, atom.maximum) if isinstance(atom, Extent) else atom.bounds
-            corners = (least * a, least * b, most * a, most * b)
-            least, most = min(corners), max(corners)
-        low, high = low + least, high + most
-    return low, high
+            term = intervals.times(term, _atom_bounds(atom, of))
+        total = intervals.plus(total, term)
+    return total
+
+
+def _atom_bounds(atom: Atom, of: Callable[[Extent], Range] | None) -> Range:
+    if isinstance(atom, Extent):
+        return of(atom) if of is not None else (0, atom.maximum)
+    return intervals.quotient(bounds(atom.numerator, of), bounds(atom.divisor, of))
 
 
 def floor_div(a: Dim, b: Dim) -> Dim:

@@ -37,27 +37,31 @@ class IndexAdd(IndexOp, name="index.add"):
     """left + right.
 
     written  the source asks for it: beyond 64 bits the step is refused, whatever becomes of the result
+    checked  the result is known to stay within 64 bits: nothing is refused here
     """
 
     left: Value
     right: Value
     written: bool = False
+    checked: bool = False
 
 
 class IndexSub(IndexOp, name="index.sub"):
-    """left - right; `written` as of `index.add`."""
+    """left - right; `written` and `checked` as of `index.add`."""
 
     left: Value
     right: Value
     written: bool = False
+    checked: bool = False
 
 
 class IndexMul(IndexOp, name="index.mul"):
-    """left * right; `written` as of `index.add`."""
+    """left * right; `written` and `checked` as of `index.add`."""
 
     left: Value
     right: Value
     written: bool = False
+    checked: bool = False
 
 
 class IndexMin(IndexOp, name="index.min"):

@@ -1,14 +1,22 @@
-"""What values an index integer can take, from how it is made."""
+"""The algebra of index integers: the values each can take, the sum that it is, who may refuse the step.
+
+    %e = index.add(%p, %n)      %p in 0..511, %n in 0..4   =>   %e in 0..515, and %e = 1*%p + 1*N
+    %d = index.sub(%e, %p)      %d = N, as what both share cancels
+
+A sum is a multiple of each of its *atoms*: values that are no sums themselves, extents, and products and
+quotients of extents.  An extent that was bound to an integer is that integer.  What checks, branches
+and loops show at a place of a function, `ir.facts` adds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from oic import dtypes
-from oic.ir import dims
+from oic.ir import dims, intervals
 from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
-from oic.ir.dims import Dim
+from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.index import (
     AssertShape,
     CheckIds,
@@ -17,6 +25,7 @@ from oic.ir.index import (
     IndexAdd,
     IndexConst,
     IndexDiv,
+    IndexEnd,
     IndexLoad,
     IndexMax,
     IndexMin,
@@ -27,76 +36,235 @@ from oic.ir.index import (
     IndexWhen,
     IndexWrap,
 )
+from oic.ir.intervals import WIDE, Range
 from oic.ir.state import CacheCount, State, StateGet, StateReach
 from oic.ir.types import StateType
 
-WIDE = (dtypes.i64.low, dtypes.i64.high)
-Range = tuple[int, int]
+Atom = Value | Extent | Expr | None
+Linear = dict[Atom, int]  # coefficient, not 0, of each atom; of 1 under None
+CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)
 MOST_LOOPS = 8  # around each other, of which an index is followed
-Linear = dict[object, int]  # coefficient, not 0, of each atom (a value or a size); of 1 under None
+MOST_ATOMS = 32  # of a sum; one of more is an atom itself
+
+_BINARY: dict[type[Op], Callable[[Range, Range], Range]] = {
+    IndexAdd: intervals.plus,
+    IndexSub: intervals.minus,
+    IndexMul: intervals.times,
+    IndexMin: intervals.smaller,
+    IndexMax: intervals.larger,
+    IndexDiv: intervals.quotient,
+    IndexMod: intervals.remainder,
+}
 
 
-class Ranges(dict[Value, Range]):
-    """Ranges found of index integers, and what they are as sums: true as long as their ops are.
+class Ranges:
+    """What is known of index integers wherever they are; found once, and kept.
 
-    Give one of them to all questions about a program that is not changed in between, and each integer is
-    looked at once: without it, the last of a chain of increments costs as much as the chain is long.
+    bound   the integer that an extent was bound to
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.sums: dict[Value, Linear] = {}
+    def __init__(self, bound: Mapping[Extent, Value] | None = None) -> None:
+        self.bound: dict[Extent, Value] = dict(bound or {})
+        self._ranges: dict[Value, Range] = {}
+        self._sums: dict[Value, Linear] = {}
+
+    def of(self, value: Value) -> Range:
+        """The smallest and the largest value an index integer can have."""
+        return intervals.meet(self._range(value), self.of_sum(self.linear(value)))
+
+    def exact(self, value: Value) -> int | None:
+        """The value of an index integer known at build, or None."""
+        low, high = self.of(value)
+        return low if low == high else None
+
+    def fits(self, op: IndexAdd | IndexSub | IndexMul) -> bool:
+        """The result of arithmetic stays within 64 bits."""
+        left, right = self.of(op.left), self.of(op.right)
+        if intervals.within(_BINARY[type(op)](left, right), WIDE):
+            return True
+        return intervals.within(self.of_sum(self.linear(op.result)), WIDE)
+
+    def refuses(self, op: Op) -> bool:
+        """The op, without what is nested in it, may end the step with an error."""
+        match op:
+            case AssertShape() | ExtentBind():
+                return not op.checked
+            case CheckRange() | CheckIds():
+                return True
+            case IndexLoad(x=x):
+                return x.dtype.high > WIDE[1]
+            case StateGet(state=state):
+                return _state_type(state).dtype.high > WIDE[1]
+            case IndexAdd() | IndexSub() | IndexMul():
+                return not op.checked and not self.fits(op)
+        return False
+
+    # ---------------------------------------------------------------- sums
+
+    def linear(self, part: Value | Dim) -> Linear:
+        """An index integer or a size as a sum of multiples of atoms; not to be changed."""
+        if isinstance(part, Value):
+            return self._solved(part, self._sums, self._sum_rule)
+        if isinstance(part, int):
+            return {None: part} if part else {}
+        total: Linear = {}
+        for atoms, c in part.terms:
+            one: Atom = None
+            if atoms:
+                one = atoms[0] if len(atoms) == 1 and isinstance(atoms[0], Extent) else Expr(((atoms, 1),))
+            bound = self.bound.get(one) if isinstance(one, Extent) else None
+            total = added(total, {one: 1} if bound is None else self.linear(bound), c)
+        return total
+
+    def difference(self, a: Value | Dim, b: Value | Dim) -> Range:
+        """The smallest and the largest value of a - b; what both share cancels."""
+        form = added(self.linear(a), self.linear(b), -1)
+        return self.least(form), -self.least(added({}, form, -1))
+
+    def least(self, form: Linear) -> int:
+        """The smallest value of a sum."""
+        return max(self.of_sum(form)[0], self.of_sum(self._by_loops(form))[0])
+
+    def of_sum(self, form: Linear) -> Range:
+        """The smallest and the largest value of a sum, every atom taken by itself."""
+        low = high = 0
+        for atom, c in form.items():
+            least, most = self._atom_range(atom)
+            low, high = low + min(c * least, c * most), high + max(c * least, c * most)
+        return low, high
+
+    def _by_loops(self, form: Linear) -> Linear:
+        """A sum with loop indices at the ends of their loops that make it least."""
+        for _ in range(MOST_LOOPS):
+            found = ((atom, loop) for atom in form if (loop := _index_of(atom)) is not None)
+            index, loop = next(found, (None, None))
+            if loop is None:
+                break
+            c = form[index]
+            at = self.linear(loop.start) if c > 0 else added(self.linear(loop.end), {None: 1}, -1)
+            form = added({atom: n for atom, n in form.items() if atom is not index}, at, c)
+        return form
+
+    def _atom_range(self, atom: Atom) -> Range:
+        if atom is None:
+            return 1, 1
+        if isinstance(atom, Value):
+            return self._range(atom)
+        return self._extent_range(atom) if isinstance(atom, Extent) else self._size_range(atom)
+
+    def _size_range(self, size: Dim) -> Range:
+        return dims.bounds(size, self._extent_range)
+
+    def _extent_range(self, extent: Extent) -> Range:
+        bound = self.bound.get(extent)
+        least, most = 0, extent.maximum
+        return (least, most) if bound is None else intervals.meet((least, most), self._range(bound))
+
+    def _sum_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Linear]]:
+        """The values that a sum is made of, and how."""
+        match value.op:
+            case IndexConst(value=integer):
+                return (), lambda: {None: integer} if integer else {}
+            case IndexSize(size=size):
+                bound = [v for e in dims.extents([size]) if (v := self.bound.get(e)) is not None]
+                return bound, lambda *_: self.linear(size)
+            case IndexAdd(left=left, right=right):
+                return (left, right), lambda a, b: _small(value, added(a, b, 1))
+            case IndexSub(left=left, right=right):
+                return (left, right), lambda a, b: _small(value, added(a, b, -1))
+            case IndexMul(left=left, right=right):
+                (low, high), (least, most) = self._range(left), self._range(right)
+                if low == high:
+                    return (right,), lambda a: added({}, a, low)
+                if least == most:
+                    return (left,), lambda a: added({}, a, least)
+        return (), lambda: {value: 1}
+
+    # --------------------------------------------------------------- ranges
+
+    def _range(self, value: Value) -> Range:
+        """By how the value is made, from the ranges of what it is made of."""
+        return self._solved(value, self._ranges, self._range_rule)
+
+    def _range_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Range]]:
+        """The values that a range depends on, and how."""
+        op = value.op
+        match op:
+            case IndexConst(value=integer):
+                return (), lambda: (integer, integer)
+            case IndexSize(size=size):
+                bound = [v for e in dims.extents([size]) if (v := self.bound.get(e)) is not None]
+                return bound, lambda *_: self._size_range(size)
+            case (
+                IndexAdd(left=left, right=right)
+                | IndexSub(left=left, right=right)
+                | IndexMul(left=left, right=right)
+                | IndexMin(left=left, right=right)
+                | IndexMax(left=left, right=right)
+                | IndexDiv(left=left, right=right)
+                | IndexMod(left=left, right=right)
+            ):
+                return (left, right), _BINARY[type(op)]
+            case IndexEnd(end=end, count=count):
+                return (end, count), _end_range
+            case IndexWrap(value=inner, dtype=dtype):
+                whole = dtype.low, dtype.high
+                return (inner,), lambda a: a if intervals.within(a, whole) else whole
+            case IndexWhen(test=test, value=chosen):
+                return (test, chosen), _chosen_range
+            case If() | For():
+                return _ends(op, op.results.index(value)), intervals.joined
+            case None if (loop := _index_of(value)) is not None:
+                return (loop.start, loop.end), lambda a, b: (a[0], max(a[0], b[1] - 1))
+        return (), lambda: _read_range(op)
+
+    def _solved(
+        self,
+        value: Value,
+        found: dict[Value, Any],
+        rule: Callable[[Value], tuple[Sequence[Value], Callable[..., Any]]],
+    ) -> Any:
+        """What a rule gives for a value from what it gives for others."""
+        waiting = [] if value in found else [value]
+        while waiting:  # no recursion: a chain of increments may be thousands of ops long
+            inputs, made = rule(waiting[-1])
+            missing = [v for v in inputs if v not in found]
+            if missing:
+                waiting += missing
+            else:
+                self._note(found, waiting.pop(), made(*(found[v] for v in inputs)))
+        return found[value]
+
+    def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
+        found[key] = what
 
 
-def value_range(value: Value, known: Ranges | None = None) -> Range:
-    """The smallest and the largest value an index integer can have.
-
-    known   ranges found before, to which those found now are added; they hold while the ops do
-    """
-    known = Ranges() if known is None else known
-    if value in known:
-        return known[value]
-    waiting = [value]
-    while waiting:  # no recursion: a chain of increments may be thousands of ops long
-        inputs, rule = _rule(waiting[-1])
-        missing = [v for v in inputs if v not in known]
-        if missing:
-            waiting += missing
-        else:
-            found = waiting.pop()
-            known[found] = rule(*(known[v] for v in inputs))
-    return known[value]
+def exact(value: Value) -> int | None:
+    """The value of an index integer known at build, or None."""
+    return Ranges().exact(value)
 
 
-def _rule(value: Value) -> tuple[Sequence[Value], Callable[..., Range]]:
-    """The values that a range depends on, and how."""
-    op = value.op
-    match op:
-        case IndexConst(value=integer):
-            return (), lambda: (integer, integer)
-        case IndexSize(size=size):
-            return (), lambda: dims.bounds(size)
-        case (
-            IndexAdd(left=left, right=right)
-            | IndexSub(left=left, right=right)
-            | IndexMul(left=left, right=right)
-            | IndexMin(left=left, right=right)
-            | IndexMax(left=left, right=right)
-            | IndexDiv(left=left, right=right)
-            | IndexMod(left=left, right=right)
-        ):
-            return (left, right), _BINARY[type(op)]
-        case IndexWrap(value=inner, dtype=dtype):
-            return (inner,), lambda a: (
-                a if dtype.low <= a[0] and a[1] <= dtype.high else (dtype.low, dtype.high)
-            )
-        case IndexWhen(test=test, value=chosen):
-            return (test, chosen), _chosen_range
-        case If() | For():
-            return _ends(op, op.results.index(value)), _joined_range
-        case None if (loop := _index_of(value)) is not None:
-            return (loop.start, loop.end), _index_range
-    return (), lambda: _read_range(op)
+def linear(part: Value | Dim) -> Linear:
+    """An index integer or a size as a sum of multiples of atoms."""
+    return Ranges().linear(part)
+
+
+def added(a: Linear, b: Linear, times: int) -> Linear:
+    """a + times * b."""
+    total = dict(a)
+    for atom, c in b.items():
+        total[atom] = total.get(atom, 0) + times * c
+    return {atom: c for atom, c in total.items() if c}
+
+
+def may_refuse(ops: Iterable[Op], ranges: Ranges | None = None) -> bool:
+    """One of the ops, or of those nested in them, may end the step with an error."""
+    ranges = ranges or Ranges()
+    return any(ranges.refuses(inner) for op in ops for inner in op.walk())
+
+
+def _small(value: Value, form: Linear) -> Linear:
+    return form if len(form) <= MOST_ATOMS else {value: 1}
 
 
 def _read_range(op: Op | None) -> Range:
@@ -104,51 +272,40 @@ def _read_range(op: Op | None) -> Range:
     match op:
         case IndexLoad(x=x):
             return (x.dtype.low, min(x.dtype.high, WIDE[1]))
-        case StateGet(state=state) | CacheCount(table=state):
-            return _state_range(state, op)
+        case StateGet(state=state):
+            assert isinstance(state.op, State)
+            if state.op.limit is not None:
+                return 0, state.op.limit
+            dtype = _state_type(state).dtype
+            return dtype.low, min(dtype.high, WIDE[1])
+        case CacheCount(table=state, axis=axis):
+            type_ = _state_type(state)
+            ring = type_.ring and axis == len(type_.table) - 1
+            return 0, WIDE[1] if ring else [*type_.table, *type_.auto][axis].capacity
         case StateReach(state=state, axis=axis):
-            assert isinstance(state.type, StateType)
-            return 0, state.type.capacity_shape[axis]
+            return 0, _state_type(state).capacity_shape[axis]
     return WIDE
 
 
-def _product_range(a: Range, b: Range) -> Range:
-    corners = [x * y for x in a for y in b]
-    return min(corners), max(corners)
+def _state_type(state: Value) -> StateType:
+    assert isinstance(state.type, StateType)
+    return state.type
 
 
 def _chosen_range(test: Range, chosen: Range) -> Range:
     """A value where a test is above 0, else 0."""
     if test[1] <= 0:
         return 0, 0
-    return chosen if test[0] > 0 else (min(0, chosen[0]), max(0, chosen[1]))
+    return chosen if test[0] > 0 else intervals.joined(chosen, (0, 0))
 
 
-def quotient_range(a: Range, b: Range) -> Range:
-    """left // right; 0 where right is below 1."""
-    corners = [x // max(1, y) for x in a for y in b]
-    return (min(corners), max(corners)) if b[0] > 0 else (min(0, *corners), max(0, *corners))
-
-
-def remainder_range(a: Range, b: Range) -> Range:
-    """left % right; 0 where right is below 1."""
-    if a[0] >= 0 and a[1] < b[0]:
-        return a
-    if 0 < b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
-        return a[0] % b[0], a[1] % b[0]
-    most = max(0, b[1] - 1)
-    return 0, min(most, a[1]) if a[0] >= 0 else most
-
-
-_BINARY: dict[type[Op], Callable[[Range, Range], Range]] = {
-    IndexAdd: lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    IndexSub: lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    IndexMul: _product_range,
-    IndexMin: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    IndexMax: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    IndexDiv: quotient_range,
-    IndexMod: remainder_range,
-}
+def _end_range(end: Range, count: Range) -> Range:
+    """The end of a slice: itself, or from the count, which is never negative, where it is below 0."""
+    if end[0] >= 0:
+        return end
+    from_count = intervals.plus((max(0, count[0]), count[1]), (end[0], min(end[1], -1)))
+    from_count = max(WIDE[0], from_count[0]), min(from_count[1], WIDE[1])
+    return from_count if end[1] < 0 else intervals.joined(from_count, (0, end[1]))
 
 
 def _ends(op: If | For, position: int) -> list[Value]:
@@ -157,183 +314,7 @@ def _ends(op: If | For, position: int) -> list[Value]:
     return [*ends, op.init[position]] if isinstance(op, For) else ends
 
 
-def _joined_range(*ranges: Range) -> Range:
-    return min(r[0] for r in ranges), max(r[1] for r in ranges)
-
-
-def _index_range(low: Range, high: Range) -> Range:
-    """A loop's index lies between its bounds."""
-    return low[0], max(low[0], high[1] - 1)
-
-
-def _state_range(state: Value, op: object) -> Range:
-    type_ = state.type
-    assert isinstance(type_, StateType)
-    if isinstance(op, CacheCount):
-        spec = [*type_.table, *type_.auto][op.axis]
-        return 0, WIDE[1] if type_.ring and op.axis == len(type_.table) - 1 else spec.capacity
-    assert isinstance(state.op, State)
-    if state.op.limit is not None:
-        return 0, state.op.limit
-    return type_.dtype.low, min(type_.dtype.high, WIDE[1])
-
-
-def _index_of(value: Value) -> For | None:
+def _index_of(atom: Atom) -> For | None:
     """The loop whose index this is."""
-    owner = value.owner.owner if isinstance(value.owner, Block) else None
-    return owner if isinstance(owner, For) and owner.body.args[0] is value else None
-
-
-def may_refuse(op: Op, known: Ranges | None = None) -> bool:
-    """The op, without what is nested in it, may end the step with an error.
-
-    known   as for `value_range`
-    """
-    match op:
-        case AssertShape() | ExtentBind():
-            return not op.checked
-        case CheckRange() | CheckIds():
-            return True
-        case IndexLoad(x=x):
-            return x.dtype.high > WIDE[1]
-        case StateGet(state=state):
-            assert isinstance(state.type, StateType)
-            return state.type.dtype.high > WIDE[1]
-        case IndexAdd() | IndexSub() | IndexMul():
-            low, high = value_range(op.result, known)
-            return low < WIDE[0] or high > WIDE[1]
-    return False
-
-
-def exact(value: Value, known: Ranges | None = None) -> int | None:
-    """The value of an index integer known at build, or None; `known` as for `value_range`."""
-    low, high = value_range(value, known)
-    return low if low == high else None
-
-
-# ---------------------------------------------------------------- differences
-
-
-def linear(value: Value, known: Ranges | None = None) -> Linear:
-    """An index integer as a sum of multiples of values that are no sums themselves.
-
-    known   as for `value_range`
-    """
-    known = Ranges() if known is None else known
-    if value in known.sums:
-        return known.sums[value]
-    parts: dict[Value, list[tuple[Value, int]]] = {}  # what each sum is made of
-    done: dict[Value, None] = {}  # in order: what a sum is made of comes before it
-    waiting = [value]
-    while waiting:
-        last = waiting[-1]
-        if last not in parts:
-            parts[last] = _addends(last, known) if last not in known.sums else []
-            waiting += [part for part, _ in parts[last] if part not in parts]
-        else:
-            done[waiting.pop()] = None
-    times = dict.fromkeys(parts, 0)
-    times[value] = 1
-    total: Linear = {}
-    for one in reversed(done):
-        for part, factor in parts[one]:
-            times[part] += times[one] * factor
-        if not parts[one]:
-            total = added(total, known.sums[one] if one in known.sums else _atom(one), times[one])
-    known.sums[value] = total
-    return total
-
-
-def _addends(value: Value, known: Ranges) -> list[tuple[Value, int]]:
-    """What a value is the sum of, each with its factor; nothing for what is no sum."""
-    match value.op:
-        case IndexAdd(left=left, right=right):
-            return [(left, 1), (right, 1)]
-        case IndexSub(left=left, right=right):
-            return [(left, 1), (right, -1)]
-        case IndexMul(left=left, right=right):
-            for factor, other in ((left, right), (right, left)):
-                low, high = value_range(factor, known)
-                if low == high:
-                    return [(other, low)]
-    return []
-
-
-def _atom(value: Value) -> Linear:
-    match value.op:
-        case IndexConst(value=integer):
-            return {None: integer} if integer else {}
-        case IndexSize(size=size):
-            return linear_size(size)
-    return {value: 1}
-
-
-def difference(a: Value | int, b: Value | int, known: Ranges | None = None) -> Range:
-    """The smallest and the largest value of a - b; what both share cancels.
-
-    known   as for `value_range`
-    """
-    first = linear(a, known) if isinstance(a, Value) else linear_size(a)
-    second = linear(b, known) if isinstance(b, Value) else linear_size(b)
-    form = added(first, second, -1)
-    low, high = linear_range(form, known)
-    least, most = (linear_range(_by_loops(form, sign, known), known) for sign in (1, -1))
-    return max(low, least[0]), min(high, most[1])
-
-
-def _by_loops(form: Linear, sign: int, known: Ranges | None) -> Linear:
-    """A sum with loop indices at the ends of their loops that make it least (sign 1) or largest (-1)."""
-    for _ in range(MOST_LOOPS):
-        index = next((atom for atom in form if isinstance(atom, Value) and _index_of(atom)), None)
-        if index is None:
-            break
-        loop, c = _index_of(index), form[index]
-        assert loop is not None
-        at = linear(loop.start, known) if c * sign > 0 else added(linear(loop.end, known), {None: 1}, -1)
-        rest = {atom: n for atom, n in form.items() if atom is not index}
-        form = added(rest, {atom: n * c for atom, n in at.items()}, 1)
-    return form
-
-
-def linear_range(form: Linear, known: Ranges | None = None) -> Range:
-    """The smallest and the largest value of a sum of multiples.
-
-    known   as for `value_range`
-    """
-    low = high = 0
-    for atom, c in form.items():
-        least, most = _atom_range(atom, known)
-        low += min(c * least, c * most)
-        high += max(c * least, c * most)
-    return low, high
-
-
-def _atom_range(atom: object, known: Ranges | None) -> Range:
-    if atom is None:
-        return 1, 1
-    if isinstance(atom, dims.Extent):
-        return 0, atom.maximum
-    if isinstance(atom, dims.Expr):
-        return dims.bounds(atom)
-    assert isinstance(atom, Value)
-    return value_range(atom, known)
-
-
-def linear_size(size: Dim) -> Linear:
-    """A size as a sum of multiples of extents; one that is none is an atom itself."""
-    if isinstance(size, int):
-        return {None: size} if size else {}
-    found: Linear = {}
-    for atoms, c in size.terms:
-        if len(atoms) > 1 or any(not isinstance(a, dims.Extent) for a in atoms):
-            return {size: 1}
-        found[atoms[0] if atoms else None] = c
-    return found
-
-
-def added(a: Linear, b: Linear, sign: int) -> Linear:
-    """a + sign * b."""
-    total = dict(a)
-    for atom, c in b.items():
-        total[atom] = total.get(atom, 0) + sign * c
-    return {atom: c for atom, c in total.items() if c}
+    owner = atom.owner.owner if isinstance(atom, Value) and isinstance(atom.owner, Block) else None
+    return owner if isinstance(owner, For) and owner.body.args[0] is atom else None

@@ -37,7 +37,7 @@ from oic.ir.index import (
     divides,
 )
 from oic.ir.module import Module
-from oic.ir.ranges import may_refuse, value_range
+from oic.ir.ranges import Ranges
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
 from oic.ir.types import StateType, TensorType, Type
 from oic.lower.capacity import constant_integer
@@ -314,16 +314,17 @@ class Builder:
 
     def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         divisor = self.value(b, node.span)
-        if value_range(divisor)[0] < 1:
+        if Ranges().of(divisor)[0] < 1:
             status, name = "OIC_ERR_INDEX", node.right.span.text
             self.emit(CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
         if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
             return dims.floor_div(a, b)
         make = IndexDiv if node.op == "/" else IndexMod
         op = self.emit(make(self.value(a, node.span), divisor, span=node.span))
-        most = value_range(op.result)[1] if dims.maximum(a) < INDEX_BOUND or node.op == "%" else INDEX_BOUND
+        low, high = Ranges().of(op.result)
+        most = high if dims.maximum(a) < INDEX_BOUND or node.op == "%" else INDEX_BOUND
         found = self.atom(op.result, max(0, min(most, INDEX_BOUND)))
-        if value_range(op.result)[0] >= 0 or self.nonnegative(a):
+        if low >= 0 or self.nonnegative(a):
             self.nonneg.add(found)
         return found
 
@@ -416,7 +417,7 @@ class Builder:
         return total
 
     def _arithmetic(self, op: IndexAdd | IndexSub | IndexMul, span: Span | None) -> Value:
-        op.span, op.written = span, may_refuse(op)
+        op.span, op.written = span, not Ranges().fits(op)
         return self.emit(op).result
 
     def size(self, dim: Dim) -> Dim | None:

@@ -11,12 +11,10 @@ from oic.check.names import names_in
 from oic.check.statements import MOST_CONTEXTS
 from oic.check.variables import HIGH, LOW, RESERVE, Binding, Refused, Variable, evaluate
 from oic.diagnostics import Diagnostic
-from oic.ir import dims
-from oic.ir.ranges import quotient_range, remainder_range
+from oic.ir import dims, intervals
+from oic.ir.intervals import Range
 from oic.ir.types import StateIndex, StateType
 from oic.syntax import tree as s
-
-Range = tuple[int, int]  # smallest and largest value
 
 
 def state_type(
@@ -236,12 +234,7 @@ def _values(
                 return None
             if op in "/%":
                 return _quotients(expr, a, b, loops)
-            if op == "+":
-                return a[0] + b[0], a[1] + b[1]
-            if op == "-":
-                return a[0] - b[1], a[1] - b[0]
-            corners = [x * y for x in a for y in b]
-            return min(corners), max(corners)
+            return intervals.ARITHMETIC[op](a, b)
     return None
 
 
@@ -249,10 +242,8 @@ def _quotients(expr: s.Binary, a: Range, b: Range, loops: Mapping[str, Range | N
     """Of loop indices `/` floors; of values known at build it is exact."""
     if b[0] < 1:
         return None
-    if expr.op == "%":
-        return remainder_range(a, b)
-    late = any(name.name in loops for name in names_in(expr))
-    return quotient_range(a, b) if late or a[0] % b[0] == 0 else None
+    late = expr.op == "%" or any(name.name in loops for name in names_in(expr))
+    return intervals.ARITHMETIC[expr.op](a, b) if late or a[0] % b[0] == 0 else None
 
 
 def _constant(binding: Binding, name: s.Name) -> Range | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from oic.ir.control import Barrier, For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
 from oic.ir.index import ExtentBind, IndexOp
-from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import StateType, TensorType
 from oic.memory.intervals import Intervals
@@ -73,7 +73,7 @@ class Sharing:
         self._known: dict[Value, int] = {}
         self.ranges = Ranges()
         for op in body.all_ops():
-            if may_refuse(op, self.ranges) or isinstance(op, Barrier):
+            if self.ranges.refuses(op) or isinstance(op, Barrier):
                 self.refusing.append(op)
             if op.regions and not isinstance(op, Fused):
                 continue
@@ -238,9 +238,9 @@ def _line(op: Op) -> str:
     return f" (line {op.span.line})" if op.span is not None else ""
 
 
-def movable(op: Op, known: Ranges) -> bool:
+def movable(op: Op, ranges: Ranges) -> bool:
     """Index arithmetic that depends on its operands alone, or an integer of the state."""
-    return isinstance(op, (IndexOp, StateGet)) and not may_refuse(op, known)
+    return isinstance(op, (IndexOp, StateGet)) and not ranges.refuses(op)
 
 
 def _inside(op: Op, region: Block | None) -> bool:

@@ -17,7 +17,7 @@ from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
-from oic.ir.ranges import Linear, Ranges, added, linear, linear_range, linear_size
+from oic.ir.ranges import Linear, Ranges, added
 from oic.ir.state import StateCopy, StateEntry, StateFill, StateLoad, StateStore
 from oic.ir.types import StateType
 from oic.operators.part import Insert, PartEntry
@@ -109,22 +109,23 @@ def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:
 def _ends_before(one: Box, other: Box, axis: int, bound: Bound, known: Ranges | None) -> bool:
     size = one.lengths[axis]
     end = added(_offset(one, axis, known), _size(1 if size is None else size, bound, known), 1)
-    return linear_range(added(_offset(other, axis, known), end, -1), known)[0] >= 0
+    return (known or Ranges()).of_sum(added(_offset(other, axis, known), end, -1))[0] >= 0
 
 
 def _offset(box: Box, axis: int, known: Ranges | None = None) -> Linear:
-    return linear(box.offsets[axis], known) if axis < len(box.offsets) else {}
+    return (known or Ranges()).linear(box.offsets[axis]) if axis < len(box.offsets) else {}
 
 
 def _size(size: Dim | Value, bound: Bound, known: Ranges | None) -> Linear:
     """A size as a sum; what it was bound to takes the place of a bound size."""
+    ranges = known or Ranges()
     if isinstance(size, Value):
-        return linear(size, known)
+        return ranges.linear(size)
     total: Linear = {}
-    for atom, c in linear_size(size).items():
+    for atom, c in ranges.linear(size).items():
         value = bound.get(atom) if isinstance(atom, Extent) else None
         part: Linear = {atom: c}
         if value is not None:
-            part = {a: n * c for a, n in linear(value, known).items()}
+            part = {a: n * c for a, n in ranges.linear(value).items()}
         total = added(total, part, 1)
     return total

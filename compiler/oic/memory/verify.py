@@ -18,7 +18,7 @@ from itertools import combinations
 from oic.ir import dims
 from oic.ir.core import Block, Op, Place, Value
 from oic.ir.module import Buffer, Module, Plan
-from oic.ir.ranges import may_refuse
+from oic.ir.ranges import Ranges
 from oic.ir.state import StateEntry, StateLoad, StateStore
 from oic.ir.text_print import place_text
 from oic.ir.types import TensorType
@@ -286,8 +286,9 @@ def _completed(
     ]
     if root(store.value) not in inside or not same(Box.of(op), Box.of(store)):
         raise fault(store, "what is stored was computed elsewhere")
+    ranges = Ranges()
     for other, at in found.starts.items():
-        if first <= at < last and may_refuse(other):
+        if first <= at < last and ranges.refuses(other):
             raise fault(other, "a step may be refused while an entry is computed")
     for at, writer, written in found.writes:
         if written in inside and not first < at < last:

@@ -21,6 +21,7 @@ from oic.ir.index import (
     IndexMul,
     IndexSub,
 )
+from oic.ir.ranges import CHECKS
 from oic.ir.state import State, StateGet
 
 OVERFLOW = "OIC_ERR_OVERFLOW"
@@ -41,6 +42,7 @@ def variable_of(op: Op) -> str | None:
 
 def refusal(op: Op, value: int, bound: int) -> StepError:
     """The refusal of a value that an op finds beyond a bound."""
+    assert not op.attributes().get("checked"), f"{op.name} is marked as checked, and refuses {value}"
     name = variable_of(op)
     match op:
         case AssertShape() | CheckRange(says=index.UNEQUAL):
@@ -70,9 +72,11 @@ def refused_by(ops: Iterable[Op], status: str, variable: str | None, value: int,
 
 
 def _can_be(op: Op, status: str, variable: str | None, value: int, bound: int) -> bool:
+    if op.attributes().get("checked") or variable_of(op) != variable:
+        return False
     if isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexLoad, StateGet)):
-        return status == OVERFLOW and variable_of(op) == variable
-    if not isinstance(op, (CheckRange, CheckIds, ExtentBind, AssertShape)) or variable_of(op) != variable:
+        return status == OVERFLOW
+    if not isinstance(op, CHECKS):
         return False
     if isinstance(op, CheckRange) and op.says in ("", *index.NUMBERS):
         passed = op.low if value < bound else op.high

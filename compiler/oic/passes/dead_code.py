@@ -16,7 +16,7 @@ from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexLoad
 from oic.ir.module import Module
-from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet
 
 
@@ -27,36 +27,36 @@ def dead_code(module: Module) -> None:
 
 
 def _unused_ops(module: Module) -> bool:
-    removed = _sweep(module.top, Ranges())
+    removed = sweep(module.top, Ranges())
     live = {op.symbol for op in module.constants()}
     for symbol in [s for s in module.weights if s not in live]:
         del module.weights[symbol]
     return removed
 
 
-def _sweep(block: Block, known: Ranges) -> bool:
+def sweep(block: Block, ranges: Ranges) -> bool:
     """Drop what is not used, the last op first, so that what only it used goes as well."""
     kept: list[Op] = []
     changed = False
     for op in reversed(block.ops):
         unused = not any(r.used for r in op.results)
         if unused and not isinstance(op, Func) and op.effect_free and not op.terminator:
-            if not _must_stay(op, known):
+            if not _must_stay(op, ranges):
                 op.block = None
                 changed = True
                 continue
         for region in op.regions:
-            changed |= _sweep(region, known)
+            changed |= sweep(region, ranges)
         kept.append(op)
     block.set_ops(reversed(kept))
     return changed
 
 
-def _must_stay(op: Op, known: Ranges) -> bool:
+def _must_stay(op: Op, ranges: Ranges) -> bool:
     """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""
     return any(
         (isinstance(inner, (IndexLoad, StateGet)) or getattr(inner, "written", False))
-        and may_refuse(inner, known)
+        and ranges.refuses(inner)
         for inner in op.walk()
     )
 

@@ -21,24 +21,14 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.control import CheckTurns, Cond, For, Func, If, Yield
 from oic.ir.core import Block, Op, Value
-from oic.ir.index import (
-    CheckRange,
-    IndexConst,
-    IndexEnd,
-    IndexLoad,
-    IndexMax,
-    IndexMin,
-    IndexOp,
-    IndexSub,
-    IndexWhen,
-    IndexWrap,
-)
+from oic.ir.index import CheckRange, IndexConst, IndexLoad, IndexOp
 from oic.ir.module import Module
-from oic.ir.ranges import Ranges, difference, exact, may_refuse, value_range
+from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.state import Constant, IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
 from oic.operators.evaluate import compute
+from oic.passes.fold_index import folded_index
 
 SMALL = 1 << 16  # elements up to which a folded result may be larger than its operands
 
@@ -54,21 +44,21 @@ def fold(module: Module) -> None:
     module.top.replace(mapping)
 
 
-def _block(module: Module, known: Ranges, block: Block, mapping: dict[Value, Value]) -> None:
+def _block(module: Module, ranges: Ranges, block: Block, mapping: dict[Value, Value]) -> None:
     kept: list[Op] = []
     for op in block.ops:
         op.replace_operands(mapping)
         if isinstance(op, If) and _decided(op):
-            kept += _taken(module, known, op, mapping)
+            kept += _taken(module, ranges, op, mapping)
             continue
-        if isinstance(op, For) and exact(op.start, known) is not None and _never(op, known):
+        if isinstance(op, For) and _never(op, ranges):
             mapping.update(zip(op.results, op.init, strict=True))
             continue
         for region in op.regions:
-            _block(module, known, region, mapping)
-        if isinstance(op, CheckTurns) and not any(may_refuse(o, known) for o in op.ends.all_ops()):
+            _block(module, ranges, region, mapping)
+        if isinstance(op, CheckTurns) and not may_refuse(op.ends.ops, ranges):
             continue
-        new = _folded(module, known, op)
+        new = _folded(module, ranges, op)
         if isinstance(new, Value):
             mapping[op.result] = new
         elif new is None:
@@ -79,9 +69,9 @@ def _block(module: Module, known: Ranges, block: Block, mapping: dict[Value, Val
     block.set_ops(kept)
 
 
-def _never(loop: For, known: Ranges) -> bool:
+def _never(loop: For, ranges: Ranges) -> bool:
     same = all(a.type == b.type for a, b in zip(loop.init, loop.results, strict=True))
-    return same and value_range(loop.end, known)[1] <= value_range(loop.start, known)[0]
+    return same and ranges.difference(loop.end, loop.start)[1] <= 0
 
 
 def _decided(op: If) -> bool:
@@ -93,11 +83,11 @@ def _decided(op: If) -> bool:
     return all(a.type == b.type for a, b in zip(given, op.results, strict=True))
 
 
-def _taken(module: Module, known: Ranges, op: If, mapping: dict[Value, Value]) -> list[Op]:
+def _taken(module: Module, ranges: Ranges, op: If, mapping: dict[Value, Value]) -> list[Op]:
     """The ops of the branch that a known condition takes."""
     assert isinstance(op.condition.op, Splat)
     region = op.then if op.condition.op.value else op.orelse
-    _block(module, known, region, mapping)
+    _block(module, ranges, region, mapping)
     ends = region.terminator
     assert isinstance(ends, Yield)
     for result, value in zip(op.results, ends.values, strict=True):
@@ -105,52 +95,25 @@ def _taken(module: Module, known: Ranges, op: If, mapping: dict[Value, Value]) -
     return region.ops[:-1]
 
 
-def _folded(module: Module, known: Ranges, op: Op) -> Value | list[Op] | None:
+def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
     """A value to use instead, ops to put instead (none: the op goes), or None to keep it."""
     match op:
         case CheckRange(value=value, low=low, high=high):
-            holds = difference(value, low, known)[0] >= 0 and difference(high, value, known)[0] >= 0
+            holds = ranges.difference(value, low)[0] >= 0 and ranges.difference(high, value)[0] >= 0
             return [] if holds else None
-        case IndexConst():
-            return None
-        case IndexEnd(end=end) if value_range(end, known)[0] >= 0:
-            return end
-        case IndexWhen(test=test, value=chosen) if value_range(test, known)[0] > 0:
-            return chosen
-        case IndexSub(left=left, right=right) if (apart := _distance(left, right, known)) is not None:
-            return [IndexConst(apart, span=op.span, hint=op.result.hint)]
-        case IndexWrap(value=value, dtype=dtype) if (
-            dtype.low <= value_range(value, known)[0] and value_range(value, known)[1] <= dtype.high
-        ):
-            return value
-        case IndexMax(left=left, right=right) if value_range(left, known)[0] >= value_range(right, known)[1]:
-            return left
-        case IndexMax(left=left, right=right) if value_range(right, known)[0] >= value_range(left, known)[1]:
-            return right
-        case IndexMin(left=left, right=right) if value_range(left, known)[1] <= value_range(right, known)[0]:
-            return left
-        case IndexMin(left=left, right=right) if value_range(right, known)[1] <= value_range(left, known)[0]:
-            return right
         case IndexLoad(x=x) if isinstance(x.op, Splat):
             return [IndexConst(int(x.op.value), span=op.span)]
         case Cond(left=left, right=right):
-            a, b = value_range(left, known), value_range(right, known)
-            if a[1] < b[0] or a[0] >= b[1]:
-                return [Splat(a[1] < b[0], TensorType(dtypes.bool_))]
-            return None
-        case IndexTensor(value=value, type=type_) if exact(value, known) is not None:
-            return [Splat(_wrapped(exact(value, known) or 0, type_), type_, span=op.span)]
-        case IndexOp() if exact(op.result, known) is not None:
-            return [IndexConst(exact(op.result, known), span=op.span, hint=op.result.hint)]
+            low, high = ranges.difference(right, left)
+            return [Splat(low > 0, TensorType(dtypes.bool_))] if low > 0 or high <= 0 else None
+        case IndexTensor(value=value, type=type_) if (known := ranges.exact(value)) is not None:
+            return [Splat(_wrapped(known, type_), type_, span=op.span)]
+        case IndexOp():
+            found = folded_index(op, ranges)
+            return [found] if isinstance(found, Op) else found
         case Operator():
             return _operator(module, op)
     return None
-
-
-def _distance(left: Value, right: Value, known: Ranges) -> int | None:
-    """left - right, where what they share cancels and leaves a number."""
-    low, high = difference(left, right, known)
-    return low if low == high else None
 
 
 def _wrapped(value: int, type_: TensorType) -> int:

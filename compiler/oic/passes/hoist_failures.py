@@ -26,33 +26,33 @@ from oic.ir.state import StateGet
 def refuse_early(module: Module) -> None:
     """Move the checks of every block."""
     for func in module.functions():
-        known = Ranges()  # ops are moved, not changed
+        ranges = Ranges()  # ops are moved, not changed
         for block in func.body.walk():
-            _block(block, known)
+            _block(block, ranges)
 
 
-def _block(block: Block, known: Ranges) -> None:
+def _block(block: Block, ranges: Ranges) -> None:
     ops: list[Op] = []
     stretch: list[Op] = []
     for op in block.ops:
         if op.terminator or isinstance(op, (Barrier, Parallel)) or op.touched("write"):
-            ops += [*_checks_first(stretch, known), op]
+            ops += [*_checks_first(stretch, ranges), op]
             stretch = []
         else:
             stretch.append(op)
     block.set_ops([*ops, *stretch])
 
 
-def _checks_first(stretch: list[Op], known: Ranges) -> list[Op]:
+def _checks_first(stretch: list[Op], ranges: Ranges) -> list[Op]:
     """Ops without effects, those that may refuse in front."""
     front: dict[Op, None] = {}  # with all that they need
     binds = {op.extent: op for op in stretch if isinstance(op, ExtentBind)}
     places = {op: place for place, op in enumerate(stretch)}
     for op in stretch:
-        if op in front or not any(may_refuse(inner, known) for inner in op.walk()):
+        if op in front or not may_refuse([op], ranges):
             continue
         needed = _needed(op, places, binds, front)
-        if (op.regions and not isinstance(op, CheckTurns)) or not all(_is_light(o, known) for o in needed):
+        if (op.regions and not isinstance(op, CheckTurns)) or not all(_is_light(o, ranges) for o in needed):
             break
         front |= dict.fromkeys(sorted(needed, key=places.__getitem__))
     return [*front, *(op for op in stretch if op not in front)]
@@ -75,11 +75,11 @@ def _needed(
     return found
 
 
-def _is_light(op: Op, known: Ranges) -> bool:
+def _is_light(op: Op, ranges: Ranges) -> bool:
     """Integers, checks and views: nothing is computed."""
     return (
         isinstance(op, (IndexOp, IndexLoad, StateGet, CheckTurns))
-        or may_refuse(op, known)
+        or ranges.refuses(op)
         or op.view
         or isinstance(op, ExtentBind)
     )

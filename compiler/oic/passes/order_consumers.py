@@ -19,8 +19,8 @@ from itertools import combinations
 
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
+from oic.ir.facts import Facts
 from oic.ir.module import Module
-from oic.operators.known import Known
 from oic.passes.serialize import body_of, inlined
 
 
@@ -30,26 +30,27 @@ def order_consumers(module: Module) -> None:
         if not any(isinstance(op, Parallel) for op in func.body.all_ops()):
             continue
         mapping: dict[Value, Value] = {}
-        _block(func.body, Known(), mapping)
+        _block(func.body, Facts(), mapping)
         func.body.replace(mapping)
 
 
-def _block(block: Block, known: Known, mapping: dict[Value, Value]) -> None:
+def _block(block: Block, facts: Facts, mapping: dict[Value, Value]) -> None:
     ops: list[Op] = []
     for op in block.ops:
         if isinstance(op, Parallel):
-            ops += _ordered(op, known, mapping)
+            ops += _ordered(op, facts, mapping)
             continue
-        for region in op.regions if op.name != "fused" else ():
-            _block(region, Known(known), mapping)
-        known.learn(op)
+        for region in op.regions:
+            with facts.inside(region):
+                _block(region, facts, mapping)
+        facts.learn(op)
         ops.append(op)
     block.set_ops(ops)
 
 
-def _ordered(op: Parallel, known: Known, mapping: dict[Value, Value]) -> list[Op]:
+def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op]:
     """The op with a region a group; its ops themselves if there is but one."""
-    groups = [sorted(g) for g in grouped([_Region(r, known) for r in op.consumers])]
+    groups = [sorted(g) for g in grouped([_Region(r, facts) for r in op.consumers])]
     if len(groups) == 1:
         return inlined(op, mapping)
     merged: list[Block] = []
@@ -72,7 +73,7 @@ class _Region:
     """What matters of a region: the states it touches, and whether it may refuse the step."""
 
     block: Block
-    known: Known
+    facts: Facts
     reads: set[Value] = field(default_factory=set)
     writes: set[Value] = field(default_factory=set)
     refuses: bool = False
@@ -81,7 +82,7 @@ class _Region:
         for op in self.block.ops:
             self.reads |= set(op.touched("read"))
             self.writes |= set(op.touched("write"))
-        self.refuses = _may_refuse(self.block, Known(self.known))
+        self.refuses = _may_refuse(self.block, self.facts)
 
     def before(self, later: _Region) -> bool:
         """It must be done when the later region starts."""
@@ -120,12 +121,11 @@ def _overtakes(group: set[int], other: set[int], regions: list[_Region]) -> bool
 # ---------------------------------------------------------------- refusals
 
 
-def _may_refuse(block: Block, known: Known) -> bool:
+def _may_refuse(block: Block, facts: Facts) -> bool:
     """Some op of the block, or nested in it, can end the step."""
-    found = False
-    for op in block.ops:
-        found = found or known.refuses(op)
-        for region in op.regions if op.name != "fused" else ():
-            found = found or _may_refuse(region, Known(known))
-        known.learn(op)
-    return found
+    with facts.inside(block):
+        for op in block.ops:
+            if facts.refuses(op) or any(_may_refuse(region, facts) for region in op.regions):
+                return True
+            facts.learn(op)
+    return False

@@ -22,7 +22,7 @@ from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
 from oic.passes.pack_weights import pack_weights
 from oic.passes.plan_memory import plan_memory
-from oic.passes.redundant_checks import known_checks
+from oic.passes.redundant_checks import known_checks, settle_checks
 from oic.passes.select_kernels import select_kernels
 from oic.passes.select_members import select_members
 from oic.passes.serialize import serialize
@@ -93,5 +93,6 @@ PIPELINE: tuple[Step, ...] = (
     Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
+    Step("settle-checks", settle_checks, "nothing moves any more: what is left to refuse is what C refuses", "indexed"),
     Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned", takes=("reuse",)),
 )  # fmt: skip

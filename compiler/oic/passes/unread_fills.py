@@ -17,7 +17,7 @@ from __future__ import annotations
 from oic.ir.control import For
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim
-from oic.ir.ranges import linear, linear_size
+from oic.ir.ranges import linear
 from oic.ir.state import Splat
 from oic.operators.part import Insert
 
@@ -80,4 +80,4 @@ def _covers(insert: Insert, loops: list[For]) -> bool:
 def _counts(loop: For, step: int, size: Dim) -> bool:
     """From 0 to the size, in such steps."""
     end = {atom: n * step for atom, n in linear(loop.end).items()}
-    return not linear(loop.start) and end == linear_size(size)
+    return not linear(loop.start) and end == linear(size)

@@ -107,16 +107,6 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     OIC_TRY(oic_check_range(why, 22, "K.t", pos, 0, at, OIC_ERR_INDEX, OIC_ERR_INDEX));
     OIC_TRY(oic_check_range(why, 22, "K.t", at, pos, 6, OIC_ERR_INDEX, OIC_ERR_CACHE_FULL));
 
-    /* attend.oi:24  cache.increment N pos; */
-    /* attend.oi:25  cache.read K[0..pos] >> keys; */
-    const ptrdiff_t n1 = (ptrdiff_t)at;
-
-    /* attend.oi:26  cache.read V[0..pos] >> values; */
-    const ptrdiff_t n2 = (ptrdiff_t)at;
-
-    /* attend.oi:27  op attention(qh, keys, values, causal=true) >> y; */
-    OIC_TRY(oic_check_range(why, 27, "values", n2, n1, n1, OIC_ERR_SHAPE, OIC_ERR_SHAPE));
-
     /* attend.oi:16  op linear(x, wq) >> q; */
     float *const q = oic_at(s->arena, 576); /* f32[N, 16] */
     oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){.x = x, .w = wq, .y = q, .rank = 0,
@@ -144,6 +134,11 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     /* attend.oi:20  op reshape(k, shape=[N, 2, 8]) >> kh; */
 
     /* attend.oi:21  op reshape(v, shape=[N, 2, 8]) >> vh; */
+
+    /* attend.oi:25  cache.read K[0..pos] >> keys; */
+    const ptrdiff_t n1 = (ptrdiff_t)at;
+
+    /* attend.oi:26  cache.read V[0..pos] >> values; */
 
     /* attend.oi:22  cache.write kh >> K[pos..pos+N]; (computed there) */
     /* attend.oi:23  cache.write vh >> V[pos..pos+N]; (computed there) */

@@ -1,0 +1,168 @@
+"""What holds at a place of a function: passed checks, the branches and the loops around it.
+
+    check.range(%e) {low=%p, high=512}       %e - %p >= 0, 512 - %e >= 0
+    if (index.test(%zero, %n)) { .. }        N - 1 >= 0 inside
+    for (%i = %a .. %b) { .. }               %i - %a >= 0, %b - 1 - %i >= 0 and %b - 1 - %a >= 0 inside
+
+Every fact is a sum that is not negative.  A check always holds if each of its sides is one by the
+ranges of its atoms, or a known fact plus something that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from oic.ir.control import CheckTurns, Cond, For, If
+from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Extent
+from oic.ir.index import AssertShape, CheckRange, ExtentBind
+from oic.ir.intervals import Range, meet
+from oic.ir.ranges import Atom, Linear, Ranges, added
+
+_ABSENT = object()
+_Form = frozenset[tuple[Atom, int]]
+
+
+class Facts(Ranges):
+    """As `Ranges`, at the place that a walk over a function has come to.
+
+    The walk says what it passes: `learn` after an op, `inside` around the ops of a region.  What an op
+    refuses is asked before what comes after it is learnt.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._extents: dict[Extent, Range] = {}
+        self._facts: dict[Atom, dict[_Form, int]] = {}  # constants of sums, by an atom and all atoms
+        self._undo: list[tuple[dict[Any, Any], object, object]] = []
+
+    # ----------------------------------------------------------------- the walk
+
+    def learn(self, op: Op) -> None:
+        """Note what holds once an op has been run."""
+        match op:
+            case CheckRange(value=value, low=low, high=high):
+                least = self.of(low)[0] if isinstance(low, Value) else low
+                most = self.of(high)[1] if isinstance(high, Value) else high
+                self._narrow(self._ranges, value, self._range(value), (least, most))
+            case ExtentBind(value=value, extent=extent):
+                self._narrow(self._ranges, value, self._range(value), (0, extent.maximum))
+                self.bound[extent] = value  # bound once, and used where that holds
+            case CheckTurns(ends=ends):
+                for inner in ends.ops:
+                    self._run(inner)
+                return
+            case _:
+                return
+        for side in self._sides(op):
+            self._add(side)
+
+    def _run(self, op: Op) -> None:
+        """Learn what an op shows, and what is nested in it."""
+        for region in op.regions:
+            with self.inside(region):
+                for inner in region.ops:
+                    self._run(inner)
+        self.learn(op)
+
+    @contextmanager
+    def inside(self, region: Block) -> Iterator[None]:
+        """Around the ops of a region: what they show holds afterwards if the region surely runs."""
+        lasting, mark = self._surely_runs(region), len(self._undo)
+        for fact in self._of_region(region):
+            self._add(fact)
+        yield
+        if not lasting:
+            while len(self._undo) > mark:
+                found, key, before = self._undo.pop()
+                if before is _ABSENT:
+                    del found[key]
+                else:
+                    found[key] = before
+
+    def _surely_runs(self, region: Block) -> bool:
+        """The body of a loop that has a turn; consumers run at once, and none relies on another's checks."""
+        owner = region.owner
+        return isinstance(owner, For) and self.difference(owner.end, owner.start)[0] > 0
+
+    def _of_region(self, region: Block) -> list[Linear]:
+        """What holds in a region as it is run."""
+        owner = region.owner
+        if isinstance(owner, If) and isinstance(test := owner.condition.op, Cond):
+            apart = added(self.linear(test.right), self.linear(test.left), -1)
+            one: Linear = {None: 1}
+            return [added(apart, one, -1) if region is owner.then else added({}, apart, -1)]
+        if isinstance(owner, For):
+            start = self.linear(owner.start)
+            last = added(self.linear(owner.end), {None: 1}, -1)
+            index: Linear = {region.args[0]: 1}
+            return [added(last, start, -1), added(index, start, -1), added(last, index, -1)]
+        return []
+
+    # ------------------------------------------------------------------- asking
+
+    def always(self, op: CheckRange | ExtentBind) -> bool:
+        """A check that never refuses here."""
+        return all(self._holds(side) for side in self._sides(op))
+
+    def equal_sizes(self, op: AssertShape) -> bool:
+        """The sizes that are compared are the same sums."""
+        pairs = zip(op.x.shape, op.shape, strict=True)
+        return all(a == b or self.linear(a) == self.linear(b) for a, b in pairs)
+
+    def _sides(self, op: CheckRange | ExtentBind) -> list[Linear]:
+        """What a check that passes shows not to be negative."""
+        low, high = (op.low, op.high) if isinstance(op, CheckRange) else (0, op.extent.maximum)
+        middle = self.linear(op.value)
+        return [added(middle, self.linear(low), -1), added(self.linear(high), middle, -1)]
+
+    def _holds(self, side: Linear) -> bool:
+        """A sum is not negative: by its range, or as it is a fact and something that is not."""
+        if self.least(side) >= 0:
+            return True
+        return any(self.least(added(side, fact, -1)) >= 0 for fact in self._about(side))
+
+    def _about(self, side: Linear) -> Iterator[Linear]:
+        """The facts that share something with a sum; no other can bound it."""
+        for atom in side:
+            for form, constant in self._facts.get(atom, {}).items():
+                yield {**dict(form), None: constant}
+
+    # ------------------------------------------------------------------- noting
+
+    def _add(self, fact: Linear) -> None:
+        """Note a sum that is not negative: of two that differ by an integer the smaller says more."""
+        form = frozenset((atom, c) for atom, c in fact.items() if atom is not None)
+        constant = fact.get(None, 0)
+        for atom, _ in form:
+            forms = self._facts.setdefault(atom, {})
+            if constant < forms.get(form, constant + 1):
+                self._note(forms, form, constant)
+        most = self.of_sum(fact)[1]
+        for atom, c in form:
+            self._bound_atom(atom, c, most)
+
+    def _bound_atom(self, atom: Atom, c: int, most: int) -> None:
+        """An atom of a sum that is not negative, whose others take it to `most` at the most."""
+        least, largest = low, high = self._atom_range(atom)
+        if c > 0:
+            least = max(low, -((most - c * high) // c))
+        else:
+            largest = min(high, (most - c * low) // -c)
+        if isinstance(atom, Value):
+            self._narrow(self._ranges, atom, (low, high), (least, largest))
+        elif isinstance(atom, Extent):
+            self._narrow(self._extents, atom, (low, high), (least, largest))
+
+    def _narrow(self, found: dict[Any, Range], key: object, known: Range, shown: Range) -> None:
+        if (both := meet(known, shown)) != known:
+            self._note(found, key, both)
+
+    def _extent_range(self, extent: Extent) -> Range:
+        return self._extents.get(extent) or super()._extent_range(extent)
+
+    def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
+        self._undo.append((found, key, found.get(key, _ABSENT)))
+        found[key] = what
