@@ -28,7 +28,7 @@ def build_together(
 ) -> None:
     """Emit every program into a folder of its own, compile and link all, and load each.
 
-    flags     for the C compiler, beside those every program needs
+    flags     for the C compiler, beside those every program and the target need
     unlinked  more, of compilations alone: some change the mode of the whole process when they are linked with
     compiler  its command; default: the one `oic build` takes
     Raises AssertionError with what the compiler said.
@@ -36,7 +36,8 @@ def build_together(
     files = [program.emit(folder / f"p{i}") for i, program in enumerate(made)]
     names = [f.name for f in files]
     assert len(set(names)) == len(names), "two programs of one name cannot share a library"
-    command = [*(compiler or find_compiler()), LANGUAGE, *MEANING, *WARNINGS, "-Werror", *flags]
+    machine = list(dict.fromkeys(flag for program in made for flag in program.target.flags))
+    command = [*(compiler or find_compiler()), LANGUAGE, *MEANING, *WARNINGS, "-Werror", *machine, *flags]
     unlinked = [*(flag for flag in SHARED if flag != "-shared"), *unlinked]
     sources = [path for f in files for path in f.sources]
     objects = [path.with_name(f"{path.stem}.o") for path in sources]
