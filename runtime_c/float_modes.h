@@ -15,12 +15,13 @@ typedef uint64_t oic_float_modes;
 
 #if defined(__GNUC__) && defined(__SSE__)
 #define OIC_FLOAT_MODES 0x1f80u /* all exceptions masked */
+#define OIC_FLOAT_FLAGS 0x3fu   /* exceptions that there were */
 
 static inline oic_float_modes oic_float_modes_get(void)
 {
     uint32_t modes;
     __asm__ volatile("stmxcsr %0" : "=m"(modes) : : "memory");
-    return modes & 0xffc0u; /* without the flags of what has happened */
+    return modes;
 }
 
 static inline void oic_float_modes_put(oic_float_modes modes)
@@ -31,6 +32,7 @@ static inline void oic_float_modes_put(oic_float_modes modes)
 
 #elif defined(__GNUC__) && defined(__aarch64__)
 #define OIC_FLOAT_MODES 0u
+#define OIC_FLOAT_FLAGS 0u /* in a register of their own */
 
 static inline oic_float_modes oic_float_modes_get(void)
 {
@@ -46,12 +48,13 @@ static inline void oic_float_modes_put(oic_float_modes modes)
 
 #elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && !defined(__SOFTFP__)
 #define OIC_FLOAT_MODES 0u
+#define OIC_FLOAT_FLAGS 0xf800009fu /* of comparisons, and exceptions that there were */
 
 static inline oic_float_modes oic_float_modes_get(void)
 {
     uint32_t modes;
     __asm__ volatile("vmrs %0, fpscr" : "=r"(modes) : : "memory");
-    return modes & 0x07ff9f00u; /* without the flags of what has happened and of comparisons */
+    return modes;
 }
 
 static inline void oic_float_modes_put(oic_float_modes modes)
@@ -62,6 +65,7 @@ static inline void oic_float_modes_put(oic_float_modes modes)
 
 #elif defined(__GNUC__) && defined(__riscv_flen)
 #define OIC_FLOAT_MODES 0u
+#define OIC_FLOAT_FLAGS 0u /* in a register of their own */
 
 static inline oic_float_modes oic_float_modes_get(void)
 {
@@ -78,6 +82,7 @@ static inline void oic_float_modes_put(oic_float_modes modes)
 
 #else
 #define OIC_FLOAT_MODES 0u
+#define OIC_FLOAT_FLAGS 0u
 
 static inline oic_float_modes oic_float_modes_get(void)
 {
@@ -93,18 +98,18 @@ static inline void oic_float_modes_put(oic_float_modes modes)
 /* Set the modes that every number is defined in; gives those that were set. */
 static inline oic_float_modes oic_float_modes_set(void)
 {
-    const oic_float_modes before = oic_float_modes_get();
-    if (before != OIC_FLOAT_MODES) {
-        oic_float_modes_put(OIC_FLOAT_MODES);
+    const oic_float_modes before = oic_float_modes_get(), flags = before & OIC_FLOAT_FLAGS;
+    if (before != (OIC_FLOAT_MODES | flags)) {
+        oic_float_modes_put(OIC_FLOAT_MODES | flags);
     }
     return before;
 }
 
-/* Put back those that were set. */
+/* Put back those that were set; flags of exceptions stay raised. */
 static inline void oic_float_modes_restore(oic_float_modes before)
 {
-    if (before != OIC_FLOAT_MODES) {
-        oic_float_modes_put(before);
+    if (before != (OIC_FLOAT_MODES | (before & OIC_FLOAT_FLAGS))) {
+        oic_float_modes_put(before | (oic_float_modes_get() & OIC_FLOAT_FLAGS));
     }
 }
 

@@ -22,7 +22,9 @@
 #define OIC_S f32
 #include "lanes.inc.h"
 
+#if !defined(OIC_NO_F64)
 #define OIC_S f64
 #include "lanes.inc.h"
+#endif
 
 #endif

@@ -21,6 +21,10 @@
 #define OIC_FUSED 0
 #endif
 
+#if defined(OIC_FMA_F32) != defined(OIC_FMA_F64)
+#error "oic: OIC_FMA_F32 and OIC_FMA_F64 are given both or not at all"
+#endif
+
 #if !OIC_FUSED || defined(OIC_FMA_F32)
 #define OIC_INTRINSICS 0
 #elif defined(__AVX512F__) || (defined(__AVX__) && defined(__FMA__))
@@ -39,8 +43,8 @@
 #define OIC_REGISTER 64
 #elif defined(__AVX__)
 #define OIC_REGISTER 32
-#elif defined(__SSE2__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || defined(__wasm_simd128__)
-#define OIC_REGISTER 16
+#elif defined(__SSE2__) || (defined(__ARM_NEON) && defined(__aarch64__)) || defined(__ALTIVEC__) || defined(__wasm_simd128__)
+#define OIC_REGISTER 16 /* not NEON of 32 bits, which flushes subnormals */
 #else
 #define OIC_REGISTER 0
 #endif
@@ -65,7 +69,7 @@ typedef double oic_register_f64;
 #if !OIC_FUSED
 #define OIC_STEP_F32(a, b, sum) ((sum) + (a) * (b))
 #define OIC_STEP_F64(a, b, sum) ((sum) + (a) * (b))
-#elif defined(OIC_FMA_F32) && defined(OIC_FMA_F64)
+#elif defined(OIC_FMA_F32)
 #define OIC_STEP_F32(a, b, sum) OIC_FMA_F32(a, b, sum)
 #define OIC_STEP_F64(a, b, sum) OIC_FMA_F64(a, b, sum)
 #elif !defined(__GNUC__)
@@ -74,10 +78,9 @@ typedef double oic_register_f64;
     defined(__s390x__) || (defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & 12) == 12)
 #define OIC_STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
 #define OIC_STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
-#elif defined(__ARM_FEATURE_FMA) /* of single precision alone: no f64 */
+#elif defined(__ARM_FEATURE_FMA) /* of single precision alone: what has products of f64 does not compile */
 #define OIC_STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
-double oic_this_machine_has_no_fused_f64__build_with_numerics_separate(double a, double b, double sum);
-#define OIC_STEP_F64(a, b, sum) oic_this_machine_has_no_fused_f64__build_with_numerics_separate(a, b, sum)
+#define OIC_NO_F64 1
 #else
 #error "oic: this machine has no instruction that multiplies and adds: build with --numerics separate, or compile for one that has (-march=, -mfma)"
 #endif
@@ -87,10 +90,12 @@ static inline float oic_madd_f32(float a, float b, float sum)
     return OIC_STEP_F32(a, b, sum);
 }
 
+#if !defined(OIC_NO_F64)
 static inline double oic_madd_f64(double a, double b, double sum)
 {
     return OIC_STEP_F64(a, b, sum);
 }
+#endif
 
 /* Integers modulo 2^32 and 2^64. */
 static inline uint32_t oic_madd_u32(uint32_t a, uint32_t b, uint32_t sum)
@@ -117,6 +122,7 @@ static inline oic_register_f32 oic_register_madd_f32(oic_register_f32 a, oic_reg
 #endif
 }
 
+#if !defined(OIC_NO_F64)
 static inline oic_register_f64 oic_register_madd_f64(oic_register_f64 a, oic_register_f64 b, oic_register_f64 sum)
 {
 #if OIC_INTRINSICS && OIC_REGISTER == 64
@@ -129,6 +135,7 @@ static inline oic_register_f64 oic_register_madd_f64(oic_register_f64 a, oic_reg
     return OIC_STEP_F64(a, b, sum);
 #endif
 }
+#endif
 
 /* One number in all lanes. */
 static inline oic_register_f32 oic_register_of_f32(float x)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic import dtypes
 from oic.driver import Program, Settings, compile_graph, lowered
 from oic.ir.module import Module
 from oic.ir.text import parse_module, print_module
@@ -151,7 +152,7 @@ def test_a_member_that_is_cut_out_is_selected(tmp_path: Path) -> None:
     graph = oic.parse(CUT, "cut")
     model = oic.Model(tensors={"w": (rng.standard_normal((3, 32, 32)) / 6).astype(np.float32)})
     program = compile_graph(graph, model, Settings(verified=True))
-    module = dict((step.name, module) for step, module in lowered(program.module, program.settings))["pack-weights"]
+    module = next(m for step, m in lowered(program.module, program.settings) if step.name == "pack-weights")
     assert encodings(module) == {"w": "panels"}
     assert [op.name for op in module.all_ops() if op.name in ("slice", "reshape")] == []
     backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
@@ -167,3 +168,34 @@ def test_a_member_that_is_cut_out_is_selected(tmp_path: Path) -> None:
             with pytest.raises(oic.StepError) as refused:
                 executor.step(x=x, at=np.int64(at))
             assert refused.value.status == "OIC_ERR_INDEX"
+
+
+PACKED = """
+dynamic  { x: i4[4, 5]; at: i64; }
+constant { w: i4[3, 5, 5]; }
+volatile { y: i32[4, 5]; z: i8[3, 5, 5]; u: i8[2, 5, 5]; q: i8[75]; }
+block entry {
+  assign c: i4[1, 5, 5]; assign m: i4[5, 5]; assign p: i4[2, 5, 5]; assign f: i4[75];
+  op slice(w, axis=0, start=at, end=at+1) >> c;
+  op reshape(c, shape=[5, 5]) >> m;
+  op matmul(x, m, acc=i32) >> y;
+  op cast(w, to=i8) >> z;
+  op slice(w, axis=0, start=1, end=3) >> p;
+  op cast(p, to=i8) >> u;
+  op reshape(w, shape=[75]) >> f;
+  op cast(f, to=i8) >> q;
+  return;
+}
+"""
+
+
+def test_members_that_begin_inside_a_byte_are_cut(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    nibbles = dtypes.i4.np
+    model = oic.Model(tensors={"w": rng.integers(-8, 8, (3, 5, 5)).astype(nibbles)})
+    graph, x = oic.parse(PACKED, "packed"), rng.integers(-8, 8, (4, 5)).astype(nibbles)
+    backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+    executors = [b.make_executor() for b in (*backends, oic.Synthesizer(graph, model).build(tmp_path))]
+    for at in range(3):
+        expected, *others = (e.step(x=x, at=np.int64(at)) for e in executors)
+        assert all(np.array_equal(found[name], value) for found in others for name, value in expected.items())

@@ -70,7 +70,7 @@ class Ranges:
 
     def of(self, value: Value) -> Range:
         """The smallest and the largest value an index integer can have."""
-        return intervals.meet(self._range(value), self.of_sum(self.linear(value)))
+        return intervals.meet(WIDE, intervals.meet(self._range(value), self.of_sum(self.linear(value))))
 
     def exact(self, value: Value) -> int | None:
         """The value of an index integer known at build, or None."""

@@ -64,9 +64,9 @@ class Constant(Op, name="constant"):
 
 
 class ConstantSelect(Op, name="constant.select", view=True):
-    """One member of a family of constants, stacked along its leading dimensions.
+    """One member of a family of constants, stacked along its leading dimensions, or of a constant like that.
 
-    A member the model does not have: OIC_ERR_INDEX (`check.range` beside it).
+    A member that is not there: OIC_ERR_INDEX (a check beside it).
     """
 
     family: Value

@@ -21,7 +21,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "dotprod": ("__ARM_FEATURE_DOTPROD",),
     "helium": ("__ARM_FEATURE_MVE",),
     "simd128": ("__wasm_simd128__",),
-    "fma": ("__FMA__", "__AVX512F__", "__aarch64__", "_ARCH_PPC", "__s390x__"),
+    "fma": ("__FMA__", "__AVX512F__", "__aarch64__", "_ARCH_PPC", "__s390x__", "__FP_FAST_FMA"),  # of f32 and f64
 }
 VECTOR_BYTES = {"avx512": 64, "avx": 32, "sse2": 16, "neon": 16, "helium": 16, "simd128": 16}
 

@@ -78,7 +78,7 @@ def storage_bytes(type: StateType) -> int:
 
 
 def family_ranks(module: Module) -> dict[str, int]:
-    """How many leading dimensions of a constant number the members of a family (0: no family)."""
+    """How many leading dimensions of a constant number the members of a family (0: none selects one)."""
     ranks = {}
     for op in module.constants():
         selects = [u for u in op.result.users if u.name == "constant.select" and u.operands[0] is op.result]

@@ -41,6 +41,7 @@ def folded_index(op: IndexOp, ranges: Ranges) -> Value | Op | None:
             same = next((value for value in op.operands if ranges.linear(value) == form), None)
             if same is not None:
                 return same
-    if (known := ranges.exact(op.result)) is not None:
+    overflows = isinstance(op, (IndexAdd, IndexSub, IndexMul)) and not ranges.fits(op)
+    if not overflows and (known := ranges.exact(op.result)) is not None:
         return IndexConst(known, span=op.span, hint=op.result.hint)
     return None

@@ -75,8 +75,12 @@ class _Settle(_Walk):
     def kept(self, op: Op) -> list[Op]:
         op.replace_operands(self.mapping)
         if isinstance(op, IndexOp) and (found := folded_index(op, self.facts)) is not None:
-            self.mapping[op.result] = found.result if isinstance(found, Op) else found
-            return self.kept(found) if isinstance(found, Op) else []
+            if not isinstance(found, Op):
+                self.mapping[op.result] = found
+                return []
+            left = self.kept(found)  # which may be folded again
+            self.mapping[op.result] = self.mapping.get(found.result, found.result)
+            return left
         if isinstance(op, (IndexAdd, IndexSub, IndexMul)):
             op.checked = self.facts.fits(op)
         left = super().kept(op)

@@ -23,37 +23,40 @@ from oic.passes.pack_weights import Reader, may_have, readers
 
 def select_kernels(module: Module, target: Target = TARGETS["portable"]) -> None:
     """Choose for every operator that has kernels."""
-    chosen: dict[tuple[Operator, str], str] = {}  # encodings that are not dense, by operator and field
+    chosen: dict[Operator, dict[str, str]] = {}  # encodings that are not dense, by operator and field
     for constant, found in readers(module):
-        encoding = _cheapest(constant, found, target)
+        encoding = _cheapest(constant, found, chosen, target)
         for reader in found if encoding else ():
             assert isinstance(reader.op, Operator)
-            chosen.update(((reader.op, field), encoding) for field in reader.fields)
+            chosen.setdefault(reader.op, {}).update(dict.fromkeys(reader.fields, encoding))
     for op in module.all_ops():
         if isinstance(op, Operator) and op.kernels:
-            wanted = {field: chosen[op, field] for field in op.fields if (op, field) in chosen}
-            kernel = _kernel(op, wanted, target)
+            kernel = _kernel(op, chosen.get(op, {}), target)
             assert kernel is not None, f"{op.name} has no kernel for these types"
             op.kernel = kernel.name
 
 
-def _cheapest(constant: Value, found: list[Reader], target: Target) -> str:
+Chosen = Mapping[Operator, Mapping[str, str]]
+
+
+def _cheapest(constant: Value, found: list[Reader], chosen: Chosen, target: Target) -> str:
     """The encoding in which a constant costs its readers the least; dense where it makes no difference."""
-    best, least = "", _cost(found, "", target)
+    best, least = "", _cost(found, "", chosen, target)
     for encoding in ENCODINGS:
-        if may_have(constant.tensor, encoding) and (cost := _cost(found, encoding, target)) < least:
+        if may_have(constant.tensor, encoding) and (cost := _cost(found, encoding, chosen, target)) < least:
             best, least = encoding, cost
     return best
 
 
-def _cost(found: list[Reader], encoding: str, target: Target) -> float:
+def _cost(found: list[Reader], encoding: str, chosen: Chosen, target: Target) -> float:
     """What the readers of a constant cost together where it has this encoding; infinite if one cannot read it."""
     total = 0.0
     for reader in found:
         if not isinstance(reader.op, Operator) or not reader.op.kernels or not reader.fields:
             total += math.inf if encoding else 0.0
             continue
-        kernel = _kernel(reader.op, dict.fromkeys(reader.fields, encoding), target)
+        others = chosen.get(reader.op, {})  # of constants before it
+        kernel = _kernel(reader.op, {**others, **dict.fromkeys(reader.fields, encoding)}, target)
         total += math.inf if kernel is None else kernel.cost(reader.op, target)
     return total
 

@@ -8,6 +8,8 @@ Kernels may then read it in an encoding: selecting matrices commutes with the or
 
 from __future__ import annotations
 
+import math
+
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexConst
 from oic.ir.module import Module
@@ -46,6 +48,8 @@ def _selecting(op: Op) -> Slice | None:
     if not isinstance(cut, Slice) or not isinstance(cut.x.op, Constant):
         return None
     stacked, start = cut.x.tensor, cut.start
+    if stacked.dtype.packed and math.prod(stacked.maximum[1:]) * stacked.dtype.bits % 8:
+        return None  # members of a family begin at whole bytes, those of a plain constant need not
     known = isinstance(start, int) or (isinstance(start, Value) and isinstance(start.type, IndexType))
     whole = stacked.rank >= 3 and cut.axis % stacked.rank == 0 and cut.result.shape[0] == 1
     return cut if known and whole and op.result.shape == stacked.shape[1:] else None

@@ -1,0 +1,54 @@
+"""What facts show of an integer never takes a refusal away: GRAPH, PLANNED and C refuse alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic
+
+HEAD = """
+dynamic  { x: f32[4]; at: i64; }
+constant { w: f32[1, 4]; }
+persistent { K(t): f32[4] @table @fixed(t=8); }
+volatile { y: f32[1, 4]; z: f32[4]; }
+"""
+# By program: the values of `at` to step with, and the status of each.
+PROGRAMS = {
+    # The slice shows that `at` is 4, and so what no i64 holds.
+    "overflow": (
+        "op slice(w, axis=0, start=at-4, end=at-3) >> y; cache.write x >> K[at*4611686018427387904]; cache.read K[0] >> z;",
+        {4: "OIC_ERR_OVERFLOW", 5: "OIC_ERR_INDEX"},
+    ),
+    # It shows that `at + c` is the largest i64 or beyond it.
+    "border": (
+        "op slice(w, axis=0, start=at-4, end=at-3) >> y; cache.write x >> K[at+9223372036854775804]; cache.read K[0] >> z;",
+        {4: "OIC_ERR_OVERFLOW"},
+    ),
+    "loop": ("loop l (i in 4..5) { cache.write x >> K[i*4611686018427387904]; } cache.read K[0] >> z;", {0: "OIC_ERR_OVERFLOW"}),
+    # What is known of `at` folds the count of a read twice.
+    "twice": (
+        "assign c: f32[?, 4]; op slice(w, axis=0, start=at+7, end=at+8) >> y; cache.read K[0..at] >> c; "
+        "op sum_axis(c, axes=[0]) >> z;",
+        {-7: "OIC_OK", 0: "OIC_ERR_INDEX"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_refusals_stay(name: str, tmp_path: Path) -> None:
+    body, wanted = PROGRAMS[name]
+    graph = oic.parse(f"{HEAD}block entry {{ {body} return; }}", name)
+    model = oic.Model(tensors={"w": np.ones((1, 4), np.float32)})
+    backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+    for backend in (*backends, oic.Synthesizer(graph, model, target="portable").build(tmp_path)):
+        for at, status in wanted.items():
+            found = "OIC_OK"
+            with backend.make_executor() as executor:
+                try:
+                    executor.step(x=np.ones(4, np.float32), at=np.int64(at))
+                except oic.StepError as refused:
+                    found = refused.status
+            assert found == status, (type(backend).__name__, at)
