@@ -70,8 +70,8 @@ def test_wildcards(shown: str, printed: str, same: bool) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "examples").rglob("README.md"))], ids=lambda p: str(p.relative_to(ROOT)))
 def test_named_files_exist(page: Path) -> None:
-    """Paths in the text are those of the repository, of the page's own folder, or of the package (`inside.md` alone)."""
-    places = [ROOT, page.parent, *([ROOT / "compiler" / "oic"] if page.name == "inside.md" else [])]
+    """Paths in the text are those of the repository, of the page's own folder, or of the package and the runtime (`inside.md` alone)."""
+    places = [ROOT, page.parent, *([ROOT / "compiler" / "oic", ROOT / "runtime_c"] if page.name == "inside.md" else [])]
     text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
     for name in re.findall(r"`((?:\w+/)+[\w.-]*)`", text):
         outside = ("oic/", "reference/", "stories260k/")  # in generated code; a model of its own

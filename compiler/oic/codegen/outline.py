@@ -22,6 +22,8 @@ from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame, Ref
 from oic.codegen.lines import Line, Lines
+from oic.codegen.loops import COUNTERS
+from oic.codegen.names import identifier
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim, Extent, extents
 from oic.ir.types import TensorType
@@ -96,9 +98,13 @@ class TaskFrame(Frame):
             self.extents[extent] = self._take(extent.name, "const ptrdiff_t ", self.outer.extents[extent])
         return self.extents[extent]
 
+    def _name(self, hint: str) -> str:
+        """Of what is declared before all else: no counter, since loops that are written already may have it."""
+        return self.names.unique(f"{hint}_taken" if identifier(hint) in COUNTERS else hint)
+
     def _take(self, hint: str, c: str, source: str) -> str:
         """A member of the structure, and a variable of its name; gives the name."""
-        name = self.names.unique(hint)
+        name = self._name(hint)
         self.taken[name] = Taken(f"{c.removeprefix('const ')}{name};", source)
         self.head.declare(name, f"{c}{name} = args->{name};")
         return name
@@ -132,7 +138,7 @@ class TaskFrame(Frame):
         """A pointer that only the step knows."""
         hint = ref.pointer if ref.pointer.isidentifier() else hint
         c = f"{'const ' if ref.const else ''}{ref.type.dtype.c} *"
-        name = self.names.unique(hint)
+        name = self._name(hint)
         self.taken[name] = Taken(f"{c}{name};", ref.pointer)
         self.head.declare(name, f"{c}const {name} = args->{name}; /* {ref.type} */")
         start = ref.start
@@ -142,7 +148,7 @@ class TaskFrame(Frame):
 
     def _found(self, hint: str, type_: TensorType, address: str, *, const: bool) -> str:
         """A pointer to what lies at an offset known at build, declared before all else."""
-        name = self.names.unique(hint)
+        name = self._name(hint)
         c = f"{'const ' if const else ''}{type_.dtype.c} *const "
         self.head.declare(name, f"{c}{name} = {address}; /* {type_} */")
         return name

@@ -195,6 +195,9 @@ class Ranges:
             case IndexSize(size=size):
                 bound = [v for e in dims.extents([size]) if (v := self.bound.get(e)) is not None]
                 return bound, lambda *_: self._size_range(size)
+            case IndexSub(left=left, right=Value(op=IndexMin() as least)) if left in least.operands:
+                other = least.left if least.right is left else least.right
+                return (left, other), lambda a, b: (0, max(0, a[1] - b[0]))  # x - min(x, y) = max(0, x - y)
             case (
                 IndexAdd(left=left, right=right)
                 | IndexSub(left=left, right=right)
