@@ -28,6 +28,8 @@ from oic.reference.interpret import Machine
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import STANDARD, WARNINGS
 
+pytestmark = pytest.mark.xdist_group("consumers-codegen")
+
 THREADS = (1, 2, 4)
 STEPS = 300
 CAPACITY: dict[str, dict[str, int]] = {"caches": {"t": 8, "r": 9}, "refused": {"t": 8}}

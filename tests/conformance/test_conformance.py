@@ -65,7 +65,7 @@ OVERRULED: dict[str, dict[str, str]] = {
 
 FOLDER = conformance_dir()
 CASES = sorted(p.parent for p in FOLDER.rglob("case.json")) if FOLDER is not None else []
-pytestmark = needs_conformance
+pytestmark = [needs_conformance, pytest.mark.xdist_group("conformance")]
 BACKENDS = ("graph", "planned", "c")
 
 

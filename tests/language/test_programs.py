@@ -13,6 +13,8 @@ from batch import build_together
 from language.programs import PROGRAMS, Program, Refused
 from oic import Executor, Simulator, StepError, Synthesizer, parse
 
+pytestmark = pytest.mark.xdist_group("programs-language")
+
 STAGES = ("graph", "planned", "c")
 
 

@@ -83,7 +83,7 @@ def test_every_operator_has_cases_for_all_its_types(chosen: dict[str, list[Case]
 @pytest.mark.parametrize("name", OPERATORS)
 def test_backends_agree(name: str, chosen: dict[str, list[Case]], tmp_path: Path) -> None:
     """GRAPH, PLANNED and C; C within the bound of OPS about the f64 value."""
-    check(chosen[name], tmp_path, ("-O1",))
+    check(chosen[name], tmp_path, ("-O0",))
 
 
 # Other compilers and instruction sets on a part of the cases, chosen anew for each.
@@ -102,7 +102,7 @@ def test_other_builds_agree(build: str, tmp_path: Path) -> None:
         pytest.skip(f"no {compiler}")
     if build == "avx2" and " avx2 " not in cpu_flags():
         pytest.skip("this machine has no AVX2")
-    check(part(suite(), 60, list(BUILDS).index(build)), tmp_path, tuple(flags), (compiler,))
+    check(part(suite(), 120, list(BUILDS).index(build)), tmp_path, tuple(flags), (compiler,))
 
 
 def cpu_flags() -> str:
@@ -113,7 +113,7 @@ def cpu_flags() -> str:
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     """No access outside an operand, a result or the arena, and no undefined behaviour."""
-    made = batches(part(suite(), 40))
+    made = batches(part(suite(), 90))
     found = list(faults(made, sanitized(made, tmp_path)))
     assert not found, "\n".join(map(str, found[:20]))
 

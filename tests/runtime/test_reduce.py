@@ -17,6 +17,8 @@ from runtime.native import Toolchain
 from runtime.values import random, special
 from runtime.wrap import assert_agrees, kernel, make, sizes, source
 
+pytestmark = pytest.mark.xdist_group("reduce-runtime")
+
 assert oic.operators
 
 NAMES = [*sorted(n for n, c in REGISTRY.items() if c.__module__ == "oic.operators.reduce"), "is_finite"]

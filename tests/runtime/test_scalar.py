@@ -16,6 +16,8 @@ from runtime.native import Toolchain
 from runtime.values import mixed
 from runtime.wrap import assert_agrees, elementwise, key, make, source
 
+pytestmark = pytest.mark.xdist_group("scalar-runtime")
+
 assert oic.operators
 
 

@@ -19,6 +19,8 @@ from oic import StepError, dtypes
 from oic.syntax.graph_json import from_json, to_json
 from oic.syntax.unparse import unparse
 
+pytestmark = pytest.mark.xdist_group("language-session")
+
 Step = tuple[dict[str, Any], dict[str, Any] | str]
 
 

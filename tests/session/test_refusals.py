@@ -16,6 +16,8 @@ from oic.session.executor import Executor
 from tests.batch import build_together
 from tests.session.refusals import CASES, Step
 
+pytestmark = pytest.mark.xdist_group("refusals-session")
+
 KINDS = ("graph", "planned", "c")
 
 
