@@ -121,7 +121,7 @@ static oic_status window_step_body(window_session *s, const window_inputs *in, w
     state->n = (int32_t)((uint32_t)state->n + 1u);
 
     /* window.oi:9  cache.read recent[] >> all; */
-    const float *const all_2 = (float *)state->recent + oic_index_mod(at_4, 4) * 3; /* f32[n1, 3] */
+    const float *const all_2 = (float *)state->recent + at_4 % 4 * 3; /* f32[n1, 3] */
     memcpy(all, all_2, (size_t)(n1 * 3) * sizeof(float));
 
     /* window.oi:10  op max_axis(all, axes=[0]) >> top; */
