@@ -30,6 +30,12 @@
 #define ARGS(f) OIC_JOIN_3(f, OIC_X, args)
 #endif
 
+/* Sums of products of f64 are not there where the machine fuses those of f32 alone (simd/registers.h). */
+#define OIC_IS_F64_f64 1
+#if defined(OIC_NO_F64) && OIC_PASTE(OIC_IS_F64_, OIC_COMPUTED)
+#error "oic: this machine multiplies and adds in one instruction in f32, and not in f64: build with --numerics separate"
+#endif
+
 /* Elements of the type that is computed in are used where they lie. */
 #define OIC_SAME_f32_f32 1
 #define OIC_SAME_f64_f64 1

@@ -78,7 +78,7 @@ typedef double oic_register_f64;
     defined(__s390x__) || (defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & 12) == 12)
 #define OIC_STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
 #define OIC_STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
-#elif defined(__ARM_FEATURE_FMA) /* of single precision alone: what has products of f64 does not compile */
+#elif defined(__ARM_FEATURE_FMA) /* of single precision alone: kernels of f64 are an #error (element.h) */
 #define OIC_STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
 #define OIC_NO_F64 1
 #else

@@ -197,3 +197,44 @@ def test_the_class_is_that_of_the_machine_unless_it_is_chosen(tmp_path: Path) ->
     with pytest.raises(oic.OicError) as refused:
         linear("one", "fuse", tmp_path)
     assert [d.slug for d in refused.value.diagnostics] == ["unknown-numerics"]
+
+
+def test_a_multiply_add_of_our_own_is_one_for_both_types(tmp_path: Path) -> None:
+    call = [*find_compiler(), *STANDARD, "-fsyntax-only", "-DOIC_FMA_F32=mine", str(linear("one", "fused", tmp_path))]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "both or not at all" in done.stderr
+
+
+# Machines by the compiler for them: which types of a fused product it refuses.
+BARE = {
+    "arm-none-eabi-gcc -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard": ("f64",),
+    "arm-none-eabi-gcc -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard": (),
+    "arm-none-eabi-gcc -mcpu=cortex-m0": ("f32", "f64"),
+    "riscv64-linux-gnu-gcc": (),
+}
+
+
+@pytest.mark.parametrize("command", BARE)
+def test_bare_machines_take_what_they_can_compute(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Separate products of both types; fused ones where there is an instruction, also without optimisation."""
+    compiler, *flags = command.split()
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    monkeypatch.setenv("CC", command)
+    for dtype, number in (("f32", np.float32), ("f64", np.float64)):
+        graph = oic.parse(LINEAR.replace("f32", dtype), "bare")
+        model = oic.Model(tensors={"w": np.eye(8, dtype=number)})
+        chosen = oic.Synthesizer(graph, model, target="freestanding")._synthesizer.target.numerics
+        assert chosen == ("fused" if BARE[command] == () else "separate")
+        for numerics in ("fused", "separate"):
+            folder = tmp_path / dtype / numerics
+            oic.Synthesizer(graph, model, target="freestanding", numerics=numerics).emit(folder)
+            call = [compiler, *flags, *STANDARD, "-O0", *WARNINGS, "-Werror", "-DOIC_HOSTED=0", "-I", str(folder), "-c"]
+            made = subprocess.run(
+                [*call, "-o", str(tmp_path / "bare.o"), str(folder / "bare.c")], capture_output=True, text=True, check=False
+            )
+            refused = numerics == "fused" and dtype in BARE[command]
+            assert (made.returncode != 0) == refused, made.stderr[:2000]
+            assert not refused or "--numerics separate" in made.stderr

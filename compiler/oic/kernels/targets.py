@@ -23,7 +23,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "simd128": ("__wasm_simd128__",),
     "fma": ("__FMA__", "__AVX512F__", "__aarch64__", "_ARCH_PPC", "__s390x__", "__FP_FAST_FMA"),  # of f32 and f64
 }
-VECTOR_BYTES = {"avx512": 64, "avx": 32, "sse2": 16, "neon": 16, "helium": 16, "simd128": 16}
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,6 @@ class Target:
     features: frozenset[str] = frozenset()
     numerics: str = SEPARATE
     costs: Costs = field(default=Costs())
-
-    @property
-    def vector_bytes(self) -> int:
-        """Bytes of its vectors; 0: it has none."""
-        return max((VECTOR_BYTES.get(feature, 0) for feature in self.features), default=0)
 
     def seen(self, macros: Mapping[str, str]) -> Target:
         """The target with the features that the macros of its compiler tell, and the numerics that go with them."""
