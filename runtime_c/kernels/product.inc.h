@@ -65,7 +65,7 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
         const int direct = neighbours && (PANELS || lanes == OIC_LANES);
         const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
 #if PANELS
-        if (M == 1 && direct && X_IS_COMPUTED && N - j >= 4 * OIC_LANES) {
+        if (OIC_REGISTER && M == 1 && direct && X_IS_COMPUTED && N - j >= 4 * OIC_LANES) { /* else 64 sums are in memory */
             C sum[4 * OIC_LANES];
             PRODUCT_ROW((const C *)(const void *)x, xk, (const C *)(const void *)(w + at), wk, wg, sum, K);
             for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
@@ -99,7 +99,7 @@ static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, cons
                             ws[e * OIC_LANES + l] = l < lanes ? (C)W_LOAD(w, at + (k + e) * wk + l * wn) : (C)0;
                         }
                     }
-                    for (; i + 4 <= rows; i += 4) {
+                    for (; OIC_REGISTER && i + 4 <= rows; i += 4) {
                         MATH(oic_chains_4x1)(chunk + i * OIC_LANES, xp + i * xpm, xpm, xpk, wp, wpk, n);
                     }
                     for (; i < rows; ++i) {

@@ -37,9 +37,7 @@ static inline void OF(oic_lanes_madd)(LANES *sum, S x, const S *w)
 {
     const REGISTER all = OF(oic_register_of)(x);
     for (int i = 0; i < COUNT; ++i) {
-        REGISTER q;
-        memcpy(&q, w + i * WIDTH, sizeof q);
-        sum->part[i] = OF(oic_register_madd)(all, q, sum->part[i]);
+        sum->part[i] = OF(oic_register_madd)(all, OF(oic_register_load)(w + i * WIDTH), sum->part[i]);
     }
 }
 

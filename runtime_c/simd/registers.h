@@ -16,6 +16,7 @@
 #include "../version.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #ifndef OIC_FUSED
 #define OIC_FUSED 0
@@ -136,6 +137,29 @@ static inline oic_register_f64 oic_register_madd_f64(oic_register_f64 a, oic_reg
 #endif
 }
 #endif
+
+/* Numbers at any address; one number by an assignment, for gcc loads a copied one by way of an integer register. */
+static inline oic_register_f32 oic_register_load_f32(const float *from)
+{
+#if OIC_REGISTER
+    oic_register_f32 to;
+    memcpy(&to, from, sizeof to);
+    return to;
+#else
+    return *from;
+#endif
+}
+
+static inline oic_register_f64 oic_register_load_f64(const double *from)
+{
+#if OIC_REGISTER
+    oic_register_f64 to;
+    memcpy(&to, from, sizeof to);
+    return to;
+#else
+    return *from;
+#endif
+}
 
 /* One number in all lanes. */
 static inline oic_register_f32 oic_register_of_f32(float x)
