@@ -4,8 +4,7 @@
    oic_argmax_axis_X, oic_argmin_axis_X: where along n: of equal ones the first, or the last if `last`; 0 where
    the first element is NaN.
 
-   Order (which of two zeros): with inner 1 element i belongs to extreme i mod 16, and these are compared in
-   order; otherwise in order. */
+   Of zeros of both signs the first. */
 #include "element.h"
 
 #include "common/reduced_axes.h"
@@ -53,6 +52,13 @@ static inline C NAME(oic_extreme_row)(const T *x, ptrdiff_t at, ptrdiff_t n, int
     }
     for (ptrdiff_t l = 1; l < OIC_LANES; ++l) {
         best[0] = NAME(oic_better)(best[l], best[0], least);
+    }
+    if (best[0] == (C)0) { /* maybe not the first zero */
+        ptrdiff_t first = at;
+        while (LOAD(x, first) != (C)0) {
+            ++first;
+        }
+        best[0] = LOAD(x, first);
     }
     return best[0];
 }

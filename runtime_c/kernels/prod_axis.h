@@ -1,8 +1,8 @@
 /* oic_prod_axis_X of floats: y[outer, inner] = the product of x[outer, n, inner] along n, in double, rounded once; or,
    if rank is not 0, of x[sizes[rank]] along the dimensions with reduced[d] == 1.  y must not overlap x.
 
-   Order: with inner 1, and with rank, element i of a result in row-major order belongs to product i mod 16, and the
-   sixteen are multiplied as a tree, as in sums.h.  With inner > 1 in order. */
+   Order: element i of a result in row-major order belongs to product i mod 16, and the sixteen are multiplied as a
+   tree, as in sums.h.  With `columns`, which the operator's axes decide and no size, in order. */
 #include "element.h"
 
 #include "common/reduced_axes.h"
@@ -15,6 +15,7 @@ typedef struct {
     T *y;
     ptrdiff_t outer, n, inner, rank;
     const ptrdiff_t *sizes, *reduced;
+    int columns;
 } ARGS(oic_prod_axis);
 
 /* Element i of y is v. */
@@ -86,7 +87,7 @@ static inline void NAME(oic_prod_axis)(const ARGS(oic_prod_axis) *a)
     for (ptrdiff_t o = 0; o < a->outer; ++o) {
         const T *const x = a->x + o * n * inner;
         T *const y = a->y + o * inner;
-        if (inner == 1) {
+        if (!a->columns) {
             NAME(oic_prod_keep)(y, 0, NAME(oic_prod_row)(x, n));
             continue;
         }

@@ -1,7 +1,7 @@
 /* oic_softmax_X: y[outer, n, inner] = exp(x - max) / sum of exp(x - max), along n.  y may be x.
 
-   Exponentials are added in parts of OIC_PART, each in the order of sums.h; the parts in order, exactly (Kahan).  Where
-   elements are `inner` apart each is a part. */
+   Exponentials are added in parts of OIC_PART, each in the order of sums.h; the parts in order, exactly (Kahan).  With
+   `columns`, which the operator's axis decides and no size, each element is a part. */
 #include "element.h"
 
 #include "../math/scalar_math.h"
@@ -11,6 +11,7 @@ typedef struct {
     const T *x;
     T *y;
     ptrdiff_t outer, n, inner;
+    int columns;
 } ARGS(oic_softmax);
 
 /* One row; y may be x. */
@@ -50,7 +51,7 @@ static inline void NAME(oic_softmax)(const ARGS(oic_softmax) *a)
     for (ptrdiff_t o = 0; o < a->outer; ++o) {
         const T *const x = a->x + o * n * inner;
         T *const y = a->y + o * n * inner;
-        if (inner == 1) {
+        if (!a->columns) {
             NAME(oic_softmax_row)(x, y, n);
             continue;
         }

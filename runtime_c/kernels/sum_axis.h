@@ -1,8 +1,9 @@
 /* oic_sum_axis_X, oic_mean_axis_X of floats: y[outer, inner] = the sum, or the mean, of x[outer, n, inner] along n; or,
    if rank is not 0, of x[sizes[rank]] along the dimensions with reduced[d] == 1.  y must not overlap x.
 
-   Order: with inner 1, and with rank, the elements of a result in row-major order are added in parts of OIC_PART, each
-   in the order of sums.h; OIC_PARTS parts in order, and these sums in order.  With inner > 1 each element is a part. */
+   Order: the elements of a result in row-major order are added in parts of OIC_PART, each in the order of sums.h;
+   OIC_PARTS parts in order, and these sums in order.  With `columns`, which the operator's axes decide and no size,
+   each element is a part. */
 #include "element.h"
 
 #include "common/reduced_axes.h"
@@ -13,6 +14,7 @@ typedef struct {
     T *y;
     ptrdiff_t outer, n, inner, rank;
     const ptrdiff_t *sizes, *reduced;
+    int columns;
 } ARGS(oic_sum_axis);
 
 typedef ARGS(oic_sum_axis) ARGS(oic_mean_axis);
@@ -97,7 +99,7 @@ static inline void NAME(oic_sums)(const ARGS(oic_sum_axis) *a, int mean)
     for (ptrdiff_t o = 0; o < a->outer; ++o) {
         const T *const x = a->x + o * n * inner;
         T *const y = a->y + o * inner;
-        if (inner == 1) {
+        if (!a->columns) {
             STORE(y, 0, NAME(oic_sum_or_mean)(NAME(oic_sum_row)(x, n), n, mean));
             continue;
         }

@@ -5,6 +5,7 @@ Kernels see (outer, n, inner): n elements `inner` apart, for each of outer × in
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ class LayerNorm(Operator, name="layer_norm"):
         axes = tuple(a % x.ndim for a in self.axes)
         wide = x.astype(np.float64)
         with np.errstate(all="ignore"):
-            centred = wide - wide.mean(axes, keepdims=True)
-            spread = np.sqrt((centred**2).mean(axes, keepdims=True) + number(self.eps, self.x.dtype))
+            centred = wide - mean(wide, axes)
+            spread = np.sqrt(mean(centred**2, axes) + number(self.eps, self.x.dtype))
             y = centred / spread * gamma.astype(np.float64)
         return y if beta is None else y + beta.astype(np.float64)
 
@@ -129,7 +130,7 @@ class RmsNorm(Operator, name="rms_norm"):
     def reference(self, x: Array, gamma: Array) -> Array:
         wide = x.astype(np.float64)
         with np.errstate(all="ignore"):
-            square = (wide * wide).mean(-1, keepdims=True) + number(self.eps, self.x.dtype)
+            square = mean(wide * wide, (-1,)) + number(self.eps, self.x.dtype)
             return wide / np.sqrt(square) * gamma.astype(np.float64)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
@@ -214,6 +215,11 @@ class Exponentials(Operator):
         sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
         return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
 
+    def ordered(self) -> Members:
+        """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
+        last = self.axis % self.x.tensor.rank == self.x.tensor.rank - 1
+        return {**self.args(), "columns": None if last else "1"}
+
 
 class Softmax(Exponentials, name="softmax"):
     """exp(x - max) / Σ exp(x - max) along an axis.
@@ -239,7 +245,7 @@ class Softmax(Exponentials, name="softmax"):
         error = (4 + np.abs(real(shifted))) * epsilon(self.x.dtype) * np.abs(real(y)) + 2.0**-126
         return rounded(y, error, self.x.dtype)
 
-    kernels = (Kernel("softmax", ("x",), Exponentials.args, inplace=("x",)),)
+    kernels = (Kernel("softmax", ("x",), Exponentials.ordered, inplace=("x",)),)
 
 
 class LogSoftmax(Exponentials, name="log_softmax"):
@@ -277,6 +283,11 @@ def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         shifted = wide - wide.max(axis, keepdims=True)
         return shifted, np.exp(shifted).sum(axis, keepdims=True)
+
+
+def mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """The mean over axes, which are kept with size 1; of nothing NaN, without NumPy's warning."""
+    return np.asarray(x.sum(axes, keepdims=True) / np.float64(math.prod(x.shape[a] for a in axes)))
 
 
 def number(setting: Any, dtype: DType) -> Any:

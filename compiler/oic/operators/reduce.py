@@ -25,6 +25,7 @@ from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
 
 T = TypeVar("T")
+LANES = 16  # partial products of a float product
 
 MANY = (
     ("f32[2, 3, 2]", "axes=[1]"),
@@ -80,13 +81,23 @@ class Reduction(Operator):
         """The axes, from 0, in order."""
         return tuple(sorted(a % self.x.tensor.rank for a in self.axes))
 
+    @property
+    def columns(self) -> bool:
+        """The reduced axes are neighbours and not the last ones: what the order of a result depends on.
+
+        Sizes have no part in it: an axis has the same sums whether its size is known to be 1 or not.
+        """
+        axes = self.reduced
+        return axes != () and axes[-1] - axes[0] + 1 == len(axes) and axes[-1] < self.x.tensor.rank - 1
+
     def checks(self) -> list[Op]:
         """Axes that may be empty at run time are refused where the result needs an element."""
         return [] if self.empty else refuse_none([self.x.shape[a] for a in self.reduced])
 
     def _args(self) -> Members:
         groups = grouped(self.x.shape, self.reduced)
-        if sum(reduced for _, reduced in groups) > 1:
+        stretches = sum(reduced for _, reduced in groups)
+        if stretches > 1 or (stretches == 1 and not groups[-1][1] and not self.columns):
             sizes, marks = Ints(tuple(n for n, _ in groups)), Ints(tuple(int(r) for _, r in groups))
             return {"x": self.x, "y": Out(), "rank": len(groups), "sizes": sizes, "reduced": marks}
         return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), three(groups)))}
@@ -96,9 +107,13 @@ def _is_float(op: Reduction) -> bool:
     return op.x.dtype.is_float
 
 
+def _ordered(op: Reduction) -> Members:
+    return {**op._args(), "columns": "1" if op.columns else None}
+
+
 def _accumulation(name: str, body: str) -> tuple[Kernel, ...]:
     """Floats have a body of their own; integers accumulate in 64 bits, whatever is done."""
-    floats = Kernel(body, ("x",), Reduction._args, call=name, fits=_is_float)
+    floats = Kernel(body, ("x",), _ordered, call=name, fits=_is_float)
     return (floats, Kernel("totals", ("x", "result"), Reduction._args, call=name))
 
 
@@ -187,8 +202,7 @@ class ProdAxis(Accumulation, name="prod_axis"):
     acc       integers: a wider integer type of the same signedness, the result's dtype
     result    x's dtype; 1 where there is nothing
 
-    Integers are multiplied in 64 bits, then wrapped: exactly the reference.  Floats in f64, rounded
-    once: at most 1 ulp, for f64 n·2⁻⁵²·|y|, while no partial product leaves the range of f64.
+    Integers are multiplied in 64 bits, then wrapped, floats in f64, rounded once: exactly the reference.
     Order: 16 products, element i in product i mod 16 in row-major order, multiplied as a tree; one after
     the other where the reduced axes are one stretch of axes before kept ones.
     Errors: an axis that does not exist or is named twice; acc is no wider integer type.
@@ -199,16 +213,10 @@ class ProdAxis(Accumulation, name="prod_axis"):
     examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
-        factors = exact(x, self.x.dtype)
+        factors = reduced_last(self, exact(x, self.x.dtype))
         with np.errstate(all="ignore"):
-            return np.asarray(np.prod(factors, axis=self.reduced, keepdims=self.keepdims))
-
-    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
-        if not self.x.dtype.is_float:
-            return 0.0
-        if self.to is dtypes.f64:
-            return max(count(inputs[0], self.reduced), 1) * last_place(y, self.to)
-        return last_place(y, self.to)
+            products = in_order(factors) if self.columns else in_lanes(factors)
+        return products.reshape(without(x.shape, self.reduced, self.keepdims, 1))
 
 
 class MaxAxis(Reduction, name="max_axis"):
@@ -219,7 +227,7 @@ class MaxAxis(Reduction, name="max_axis"):
     keepdims  keep them with size 1
     result    x's dtype; NaN where the first element is one, later NaN are passed over
 
-    Exact; of zeros of both signs either.
+    Exact; of zeros of both signs the first.
     Errors: an axis that does not exist, is named twice, or is empty (at run time OIC_ERR_SHAPE).
     Source: OpenInfer op catalog, `max_axis`.
     """
@@ -240,7 +248,7 @@ class MinAxis(Reduction, name="min_axis"):
     keepdims  keep them with size 1
     result    x's dtype; NaN where the first element is one, later NaN are passed over
 
-    Exact; of zeros of both signs either.
+    Exact; of zeros of both signs the first.
     Errors: an axis that does not exist, is named twice, or is empty (at run time OIC_ERR_SHAPE).
     Source: OpenInfer op catalog, `min_axis`.
     """
@@ -447,6 +455,33 @@ def total(op: Reduction, x: Array) -> Array:
         return np.asarray(np.sum(exact(x, op.x.dtype), axis=op.reduced, keepdims=op.keepdims))
 
 
+def reduced_last(op: Reduction, x: Array) -> Array:
+    """x with the reduced axes as its last one, in row-major order."""
+    axes = op.reduced
+    last = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim))
+    return last.reshape(*last.shape[: x.ndim - len(axes)], count(x, axes))
+
+
+def in_order(x: Array) -> Array:
+    """The product along the last axis, one element after the other."""
+    if x.shape[-1] == 0:
+        return np.ones(x.shape[:-1], x.dtype)
+    return np.asarray(np.multiply.accumulate(x, axis=-1)[..., -1])
+
+
+def in_lanes(x: Array) -> Array:
+    """The product along the last axis: element i in product i mod 16, these multiplied as a tree."""
+    rows = -(-x.shape[-1] // LANES)
+    lanes = np.ones((*x.shape[:-1], rows * LANES), x.dtype)
+    lanes[..., : x.shape[-1]] = x
+    products = in_order(np.swapaxes(lanes.reshape(*x.shape[:-1], rows, LANES), -1, -2))
+    half = LANES
+    while half > 1:
+        half //= 2
+        products = products[..., :half] * products[..., half : 2 * half]
+    return np.asarray(products[..., 0])
+
+
 def count(x: Array, axes: tuple[int, ...]) -> int:
     """How many elements make one result."""
     total = 1
@@ -472,8 +507,10 @@ def best_along(x: Array, axis: int, better: np.ufunc) -> Array:
 
 def extreme(op: Reduction, x: Array, better: np.ufunc) -> Array:
     """The best element over the reduced axes, in row-major order."""
-    axes = op.reduced
-    last = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim))
-    kept = last.shape[: x.ndim - len(axes)]
-    best = best_along(last.reshape(*kept, count(x, axes)), -1, better)[..., 0]
-    return best.reshape(without(x.shape, axes, op.keepdims, 1))
+    rows = reduced_last(op, x)
+    best = best_along(rows, -1, better)
+    same = np.equal(rows, best)
+    first = np.take_along_axis(
+        rows, np.argmax(same, axis=-1, keepdims=True), -1
+    )  # of zeros of both signs
+    return first.reshape(without(x.shape, op.reduced, op.keepdims, 1))
