@@ -59,7 +59,7 @@ class Simulator(_Compiled):
         super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch))
         program, face = self.program, interface_of(self.program)
         if stage == "graph":
-            self._simulator = _Simulator(program.module, face, lambda: (program.planned, program.late()))
+            self._simulator = _Simulator(program.module, face, program.compiled)
         else:
             self._simulator = _Simulator(program.planned, face)
 

@@ -74,6 +74,10 @@ class Program:
         assert self._planned is not None
         return self._planned
 
+    def compiled(self) -> tuple[Module, list[Place]]:
+        """What C is made of, and what it may refuse after an effect."""
+        return self.planned, self.late()
+
     def late(self) -> list[Place]:
         """What may refuse a step after an effect (SPEC, 8.6)."""
         if self._late is None:

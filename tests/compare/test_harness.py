@@ -9,6 +9,7 @@ import pytest
 
 from oic.check.source import parse
 from oic.compare.harness import Run, Verdict, compare
+from oic.diagnostics import StepError
 from oic.driver import Settings, compile_graph, interface_of
 from oic.dtypes import Array
 from oic.reference.interpret import Machine
@@ -63,3 +64,39 @@ def test_what_rounding_cannot_explain_is_one(name: str, value: Any) -> None:
     found = verdict(name, value)
     assert not found.equal and found.difference is not None
     assert (found.difference.variable, found.difference.index) == (name, (1,))
+
+
+REFUSED = """
+dynamic { i: i32; }
+persistent { n: i32; K(t): f32 @table @fixed(t=2); }
+block entry { cache.increment n; cache.increment K[i]; return; }
+"""
+
+
+class Refusing(SimulatorExecutor):
+    """Refuses with another status, or keeps what a refused step had done."""
+
+    status, spoiled = "", False
+
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        try:
+            return super()._run(entry, inputs)
+        except StepError as error:
+            self.machine.broken = self.spoiled
+            raise StepError(self.status or error.status, "refused") from None
+
+
+@pytest.mark.parametrize(
+    ("status", "spoiled", "found"),
+    [("", False, None), ("OIC_ERR_SHAPE", False, "status"), ("", True, "state")],
+)
+def test_a_refusal_has_the_same_status_and_leaves_the_same_state(
+    status: str, spoiled: bool, found: str | None
+) -> None:
+    program = compile_graph(parse(f"graph refused {{ {REFUSED} }}", "refused.oi"), None, Settings())
+    session = Refusing(interface_of(program), Machine(program.module, program.compiled))
+    session.status, session.spoiled = status, spoiled
+    runs = [Run("entry", {"i": np.asarray(i, np.int32)}) for i in (0, 2, 1)]
+    verdict = compare(program.module, session, runs, compiled=program.compiled)
+    assert (verdict.difference and verdict.difference.variable) == found
+    assert verdict.refusals == (found != "status")

@@ -56,7 +56,7 @@ class Tally:
     """What a campaign did.
 
     refused    texts that the language does not allow
-    steps      taken in C; refused ones, those refused after an effect, those for another reason
+    steps      taken in C; refused ones, those refused after an effect
     faults     the seeds of each kind of failure
     covered    in how many graphs each feature occurs
     acts       how often states were saved, loaded, forked and reset between steps in C
@@ -71,7 +71,6 @@ class Tally:
     steps: int = 0
     refusals: int = 0
     late: int = 0
-    otherwise: int = 0
     compared: int = 0
     loose: int = 0
     doubtful: int = 0
@@ -84,7 +83,7 @@ class Tally:
         return (
             f"{self.graphs} graphs checked ({self.refused} texts refused),"
             f" {self.built} compiled, {self.steps} steps in C ({self.refusals} refused,"
-            f" {self.late} late, {self.otherwise} with another status), states {told(self.acts) or 'left alone'},"
+            f" {self.late} late), states {told(self.acts) or 'left alone'},"
             f" {self.compared:,} values compared ({self.loose:,} by a loose bound),"
             f" {self.doubtful} graphs left in doubt, {sum(map(len, self.faults.values()))} failures"
         )
@@ -239,7 +238,8 @@ def in_c(
 
 def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tally) -> Fault | None:
     try:
-        verdict = compare(program.module, session, steps(program, seed), another=session.another)
+        runs, module = steps(program, seed), program.module
+        verdict = compare(module, session, runs, another=session.another, compiled=program.compiled)
     except Crash as crash:
         first = next((s for s in str(crash).splitlines() if "ERROR" in s or "error:" in s), "")
         kind = first.partition("rror:")[2] or first.partition("ERROR: ")[2]
@@ -247,7 +247,6 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
     tally.steps += verdict.steps
     tally.refusals += verdict.refusals
     tally.late += verdict.spoiled
-    tally.otherwise += verdict.otherwise
     tally.acts.update(verdict.acts)
     tally.coverage.statuses.update(verdict.statuses)
     tally.compared += verdict.compared

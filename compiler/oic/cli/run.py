@@ -261,7 +261,9 @@ def diff_steps(
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
     maker = Synthesizer(program.planned, face, program.settings.target, threads=program.settings.threads)
     with maker.build().make_executor() as executor:
-        verdict = compare(program.module, executor, runs, lambda _: advance(), maker.make_executor)
+        verdict = compare(
+            program.module, executor, runs, lambda _: advance(), maker.make_executor, program.compiled
+        )
     culprit = None
     if bisected:
         after = ((s.name, m) for s, m in lowered(program.module, program.settings))

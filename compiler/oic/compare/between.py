@@ -9,7 +9,7 @@ import numpy as np
 
 from oic.compare.monte_carlo import PerturbedMachine
 from oic.ir.module import Module
-from oic.reference.interpret import Machine
+from oic.reference.interpret import Compiled, Machine
 from oic.session.executor import Executor
 
 # By the word that a `Run` has for it; where no copy was kept, one of the present state is.
@@ -68,13 +68,15 @@ class Sessions:
     """The reference, perturbed companions of it, and the library; actions replace some by others.
 
     another   makes a new session of the library; without it a fork is taken for one
+    compiled  what the library is made of: see `Machine`
     """
 
     def __init__(
-        self, module: Module, executor: Executor, runs: int, another: Callable[[], Executor] | None
-    ) -> None:
-        self.module, self.another = module, another
-        self.reference = Machine(module)
+        self, module: Module, executor: Executor, runs: int, another: Callable[[], Executor] | None,
+        compiled: Compiled | None = None,
+    ) -> None:  # fmt: skip
+        self.module, self.another, self.compiled = module, another, compiled
+        self.reference = Machine(module, compiled)
         self.others = [PerturbedMachine(module, seed) for seed in range(runs)]
         self.executor = executor
         self.copies: list[bytes] = []  # of the reference, of the others, of the library
@@ -130,7 +132,7 @@ class Sessions:
             other.load(copy)
 
     def _renew(self) -> None:
-        self.reference = Machine(self.module)
+        self.reference = Machine(self.module, self.compiled)
         self._replace(self.another or self.executor.fork, [])
 
     def _replace(self, make: Callable[[], Executor], spoiled: list[Machine | Executor]) -> None:

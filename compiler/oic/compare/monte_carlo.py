@@ -19,7 +19,7 @@ from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.operators.base import Operator
 from oic.operators.evaluate import operand_parts, resolved
-from oic.reference.interpret import Machine
+from oic.reference.interpret import Compiled, Machine
 
 
 class PerturbedMachine(Machine):
@@ -28,9 +28,11 @@ class PerturbedMachine(Machine):
     times   the errors are so many times as large
     """
 
-    def __init__(self, module: Module, seed: int, times: float = 1.0) -> None:
+    def __init__(
+        self, module: Module, seed: int, times: float = 1.0, compiled: Compiled | None = None
+    ) -> None:
         self.random, self.times = np.random.default_rng(seed), times
-        super().__init__(module)
+        super().__init__(module, compiled)
 
     def write(self, op: Op, arrays: list[Array]) -> None:
         if isinstance(op, Operator) and not op.view:
