@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from oic.check import variables as frontend
+from oic.check import symbols
 from oic.check.bind import bind
-from oic.check.call_graph import entry_uses
 from oic.check.check import check
 from oic.check.model_data import data_of
 from oic.check.settings import check_fetch, check_sizes
@@ -88,14 +87,13 @@ class Program:
 def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) -> Program:
     """Check a graph and lower it to GRAPH.  Raises OicError with everything that is wrong."""
     given = dict(model.sizevars) if model else {}
-    found = check(graph, [*settings.sizes, *given])
-    found += check_sizes(graph, settings.sizes, given)
-    found += check_fetch(graph, settings.fetch)
-    binding = bind(graph, model, settings.sizes, found)
-    found += binding.diagnostics
+    resolved = check(graph, [*settings.sizes, *given])
+    resolved.diagnostics.extend(check_sizes(resolved, settings.sizes, given))
+    resolved.diagnostics.extend(check_fetch(resolved, settings.fetch))
+    binding = bind(resolved, model, settings.sizes)
     options = LoweringOptions(settings.capacity, settings.fetch, settings.target.hosted)
     module, more = lower_graph(binding, options)
-    found = _once([*found, *binding.diagnostics, *more])
+    found = _once([*resolved.diagnostics, *binding.diagnostics, *more])
     errors = [d for d in found if d.severity == "error"]
     if errors:
         raise OicError(found)
@@ -117,19 +115,13 @@ def interface_of(program: Program) -> Interface:
     """What a session of the program may insert and fetch."""
     binding = program.binding
     found: list[Variable] = []
-    for variable in binding.variables.values():
+    for variable in binding.variables:
         found += _fetchables(binding, variable)
-    dropped = {
-        e.symbol: {
-            n
-            for n in entry_uses(binding.graph, e.block).written
-            if n in binding.variables
-            and binding.variables[n].kind == "volatile"
-            and program.settings.fetch is not None
-            and n not in program.settings.fetch
-        }
-        for e in entries(binding)
-    }
+    dropped = {}
+    if (fetch := program.settings.fetch) is not None:
+        for e in entries(binding):
+            written = (v for v, _ in e.uses.writes if v.kind == "volatile" and not v.refused)
+            dropped[e.symbol] = {v.name for v in written if v.name not in fetch}
     blocks = [(b.name, b.span) for b in program.graph.blocks]
     statements = [
         s.head_span if isinstance(s, syntax.Loop) else s.span
@@ -139,7 +131,7 @@ def interface_of(program: Program) -> Interface:
     return interface(program.module, found, blocks, statements, dropped)
 
 
-def _fetchables(binding: Binding, variable: frontend.Variable) -> list[Variable]:
+def _fetchables(binding: Binding, variable: symbols.Variable) -> list[Variable]:
     """The variable as sessions see it; a pattern as its members, `W[1]`."""
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
     if variable.family and not variable.stacked:

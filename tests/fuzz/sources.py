@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from oic.check.names import SymbolTable, names_of
 from oic.check.source import parse
+from oic.check.symbols import SymbolTable, symbols_of
 from oic.compare.inputs import random_array
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph
@@ -94,7 +94,7 @@ def attempt(text: str, seed: int, *, run: bool = True) -> str:
 
 def _settings(graph: syntax.Graph, rng: random.Random) -> Settings:
     """A value for most sizes that have none, and for some capacities."""
-    names = names_of(graph)
+    names = symbols_of(graph)
     free = sorted(names.axes - names.sizes.keys() - names.extents.keys())
     sizes = {name: rng.randint(1, 4) for name in free if rng.random() < 0.95}
     indices = sorted({i.name for d in graph.declarations for i in d.indices or () if _grows(d)})
@@ -110,7 +110,7 @@ def _model(graph: syntax.Graph, rng: random.Random) -> Model | None:
     """A model with some of the tensors and config values that a graph names, right or wrong."""
     if rng.random() < 0.3:
         return None
-    names = names_of(graph)
+    names = symbols_of(graph)
     tensors: dict[str, object] = {}
     values: dict[str, object] = {}
     for d in graph.declarations:

@@ -826,3 +826,14 @@ def test_kv_len_takes_an_expression() -> None:
     found = both.step(q=[[[1, 0]], [[0, 1]]])
     assert found["y"] == found["z"] and found["y"][0] == [[1, 0]]
     assert slugs(text.replace("kv_len=pos + N", "bias=3")) == ["op-setting"]
+
+
+def test_loops_lowered_twice_keep_the_checks_of_sizes() -> None:
+    """A declared size is first met in a loop whose carried sizes settle at a second attempt."""
+    text = """dynamic { x: f32[N] @max(N=9); n: i32; } volatile { y: f32[N / 2] @init(1.0); z: f32[?]; s: f32; }
+    persistent { K(i): f32 @table @fixed(i=9); }
+    block entry { cache.read K[0..1] >> z; loop l (j in 0..n) { cache.read K[0..j] >> z; op add(y, y) >> y; }
+      op sum_axis(x, axes=[0]) >> s; return; }"""
+    both = Both(text)
+    assert both.step(x=[1, 2, 3, 4], n=2) == {"y": [4, 4], "z": [0], "s": 10}
+    assert both.refused(x=[1, 2, 3], n=2).status == "OIC_ERR_SHAPE"

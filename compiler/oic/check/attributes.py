@@ -9,7 +9,6 @@ from oic import dtypes
 from oic.check.literals import literal_problem
 from oic.check.names import (
     DiagnosticCollector,
-    SymbolTable,
     attribute,
     auto_indices,
     declared,
@@ -17,6 +16,7 @@ from oic.check.names import (
     table_indices,
 )
 from oic.check.sizes import Unresolved, eval_dim
+from oic.check.symbols import SymbolTable
 from oic.diagnostics import Note, OicError, did_you_mean
 from oic.syntax import tree as s
 

@@ -1,77 +1,60 @@
-"""Declarations given their meaning: dtypes, sizes, extents, model data.
+"""Declarations given their meaning: sizes, extents, model data.
 
-`bind` makes a `Variable` of every declaration of a graph.  Sizes come from `--set`, the `sizes`
+Sizes come from `--set`, the `sizes`
 section, the model and, last, from the axes of bound model tensors (SPEC, section 3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from oic import dtypes
 from oic.check.model_data import axes, bound_tensors, check_data, find_data
-from oic.check.names import extents_of, names_in
+from oic.check.names import names_in
+from oic.check.resolved import Resolved
 from oic.check.sizes import size_values
-from oic.check.variables import (
-    Binding,
-    ModelLike,
-    Refused,
-    Variable,
-    check_bytes,
-    evaluate,
-)
+from oic.check.symbols import Variable
+from oic.check.variables import Binding, ModelLike, Refused, check_bytes, evaluate
 from oic.diagnostics import Diagnostic, Note
 from oic.ir.dims import Extent
 from oic.syntax import tree as s
 
 
-def bind(
-    graph: s.Graph,
-    model: ModelLike | None,
-    overrides: Mapping[str, int],
-    found: Collection[Diagnostic] = (),
-) -> Binding:
-    """The variables of a graph with sizes, extents and model data; errors are collected.
+def bind(resolved: Resolved, model: ModelLike | None, overrides: Mapping[str, int]) -> Binding:
+    """The sizes, extents and model data of a graph; errors are collected.
 
     overrides  values of `--set`
-    found      what the checks of the graph said; nothing is reported twice
+    Nothing is reported twice that the checks of the graph said.
     """
-    refused = [d.span for d in found if d.severity == "error" and d.span is not None]
-    binding = Binding(graph, model, {}, {}, {}, [], refused)
-    for declaration in graph.declarations:
-        _declare(binding, declaration)
+    errors = [d for d in resolved.diagnostics if d.severity == "error"]
+    binding = Binding(resolved, model, refused=[d.span for d in errors if d.span is not None])
+    for variable in resolved.symbols.variables.values():
+        _begin(binding, variable)
     _resolve_sizes(binding, overrides)
     _find_extents(binding)
-    for variable in list(binding.variables.values()):
+    for variable in binding.variables:
         declaration = variable.declaration
         try:
             variable.dims = binding.dims_of(declaration)
             check_bytes(variable.name, variable.dtype, variable.dims, declaration.type_span)
         except Refused as refusal:
             binding.report(refusal)
-            del binding.variables[variable.name]
+            variable.refused = True
             continue
         check_data(binding, variable)
     return binding
 
 
-def _declare(binding: Binding, declaration: s.Declaration) -> None:
-    """A variable with its data, if the checks left anything of it."""
-    dtype = dtypes.ALL.get(declaration.dtype)
-    if dtype is None or declaration.name in binding.variables:
-        return
-    init = next((a for a in declaration.attributes if a.name == "init"), None)
-    wrong_init = init is not None and binding.is_refused(init.span)
-    others = [declaration.name_span, declaration.head_span, declaration.type_span]
-    others += [a.span for a in declaration.attributes if a is not init]
-    if any(binding.is_refused(span) for span in others):
-        return
-    variable = Variable(declaration, dtype, (), _init(init))
-    if wrong_init:
-        variable.init = 0  # any value: reported already
-    binding.variables[variable.name] = variable
-    find_data(binding, variable)
+def _begin(binding: Binding, variable: Variable) -> None:
+    """A variable's first value, from the model or `@init`, if the checks left anything of it."""
+    declaration, init = variable.declaration, variable.attribute("init")
+    parts = [declaration.name_span, declaration.head_span, declaration.type_span]
+    parts += [a.span for a in declaration.attributes if a is not init]
+    variable.refused |= any(binding.is_refused(span) for span in parts)
+    if not variable.refused:
+        wrong = init is not None and binding.is_refused(init.span)
+        variable.init = 0 if wrong else _init(init)  # any value: reported already
+        find_data(binding, variable)
 
 
 def _init(attribute: s.Attribute | None) -> Any:
@@ -107,7 +90,7 @@ def _broken(binding: Binding, wrong: bool) -> set[str]:
     left = [size for size in binding.graph.sizes if size.name not in binding.sizes]
     if wrong:
         return {size.name for size in left}
-    extents = {extent.name for extent in extents_of(binding.graph)}  # refused in a size
+    extents = binding.resolved.symbols.extents.keys()  # refused in a size
     found = {size.name for size in left if binding.is_refused(size.span)}
     while more := {
         size.name

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from oic.check.names import (
-    DiagnosticCollector,
-    auto_indices,
-    declared,
-    ring_index,
-    table_indices,
-)
+from oic.check.names import DiagnosticCollector
 from oic.check.sizes import Unresolved, eval_dim
+from oic.check.symbols import Variable
 from oic.diagnostics import OicError
 from oic.syntax import tree as s
 
 _MANY = {1: "one", 2: "two", 3: "three"}
 
 
-def check_access(access: s.Access, found: s.Declaration, mode: str, report: DiagnosticCollector) -> None:
+def check_access(access: s.Access, found: Variable, mode: str, report: DiagnosticCollector) -> None:
     """The brackets of an access: 'read', 'write' or 'reset' of persistent state, or 'member'.
 
     A member is one of a pattern: all indices, scalars only.
     """
-    if found.indices is None:
+    if not found.indexed:
         if access.indices is not None:
             report.error(
                 "not-indexed",
                 f"'{found.name}' has no indices",
                 access.span,
-                notes=[declared(found)],
+                notes=[found.note()],
             )
         return
     if not found.indices:
@@ -36,7 +31,7 @@ def check_access(access: s.Access, found: s.Declaration, mode: str, report: Diag
         if mode != "reset":
             _missing(access, found, 0, mode, report)
         return
-    tables, given = len(table_indices(found)), len(access.indices)
+    tables, given = len(found.table), len(access.indices)
     allowed = tables if mode == "reset" else len(found.indices)
     if given > allowed:
         _too_many(access, found, allowed, mode, report)
@@ -46,27 +41,26 @@ def check_access(access: s.Access, found: s.Declaration, mode: str, report: Diag
         _check_positions(access, found, mode, report)
 
 
-def _check_positions(access: s.Access, found: s.Declaration, mode: str, report: DiagnosticCollector) -> None:
+def _check_positions(access: s.Access, found: Variable, mode: str, report: DiagnosticCollector) -> None:
     """Each index of an access that gives neither too many nor too few."""
-    grows, ring = auto_indices(found), ring_index(found)
-    for index, position in zip(found.indices or (), access.indices or (), strict=False):
-        name = index.name
+    grows, ring = found.grows, found.ring
+    for name, position in zip(found.indices, access.indices or (), strict=False):
         if isinstance(position, s.Slice):
             _check_slice(access, position, found, mode, name in grows, name, report)
         elif _negative(position) and not (ring == name and mode == "read"):
             report.error(
-                "index-negative", "this index is negative", position.span, notes=[declared(found)]
+                "index-negative", "this index is negative", position.span, notes=[found.note()]
             )
     if ring is not None and mode == "read":
         _check_ring(access, found, ring, report)
 
 
 def _check_slice(
-    access: s.Access, position: s.Slice, found: s.Declaration, mode: str, auto: bool,
+    access: s.Access, position: s.Slice, found: Variable, mode: str, auto: bool,
     name: str, report: DiagnosticCollector,
 ) -> None:  # fmt: skip
-    ring = ring_index(found)
-    notes = [declared(found)]
+    ring = found.ring
+    notes = [found.note()]
     if mode == "member":
         report.error(
             "slice-place", "a pattern's index cannot be a slice", position.span, notes=notes
@@ -97,26 +91,26 @@ def _check_slice(
         report.error("index-negative", "a slice cannot start below 0", position.start.span)
 
 
-def _check_ring(access: s.Access, found: s.Declaration, ring: str, report: DiagnosticCollector) -> None:
+def _check_ring(access: s.Access, found: Variable, ring: str, report: DiagnosticCollector) -> None:
     """Indices beside the ring's own must be given."""
     given = len(access.indices or ())
-    left = [i.name for i in (found.indices or ())[given:] if i.name != ring]
+    left = [name for name in found.indices[given:] if name != ring]
     if left:
         report.error(
             "ring-index",
             f"index '{left[0]}' beside a ring must be given",
             access.span,
-            notes=[declared(found)],
+            notes=[found.note()],
         )
 
 
 def _too_many(
-    access: s.Access, found: s.Declaration, allowed: int, mode: str, report: DiagnosticCollector
+    access: s.Access, found: Variable, allowed: int, mode: str, report: DiagnosticCollector
 ) -> None:
-    assert access.indices is not None and found.indices is not None
+    assert access.indices is not None
     extra = len(access.indices) - allowed
-    names = [i.name for i in found.indices]
-    what = {"member": "", "reset": "table "}.get(mode, "table " if table_indices(found) else "")
+    names = found.indices
+    what = {"member": "", "reset": "table "}.get(mode, "table " if found.table else "")
     last = {1: "the second", 2: "the third"}.get(allowed, "the last") if extra == 1 else "the extra"
     free = next(n for n in ("j", "k", "m", "n", "p", "q", "r") if n not in names)
     wider = f", or declare {found.name}({', '.join([*names, free])})" if mode != "reset" else ""
@@ -125,21 +119,21 @@ def _too_many(
         f"{what}'{found.name}' has {_indices(allowed)}, but {len(access.indices)} are given",
         access.span,
         f"{_MANY.get(extra, extra)} {'index' if extra == 1 else 'indices'} too many",
-        notes=[declared(found)],
+        notes=[found.note()],
         hint=f"drop {last} {'index' if extra == 1 else 'indices'}{wider if extra == 1 else ''}",
     )
 
 
-def _missing(access: s.Access, found: s.Declaration, given: int, mode: str, report: DiagnosticCollector) -> None:
+def _missing(access: s.Access, found: Variable, given: int, mode: str, report: DiagnosticCollector) -> None:
     """Too few indices, or no brackets where they are needed."""
-    names = ", ".join(i.name for i in found.indices or ())
-    tables = len(table_indices(found))
+    names = ", ".join(found.indices)
+    tables = len(found.table)
     if access.indices is None and (mode == "read" or tables == 0):
         report.error(
             "brackets",
             f"'{found.name}' is accessed without brackets",
             access.span,
-            notes=[declared(found)],
+            notes=[found.note()],
             hint=f"write {found.name}[] for all of it, or {found.name}[{names}]",
         )
         return
@@ -150,7 +144,7 @@ def _missing(access: s.Access, found: s.Declaration, given: int, mode: str, repo
         f"{'is' if given < 2 else 'are'} given",
         access.span,
         what,
-        notes=[declared(found)],
+        notes=[found.note()],
     )
 
 

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from oic.check.flow import Flow, is_entry
-from oic.check.names import DiagnosticCollector, SymbolTable, declared
-from oic.check.uses import uses
+from oic.check.flow import is_entry
+from oic.check.names import DiagnosticCollector
+from oic.check.resolved import Instance, Resolved, effects
 from oic.diagnostics import Note
 from oic.syntax import tree as s
 
+HandOver = s.Yield | s.Await
 
-def check_consumers(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
+
+def check_consumers(resolved: Resolved, report: DiagnosticCollector) -> None:
     """What is yielded, awaited and written while it is away."""
-    for block in graph.blocks:
-        _check_names(block, names, report)
-        if block in flow.consumers:
-            _check_consumer(block, names, flow, report)
-        elif is_entry(block):
-            _check_entry(block.body, names, flow, report)
-        else:
-            _check_neither(block, report)
-    _check_matches(names, flow, report)
+    for instances in resolved.instances.values():
+        for instance in instances[:1]:  # what is handed over is the same in all of them
+            given = [x for x in resolved.symbols.bodies[instance.block.name] if isinstance(x, HandOver)]
+            _check_names(instance, given, report)
+            if instance in resolved.consumers:
+                _check_consumer(instance, given, report)
+            elif is_entry(instance.block):
+                _check_entry(instance, instance.block.body, report)
+            else:
+                _check_neither(instance.block, given, report)
+    _check_matches(resolved, report)
 
 
-def _check_names(block: s.Block, names: SymbolTable, report: DiagnosticCollector) -> None:
+def _check_names(instance: Instance, given: list[HandOver], report: DiagnosticCollector) -> None:
     """Yielded and awaited names are declared variables that are not persistent, each once."""
     refused: set[str] = set()
-    for statement in _handovers(block.body):
+    for statement in given:
         word = _word(statement)
         seen: set[str] = set()
         for name in statement.names:
-            found = names.variables.get(name.name)
+            found = instance.variable(name)
             if name.name in refused:
                 continue
             if found is None or found.kind == "persistent":
@@ -46,30 +48,24 @@ def _check_names(block: s.Block, names: SymbolTable, report: DiagnosticCollector
                     "yield-kind",
                     f"persistent variable '{name.name}' cannot be given away",
                     name.span,
-                    notes=[declared(found)],
+                    notes=[found.note()],
                 )
             elif name.name in seen:
                 report.error("yield-twice", f"'{name.name}' is named twice", name.span)
             seen.add(name.name)
 
 
-def _handovers(statements: tuple[s.Statement, ...]) -> Iterator[s.Yield | s.Await]:
-    for statement in s.walk(statements):
-        if isinstance(statement, s.Yield | s.Await):
-            yield statement
-
-
-def _word(statement: s.Yield | s.Await) -> str:
+def _word(statement: HandOver) -> str:
     return "yield" if isinstance(statement, s.Yield) else "await"
 
 
-def _named(statement: s.Yield | s.Await) -> set[str]:
+def _named(statement: HandOver) -> set[str]:
     return {name.name for name in statement.names}
 
 
-def _check_neither(block: s.Block, report: DiagnosticCollector) -> None:
+def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticCollector) -> None:
     """A block that is branched to hands nothing over."""
-    for statement in _handovers(block.body):
+    for statement in given:
         report.error(
             "yield-place",
             f"'{_word(statement)}' stands in an entry or a consumer only",
@@ -81,12 +77,10 @@ def _check_neither(block: s.Block, report: DiagnosticCollector) -> None:
 # ---------------------------------------------------------------- entries
 
 
-def _check_entry(
-    statements: tuple[s.Statement, ...], names: SymbolTable, flow: Flow, report: DiagnosticCollector
-) -> None:
+def _check_entry(instance: Instance, body: tuple[s.Statement, ...], report: DiagnosticCollector) -> None:
     """In one pair of braces: every `yield` has its `await`, and between them no use."""
     away: dict[str, s.Name] = {}
-    for statement in statements:
+    for statement in body:
         match statement:
             case s.Yield(given):
                 for name in given:
@@ -101,29 +95,22 @@ def _check_entry(
                         message = f"no 'yield {name.name};' stands before this in the same braces"
                         report.error("await-without-yield", message, name.span)
             case _:
-                _check_away(statement, away, names, flow, report)
+                _check_away(instance, statement, away, report)
                 if isinstance(statement, s.Loop):
-                    _check_entry(statement.body, names, flow, report)
+                    _check_entry(instance, statement.body, report)
     for name in away.values():
         message = f"no 'await {name.name};' follows in the same braces"
         report.error("yield-without-await", message, name.span)
 
 
 def _check_away(
-    statement: s.Statement, away: dict[str, s.Name], names: SymbolTable, flow: Flow, report: DiagnosticCollector
+    instance: Instance, statement: s.Statement, away: dict[str, s.Name], report: DiagnosticCollector
 ) -> None:
     """No statement between `yield` and `await` uses what is away, in loops and blocks neither."""
-    if not away:
-        return
-    inner = s.walk(statement.body) if isinstance(statement, s.Loop) else []
-    for part in [statement, *inner]:
-        used = uses(part).reads | uses(part).writes
-        if isinstance(part, s.Branch):
-            for target in part.targets:
-                if target.name in names.blocks:
-                    reached = flow.reached_from(target.name)
-                    used |= set().union(*(_all_uses(names.blocks[n]) for n in reached))
-        for name in sorted(used & away.keys()):
+    for part in s.walk((statement,)) if away else ():
+        used = [instance.used(part), *(effects(block) for block in instance.run_by(part))]
+        names = {v.name for u in used for v in (*u.reads, *(v for v, _ in u.writes))}
+        for name in sorted(names & away.keys()):
             report.error(
                 "yielded-use",
                 f"'{name}' is used while it is given away",
@@ -133,18 +120,15 @@ def _check_away(
             )
 
 
-def _all_uses(block: s.Block) -> frozenset[str]:
-    used = [uses(statement) for statement in s.walk(block.body)]
-    return frozenset[str]().union(*(u.reads | u.writes for u in used))
-
-
 # ---------------------------------------------------------------- consumers
 
 
-def _check_consumer(block: s.Block, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
+def _check_consumer(
+    consumer: Instance, given: list[HandOver], report: DiagnosticCollector
+) -> None:
     """It ends with a `yield` of what it awaits, and hands nothing over elsewhere."""
-    first, last = block.body[0], block.body[-1]
-    assert isinstance(first, s.Await)
+    block = consumer.block
+    first, last = given[0], block.body[-1]
     end = next((x for x in block.body if isinstance(x, s.Yield | s.Return)), last)
     if not isinstance(end, s.Yield) or _named(end) != _named(first):
         wanted = ", ".join(name.name for name in first.names)
@@ -154,84 +138,54 @@ def _check_consumer(block: s.Block, names: SymbolTable, flow: Flow, report: Diag
             end.span,
             notes=[Note(first.span, "what it awaits")],
         )
-    for statement in s.walk(block.body):
-        if isinstance(statement, s.Yield | s.Await) and statement not in (first, end):
+    for statement in given:
+        if statement is not first and statement is not end:
             report.error(
                 "yield-place",
                 f"a consumer's '{_word(statement)}' stands at its "
                 f"{'end' if isinstance(statement, s.Yield) else 'start'} only",
                 statement.span,
             )
-        elif isinstance(statement, s.Return) and statement not in block.body:
-            message = f"consumer '{block.name}' returns without its 'yield'"
-            report.error("consumer-yield", message, statement.span)
-    for name, access in sorted(_writes(block, names, flow).items()):
-        found = names.variables.get(name)
-        if found is not None and found.kind == "volatile" and name not in _named(first):
+    inner = (x for loop in block.body if isinstance(loop, s.Loop) for x in s.walk(loop.body))
+    for early in (x for x in inner if isinstance(x, s.Return)):
+        message = f"consumer '{block.name}' returns without its 'yield'"
+        report.error("consumer-yield", message, early.span)
+    for variable, access in effects(consumer).writes:
+        if variable.kind == "volatile" and variable.name not in _named(first):
             report.warn(
                 "lost-write",
-                f"what consumer '{block.name}' writes to '{name}' is lost",
+                f"what consumer '{block.name}' writes to '{variable.name}' is lost",
                 access.span,
                 notes=[Note(first.span, "it gives back only what it awaits")],
             )
 
 
-def _writes(block: s.Block, names: SymbolTable, flow: Flow) -> dict[str, s.Access]:
-    """The variables that a block writes, those it branches to included, and the first place."""
-    found: dict[str, s.Access] = {}
-    for name in sorted(flow.reached_from(block.name)):
-        for statement in s.walk(names.blocks[name].body):
-            for access in _targets(statement):
-                found.setdefault(access.name, access)
-    return found
-
-
-def _targets(statement: s.Statement) -> tuple[s.Access, ...]:
-    match statement:
-        case s.OpCall(results=results):
-            return results
-        case s.Transfer(target=target) | s.CacheRead(target=target):
-            return (target,)
-    return ()
-
-
-def _check_matches(names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
+def _check_matches(resolved: Resolved, report: DiagnosticCollector) -> None:
     """Every consumer has its `yield`; of those that one `yield` runs, one writes a variable."""
-    served: set[str] = set()
-    for entry in flow.entries:
-        for given in _handovers(entry.body):
-            if not isinstance(given, s.Yield):
-                continue
-            running = [b for b in flow.consumers if _awaited(b) <= _named(given)]
-            served |= {block.name for block in running}
-            for name in given.names:
-                _check_writers(name, running, names, flow, report)
-    for block in flow.consumers:
-        if block.name not in served:
+    served: set[Instance] = set()
+    for entry in resolved.entries:
+        for given in resolved.symbols.bodies[entry.block.name]:
+            if isinstance(given, s.Yield):
+                served |= set(entry.run_by(given))
+                _check_writers(entry, given, report)
+    for consumer in resolved.consumers:
+        if consumer not in served:
             report.error(
                 "await-without-yield",
-                f"no entry yields what consumer '{block.name}' awaits",
-                block.body[0].span,
+                f"no entry yields what consumer '{consumer.block.name}' awaits",
+                consumer.block.body[0].span,
             )
 
 
-def _check_writers(
-    name: s.Name, running: list[s.Block], names: SymbolTable, flow: Flow, report: DiagnosticCollector
-) -> None:
-    writers = [
-        access
-        for block in running
-        if (access := _writes(block, names, flow).get(name.name)) is not None
-    ]
-    if len(writers) > 1:
-        report.error(
-            "consumer-conflict",
-            f"two consumers write '{name.name}'",
-            writers[1].span,
-            notes=[Note(writers[0].span, "the other"), Note(name.span, "yielded here")],
-        )
-
-
-def _awaited(block: s.Block) -> set[str]:
-    first = block.body[0]
-    return _named(first) if isinstance(first, s.Await) else set()
+def _check_writers(entry: Instance, given: s.Yield, report: DiagnosticCollector) -> None:
+    writes = [dict(effects(consumer).writes) for consumer in entry.run_by(given)]
+    for name in given.names:
+        variable = entry.variable(name)
+        writers = [found[variable] for found in writes if variable is not None and variable in found]
+        if len(writers) > 1:
+            report.error(
+                "consumer-conflict",
+                f"two consumers write '{name.name}'",
+                writers[1].span,
+                notes=[Note(writers[0].span, "the other"), Note(name.span, "yielded here")],
+            )

@@ -6,8 +6,9 @@ import re
 
 from oic import dtypes
 from oic.check import attributes as check_attributes
-from oic.check.names import DiagnosticCollector, SymbolTable, auto_indices, declared, names_in
+from oic.check.names import DiagnosticCollector, auto_indices, declared, names_in
 from oic.check.sizes import Unresolved, eval_dim
+from oic.check.symbols import SymbolTable
 from oic.diagnostics import Note, OicError, Span, did_you_mean
 from oic.syntax import tree as s
 

@@ -22,7 +22,7 @@ def diagnose(parsed: Parsed, overrides: Mapping[str, int], known_sizes: Collecti
     """
     if parsed.graph is None:
         return parsed.errors
-    found = check(parsed.graph, [*overrides, *(known_sizes or ())])
+    found = check(parsed.graph, [*overrides, *(known_sizes or ())]).diagnostics
     try:
         resolve_sizes(parsed.graph, overrides, {})
     except OicError as error:

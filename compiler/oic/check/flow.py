@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
-from oic.check.names import DiagnosticCollector, SymbolTable, attribute
+from oic.check.names import DiagnosticCollector, attribute
+from oic.check.symbols import SymbolTable
 from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
 from oic.syntax import tree as s
 from oic.syntax.recover import CACHE_STATEMENTS
@@ -18,22 +20,17 @@ class Flow:
     entries    `entry` and the blocks with `@entry`
     consumers  blocks that run at a `yield`
     unreached  blocks that nothing runs
-    branches   of every block, the blocks it branches to, entries aside
+    branches   of every block, the names of the blocks it branches to, entries aside: where first
     """
 
     entries: tuple[s.Block, ...]
     consumers: tuple[s.Block, ...]
     unreached: tuple[s.Block, ...]
-    branches: dict[str, tuple[str, ...]]
+    branches: dict[str, dict[str, Span]]
 
-    @property
-    def starts(self) -> tuple[s.Block, ...]:
-        """The blocks that run without being branched to."""
-        return self.entries + self.consumers
-
-    def reached_from(self, name: str) -> set[str]:
-        """The block itself and all that it branches to, directly or not."""
-        reached, waiting = set[str](), [name]
+    def reached_from(self, *names: str) -> set[str]:
+        """Blocks themselves and all that they branch to, directly or not."""
+        reached, waiting = set[str](), list(names)
         while waiting:
             block = waiting.pop()
             if block not in reached:
@@ -47,10 +44,22 @@ def is_entry(block: s.Block) -> bool:
     return block.name == "entry" or attribute(block, "entry") is not None
 
 
-def flow_of(graph: s.Graph, names: SymbolTable) -> Flow:
+def awaited(consumer: s.Block) -> set[str]:
+    """The names of the variables that a consumer takes."""
+    first = consumer.body[0]
+    assert isinstance(first, s.Await)
+    return {name.name for name in first.names}
+
+
+def flow_of(symbols: SymbolTable) -> Flow:
     """Which blocks run which; of blocks with one name, the first, and no branch to an entry."""
-    blocks = tuple(names.blocks.values())
-    branches = {block.name: _targets(block, names) for block in blocks}
+    blocks = symbols.blocks.values()
+    branches: dict[str, dict[str, Span]] = {name: {} for name in symbols.blocks}
+    for name, body in symbols.bodies.items():
+        for target in (t for x in body if isinstance(x, s.Branch) for t in x.targets):
+            block = symbols.blocks.get(target.name)
+            if block is not None and not is_entry(block):
+                branches[name].setdefault(target.name, target.span)
     branched_to = {name for targets in branches.values() for name in targets}
     entries = tuple(b for b in blocks if is_entry(b))
     consumers = tuple(
@@ -62,52 +71,27 @@ def flow_of(graph: s.Graph, names: SymbolTable) -> Flow:
         and isinstance(b.body[0], s.Await)
     )
     flow = Flow(entries, consumers, (), branches)
-    reached = {name for block in flow.starts for name in flow.reached_from(block.name)}
+    reached = flow.reached_from(*(block.name for block in (*entries, *consumers)))
     left = tuple(b for b in blocks if b.name not in reached)
     return Flow(entries, consumers, left, branches)
 
 
-def _targets(block: s.Block, names: SymbolTable) -> tuple[str, ...]:
-    found = dict.fromkeys(
-        target.name
-        for statement in s.walk(block.body)
-        if isinstance(statement, s.Branch)
-        for target in statement.targets
-        if target.name in names.blocks and not is_entry(names.blocks[target.name])
-    )
-    return tuple(found)
-
-
-def check_flow(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
-    """Entries, branch targets, recursion, and what never runs."""
-    if "entry" not in names.blocks:
-        near = nearest("entry", names.blocks)
+def check_flow(graph: s.Graph, symbols: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
+    """Entries, recursion, what never runs, and `dep`."""
+    if "entry" not in symbols.blocks:
+        near = nearest("entry", symbols.blocks)
         at = graph.blocks[0].name_span if graph.blocks else _head(graph)
         report.error(
             "no-entry", "the graph has no block 'entry'", at, hint=near and f"rename block '{near}'"
         )
-    for target in _all_targets(graph):
-        _check_target(target, names, report)
-    for block in graph.blocks:
-        _check_dead(block.body, block in flow.consumers, report)
-        _check_dep(block, report)
-    _check_recursion(graph, names, flow, report)
-    missing = not flow.entries or any(
-        target.name not in names.blocks for target in _all_targets(graph)
-    )
-    for block in () if missing else flow.unreached:
+    bodies = symbols.bodies.values()
+    for body in bodies:
+        _check_dep(body, report)
+    _check_recursion(flow, report)
+    branches = (x for body in bodies for x in body if isinstance(x, s.Branch))
+    whole = all(target.name in symbols.blocks for x in branches for target in x.targets)
+    for block in flow.unreached if flow.entries and whole else ():
         report.warn("unreachable-block", f"block '{block.name}' never runs", block.name_span)
-
-
-def _all_targets(graph: s.Graph) -> list[s.Name]:
-    """Every name that is the target of a branch."""
-    return [
-        target
-        for block in graph.blocks
-        for statement in s.walk(block.body)
-        if isinstance(statement, s.Branch)
-        for target in statement.targets
-    ]
 
 
 def _head(graph: s.Graph) -> Span:
@@ -117,14 +101,15 @@ def _head(graph: s.Graph) -> Span:
     return Span(graph.source, start, start + len(text[0]) if text else start)
 
 
-def _check_target(target: s.Name, names: SymbolTable, report: DiagnosticCollector) -> None:
-    block = names.blocks.get(target.name)
+def check_target(target: s.Name, symbols: SymbolTable, report: DiagnosticCollector) -> None:
+    """What a branch names is a block, and no entry."""
+    block = symbols.blocks.get(target.name)
     if block is None:
         report.error(
             "unknown-block",
             f"unknown block '{target.name}'",
             target.span,
-            hint=did_you_mean(target.name, names.blocks),
+            hint=did_you_mean(target.name, symbols.blocks),
         )
     elif is_entry(block):
         report.error(
@@ -136,36 +121,31 @@ def _check_target(target: s.Name, names: SymbolTable, report: DiagnosticCollecto
         )
 
 
-def _check_dead(statements: tuple[s.Statement, ...], consumer: bool, report: DiagnosticCollector) -> None:
-    """A warning at the first statement behind a `return`, or behind a consumer's `yield`."""
-    for i, statement in enumerate(statements):
-        if isinstance(statement, s.Loop):
-            _check_dead(statement.body, False, report)
-        ends = isinstance(statement, s.Return) or (consumer and isinstance(statement, s.Yield))
-        if ends and i + 1 < len(statements):
-            dead = statements[i + 1]
+def check_dead(
+    statements: tuple[s.Statement, ...], ends: tuple[type, ...], report: DiagnosticCollector
+) -> None:
+    """A warning at the first statement behind one of the kinds in `ends`."""
+    for statement, dead in pairwise(statements):
+        if isinstance(statement, ends):
             span = dead.head_span if isinstance(dead, s.Loop) else dead.span
             note = Note(statement.span, "the block ends here")
             report.warn("dead-code", "this statement never runs", span, notes=[note])
             return
 
 
-def _check_recursion(graph: s.Graph, names: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
+def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
     """One error for every cycle of branches."""
     known: set[str] = set()
-    for block in names.blocks.values():
-        path = _cycle(block.name, flow) if block.name not in known else []
+    for name in flow.branches:
+        path = _cycle(name, flow) if name not in known else []
         if not path or known & set(path):
             continue
         known |= set(path)
-        following = [*path[1:], path[0]]
-        calls = [
-            _branch_to(names.blocks[a], b)
-            for a, b in list(zip(path, following, strict=True))[: 1 + MOST_NOTES]
-        ]
+        ways = zip(path, [*path[1:], name], strict=True)
+        calls = [flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES)]
         report.error(
             "recursive-block",
-            f"block '{block.name}' reaches itself through branches",
+            f"block '{name}' reaches itself through branches",
             calls[0],
             notes=[Note(span, "then here") for span in calls[1:]],
         )
@@ -189,28 +169,19 @@ def _cycle(name: str, flow: Flow) -> list[str]:
     return []
 
 
-def _branch_to(block: s.Block, name: str) -> Span:
-    return next(
-        target.span
-        for statement in s.walk(block.body)
-        if isinstance(statement, s.Branch)
-        for target in statement.targets
-        if target.name == name
-    )
-
-
 # ---------------------------------------------------------------- dep
 
 
-def _check_dep(block: s.Block, report: DiagnosticCollector) -> None:
+def _check_dep(body: list[s.Statement], report: DiagnosticCollector) -> None:
     """Both sides of a `dep` match a statement of its block."""
-    statements = list(s.walk(block.body))
-    for i, statement in enumerate(statements):
+    places = [(_kind(statement), at) for at, statement in enumerate(body)]
+    last, first = dict(places), dict(reversed(places))
+    for at, statement in enumerate(body):
         if not isinstance(statement, s.Dep):
             continue
-        for side, name, others in (
-            ("before", statement.after, statements[:i]),
-            ("after", statement.before, statements[i + 1 :]),
+        for side, name, found in (
+            ("before", statement.after, first.get(statement.after.name, at) < at),
+            ("after", statement.before, last.get(statement.before.name, at) > at),
         ):
             if "." in name.name and name.name not in CACHE_STATEMENTS:
                 report.error(
@@ -219,7 +190,7 @@ def _check_dep(block: s.Block, report: DiagnosticCollector) -> None:
                     name.span,
                     hint=did_you_mean(name.name, CACHE_STATEMENTS),
                 )
-            elif not any(_kind(other) == name.name for other in others):
+            elif not found:
                 report.error(
                     "dep-no-match",
                     f"no '{name.name}' stands {side} this 'dep' in its block",

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.check.variables import Binding, ModelLike, Variable
+from oic.check.symbols import Variable
+from oic.check.variables import Binding, ModelLike
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import Array, DType
 from oic.ir import dims
@@ -169,7 +170,7 @@ def _refuse_missing(
 
 def bound_tensors(binding: Binding) -> Iterator[tuple[Variable, str]]:
     """Every variable that the model backs, with each of its tensors."""
-    for variable in binding.variables.values():
+    for variable in binding.variables:
         for name in _tensors(variable):
             yield variable, name
 

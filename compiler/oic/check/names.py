@@ -1,15 +1,12 @@
-"""The name spaces of a graph (SPEC section 1) and the list that diagnostics are collected in."""
+"""What the checks ask of the syntax tree, and the list that diagnostics are collected in."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.syntax import tree as s
-
-T = TypeVar("T")
 
 
 @dataclass
@@ -34,75 +31,15 @@ class DiagnosticCollector:
         if diagnostic not in self.found:
             self.found.append(diagnostic)
 
+    def once(self, name: str, span: Span, first: Span) -> None:
+        """An error if this declaration of a name is not the first."""
+        if span != first:
+            notes = [Note(first, "first declared here")]
+            self.error("duplicate-name", f"'{name}' is declared twice", span, notes=notes)
+
     def in_order(self) -> list[Diagnostic]:
         """Everything found, by its place in the source."""
         return sorted(self.found, key=lambda d: d.span.start if d.span else 0)
-
-
-@dataclass(frozen=True)
-class DeclaredExtent:
-    """A run-time integer: where `@max` introduces it, and its maximum as written."""
-
-    name: str
-    maximum: s.Setting
-    declaration: s.Declaration
-    span: Span
-
-
-@dataclass(frozen=True)
-class SymbolTable:
-    """What the sections and blocks of a graph declare; of doubles, the first.
-
-    known    sizes that have a value from elsewhere: `--set`, the model
-    axes     names that some dimension is made of: sizes, whether or not they have a value
-    """
-
-    variables: dict[str, s.Declaration]
-    blocks: dict[str, s.Block]
-    sizes: dict[str, s.SizeDef]
-    extents: dict[str, DeclaredExtent]
-    axes: frozenset[str]
-    known: frozenset[str]
-
-    def is_size(self, name: str) -> bool:
-        """The name is a sizevar or an extent, as far as the graph tells."""
-        tables = (self.sizes, self.extents, self.axes, self.known)
-        return any(name in table for table in tables)
-
-
-def names_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
-    """The name spaces of a graph."""
-    axes: set[str] = set()
-    for declaration in all_declarations(graph):
-        for dim in declaration.dims:
-            axes.update(name.name for name in names_in(dim))
-    return SymbolTable(
-        variables=_first((d.name, d) for d in graph.declarations),
-        blocks=_first((b.name, b) for b in graph.blocks),
-        sizes=_first((d.name, d) for d in graph.sizes),
-        extents=_first((e.name, e) for e in extents_of(graph)),
-        axes=frozenset(axes),
-        known=frozenset(known),
-    )
-
-
-def all_declarations(graph: s.Graph) -> Iterator[s.Declaration]:
-    """The variables of the sections, then the temporaries of the blocks."""
-    yield from graph.declarations
-    for block in graph.blocks:
-        for statement in s.walk(block.body):
-            if isinstance(statement, s.Assign):
-                yield statement.declaration
-
-
-def extents_of(graph: s.Graph) -> Iterator[DeclaredExtent]:
-    """Every extent that an `@max` introduces, doubles included."""
-    for declaration in graph.declarations:
-        for attribute in declaration.attributes:
-            if attribute.name == "max":
-                for arg in attribute.args:
-                    if arg.key is not None:
-                        yield DeclaredExtent(arg.key, arg.value, declaration, arg.span)
 
 
 def names_in(value: object) -> Iterator[s.Name]:
@@ -168,10 +105,3 @@ def ring_index(declaration: s.Declaration) -> str | None:
     if found is None or not found.args or not isinstance(found.args[0].value, s.Name):
         return None
     return found.args[0].value.name
-
-
-def _first(items: Iterable[tuple[str, T]]) -> dict[str, T]:
-    made: dict[str, T] = {}
-    for name, item in items:
-        made.setdefault(name, item)
-    return made

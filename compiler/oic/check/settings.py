@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
 
-from oic.diagnostics import Diagnostic, Note, Source, Span, did_you_mean
+from oic.check.names import names_in
+from oic.check.resolved import Resolved
+from oic.diagnostics import Diagnostic, Note, did_you_mean
 from oic.syntax import tree as s
 
 
 def check_sizes(
-    graph: s.Graph, sizes: Mapping[str, int], model_sizevars: Collection[str]
+    resolved: Resolved, sizes: Mapping[str, int], model_sizevars: Collection[str]
 ) -> list[Diagnostic]:
     """Errors for sizes that are given (`--set`) and that neither the graph nor the model knows."""
     if not sizes:
         return []
-    known = {*model_sizevars, *(size.name for size in graph.sizes), *_mentioned(graph)}
+    graph, symbols = resolved.graph, resolved.symbols
+    parts: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
+    attributes = [a for part in parts for a in part.attributes]
+    values: list[s.Setting] = [arg.value for a in attributes for arg in a.args]
+    mentioned = {name.name for value in [*values, *(x.value for x in graph.sizes)] for name in names_in(value)}
+    known = {*model_sizevars, *symbols.sizes, *symbols.axes, *resolved.sizes, *mentioned}
     return [
         Diagnostic(
             "size-unknown",
@@ -28,28 +33,17 @@ def check_sizes(
     ]
 
 
-def check_fetch(graph: s.Graph, fetch: Collection[str] | None) -> list[Diagnostic]:
+def check_fetch(resolved: Resolved, fetch: Collection[str] | None) -> list[Diagnostic]:
     """Errors for outputs that are asked for (`--fetch`) and are no volatile variables."""
     found = []
-    known = [d.name for d in graph.declarations if d.kind == "volatile"]
+    variables = resolved.symbols.variables
+    outputs = [name for name, variable in variables.items() if variable.kind == "volatile"]
     for name in fetch or ():
-        if name in known:
+        if name in outputs:
             continue
-        other = graph.declaration(name)
-        notes = (Note(other.name_span, f"it is {other.kind}"),) if other else ()
-        hint = None if other else did_you_mean(name, known)
+        other = variables.get(name)
+        notes = (Note(other.declaration.name_span, f"it is {other.kind}"),) if other else ()
+        hint = None if other else did_you_mean(name, outputs)
         message = f"'{name}' is no output of the graph"
         found.append(Diagnostic("unknown-output", message, None, "", notes, hint))
     return found
-
-
-def _mentioned(part: Any) -> Iterator[str]:
-    """Every name in an expression or an attribute of a part of the tree."""
-    if isinstance(part, s.Name):
-        yield part.name
-    elif isinstance(part, tuple):
-        for item in part:
-            yield from _mentioned(item)
-    elif is_dataclass(part) and not isinstance(part, (Span, Source)):
-        for each in fields(part):
-            yield from _mentioned(getattr(part, each.name))

@@ -1,20 +1,21 @@
-"""What names of a graph mean before a statement is lowered: variables, sizes, extents.
+"""The values of sizes and extents, with which dimensions and expressions of a graph are evaluated.
 
-`bind` (in `bind.py`) makes a `Binding`; the dimensions and expressions of a graph are evaluated
-with it.
+`bind` (in `bind.py`) makes a `Binding`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oic import dtypes
 from oic.check.names import names_in
+from oic.check.resolved import Resolved
 from oic.check.sizes import divided
-from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
+from oic.check.symbols import Variable
+from oic.diagnostics import Diagnostic, Span, did_you_mean
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.dims import Dim, Expr, Extent
@@ -35,68 +36,6 @@ class ModelLike(Protocol):
     def has(self, name: str) -> bool: ...
     def info(self, name: str) -> Any: ...
     def tensor(self, name: str) -> Array: ...
-
-
-@dataclass
-class Variable:
-    """A declared variable.
-
-    dims      sizes; None for `?`
-    init      of every element, where `@init` gives one
-    data      model tensor that backs it (constant, volatile), by name
-    scalar    config value that backs it
-    members   of a family with a pattern: model tensor by index tuple
-    counts    of a family that the model backs: how far each index reaches
-    """
-
-    declaration: s.Declaration
-    dtype: DType
-    dims: tuple[Dim | None, ...]
-    init: Any = None
-    data: str | None = None
-    scalar: Any = None
-    members: dict[tuple[int, ...], str] = field(default_factory=dict)
-    counts: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.declaration.name
-
-    @property
-    def kind(self) -> str:
-        return self.declaration.kind
-
-    @property
-    def indices(self) -> tuple[str, ...]:
-        return tuple(i.name for i in self.declaration.indices or ())
-
-    @property
-    def family(self) -> bool:
-        """`W(l)`: members are used as `W[i]`, with a pattern or stacked in one tensor."""
-        return bool(self.indices) and self.kind in ("constant", "volatile")
-
-    @property
-    def stacked(self) -> bool:
-        """A family in one tensor, whose leading axes are the indices (SPEC section 5)."""
-        return self.family and self.attribute("pattern") is None
-
-    @property
-    def absent(self) -> bool:
-        """A constant to which neither a model nor `@init` gives a value."""
-        return self.kind == "constant" and self.init is None and self.scalar is None and not self.stored
-
-    @property
-    def stored(self) -> bool:
-        """A model tensor backs it, or several do."""
-        return self.data is not None or bool(self.members)
-
-    def attribute(self, name: str) -> s.Attribute | None:
-        """The attribute of this name."""
-        return next((a for a in self.declaration.attributes if a.name == name), None)
-
-    def note(self) -> Note:
-        """Where it is declared, for diagnostics."""
-        return Note(self.declaration.head_span, "declared here")
 
 
 class Refused(Exception):
@@ -164,7 +103,7 @@ def _within(value: Dim, span: Span) -> Dim:
 
 @dataclass
 class Binding:
-    """Everything known of a graph's names before a statement is lowered.
+    """Everything known of a resolved graph before a statement is lowered.
 
     sizes      every sizevar that has a value
     extents    every extent, by name
@@ -174,16 +113,24 @@ class Binding:
     unbound    extents that no input of the entry being lowered gives a value
     """
 
-    graph: s.Graph
+    resolved: Resolved
     model: ModelLike | None
-    sizes: dict[str, int]
-    extents: dict[str, Extent]
-    variables: dict[str, Variable]
-    diagnostics: list[Diagnostic]
+    sizes: dict[str, int] = field(default_factory=dict)
+    extents: dict[str, Extent] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     refused: list[Span] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     pinned: Mapping[str, int] = field(default_factory=dict)
     unbound: frozenset[str] = frozenset()
+
+    @property
+    def graph(self) -> s.Graph:
+        return self.resolved.graph
+
+    @property
+    def variables(self) -> Iterator[Variable]:
+        """The variables of the sections that can be used, in source order."""
+        return (v for v in self.resolved.symbols.variables.values() if not v.refused)
 
     def is_refused(self, span: Span) -> bool:
         """Something inside this place was refused by the checks."""
@@ -195,7 +142,7 @@ class Binding:
             self.diagnostics.append(refused.diagnostic)
 
     def size(self, name: s.Name) -> Dim:
-        """The value of a name in a dimension.  Raises `Refused`."""
+        """The value of a name that is a size.  Raises `Refused`."""
         if name.name in self.pinned:
             return self.pinned[name.name]
         if name.name in self.unbound or name.name in self.broken:
@@ -209,7 +156,7 @@ class Binding:
     def _missing(self, name: s.Name) -> Diagnostic | None:
         """The error for a size without a value, once; of one made of others, the one that lacks it."""
         root = name.name
-        made = {size.name: size for size in self.graph.sizes}
+        made = self.resolved.symbols.sizes
         while root in made:
             parts = (n.name for n in names_in(made[root].value))
             root = next(n for n in parts if n not in self.sizes)

@@ -83,7 +83,7 @@ def with_weights(program: Program) -> Program:
     """
     missing = {
         v.name: Tensor(data_of(program.binding, v), v.dtype)
-        for v in program.binding.variables.values()
+        for v in program.binding.variables
         if v.absent and not v.family
     }
     if program.model is not None or not missing:

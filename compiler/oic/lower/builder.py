@@ -8,7 +8,7 @@ values of the program, so that `(pos + N) - pos` is the size `N` without asking 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +16,10 @@ from typing import Any
 from oic.check.literals import number
 from oic.check.model_data import data_of
 from oic.check.names import names_in
-from oic.check.variables import HIGH, Binding, Refused, Variable, evaluate, exactly
-from oic.diagnostics import Diagnostic, Note, Span
+from oic.check.resolved import Instance
+from oic.check.symbols import Count, LoopIndex, Size, Variable
+from oic.check.variables import HIGH, Binding, Refused, evaluate, exactly
+from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import INT, t1
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value
@@ -41,7 +43,7 @@ from oic.ir.ranges import Ranges
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
 from oic.ir.types import StateType, TensorType, Type
 from oic.lower.capacity import constant_integer
-from oic.lower.environment import POISON, Held, Local, Mark, Mixed, Poison
+from oic.lower.environment import Env, Held, Key, Mark, Mixed, Poison, Shapes
 from oic.syntax import tree as s
 
 
@@ -49,9 +51,12 @@ from oic.syntax import tree as s
 class Builder:
     """Lowers one function; see the module's docstring.
 
-    scopes   visible temporaries by name, innermost last
+    instance  the block being lowered: what its names mean
+    env      what volatile variables and temporaries hold
+    shapes   their declared sizes in this function, and those of its inputs; of temporaries, while visible
+    own      temporaries declared in the present braces
     loops    present value of every loop index
-    known    value of a persistent integer scalar since its last write, by name
+    known    value of a persistent integer scalar since its last write
     nonneg   expressions that checks made before have shown not to be negative
     calls    blocks being lowered, outermost first
     depth    regions around the current block
@@ -64,26 +69,28 @@ class Builder:
 
     binding: Binding
     module: Module
-    states: dict[str, Value]
+    instance: Instance
+    states: dict[Variable, Value]
     constants: dict[str, Value]
-    inputs: dict[str, Value]
     diagnostics: list[Diagnostic]
-    prologue: Block
-    block: Block
     counter: dict[str, int]
-    env: dict[str, Held] = field(default_factory=dict)
-    scopes: list[dict[str, Local]] = field(default_factory=lambda: [{}])
-    loops: dict[str, Dim] = field(default_factory=dict)
-    known: dict[str, Dim] = field(default_factory=dict)
+    inputs: dict[Variable, Value] = field(default_factory=dict)
+    prologue: Block = field(default_factory=Block)
+    block: Block = field(default_factory=Block)
+    env: Env = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=dict)
+    own: list[Variable] = field(default_factory=list)
+    loops: dict[LoopIndex, Dim] = field(default_factory=dict)
+    known: dict[Variable, Dim] = field(default_factory=dict)
     nonneg: set[Dim] = field(default_factory=set)
     atoms: dict[str, Value] = field(default_factory=dict)
     memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
-    calls: list[str] = field(default_factory=list)
+    calls: list[Instance] = field(default_factory=list)
     depth: int = 0
-    given: dict[str, Held] = field(default_factory=dict)
+    given: Env = field(default_factory=dict)
     returns: bool = False
     whole: set[dims.FloorDiv] = field(default_factory=set)
-    zeros: set[tuple[str, Value]] = field(default_factory=set)
+    zeros: set[tuple[Key, Value]] = field(default_factory=set)
     silent: bool = False
 
     # -- ops and diagnostics ---------------------------------------------------
@@ -108,11 +115,12 @@ class Builder:
     def mark(self) -> Mark:
         """A checkpoint of lowering."""
         ops, prologue = len(self.block.ops), len(self.prologue.ops)
-        return Mark(dict(self.env), ops, prologue, list(self.diagnostics))
+        kept = dict(self.env), dict(self.shapes), set(self.whole)
+        return Mark(*kept, ops, prologue, list(self.diagnostics))
 
     def restore(self, mark: Mark) -> None:
         """Forget what was lowered into this block since the mark."""
-        self.env = dict(mark.env)
+        self.env, self.shapes, self.whole = dict(mark.env), dict(mark.shapes), set(mark.whole)
         self.block.set_ops(self.block.ops[: mark.ops])
         self.prologue.set_ops(self.prologue.ops[: mark.prologue])
         self.diagnostics[:] = mark.diagnostics
@@ -139,120 +147,110 @@ class Builder:
             self.block, self.known, self.nonneg, self.memo = saved
 
     @contextmanager
-    def inside(self, returns: bool) -> Iterator[None]:
-        """Lower a block that is branched to: temporaries and loop indices are seen."""
-        saved = self.returns, self.loops
-        self.returns, self.loops = returns, dict(self.loops)
-        self.scopes.append({})
+    def braces(self) -> Iterator[None]:
+        """Lower statements in braces: temporaries declared there are gone after them."""
+        outer, self.own = self.own, []
         try:
             yield
         finally:
-            self.scopes.pop()
-            self.returns, self.loops = saved
+            for variable in self.own:
+                self.shapes.pop(variable, None)
+                self.env.pop(variable, None)
+            self.own = outer
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Lower a consumer: nothing of the entry is seen but variables."""
-        saved = self.scopes, self.loops
-        self.scopes, self.loops = [], {}
+    def inside(self, instance: Instance, returns: bool) -> Iterator[None]:
+        """Lower a block that is branched to, or a consumer."""
+        saved = self.instance, self.returns
+        self.instance, self.returns = instance, returns
         try:
-            with self.inside(False):
+            with self.braces():
                 yield
         finally:
-            self.scopes, self.loops = saved
+            self.instance, self.returns = saved
 
     # -- variables -------------------------------------------------------------
 
-    def local(self, name: str) -> Local | None:
-        """The temporary or volatile variable of this name, as seen from here."""
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        variable = self.binding.variables.get(name)
-        if variable is None or variable.kind != "volatile":
-            return None
-        return Local(name, variable.declaration, variable.dtype, self.dims(variable), variable)
+    def variable(self, node: s.Name | s.Access | s.Declaration) -> Variable:
+        """The variable that a name means.  Raises Refused, in silence: the checks said why there is none."""
+        found = self.instance.variable(node)
+        if found is None or found.refused:
+            raise Refused(None)
+        return found
 
-    def local_of(self, key: str) -> Local | None:
-        """The local of a key of `env` that is visible here, or None."""
-        for scope in reversed(self.scopes):
-            for local in scope.values():
-                if local.key == key:
-                    return local
-        return None if "#" in key or "$" in key else self.local(key)
-
-    def declared(self, name: str) -> tuple[Note, ...]:
-        """The note that points at the declaration of a variable."""
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return (Note(scope[name].declaration.head_span, "declared here"),)
-        found = self.binding.graph.declaration(name)
-        return (Note(found.head_span, "declared here"),) if found else ()
+    def local(self, access: s.Access) -> Variable:
+        """The volatile variable or temporary that an access means.  Raises Refused."""
+        found = self.variable(access)
+        if not found.local:
+            raise Refused(None)
+        return found
 
     def dims(self, variable: Variable) -> tuple[Dim | None, ...]:
-        """Declared sizes, with pinned extents at their value."""
+        """Declared sizes, with pinned extents at their value.  Raises Refused."""
+        if variable not in self.shapes:
+            if variable.kind == "temporary":
+                raise Refused(None)  # its declaration was refused
+            self.declare(variable, self.prologue)
+        return self.shapes[variable]
+
+    def declare(self, variable: Variable, block: Block) -> None:
+        """Note the sizes of a variable; divisions in them are checked in a block.  Raises Refused."""
         sizes = self.binding.dims_of(variable.declaration)
         for quotient in dims.quotients(d for d in sizes if d is not None):
-            if quotient not in self.whole:
-                self.whole.add(quotient)
+            if block is not self.prologue or quotient not in self.whole:
                 for op in divides(quotient):
                     op.span = variable.declaration.type_span
-                    self.prologue.append(op)
-        return sizes
+                    block.append(op)
+            if block is self.prologue:
+                self.whole.add(quotient)
+        self.shapes[variable] = sizes
 
-    def held(self, local: Local, span: Span | None) -> Value:
+    def held(self, variable: Variable, span: Span | None) -> Value:
         """The value a local holds; its starting value if nothing was written.  Raises Refused."""
-        value = self.env.get(local.key)
-        if isinstance(value, Poison) or local.dtype is None:
+        value = self.env.get(variable)
+        if isinstance(value, Poison):
             raise Refused(None)
         if isinstance(value, Mixed):
-            name = local.declaration.name
-            what = f"'{name}' may be {value.types} here"
-            raise Refused(Diagnostic("shape-varies", what, span, notes=self.declared(name)))
+            what = f"'{variable.name}' may be {value.types} here"
+            raise Refused(Diagnostic("shape-varies", what, span, notes=(variable.note(),)))
         if value is None:
-            value = self.env[local.key] = self.start(local)
-        if (local.key, value) in self.zeros and span is not None:
-            self._warn_of_zeros(local, span)
+            value = self.env[variable] = self.start(variable)
+        if (variable, value) in self.zeros and span is not None:
+            self._warn_of_zeros(variable, span)
         return value
 
-    def _warn_of_zeros(self, local: Local, span: Span) -> None:
-        name = local.declaration.name
-        what = f"'{name}' is read before it is written: it is zero"
-        kind = local.dtype.kind if local.dtype else ""
-        zero = {"float": "0.0", "bool": "false"}.get(kind, "0")
-        notes, hint = self.declared(name), f"if that is meant, declare it with @init({zero})"
+    def _warn_of_zeros(self, variable: Variable, span: Span) -> None:
+        what = f"'{variable.name}' is read before it is written: it is zero"
+        zero = {"float": "0.0", "bool": "false"}.get(variable.dtype.kind, "0")
+        notes, hint = (variable.note(),), f"if that is meant, declare it with @init({zero})"
         if any(d.slug == "reads-zeros" and d.message == what for d in self.diagnostics):
             return  # said at the first place
         self.refuse(Diagnostic("reads-zeros", what, span, "", notes, hint, "warning"))
 
-    def begun(self, key: str) -> Held | None:
-        """What a variable holds that nothing was written to; None for what is not visible."""
-        local = self.local_of(key)
-        if local is None:
-            return None
-        return POISON if local.dtype is None else self.start(local)
+    def is_visible(self, variable: Variable) -> bool:
+        """It is no temporary of inner braces, and its declaration was not refused."""
+        return variable in self.shapes if variable.kind == "temporary" else not variable.refused
 
-    def start(self, local: Local) -> Value:
-        """The starting value of a local, made at the start of the function."""
-        variable, dtype = local.variable, local.dtype
-        assert dtype is not None
-        if variable is not None and (variable.data is not None or variable.scalar is not None):
+    def begun(self, key: Key) -> Held | None:
+        """What a variable holds that nothing was written to; None for what is not visible."""
+        return self.start(key) if isinstance(key, Variable) and self.is_visible(key) else None
+
+    def start(self, variable: Variable) -> Value:
+        """The starting value of a local, made at the start of the function.  Raises Refused."""
+        if variable.data is not None or variable.scalar is not None:
             return self.constant(variable)
-        init = variable.init if variable is not None else None
-        zeros = variable is not None and init is None
-        if init is None:
-            init = -1 if dtype is t1 else 0
-        shape = tuple(0 if d is None else d for d in local.dims)
-        name, at = local.declaration.name, local.declaration.type_span
-        op = Splat(number(init, dtype), TensorType(dtype, shape), hint=name)
-        block = self.block if local.variable is None else self.prologue
+        dtype, init, temporary = variable.dtype, variable.init, variable.kind == "temporary"
+        first = init if init is not None else -1 if dtype is t1 else 0
+        shape = tuple(0 if d is None else d for d in self.dims(variable))
+        op = Splat(number(first, dtype), TensorType(dtype, shape), hint=variable.name)
+        block = self.block if temporary else self.prologue
         for size in shape:
             if dims.bounds(size)[0] < 0:
                 value = block.append(IndexSize(size)).result
-                block.append(_not_negative(value, size, name, at))
+                block.append(_not_negative(value, size, variable.name, variable.declaration.type_span))
         made = block.append(op).result
-        if zeros:
-            self.zeros.add((local.key, made))
+        if init is None and not temporary:
+            self.zeros.add((variable, made))
         return made
 
     def constant(self, variable: Variable) -> Value:
@@ -275,29 +273,33 @@ class Builder:
 
     # -- integers --------------------------------------------------------------
 
-    def integer(self, expr: s.Expr, counts: Mapping[str, Callable[[], Dim]] | None = None) -> Dim:
+    def integer(self, expr: s.Expr, counts: Callable[[int], Dim] | None = None) -> Dim:
         """An integer expression, now.  Raises Refused.
 
-        counts   names that mean the counts of a matrix here, whatever else they are
+        counts   the counts of a matrix, by axis, where they may be named
         """
-        own = counts or {}
 
         def lookup(name: s.Name) -> Dim:
-            return own[name.name]() if name.name in own else self.integer_name(name)
+            found = self.instance.meanings.get(id(name))
+            if isinstance(found, Count) and counts is not None:
+                return counts(found.axis)
+            return self.integer_name(name)
 
         def divide(node: s.Binary, a: Dim, b: Dim) -> Dim:
-            if any(n.name in own or self._is_late(n.name) for n in names_in(node)):
+            if any(map(self._is_late, names_in(node))):
                 return self._floored(node, a, b)
             return exactly(node, a, b)
 
         return evaluate(expr, lookup, divide)
 
-    def _is_late(self, name: str) -> bool:
+    def _is_late(self, name: s.Name) -> bool:
         """The name has a value at run time only, even where lowering knows it."""
-        if name in self.loops or self.local(name) is not None:
-            return True
-        variable = self.binding.variables.get(name)
-        return name in self.binding.extents if variable is None else variable.kind != "constant"
+        match self.instance.meanings.get(id(name)):
+            case Variable(kind=kind):
+                return kind != "constant"
+            case Size(size):
+                return size in self.binding.extents
+        return True
 
     def _floored(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
@@ -330,35 +332,34 @@ class Builder:
 
     def integer_name(self, name: s.Name) -> Dim:
         """What a name means in an integer expression: loop index, scalar variable, size."""
-        if name.name in self.loops:
-            return self.loops[name.name]
-        local = self.local(name.name)
-        if local is not None:
-            return self.loaded(self.held(local, name.span), name)
-        variable = self.binding.variables.get(name.name)
-        if variable is None:
-            if self.binding.graph.declaration(name.name) is not None:
-                raise Refused(None)  # its declaration was refused
-            return self.binding.size(name)
-        value = constant_integer(self.binding, name.name)
+        found = self.instance.meanings.get(id(name))
+        if isinstance(found, LoopIndex):
+            return self.loops[found]
+        if isinstance(found, Size):
+            return self.binding.size(s.Name(found.name, name.span))
+        variable = self.variable(name)
+        if variable.local:
+            return self.loaded(self.held(variable, name.span), name)
+        value = constant_integer(self.binding, variable)
         if value is not None:
             return value
         if variable.kind == "persistent":
             return self.persistent_integer(variable, name)
         if variable.kind == "dynamic":
-            return self.loaded(self.inputs[name.name], name)
+            return self.loaded(self.inputs[variable], name)
         return self.loaded(self.constant(variable), name)
 
     def persistent_integer(self, variable: Variable, name: s.Name) -> Dim:
         """The present value of a persistent scalar, read once between writes."""
-        type_ = self.states[variable.name].type
+        state = self.states[variable]
+        type_ = state.type
         assert isinstance(type_, StateType)
         if not type_.plain or variable.dtype not in INT or any(d != 1 for d in type_.shape):
             raise Refused(self._not_integer(name, str(type_.entry)))
-        if variable.name not in self.known:
-            op = self.emit(StateGet(self.states[variable.name], span=name.span, hint=name.name))
-            self.known[variable.name] = self.atom(op.result)
-        return self.known[variable.name]
+        if variable not in self.known:
+            op = self.emit(StateGet(state, span=name.span, hint=variable.name))
+            self.known[variable] = self.atom(op.result)
+        return self.known[variable]
 
     def loaded(self, value: Value, name: s.Name) -> Dim:
         """The integer in a tensor of one element."""
@@ -367,14 +368,15 @@ class Builder:
         if isinstance(value.op, Splat):
             return int(value.op.value)
         if ("load", value) not in self.memo:
-            op = self.emit(IndexLoad(value, span=name.span, hint=name.name))
+            op = self.emit(IndexLoad(value, span=name.span, hint=self.variable(name).name))
             self.memo["load", value] = self.atom(op.result)
         found: Dim = self.memo["load", value]
         return found
 
     def _not_integer(self, name: s.Name, what: str) -> Diagnostic:
-        message = f"'{name.name}' is {what}, not an integer of one element"
-        return Diagnostic("not-scalar", message, name.span, notes=self.declared(name.name))
+        variable = self.variable(name)
+        message = f"'{variable.name}' is {what}, not an integer of one element"
+        return Diagnostic("not-scalar", message, name.span, notes=(variable.note(),))
 
     def atom(self, value: Value, maximum: int = INDEX_BOUND) -> Dim:
         """An index value as a term of integer expressions."""
@@ -478,16 +480,10 @@ class Builder:
         """A size as an index value, in the current block."""
         return self.emit(IndexConst(dim) if isinstance(dim, int) else IndexSize(dim)).result
 
-    def written_in(self, *blocks: Block) -> set[str]:
-        """Names of the persistent variables written in these blocks."""
-        names = {v: k for k, v in self.states.items()}
-        return {
-            names[state]
-            for block in blocks
-            for op in block.ops
-            for state in op.touched("write")
-            if state in names
-        }
+    def forget_written(self, *blocks: Block) -> None:
+        """Nothing is known any more of persistent variables that are written in these blocks."""
+        written = {state for block in blocks for op in block.ops for state in op.touched("write")}
+        self.known = {v: d for v, d in self.known.items() if self.states[v] not in written}
 
     # -- shapes ----------------------------------------------------------------
 
@@ -502,10 +498,12 @@ class Builder:
         found: Value = self.memo[key]
         return found
 
-    def read_scalar(self, variable: Variable, span: Span) -> Value:
-        """A plain persistent variable as a tensor: its value at this point."""
-        state = self.states[variable.name]
+    def read_state(self, variable: Variable, span: Span) -> Value:
+        """A plain persistent variable as a tensor: its value at this point.  Raises Refused for a table."""
+        state = self.states[variable]
         assert isinstance(state.type, StateType)
+        if not state.type.plain:
+            raise Refused(None)
         op = CacheRead(state, [], "", state.type.entry, span=span, hint=variable.name)
         return self.emit(op).result
 

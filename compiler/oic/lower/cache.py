@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from oic.check.variables import Refused, Variable, check_bytes
+from oic.check.symbols import Variable
+from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic, Span
 from oic.ir import dims
 from oic.ir.core import Value
@@ -40,25 +41,24 @@ def lower_read(f: Builder, statement: s.CacheRead) -> None:
         at = positions(f, variable, state, statement.source, writing=False)
         type_ = TensorType(variable.dtype, at.shape)
         check_bytes(statement.source.span.text, variable.dtype, at.shape, statement.source.span)
-        op = CacheRead(
-            state, at.indices, at.form, type_, span=statement.span, hint=statement.target.name
-        )
+        hint = f.variable(statement.target).name
+        op = CacheRead(state, at.indices, at.form, type_, span=statement.span, hint=hint)
         f.emit(op)
         store(f, statement.target, op.result, statement.span, free=not _type(state).plain)
     except Refused as refused:
         f.report(refused)
-        poison(f, statement.target.name)
+        poison(f, statement.target)
 
 
 def lower_write(f: Builder, statement: s.CacheWrite) -> None:
     """`cache.write v >> dst;`"""
     variable, state = persistent(f, statement.target)
-    source = operand(f, statement.source, persistent=True)
+    source, given = operand(f, statement.source), f.variable(statement.source)
     if source.dtype is not variable.dtype:
         raise Refused(
             Diagnostic(
                 "write-dtype",
-                f"'{variable.name}' is {variable.dtype}, '{statement.source.name}' is {source.dtype}",
+                f"'{variable.name}' is {variable.dtype}, '{given.name}' is {source.dtype}",
                 statement.source.span,
                 notes=(variable.note(),),
                 hint=f"op cast(…, to={variable.dtype}) converts",
@@ -70,13 +70,12 @@ def lower_write(f: Builder, statement: s.CacheWrite) -> None:
         if at.least:
             least = (at.least.get(axis, dims.bounds(n)[0]) for axis, n in enumerate(at.shape))
             wanted += f", at least [{', '.join(map(str, least))}]"
-        given = f.shown(source.type)
-        what = f"'{statement.target.span.text}' is {wanted}, '{statement.source.name}' is {given}"
+        what = f"'{statement.target.span.text}' is {wanted}, '{given.name}' is {f.shown(source.type)}"
         notes = (variable.note(),)
         raise Refused(Diagnostic("write-shape", what, statement.source.span, notes=notes))
     source = f.shaped(source, at.shape, statement.span)
     f.emit(CacheWrite(state, source, at.indices, at.form, span=statement.span))
-    f.known.pop(variable.name, None)
+    f.known.pop(variable, None)
 
 
 def _possible(given: tuple[Dim, ...], at: Positions) -> Iterator[bool]:
@@ -100,12 +99,12 @@ def lower_step(f: Builder, statement: s.CacheStep) -> None:
     value = f.value(amount * statement.sign, statement.span)
     at = positions(f, variable, state, statement.target, writing=True)
     f.emit(CacheStep(state, value, at.indices, span=statement.span))
-    f.known.pop(variable.name, None)
+    f.known.pop(variable, None)
 
 
 def lower_reset(f: Builder, statement: s.CacheReset) -> None:
     """`cache.reset dst;`"""
-    _, state = persistent(f, statement.target)
+    variable, state = persistent(f, statement.target)
     indices = []
     for index in statement.target.indices or ():
         if isinstance(index, s.Slice):
@@ -114,15 +113,15 @@ def lower_reset(f: Builder, statement: s.CacheReset) -> None:
         refuse_negative(value, index.span)
         indices.append(f.value(value, index.span))
     f.emit(CacheReset(state, indices, span=statement.span))
-    f.known.pop(statement.target.name, None)
+    f.known.pop(variable, None)
 
 
 def persistent(f: Builder, access: s.Access) -> tuple[Variable, Value]:
     """The persistent variable of an access.  Raises Refused."""
-    variable = f.binding.variables.get(access.name)
-    if variable is None or variable.kind != "persistent" or f.local(access.name) is not None:
-        raise Refused(None)  # reported by the checks of names and kinds
-    return variable, f.states[variable.name]
+    variable = f.variable(access)
+    if variable.kind != "persistent":
+        raise Refused(None)  # reported by the checks of kinds
+    return variable, f.states[variable]
 
 
 def _type(state: Value) -> StateType:
@@ -144,9 +143,9 @@ def positions(
     at = Positions("", [], ())
     for axis, index in enumerate(table):
         if type_.ring and axis == len(type_.table) - 1:
-            _ring_position(f, state, index, access, at, writing=writing)
+            _ring_position(f, variable, state, index, at, writing=writing)
         else:
-            _position(f, variable, state, axis, index, access, at)
+            _position(f, variable, state, axis, index, at)
     if not type_.auto:
         at.shape += type_.shape
     else:
@@ -155,7 +154,7 @@ def positions(
 
 
 def _position(
-    f: Builder, variable: Variable, state: Value, axis: int, index: s.Index, access: s.Access, at: Positions
+    f: Builder, variable: Variable, state: Value, axis: int, index: s.Index, at: Positions
 ) -> None:
     """A scalar or slice of a table index."""
     spec = _type(state).table[axis]
@@ -181,7 +180,7 @@ def _position(
     if spec.fixed and isinstance(length, int) and length > spec.capacity:
         what = f"this slice is {length} long, and @fixed allows {spec.capacity}"
         raise Refused(Diagnostic("index-bound", what, index.span, notes=(variable.note(),)))
-    _slice(f, at, start, end, spec.capacity, access, index.span)
+    _slice(f, variable, at, start, end, spec.capacity, index.span)
 
 
 def _end(f: Builder, end: Dim, count: _Lazy, span: Span) -> Dim:
@@ -224,11 +223,11 @@ def _scalar(f: Builder, at: Positions, value: Dim, span: Span) -> None:
 
 
 def _slice(
-    f: Builder, at: Positions, start: Dim, end: Dim, capacity: int, access: s.Access, span: Span
+    f: Builder, variable: Variable, at: Positions, start: Dim, end: Dim, capacity: int, span: Span
 ) -> None:
     at.form += "s"
     at.indices += [f.value(start, span), f.value(end, span)]
-    length = f.length(end - start, capacity, access.name, span, above="OIC_ERR_CACHE_FULL")
+    length = f.length(end - start, capacity, variable.name, span, above="OIC_ERR_CACHE_FULL")
     f.nonneg.update((start, end))
     at.shape += (length,)
 
@@ -261,7 +260,7 @@ def _refuse_slice(start: Dim, end: Dim, index: s.Slice) -> None:
 
 
 def _ring_position(
-    f: Builder, state: Value, index: s.Index, access: s.Access, at: Positions, *, writing: bool
+    f: Builder, variable: Variable, state: Value, index: s.Index, at: Positions, *, writing: bool
 ) -> None:
     """A position of a rolling window: bounds with a leading minus count back from `next`."""
     type_ = _type(state)
@@ -289,7 +288,7 @@ def _ring_position(
     most = max(window, dims.maximum(length)) if writing and f.size(length) is not None else window
     at.form += "s"
     at.indices += [f.value(start, index.span), f.value(end, index.span)]
-    at.shape += (f.length(length, most, access.name, index.span, above="OIC_ERR_INDEX"),)
+    at.shape += (f.length(length, most, variable.name, index.span, above="OIC_ERR_INDEX"),)
 
 
 def _ring_bound(f: Builder, bound: s.Expr, following: _Lazy) -> Dim:
@@ -323,25 +322,24 @@ def _auto_positions(
                 count = f.atom(grown.result)
                 f.nonneg.add(count)
             at.shape += (
-                f.length(count, spec.capacity, access.name, access.span, above="OIC_ERR_CACHE_FULL")
+                f.length(count, spec.capacity, variable.name, access.span, above="OIC_ERR_CACHE_FULL")
                 + size,
             )
         return
     missing = len(type_.auto) - len(rest)
     for axis, index in enumerate([*rest, *[s.Slice(None, None, access.span)] * missing]):
-        _auto_slice(f, state, first + axis, axis, index, access, at)
+        _auto_slice(f, variable, state, first + axis, axis, index, at)
 
 
 def _auto_slice(
-    f: Builder, state: Value, axis: int, dim: int, index: s.Index, access: s.Access, at: Positions
+    f: Builder, variable: Variable, state: Value, axis: int, dim: int, index: s.Index, at: Positions
 ) -> None:
     type_ = _type(state)
     spec, base = type_.auto[dim], type_.shape[dim]
     count = _Lazy(f, state, axis)
 
     def bound(expr: s.Expr) -> Dim:
-        counts = {a.name: _Lazy(f, state, len(type_.table) + i).get for i, a in enumerate(type_.auto)}
-        return f.integer(expr, counts)
+        return f.integer(expr, lambda axis: _Lazy(f, state, len(type_.table) + axis).get())
 
     if not isinstance(index, s.Slice):
         at.form += "i"
@@ -360,6 +358,6 @@ def _auto_slice(
     at.form += "s"
     at.indices += [f.value(start, index.span), f.value(end, index.span)]
     maximum = base + spec.capacity
-    at.shape += (f.length(end - start, maximum, access.name, index.span, above="OIC_ERR_INDEX"),)
+    at.shape += (f.length(end - start, maximum, variable.name, index.span, above="OIC_ERR_INDEX"),)
 
 

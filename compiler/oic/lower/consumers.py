@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oic.check.call_graph import awaited, followers
+from oic.check.resolved import Instance
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Value
 from oic.lower.builder import Builder
+from oic.lower.environment import Key
 from oic.syntax import tree as s
 
 Run = Callable[[Builder, tuple[s.Statement, ...]], object]
@@ -24,12 +25,12 @@ class _Consumer:
 
     name: str
     region: Block
-    writes: dict[str, Value]
+    writes: dict[Key, Value]
 
 
 def lower_yield(f: Builder, statement: s.Yield, run: Run) -> None:
     """Run every consumer whose awaits are all in this `yield`; `run` lowers statements."""
-    found = [_lower_consumer(f, block, run) for block in followers(f.binding.graph, statement)]
+    found = [_lower_consumer(f, consumer, run) for consumer in f.instance.run_by(statement)]
     busy = [c for c in found if c.region.ops]
     if len(busy) < 2:
         for consumer in busy:
@@ -43,42 +44,37 @@ def lower_yield(f: Builder, statement: s.Yield, run: Run) -> None:
     op = f.emit(Parallel(names, regions, span=statement.span))
     keys = [key for consumer in busy for key in consumer.writes]
     for key, value in zip(keys, op.results, strict=True):
-        value.hint = key.split("#")[0]
+        value.hint = key.name
         f.given[key] = value
 
 
-def _lower_consumer(f: Builder, block: s.Block, run: Run) -> _Consumer:
+def _lower_consumer(f: Builder, instance: Instance, run: Run) -> _Consumer:
     """Lower a consumer into a region; what it writes and does not compute is given at once."""
     before = f.env
     f.env = dict(before)
-    consumer = _Consumer(block.name, Block(), {})
-    with f.nested(consumer.region), f.alone():
-        run(f, _body(block))
-        for name in sorted(awaited(block)):
-            local = f.local(name)
-            if local is None or f.env.get(local.key) is before.get(local.key):
+    consumer = _Consumer(instance.block.name, Block(), {})
+    first, *body = instance.block.body
+    assert isinstance(first, s.Await)
+    end = next((at for at, x in enumerate(body) if isinstance(x, s.Yield)), len(body))
+    with f.nested(consumer.region), f.inside(instance, False):
+        run(f, tuple(body[:end]))  # what follows its `yield` never runs
+        taken = {variable for name in first.names if (variable := instance.variable(name)) is not None}
+        for variable in sorted(taken, key=lambda v: v.name):
+            held = f.env.get(variable)
+            if held is None or held is before.get(variable):
                 continue
-            held = f.env[local.key]
             if isinstance(held, Value) and held.op in consumer.region.ops:
-                consumer.writes[local.key] = held
+                consumer.writes[variable] = held
             else:
-                f.given[local.key] = held
+                f.given[variable] = held
     f.env = before
-    for state in f.written_in(consumer.region):
-        f.known.pop(state, None)
+    f.forget_written(consumer.region)
     return consumer
-
-
-def _body(consumer: s.Block) -> tuple[s.Statement, ...]:
-    """The statements between its `await` and its `yield`; those after it never run."""
-    body = consumer.body[1:]
-    end = next((i for i, x in enumerate(body) if isinstance(x, s.Yield)), len(body))
-    return body[:end]
 
 
 def lower_await(f: Builder, statement: s.Await) -> None:
     """The entry sees what a consumer wrote to the variables it gave away."""
     for name in statement.names:
-        local = f.local(name.name)
-        if local is not None and local.key in f.given:
-            f.env[local.key] = f.given.pop(local.key)
+        variable = f.instance.variable(name)
+        if variable is not None and variable in f.given:
+            f.env[variable] = f.given.pop(variable)

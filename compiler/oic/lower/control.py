@@ -7,25 +7,30 @@ inside a loop becomes a carried flag, and what follows runs only while it is not
 from __future__ import annotations
 
 from oic import dtypes
-from oic.check.call_graph import Body, assigned, returns, returns_early
+from oic.check.resolved import (
+    MOST_STATEMENTS,
+    Instance,
+    assigned,
+    program_size,
+    returns,
+    returns_early,
+)
 from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic
-from oic.ir import dims
 from oic.ir.control import Barrier, Cond
 from oic.ir.core import Block, Value
-from oic.ir.index import divides
 from oic.ir.state import Splat
 from oic.lower.builder import Builder
 from oic.lower.cache import lower_read, lower_reset, lower_step, lower_write
 from oic.lower.consumers import lower_await, lower_yield
-from oic.lower.environment import Local
+from oic.lower.environment import POISON, RETURNED
 from oic.lower.join import Side, join
-from oic.lower.loop import RETURNED, lower_dead, lower_iteration, lower_loop
-from oic.lower.operands import operand
-from oic.lower.operators import lower_op, lower_transfer, poison
+from oic.lower.loop import lower_dead, lower_iteration, lower_loop
+from oic.lower.operands import read
+from oic.lower.operators import lower_op, lower_transfer
 from oic.syntax import tree as s
 
-MOST_STATEMENTS = 20_000
+Body = tuple[s.Statement, ...]
 DEEPEST_RUN = 100  # loops, branches and blocks, one inside the other, around a statement
 
 
@@ -53,7 +58,7 @@ def lower_statement(f: Builder, statement: s.Statement) -> None:
         return
     match statement:
         case s.Assign():
-            _assign(f, statement.declaration)
+            _assign(f, statement)
         case s.OpCall():
             lower_op(f, statement)
         case s.Transfer():
@@ -89,13 +94,7 @@ def _count(f: Builder, statement: s.Statement) -> None:
     """A block is lowered at each branch to it: small sources make programs without end, or depth."""
     f.counter["statements"] = f.counter.get("statements", 0) + 1
     if f.counter["statements"] > MOST_STATEMENTS:
-        raise Refused(
-            Diagnostic(
-                "program-size",
-                f"with each branch a copy of its block, the graph has over {MOST_STATEMENTS} statements",
-                f.binding.graph.blocks[0].name_span,
-            )
-        )
+        raise Refused(program_size(f.binding.graph))
     if f.depth + len(f.calls) > DEEPEST_RUN:
         message = f"this runs inside more than {DEEPEST_RUN} loops, branches and blocks"
         span = statement.head_span if isinstance(statement, s.Loop) else statement.span
@@ -107,85 +106,71 @@ def _count(f: Builder, statement: s.Statement) -> None:
 def _skip(f: Builder, statement: s.Statement) -> None:
     """A statement that the checks refused: nothing is known of what it gives values to."""
     f.silent = True
-    match statement:
-        case s.Assign(declaration=declaration):
-            _declare(f, declaration, None)
-        case s.Loop():
-            lower_dead(f, statement, lambda: _iteration(f, statement))
-        case s.Return() | s.Yield() | s.Await() | s.Dep():
-            return
-    for name in assigned(f.binding.graph, (statement,)):
-        poison(f, name)
+    if isinstance(statement, s.Loop):
+        lower_dead(f, statement, lambda: _iteration(f, statement))
+    if not isinstance(statement, s.Yield):
+        f.env |= dict.fromkeys(assigned(f.instance, (statement,)), POISON)
 
 
-def _assign(f: Builder, declaration: s.Declaration) -> None:
-    dtype = dtypes.ALL[declaration.dtype]
-    local = _declare(f, declaration, None)
-    local.dims = f.binding.dims_of(declaration)
-    for quotient in dims.quotients(d for d in local.dims if d is not None):
-        for op in divides(quotient):
-            op.span = declaration.type_span
-            f.emit(op)
-    check_bytes(declaration.name, dtype, local.dims, declaration.type_span)
-    local.dtype = dtype
-
-
-def _declare(f: Builder, declaration: s.Declaration, dtype: dtypes.DType | None) -> Local:
-    """A temporary whose name is known from here on, even where its type is refused."""
-    key = f.fresh(f"{declaration.name}#")
-    local = Local(key, declaration, dtype, (None,) * len(declaration.dims))
-    f.scopes[-1][declaration.name] = local
-    f.loops.pop(declaration.name, None)  # one of a caller, which is hidden
-    return local
+def _assign(f: Builder, statement: s.Assign) -> None:
+    """A temporary is visible from here on; one whose type is refused has no sizes."""
+    variable = f.variable(statement.declaration)
+    f.own.append(variable)
+    f.env.pop(variable, None)
+    f.declare(variable, f.block)
+    shape, span = f.shapes[variable], variable.declaration.type_span
+    try:
+        check_bytes(variable.name, variable.dtype, shape, span)
+    except Refused:
+        del f.shapes[variable]
+        raise
 
 
 # ---------------------------------------------------------------- blocks
 
 
-def lower_block(f: Builder, name: str) -> None:
+def lower_block(f: Builder, instance: Instance | None) -> None:
     """Run a block: its own scope inside the caller's, its own `return`."""
-    block = f.binding.graph.block(name)
-    if block is None or name in f.calls:
+    if instance is None or any(instance.block is other.block for other in f.calls):
         f.silent = True  # reported by the checks of blocks
         return
-    f.calls.append(name)
-    with f.inside(returns_early(block.body)):
-        outer = f.env.pop(RETURNED, None)
+    f.calls.append(instance)
+    outer = f.env.pop(RETURNED, None)
+    with f.inside(instance, returns_early(instance.block.body)):
         if f.returns:
             f.env[RETURNED] = f.value(0)
-        lower_body(f, block.body)
-        f.env.pop(RETURNED, None)
-        if outer is not None:
-            f.env[RETURNED] = outer
+        lower_body(f, instance.block.body)
+    f.env.pop(RETURNED, None)
+    if outer is not None:
+        f.env[RETURNED] = outer
     f.calls.pop()
 
 
 def _branch(f: Builder, statement: s.Branch) -> None:
     """One block, or both with a join of every variable that either changes."""
+    targets = f.instance.runs[id(statement)]
     if statement.condition is None:
-        lower_block(f, statement.targets[0].name)
+        lower_block(f, targets[0])
         return
     condition = _condition(f, statement.condition)
-    yes, no = statement.targets
     if isinstance(condition.op, Splat):
-        lower_block(f, yes.name if condition.op.value else no.name)
+        lower_block(f, targets[0 if condition.op.value else 1])
         return
     before = dict(f.env)
     sides: list[Side] = []
-    for target in (yes, no):
+    for target in targets:
         f.env = dict(before)
         with f.nested(Block()) as region:
-            lower_block(f, target.name)
+            lower_block(f, target)
             sides.append(Side(region, f.env))
     join(f, condition, statement.span, before, sides)
 
 
 def _condition(f: Builder, name: s.Name) -> Value:
-    access = s.Access(name.name, None, name.span, name.span)
-    value = operand(f, access, persistent=True)
+    variable = f.variable(name)
+    value = read(f, variable, name.span)
     if value.dtype is not dtypes.bool_ or value.tensor.size != 1:
-        what = f"'{name.name}' is {f.shown(value.type)}, not a bool scalar"
-        notes = f.declared(name.name)
+        what, notes = f"'{variable.name}' is {f.shown(value.type)}, not a bool scalar", (variable.note(),)
         raise Refused(Diagnostic("branch-condition", what, name.span, notes=notes))
     return value
 

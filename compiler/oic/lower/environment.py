@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oic.check.variables import Variable
+from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic
-from oic.dtypes import DType
 from oic.ir.core import Value
-from oic.ir.dims import Dim
-from oic.syntax import tree as s
+from oic.ir.dims import Dim, FloorDiv
 
 
 class Poison:
@@ -23,29 +21,27 @@ class Mixed:
         self.types = types
 
 
+class Returned:
+    """The flag that a `return` inside a loop sets: carried and joined as variables are."""
+
+    name = "$returned"
+
+
 POISON = Poison()
+RETURNED = Returned()
 Held = Value | Poison | Mixed
-
-
-@dataclass
-class Local:
-    """A volatile variable or a temporary in a function: its key in `env` and its declaration.
-
-    dtype   None where the declaration was refused: uses are refused in silence
-    """
-
-    key: str
-    declaration: s.Declaration
-    dtype: DType | None
-    dims: tuple[Dim | None, ...]
-    variable: Variable | None = None
+Key = Variable | Returned
+Env = dict[Key, Held]
+Shapes = dict[Variable, tuple[Dim | None, ...]]
 
 
 @dataclass(frozen=True)
 class Mark:
     """How far lowering had come, to go back to."""
 
-    env: dict[str, Held]
+    env: Env
+    shapes: Shapes
+    whole: set[FloorDiv]
     ops: int
     prologue: int
     diagnostics: list[Diagnostic]

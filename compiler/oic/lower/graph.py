@@ -10,12 +10,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from oic.check.call_graph import Reached, entry_uses
-from oic.check.variables import Binding, Refused, Variable, evaluate
+from oic.check.names import attribute
+from oic.check.resolved import Instance, Uses, effects
+from oic.check.symbols import Variable
+from oic.check.variables import Binding, Refused, evaluate
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
 from oic.ir.control import Func, Return
-from oic.ir.core import Block, Value
+from oic.ir.core import Value
 from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.state import State, keeps_touched
@@ -23,7 +25,6 @@ from oic.ir.types import StateType, TensorType
 from oic.lower.builder import Builder
 from oic.lower.capacity import state_type
 from oic.lower.control import lower_block
-from oic.lower.environment import Local
 from oic.syntax import tree as s
 
 
@@ -43,11 +44,15 @@ class LoweringOptions:
 
 @dataclass(frozen=True)
 class ExportedBlock:
-    """A block that is exported: its symbol, and the extents it pins."""
+    """A block that is exported: the extents it pins, and all that it uses."""
 
-    block: s.Block
-    symbol: str
+    instance: Instance
     pinned: dict[str, int]
+    uses: Uses
+
+    @property
+    def symbol(self) -> str:
+        return self.instance.block.name
 
 
 def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, list[Diagnostic]]:
@@ -57,12 +62,12 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
     found: list[Diagnostic] = []
     _check_capacity(binding, options, found)
     states = {}
-    for variable in binding.variables.values():
+    for variable in binding.variables:
         if variable.kind == "persistent":
             type_ = state_type(binding, variable, options.capacity, hosted=options.hosted)
             state = _state(variable, type_)
             module.top.append(state)
-            states[variable.name] = state.result
+            states[variable] = state.result
     constants: dict[str, Value] = {}
     counter: dict[str, int] = {}
     silent = False
@@ -78,20 +83,18 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
 
 def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator[ExportedBlock]:
     """The blocks that are exported, in source order; what is wrong with them goes to `found`."""
-    for block in binding.graph.blocks:
-        attribute = next((a for a in block.attributes if a.name == "entry"), None)
-        if block.name != "entry" and attribute is None:
-            continue
+    for instance in binding.resolved.entries:
+        entry = attribute(instance.block, "entry")
         pinned: dict[str, int] = {}
-        for arg in attribute.args if attribute else ():
-            if binding.is_refused(attribute.span if attribute else arg.span):
+        for arg in entry.args if entry else ():
+            if entry is not None and binding.is_refused(entry.span):
                 continue
             if arg.key in binding.extents:
                 value, wrong = _pin(binding, binding.extents[arg.key], arg)
                 pinned[arg.key] = value
                 if wrong is not None and found is not None:
                     found.append(wrong)
-        yield ExportedBlock(block, block.name, pinned)
+        yield ExportedBlock(instance, pinned, effects(instance))
 
 
 def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagnostic | None]:
@@ -125,7 +128,7 @@ def _state(variable: Variable, type_: StateType) -> State:
 def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diagnostic]) -> None:
     known = {
         key
-        for v in binding.variables.values()
+        for v in binding.variables
         if v.kind == "persistent"
         for i in v.indices
         for key in (i, f"{v.name}.{i}")
@@ -153,17 +156,15 @@ def _lower_entry(
     binding: Binding,
     options: LoweringOptions,
     module: Module,
-    states: dict[str, Value],
+    states: dict[Variable, Value],
     constants: dict[str, Value],
     found: list[Diagnostic],
     entry: ExportedBlock,
     counter: dict[str, int],
 ) -> Builder:
     """Append the function of one entry to the module."""
-    uses = entry_uses(binding.graph, entry.block)
-    inputs = [
-        v for v in binding.variables.values() if v.kind == "dynamic" and v.name in uses.read
-    ]
+    read, written = set(entry.uses.reads), {variable for variable, _ in entry.uses.writes}
+    inputs = [v for v in binding.variables if v.kind == "dynamic" and v in read]
     bound = {
         d.name for v in inputs for d in v.declaration.dims if isinstance(d, s.Name)
     } | entry.pinned.keys()
@@ -172,8 +173,8 @@ def _lower_entry(
         pinned=entry.pinned,
         unbound=frozenset(e for e in binding.extents if e not in bound),
     )
-    body = Block()
-    f = Builder(own, module, states, constants, {}, found, Block(), body, counter)
+    f = Builder(own, module, entry.instance, states, constants, found, counter)
+    body = f.block
     for variable in inputs:
         try:
             shape = f.dims(variable)
@@ -181,34 +182,33 @@ def _lower_entry(
             f.report(refused)
             shape = tuple(dims.maximum(d) for d in variable.dims if d is not None)
         type_ = TensorType(variable.dtype, tuple(d for d in shape if d is not None))
-        f.inputs[variable.name] = body.argument(type_, variable.name)
-    lower_block(f, entry.block.name)
-    outputs, values = _outputs(f, options, uses)
+        f.inputs[variable] = body.argument(type_, variable.name)
+    lower_block(f, entry.instance)
+    outputs, values = _outputs(f, options, written)
     body.append(Return(values))
     body.set_ops([*f.prologue.ops, *body.ops])
     names, pinned = [v.name for v in inputs], dict(entry.pinned)
-    func = Func(entry.symbol, names, outputs, pinned, body, span=entry.block.name_span)
+    func = Func(entry.symbol, names, outputs, pinned, body, span=entry.instance.block.name_span)
     module.top.append(func)
     return f
 
 
-def _outputs(f: Builder, options: LoweringOptions, uses: Reached) -> tuple[list[str], list[Value]]:
+def _outputs(
+    f: Builder, options: LoweringOptions, written: Collection[Variable]
+) -> tuple[list[str], list[Value]]:
     """The volatile variables an entry writes, with what they hold at its end."""
     names: list[str] = []
     values: list[Value] = []
-    for variable in f.binding.variables.values():
-        if variable.kind != "volatile" or variable.name not in uses.written or variable.family:
+    for variable in f.binding.variables:
+        if variable.kind != "volatile" or variable not in written or variable.family:
             continue
         if options.fetch is not None and variable.name not in options.fetch:
             continue
         try:
-            local = Local(
-                variable.name, variable.declaration, variable.dtype, f.dims(variable), variable
-            )
-            if variable.name not in f.env:
-                f.env[variable.name] = f.start(local)
+            if variable not in f.env:
+                f.env[variable] = f.start(variable)
             f.zeros.clear()  # an output that nothing was written to is no read
-            values.append(f.held(local, variable.declaration.name_span))
+            values.append(f.held(variable, variable.declaration.name_span))
         except Refused as refused:
             f.report(refused)
             continue

@@ -16,7 +16,7 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.types import INDEX, TensorType, Type, same_rank
 from oic.lower.builder import Builder
-from oic.lower.environment import Held, Mixed, Poison
+from oic.lower.environment import Env, Held, Key, Mixed, Poison
 
 Axis = tuple[int, int]  # which of the values that meet, which of its axes
 Size = tuple[Axis, Extent]
@@ -27,17 +27,17 @@ class Side:
     """One of the two ways: its region, and what every variable holds at its end."""
 
     region: Block
-    env: dict[str, Held]
+    env: Env
 
 
-def join(f: Builder, condition: Value, span: Span | None, before: dict[str, Held], sides: list[Side]) -> None:
+def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: list[Side]) -> None:
     """Emit the `if` and let every variable hold its result.
 
     before   what variables hold at the branch
     """
     first, second = (side.env for side in sides)
     f.env = dict(before)
-    joined: list[str] = []
+    joined: list[Key] = []
     pairs: list[tuple[Value, Value]] = []
     for key in dict.fromkeys([*first, *second]):
         if key in first and key in second and first[key] is second[key]:
@@ -53,13 +53,12 @@ def join(f: Builder, condition: Value, span: Span | None, before: dict[str, Held
             f.env[key] = met(f, a, b)
     results = _emit_if(f, condition, span, sides, pairs)
     for key, value in zip(joined, results, strict=True):
-        value.hint = key.split("#")[0]
+        value.hint = key.name
         f.env[key] = value
-    for name in f.written_in(*(side.region for side in sides)):
-        f.known.pop(name, None)
+    f.forget_written(*(side.region for side in sides))
 
 
-def _at_end(f: Builder, env: dict[str, Held], key: str) -> Held | None:
+def _at_end(f: Builder, env: Env, key: Key) -> Held | None:
     """What a variable holds at the end of one side; its starting value if it never got one."""
     return env[key] if key in env else f.begun(key)
 

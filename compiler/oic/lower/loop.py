@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from oic.check.call_graph import assigned, changed, returns
 from oic.check.literals import number
+from oic.check.resolved import assigned, effects, returns
+from oic.check.symbols import LoopIndex
 from oic.check.variables import Refused
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
@@ -23,16 +24,15 @@ from oic.ir.index import ExtentBind
 from oic.ir.state import Splat
 from oic.ir.types import INDEX, TensorType, Type, same_rank
 from oic.lower.builder import Builder
-from oic.lower.environment import POISON, Held, Mixed, Poison
+from oic.lower.environment import POISON, RETURNED, Env, Held, Key, Mixed, Poison
 from oic.lower.join import bind_sizes, joined_types, met, shown
 from oic.syntax import tree as s
 
-RETURNED = "$returned"  # key of the flag that a `return` inside a loop sets
 ATTEMPTS = 3
 MOST_UNROLLED = 64
 
 Iteration = Callable[[], object]  # lowers the body's statements
-Least = dict[tuple[str, int], int]  # variable, axis -> what the carried size must allow for
+Least = dict[tuple[Key, int], int]  # variable, axis -> what the carried size must allow for
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Carried:
     sizes   carried sizes of `arg`: the axis, its extent, the index integer that brings it
     """
 
-    key: str
+    key: Key
     init: Value
     arg: Value
     end: Held = POISON
@@ -65,7 +65,7 @@ class Attempt:
     body: Block
     index: Value
     carried: list[Carried]
-    mixed: dict[str, Held]
+    mixed: Env
 
 
 def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
@@ -76,8 +76,8 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
         lower_dead(f, loop, iteration)
         return
     low, high = f.value(start, loop.start.span), f.value(end, loop.end.span)
-    for name in changed(f.binding.graph, loop.body):
-        f.known.pop(name, None)  # unknown at the start of an iteration
+    for variable, _ in effects(f.instance, loop.body).writes:
+        f.known.pop(variable, None)  # unknown at the start of an iteration
     least: Least = {}
     for _ in range(ATTEMPTS):
         mark = f.mark()
@@ -111,27 +111,20 @@ def lower_dead(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
 
 def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: Iteration) -> None:
     """One iteration, here and now: a scope of its own, and the index at a position."""
-    outer = f.loops
-    f.scopes.append({})
-    f.loops = {**outer, loop.index.name: position}
-    iteration()
-    f.loops = outer
-    f.scopes.pop()
+    index = f.instance.meanings[id(loop)]
+    assert isinstance(index, LoopIndex)
+    f.loops[index] = position
+    with f.braces():
+        iteration()
 
 
 # ---------------------------------------------------------------- one attempt
 
 
-def _candidates(f: Builder, loop: s.Loop) -> list[str]:
-    """Keys, as visible here, of every variable that an iteration may change."""
-    keys: dict[str, None] = {}
-    if RETURNED in f.env and returns(loop.body):
-        keys[RETURNED] = None
-    for name in assigned(f.binding.graph, loop.body):
-        local = f.local(name)
-        if local is not None:
-            keys[local.key] = None
-    return list(keys)
+def _candidates(f: Builder, loop: s.Loop) -> list[Key]:
+    """Every variable visible here that an iteration may change."""
+    flag: list[Key] = [RETURNED] if RETURNED in f.env and returns(loop.body) else []
+    return [*flag, *(v for v in assigned(f.instance, loop.body) if f.is_visible(v))]
 
 
 def _lower_body(
@@ -159,7 +152,7 @@ def _lower_body(
 
 def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carried]:
     """The variables to carry, with what they hold before; those that hold nothing good stay."""
-    inits: list[tuple[str, Value]] = []
+    inits: list[tuple[Key, Value]] = []
     for key in _candidates(f, loop):
         held = f.env.get(key)
         if held is None and (held := f.begun(key)) is not None:
@@ -172,14 +165,14 @@ def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carrie
     made = []
     for i, ((key, init), type_) in enumerate(zip(inits, types, strict=True)):
         own = [(axis, extent, Value(INDEX, body)) for (n, axis), extent in sizes if n == i]
-        arg = Value(type_, body, key.split("#")[0])
+        arg = Value(type_, body, key.name)
         if (key, init) in f.zeros:
             f.zeros.add((key, arg))  # it is zeros in the first iteration
         made.append(Carried(key, init, arg, POISON, own))
     return made
 
 
-def _widened(type_: Type, key: str, least: Least) -> Type:
+def _widened(type_: Type, key: Key, least: Least) -> Type:
     """The type with a stand-in size on every axis that is known to vary."""
     if not isinstance(type_, TensorType):
         return type_
@@ -210,7 +203,7 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
 # ---------------------------------------------------------------- the loop made
 
 
-def _finish(f: Builder, made: Attempt, before: dict[str, Held], *, runs: bool) -> None:
+def _finish(f: Builder, made: Attempt, before: Env, *, runs: bool) -> None:
     """Emit the loop and let the variables hold its results.
 
     before   what they hold before the loop
@@ -231,16 +224,15 @@ def _finish(f: Builder, made: Attempt, before: dict[str, Held], *, runs: bool) -
     f.env = before
     _rename_sizes(f, op, [extent for _, (_, extent, _) in own])
     for c, value in zip(carried, op.results[len(own) :], strict=True):
-        value.hint = c.key.split("#")[0]
+        value.hint = c.key.name
         f.env[c.key] = value
     f.env.update(bad)
-    for name in f.written_in(made.body):
-        f.known.pop(name, None)
+    f.forget_written(made.body)
 
 
-def _settle(f: Builder, made: Attempt, *, runs: bool) -> dict[str, Held]:
+def _settle(f: Builder, made: Attempt, *, runs: bool) -> Env:
     """The variables that cannot be carried, with what they hold after the loop."""
-    bad: dict[str, Held] = {}
+    bad: Env = {}
     used = {v for op in made.body.all_ops() for v in op.operands}
     for i, c in enumerate(made.carried):
         if isinstance(c.end, Value) and same_rank(c.arg.type, c.end.type):
@@ -259,12 +251,12 @@ def _settle(f: Builder, made: Attempt, *, runs: bool) -> dict[str, Held]:
 
 
 def _varies(f: Builder, loop: s.Loop, c: Carried) -> Diagnostic:
-    name, now, then = c.key.split("#")[0], shown(f, c.init), shown(f, c.end)
+    name, now, then = c.key.name, shown(f, c.init), shown(f, c.end)
     what = f"'{name}' is {now} in the first iteration, and may be {then} in the next"
     return Diagnostic("shape-varies", what, loop.head_span)
 
 
-def _restarted(f: Builder, body: Block, key: str, end: Value) -> Carried:
+def _restarted(f: Builder, body: Block, key: Key, end: Value) -> Carried:
     """A variable that every iteration gives a rank of its own: it starts as nothing of that type."""
     carried: list[Dim] = []
     start: list[Dim] = []
@@ -283,7 +275,7 @@ def _restarted(f: Builder, body: Block, key: str, end: Value) -> Carried:
         start.append(0)
     nothing = end.tensor.with_shape(tuple(start))
     init = f.emit(Splat(number(0, end.dtype), nothing)).result
-    arg = Value(end.tensor.with_shape(tuple(carried)), body, key.split("#")[0])
+    arg = Value(end.tensor.with_shape(tuple(carried)), body, key.name)
     return Carried(key, init, arg, end, sizes)
 
 

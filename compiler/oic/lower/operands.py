@@ -8,7 +8,8 @@ import numpy as np
 
 from oic import dtypes
 from oic.check.literals import literal_problem, number
-from oic.check.variables import Refused, Variable
+from oic.check.symbols import Variable
+from oic.check.variables import Refused
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import DType
 from oic.ir import dims
@@ -16,7 +17,7 @@ from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.index import CheckRange, IndexLoad
 from oic.ir.state import Constant, ConstantSelect, IndexTensor, Splat
-from oic.ir.types import StateType, TensorType
+from oic.ir.types import TensorType
 from oic.lower.builder import Builder
 from oic.operators.base import Operator
 from oic.syntax import tree as s
@@ -24,30 +25,26 @@ from oic.syntax import tree as s
 INDEX = "OIC_ERR_INDEX"
 
 
-def operand(
-    f: Builder, access: s.Access, *, persistent: bool = False, elements: bool = True
-) -> Value:
+def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
     """The value of an operand.  Raises Refused; in silence for what the checks refused.
 
     elements   they are read; else it gives its shape alone
     """
-    local = f.local(access.name)
-    variable = local.variable if local else f.binding.variables.get(access.name)
-    if variable is not None and variable.family:
+    variable = f.variable(access)
+    if variable.family:
         return _member(f, variable, access)
     if access.indices is not None:
         raise Refused(None)
-    if local is not None:
-        return f.held(local, access.span if elements else None)
-    if variable is None:
-        raise Refused(None)
-    if variable.kind == "persistent":
-        type_ = f.states[variable.name].type
-        assert isinstance(type_, StateType)
-        if not persistent or not type_.plain:
-            raise Refused(None)
-        return f.read_scalar(variable, access.span)
-    return f.inputs[variable.name] if variable.kind == "dynamic" else f.constant(variable)
+    return read(f, variable, access.span, elements=elements)
+
+
+def read(f: Builder, variable: Variable, span: Span, *, elements: bool = True) -> Value:
+    """What a variable that is no family holds now.  Raises Refused, as `operand` does."""
+    if variable.local:
+        return f.held(variable, span if elements else None)
+    if variable.kind == "dynamic":
+        return f.inputs[variable]
+    return f.read_state(variable, span) if variable.kind == "persistent" else f.constant(variable)
 
 
 def literal_operand(
@@ -97,23 +94,23 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     keys = tuple(i for i in indices if isinstance(i, int))
     static = len(keys) == len(indices)
     if static and variable.members and keys not in variable.members:
-        what = f"the model has no member {list(keys)} of '{access.name}'"
+        what = f"the model has no member {list(keys)} of '{variable.name}'"
         notes = (variable.note(),)
         raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
     family = f.constant(variable)
     for index, count in zip(indices, variable.counts, strict=True):
         if not isinstance(index, int):
             value, status = f.value(index, access.span), "OIC_ERR_INDEX"
-            f.emit(CheckRange(value, 0, count - 1, status, status, access.name, span=access.span))
+            f.emit(CheckRange(value, 0, count - 1, status, status, variable.name, span=access.span))
         elif index >= count:
-            what = f"the members of '{access.name}' in the model end at {count - 1}"
+            what = f"the members of '{variable.name}' in the model end at {count - 1}"
             notes = (variable.note(),)
             raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
     holes = variable.members and len(variable.members) != math.prod(variable.counts)
     if holes and not static:
         _check_presence(f, variable, access, indices)
     at = [f.value(i) for i in indices]
-    return f.emit(ConstantSelect(family, at, span=access.span, hint=access.name)).result
+    return f.emit(ConstantSelect(family, at, span=access.span, hint=variable.name)).result
 
 
 def _check_presence(
@@ -137,7 +134,7 @@ def _check_presence(
         number = number * count + index
     shown = f.value(number, access.span)
     says, status, span = "has no member", "OIC_ERR_INDEX", access.span
-    f.emit(CheckRange(flag, 1, 1, status, status, access.name, says, shown, counts, span=span))
+    f.emit(CheckRange(flag, 1, 1, status, status, variable.name, says, shown, counts, span=span))
 
 
 def refuse_negative(index: Dim, span: Span) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from oic.check.symbols import Variable
 from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.ir import dims
@@ -12,11 +12,10 @@ from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.index import CheckRange
 from oic.lower.builder import Builder
-from oic.lower.environment import POISON, Local
+from oic.lower.environment import POISON
 from oic.lower.operands import literal_operand, operand
 from oic.lower.part import inserted
 from oic.lower.settings import lower_keywords
-from oic.operators import catalog
 from oic.operators.base import Operator, positional
 from oic.syntax import tree as s
 
@@ -29,54 +28,48 @@ def lower_op(f: Builder, call: s.OpCall) -> None:
     except Refused as refused:
         f.report(refused)
         for access in call.results:
-            poison(f, access.name)
+            poison(f, access)
 
 
 def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     """`transfer a >> b;`: b holds the very value."""
     try:
-        value = operand(f, statement.source, persistent=True)
+        value = operand(f, statement.source)
         if statement.target.indices:
             lower_part(f, statement.target, value, statement.span)
             return
-        reshaped = _reshaped(f, statement.source, value)
-        whole = replace(statement.target, indices=None)
-        store(f, whole, value, statement.span, free=reshaped)
+        reshaped = _reshaped(f, f.variable(statement.source), value)
+        store(f, statement.target, value, statement.span, free=reshaped)
     except Refused as refused:
         f.report(refused)
-        poison(f, statement.target.name)
+        poison(f, statement.target)
 
 
 def lower_part(f: Builder, target: s.Access, value: Value, span: Span) -> None:
     """`transfer a >> y[i];`: y holds its value with a part replaced.  Raises Refused."""
-    local = f.local(target.name)
-    if local is None or local.dtype is None:
-        raise Refused(None)  # reported by the checks of names
-    require_dtype(f, target, local, value)
-    f.env[local.key] = inserted(f, target, f.held(local, None), value, span)
+    variable = f.local(target)
+    require_dtype(target, variable, value)
+    f.env[variable] = inserted(f, target, variable, f.held(variable, None), value, span)
 
 
-def poison(f: Builder, name: str) -> None:
+def poison(f: Builder, access: s.Access) -> None:
     """Later uses of a destination whose statement was refused are refused in silence."""
-    try:
-        local = f.local(name)
-    except Refused:
-        return  # its declaration has no meaning here, and uses of it are refused
-    if local is not None:
-        f.env[local.key] = POISON
+    variable = f.instance.variable(access)
+    if variable is not None and variable.local:
+        f.env[variable] = POISON
 
 
 # ---------------------------------------------------------------- the op itself
 
 
 def _compute(f: Builder, call: s.OpCall) -> list[Value]:
-    cls = catalog().get(call.name)
+    cls = f.instance.operator(call)
     if cls is None:
         raise Refused(None)  # reported by the checks of statements
     where: dict[str, Span] = {}
     fields = _operands(f, call, cls, where)
     fields |= lower_keywords(f, call, cls, where, fields)
-    if call.name == "slice":
+    if cls.name == "slice":
         _check_slice(f, call, fields)
     return _build(f, call, cls, fields, where)
 
@@ -113,7 +106,7 @@ def _values(
         node = call.operands[at]
         try:
             if isinstance(node, s.Access):
-                found[at] = operand(f, node, persistent=True, elements=names[at] not in cls.unread)
+                found[at] = operand(f, node, elements=names[at] not in cls.unread)
                 if names[at] not in cls.own and dtype is None:
                     dtype = found[at].dtype
             elif not failed:
@@ -183,9 +176,9 @@ def _build(
             span = where.get(error.where or "", call.name_span)
             raise Refused(_op_diagnostic(f, call, error, span)) from None
     for value, result in zip(op.results, call.results):
-        value.hint = result.name
+        value.hint = variable.name if (variable := f.instance.variable(result)) is not None else ""
     for value in op.results:
-        check_bytes(call.name, value.dtype, value.shape, call.name_span)
+        check_bytes(cls.name, value.dtype, value.shape, call.name_span)
     for check in op.checks():
         check.span = check.span or call.span
         f.emit(check)
@@ -194,9 +187,9 @@ def _build(
 
 
 def _op_diagnostic(f: Builder, call: s.OpCall, error: OpError, span: Span) -> Diagnostic:
-    assert error.slug != "ir", f"{call.name}: {error.message}"
+    assert error.slug != "ir", f"{call.span.text}: {error.message}"
     given = next((node for node in call.operands if node.span == span), None)
-    notes = f.declared(given.name) if isinstance(given, s.Access) else ()
+    notes = (f.variable(given).note(),) if isinstance(given, s.Access) else ()
     return Diagnostic(error.slug, error.message, span, "", notes, error.hint)
 
 
@@ -222,39 +215,32 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
 def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
     if len(call.results) != len(values):
         count = f"{len(values)} result{'s' if len(values) != 1 else ''}"
-        what = f"{call.name} has {count}, and {len(call.results)} {'is' if len(call.results) == 1 else 'are'} named"
+        given = f"{len(call.results)} {'is' if len(call.results) == 1 else 'are'} named"
+        what = f"{values[0].op.name if values[0].op else ''} has {count}, and {given}"
         span = call.results[0].span.to(call.results[-1].span)
         raise Refused(Diagnostic("op-results", what, span))
-    free = any(_reshaped(f, access, value) for access, value in _inputs(f, call))
+    free = any(_reshaped(f, variable, value) for variable, value in _inputs(f, call))
     for access, value in zip(call.results, values, strict=True):
         try:
             store(f, access, value, call.span, free=free)
         except Refused as refused:
             f.report(refused)
-            poison(f, access.name)
+            poison(f, access)
 
 
-def _inputs(f: Builder, call: s.OpCall) -> list[tuple[s.Access, Value]]:
+def _inputs(f: Builder, call: s.OpCall) -> list[tuple[Variable, Value]]:
     """The variables among the operands, optional ones included, with what they hold."""
-    given = [node for node in call.operands if isinstance(node, s.Access)]
-    for keyword in call.keywords:
-        if isinstance(keyword.value, s.Name):
-            given.append(s.Access(keyword.value.name, None, keyword.span, keyword.span))
-    found = []
-    for access in given:
-        local = f.local(access.name) if access.name not in f.loops else None
-        held = f.env.get(local.key) if local else None
-        if isinstance(held, Value):
-            found.append((access, held))
-    return found
+    nodes = [*call.operands, *(keyword.value for keyword in call.keywords)]
+    given = (f.instance.variable(node) for node in nodes if isinstance(node, s.Access | s.Name))
+    return [(v, held) for v in given if v is not None and isinstance(held := f.env.get(v), Value)]
 
 
-def _reshaped(f: Builder, access: s.Access, value: Value) -> bool:
+def _reshaped(f: Builder, variable: Variable, value: Value) -> bool:
     """The variable is not in its declared shape, because of a cache read before (SPEC 8.2)."""
-    local = f.local(access.name)
-    if local is None or (local.variable is not None and local.variable.family):
+    if not variable.local or variable.family:
         return False
-    return not _fits(local.dims, value.shape) or None in local.dims
+    declared = f.dims(variable)
+    return not _fits(declared, value.shape) or None in declared
 
 
 def _fits(declared: tuple[Dim | None, ...], shape: tuple[Dim, ...]) -> bool:
@@ -268,47 +254,45 @@ def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool)
 
     free   the destination takes the value's shape; else it must have the declared one
     """
-    local = f.local(access.name)
-    if local is None or local.dtype is None or access.indices is not None:
-        raise Refused(None)  # reported by the checks of names
-    require_dtype(f, access, local, value)
-    if not _fits(local.dims, value.shape):
-        value = _other_shape(f, access, local, value, span, free=free)
-    f.env[local.key] = value
+    variable = f.local(access)
+    require_dtype(access, variable, value)
+    if not _fits(f.dims(variable), value.shape):
+        value = _other_shape(f, access, variable, value, span, free=free)
+    f.env[variable] = value
 
 
-def require_dtype(f: Builder, access: s.Access, local: Local, value: Value) -> None:
+def require_dtype(access: s.Access, variable: Variable, value: Value) -> None:
     """Raises Refused for a value of another dtype than its destination."""
-    if value.dtype is local.dtype:
+    if value.dtype is variable.dtype:
         return
     raise Refused(
         Diagnostic(
             "result-dtype",
-            f"'{access.name}' is {local.dtype}, the value is {value.dtype}",
+            f"'{variable.name}' is {variable.dtype}, the value is {value.dtype}",
             access.span,
-            notes=f.declared(access.name),
-            hint=f"op cast(…, to={local.dtype}) converts",
+            notes=(variable.note(),),
+            hint=f"op cast(…, to={variable.dtype}) converts",
         )
     )
 
 
 def _other_shape(
-    f: Builder, access: s.Access, local: Local, value: Value, span: Span, *, free: bool
+    f: Builder, access: s.Access, variable: Variable, value: Value, span: Span, *, free: bool
 ) -> Value:
     """The value for a destination of another shape: refused, checked at run time, or taken."""
-    declared, shape = local.dims, value.shape
+    declared, shape = f.dims(variable), value.shape
     same_rank = len(declared) == len(shape)
     if free:
         if not same_rank or any(isinstance(d, int) and d != n for d, n in zip(declared, shape)):
-            f.refuse(_takes_shape(f, access, local, value))
+            f.refuse(_takes_shape(f, access, variable, value))
         return value
     if not same_rank or any(differ(d, n) for d, n in zip(declared, shape, strict=True)):
         raise Refused(
             Diagnostic(
                 "result-shape",
-                f"'{access.name}' is {_typed(local)}, the value is {f.shown(value.type)}",
+                f"'{variable.name}' is {_typed(f, variable)}, the value is {f.shown(value.type)}",
                 access.span,
-                notes=f.declared(access.name),
+                notes=(variable.note(),),
             )
         )
     wanted = tuple(n if d is None else d for d, n in zip(declared, shape, strict=True))
@@ -320,17 +304,17 @@ def differ(a: Dim | None, b: Dim) -> bool:
     return a is not None and isinstance(a - b, int) and a != b
 
 
-def _takes_shape(f: Builder, access: s.Access, local: Local, value: Value) -> Diagnostic:
+def _takes_shape(f: Builder, access: s.Access, variable: Variable, value: Value) -> Diagnostic:
     return Diagnostic(
         "takes-shape",
-        f"'{access.name}', declared {_typed(local)}, takes the shape {f.shown(value.type)}",
+        f"'{variable.name}', declared {_typed(f, variable)}, takes the shape {f.shown(value.type)}",
         access.span,
-        notes=(Note(local.declaration.type_span, "declared here"),),
+        notes=(Note(variable.declaration.type_span, "declared here"),),
         hint="declare the sizes that vary as '?'",
         severity="warning",
     )
 
 
-def _typed(local: Local) -> str:
-    inner = ", ".join("?" if d is None else str(d) for d in local.dims)
-    return f"{local.dtype}[{inner}]" if local.dims else str(local.dtype)
+def _typed(f: Builder, variable: Variable) -> str:
+    inner = ", ".join("?" if d is None else str(d) for d in f.dims(variable))
+    return f"{variable.dtype}[{inner}]" if inner else str(variable.dtype)

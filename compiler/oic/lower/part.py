@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from oic.check.symbols import Variable
 from oic.check.variables import Refused
 from oic.diagnostics import Diagnostic, Span
 from oic.ir import dims
@@ -25,51 +26,51 @@ class _Box:
     lengths: list[Dim | None] = field(default_factory=list)
 
 
-def inserted(f: Builder, target: s.Access, base: Value, part: Value, span: Span) -> Value:
+def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part: Value, span: Span) -> Value:
     """What a variable that held `base` holds once `part` is written into it.  Raises Refused."""
     positions = target.indices or ()
     if len(positions) > base.tensor.rank:
-        what = f"'{target.name}' is {f.shown(base.type)} here, and {len(positions)} positions are given"
-        raise Refused(Diagnostic("part-rank", what, target.span, notes=f.declared(target.name)))
+        what = f"'{variable.name}' is {f.shown(base.type)} here, and {len(positions)} positions are given"
+        raise Refused(Diagnostic("part-rank", what, target.span, notes=(variable.note(),)))
     box = _Box()
     for axis, position in enumerate(positions):
         if isinstance(position, s.Slice):
-            _slice(f, target, base.shape[axis], position, box)
+            _slice(f, variable, base.shape[axis], position, box)
         else:
-            _scalar(f, target, base.shape[axis], position, box)
+            _scalar(f, variable, base.shape[axis], position, box)
     sizes = tuple(n for n in box.lengths if n is not None)
     wanted = TensorType(base.dtype, (*sizes, *base.shape[len(positions) :]))
-    _require_shape(f, target, wanted, part)
+    _require_shape(f, target, variable, wanted, part)
     part = f.shaped(part, wanted.shape, span)
     offsets = [f.value(offset, span) for offset in box.offsets]
-    op = Insert(base, part, offsets, list(box.lengths), span=span, hint=target.name)
+    op = Insert(base, part, offsets, list(box.lengths), span=span, hint=variable.name)
     return f.emit(op).result
 
 
-def _require_shape(f: Builder, target: s.Access, wanted: TensorType, part: Value) -> None:
+def _require_shape(f: Builder, target: s.Access, variable: Variable, wanted: TensorType, part: Value) -> None:
     given = part.shape
     apart = (isinstance(a - b, int) and a != b for a, b in zip(wanted.shape, given))
     if len(wanted.shape) == len(given) and not any(apart):
         return
     what = f"'{target.span.text}' is {f.shown(wanted)}, the value is {f.shown(part.type)}"
-    raise Refused(Diagnostic("result-shape", what, target.span, notes=f.declared(target.name)))
+    raise Refused(Diagnostic("result-shape", what, target.span, notes=(variable.note(),)))
 
 
-def _scalar(f: Builder, target: s.Access, size: Dim, index: s.Expr, box: _Box) -> None:
+def _scalar(f: Builder, variable: Variable, size: Dim, index: s.Expr, box: _Box) -> None:
     """One place along an axis."""
     value = f.integer(index)
     refuse_negative(value, index.span)
     if isinstance(value, int) and value >= dims.maximum(size):
         what = f"this index is {value}, and the axis has {_at_most(size)}"
         raise Refused(
-            Diagnostic("index-bound", what, index.span, notes=f.declared(target.name))
+            Diagnostic("index-bound", what, index.span, notes=(variable.note(),))
         )
-    _check(f, target, 0, value, size - 1, index.span)
+    _check(f, variable, 0, value, size - 1, index.span)
     box.offsets.append(value)
     box.lengths.append(None)
 
 
-def _slice(f: Builder, target: s.Access, size: Dim, index: s.Slice, box: _Box) -> None:
+def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice, box: _Box) -> None:
     """A run of places; missing ends are those of the axis, a negative end counts from its size."""
     start = f.integer(index.start) if index.start is not None else 0
     end = f.integer(index.end) if index.end is not None else size
@@ -86,13 +87,13 @@ def _slice(f: Builder, target: s.Access, size: Dim, index: s.Slice, box: _Box) -
     if isinstance(end, int) and end > dims.maximum(size):
         what = f"this slice ends at {end}, and the axis has {_at_most(size)}"
         raise Refused(
-            Diagnostic("index-bound", what, index.span, notes=f.declared(target.name))
+            Diagnostic("index-bound", what, index.span, notes=(variable.note(),))
         )
-    _check(f, target, 0, start, end, index.span)
-    _check(f, target, start, end, size, index.span)
+    _check(f, variable, 0, start, end, index.span)
+    _check(f, variable, start, end, size, index.span)
     box.offsets.append(start)
     most = dims.maximum(size)
-    box.lengths.append(f.length(length, most, target.name, index.span, above=INDEX, trusted=True))
+    box.lengths.append(f.length(length, most, variable.name, index.span, above=INDEX, trusted=True))
 
 
 def _at_most(size: Dim) -> str:
@@ -102,9 +103,9 @@ def _at_most(size: Dim) -> str:
     return count if isinstance(size, int) else f"at most {count}"
 
 
-def _check(f: Builder, target: s.Access, low: Dim, value: Dim, high: Dim, span: Span) -> None:
+def _check(f: Builder, variable: Variable, low: Dim, value: Dim, high: Dim, span: Span) -> None:
     """A run-time check of low <= value <= high, unless it is known to hold."""
     if f.nonnegative(value - low) and f.nonnegative(high - value):
         return
     first, last = (n if isinstance(n, int) else f.value(n, span) for n in (low, high))
-    f.emit(CheckRange(f.value(value, span), first, last, INDEX, INDEX, target.name, span=span))
+    f.emit(CheckRange(f.value(value, span), first, last, INDEX, INDEX, variable.name, span=span))

@@ -11,13 +11,14 @@ from typing import Any
 from oic import dtypes
 from oic.check.model_data import data_of
 from oic.check.operator_names import setting_hint
+from oic.check.symbols import Variable
 from oic.check.variables import Refused
 from oic.diagnostics import Diagnostic, Span, did_you_mean
 from oic.ir import dims
 from oic.ir.core import REQUIRED, Value
 from oic.ir.dims import INDEX_BOUND
 from oic.lower.builder import Builder
-from oic.lower.operands import integer_operand, operand
+from oic.lower.operands import integer_operand, operand, read
 from oic.operators.base import Operator, by_name, from_source, in_source, settings
 from oic.syntax import tree as s
 
@@ -91,10 +92,8 @@ def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value
     value = keyword.value
     if isinstance(value, s.Access):
         return operand(f, value)
-    if isinstance(value, s.Name) and value.name not in f.loops:
-        if f.local(value.name) or f.binding.graph.declaration(value.name) is not None:
-            access = s.Access(value.name, None, value.span, value.span)
-            return operand(f, access, persistent=True)
+    if isinstance(value, s.Name) and (variable := f.instance.variable(value)) is not None:
+        return _whole(f, variable, value)
     if isinstance(value, EXPRESSION) and keyword.key in cls.scalars:
         return f.value(f.integer(value), value.span)
     if isinstance(value, EXPRESSION) and keyword.key in cls.own:
@@ -105,13 +104,19 @@ def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value
 
 def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
     """An integer variable of several elements; None for all else."""
-    if not isinstance(value, s.Name) or value.name in f.loops:
+    variable = f.instance.variable(value) if isinstance(value, s.Name) else None
+    if variable is None or variable.refused or variable.kind == "persistent":
         return None
-    local, variable = f.local(value.name), f.binding.variables.get(value.name)
-    shape = local.dims if local else variable.dims if variable and variable.kind != "persistent" else ()
-    if all(size == 1 for size in shape):
+    if all(size == 1 for size in f.dims(variable)):
         return None
-    return operand(f, s.Access(value.name, None, value.span, value.span))
+    return _whole(f, variable, value)
+
+
+def _whole(f: Builder, variable: Variable, value: s.Setting | s.Access) -> Value:
+    """A variable that is named as a tensor.  Raises Refused."""
+    if variable.refused or variable.family:
+        raise Refused(None)
+    return read(f, variable, value.span)
 
 
 class _Setting:
@@ -161,30 +166,29 @@ class _Setting:
     def _scalar(self, name: s.Name, choices: list[str]) -> Any:
         """The value of a float or bool scalar, or of one of u64, which no index holds; else None."""
         f = self.f
-        local, variable = f.local(name.name), f.binding.variables.get(name.name)
-        dtype = local.dtype if local else variable.dtype if variable else None
-        if name.name in f.loops or dtype is None:
+        variable = f.instance.variable(name)
+        if variable is None or variable.refused:
             return None
+        dtype = variable.dtype
         widest = dtype is dtypes.u64 is self.dtype and "Value" in choices
         if dtype.is_int and not dtype.packed and not widest:
             return None
         if ("bool" if dtype.kind == "bool" else "float") not in choices:
             return None
-        if variable is not None and variable.kind == "constant":
+        if variable.kind == "constant":
             data = data_of(f.binding, variable)
-            self._require_one(name, data.size == 1, f"{dtype}{list(data.shape)}")
+            self._require_one(variable, name, data.size == 1, f"{dtype}{list(data.shape)}")
             value = data.reshape(-1)[0].item()
             return bool(value) if dtype.kind == "bool" else int(value) if widest else float(value)
         if "Value" not in choices:
             raise self._not_known(name)
-        access = s.Access(name.name, None, name.span, name.span)
-        value = operand(f, access, persistent=True)
-        self._require_one(name, value.tensor.size == 1, f.shown(value.type))
+        value = _whole(f, variable, name)
+        self._require_one(variable, name, value.tensor.size == 1, f.shown(value.type))
         return value
 
-    def _require_one(self, name: s.Name, one: bool, shown: str) -> None:
+    def _require_one(self, variable: Variable, name: s.Name, one: bool, shown: str) -> None:
         if not one:
-            what, notes = f"'{name.name}' is {shown}, not a scalar", self.f.declared(name.name)
+            what, notes = f"'{variable.name}' is {shown}, not a scalar", (variable.note(),)
             raise Refused(Diagnostic("op-setting", what, name.span, notes=notes))
 
     def _integer(self, value: s.Expr, choices: list[str]) -> Any:

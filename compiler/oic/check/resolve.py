@@ -1,0 +1,579 @@
+"""Names are resolved, and statements checked: what each may read and write (SPEC sections 6 to 8).
+
+The only walk that looks names up.  What it finds for every use of a name, it notes in the `Instance`
+of the block; see `check.resolved` for why a block may have several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from oic import dtypes
+from oic.check.cache import check_access
+from oic.check.declarations import check_declaration
+from oic.check.flow import Flow, awaited, check_dead, check_target, is_entry
+from oic.check.names import DiagnosticCollector, copied_out, names_in
+from oic.check.operator_names import takes_string, unknown_operator
+from oic.check.resolved import MOST_STATEMENTS, Instance, Resolved, Uses, program_size
+from oic.check.symbols import (
+    CacheAccess,
+    Count,
+    LoopIndex,
+    Size,
+    SymbolTable,
+    Variable,
+    variable_of,
+)
+from oic.diagnostics import Note, Span, did_you_mean
+from oic.operators import catalog
+from oic.syntax import tree as s
+
+_PASSED = "a block sees loop indices and temporaries of the braces that branch to it"
+_WORD = re.compile(r"\w+")
+
+
+@dataclass
+class Scope:
+    """What is visible at a statement, beside the variables of the sections."""
+
+    temporaries: dict[str, Variable] = field(default_factory=dict)
+    loops: dict[str, LoopIndex] = field(default_factory=dict)
+
+    def inner(self) -> Scope:
+        """What is visible in braces that begin here."""
+        return Scope(dict(self.temporaries), dict(self.loops))
+
+    def shown(self, names: Iterable[str]) -> Scope:
+        """As much of it as has one of these names."""
+        temporaries = {n: self.temporaries[n] for n in names if n in self.temporaries}
+        return Scope(temporaries, {n: self.loops[n] for n in names if n in self.loops})
+
+
+class Resolver:
+    """Resolves every block, from each place that runs it."""
+
+    def __init__(self, graph: s.Graph, symbols: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
+        self.graph, self.symbols, self.flow, self.report = graph, symbols, flow, report
+        self.operators = catalog()
+        self.instances: dict[str, list[Instance]] = {name: [] for name in symbols.blocks}
+        self.sizes: set[str] = set()
+        self._known: dict[object, Instance] = {}
+        self._waiting: deque[tuple[Instance, Scope]] = deque()
+        self._temporaries: dict[int, Variable] = {}  # by declaration
+        self._indices: dict[object, LoopIndex] = {}
+        self._declared: dict[tuple[str, str], Span] = {}  # names of a block's temporaries
+        self._mentioned: dict[str, list[str]] = {}
+        self._left = MOST_STATEMENTS
+
+    def run(self) -> Resolved:
+        """Resolve the blocks that run by themselves, those that nothing runs, and all that these branch to."""
+        entries = tuple(self._begin(block) for block in self.flow.entries)
+        self.consumers = {block.name: self._begin(block) for block in self.flow.consumers}
+        for block in self.flow.unreached:
+            self._begin(block, lenient=True)
+        while self._waiting:
+            self.instance, scope = self._waiting.popleft()
+            self._outer = set(scope.loops.values())
+            block = self.instance.block
+            ends = (s.Return, s.Yield) if block.name in self.consumers else (s.Return,)
+            self._body(block.body, scope, ends)
+        consumers = tuple(self.consumers.values())
+        return Resolved(self.graph, self.symbols, entries, consumers, self.instances, frozenset(self.sizes))
+
+    # ------------------------------------------------------------ blocks
+
+    def _begin(self, block: s.Block, *, lenient: bool = False) -> Instance:
+        """The instance of a block that is shown nothing."""
+        return self._made((block.name, lenient), Instance(block, None, lenient), Scope())
+
+    def _made(self, key: object, instance: Instance, scope: Scope) -> Instance:
+        self._known[key] = instance
+        self.instances[instance.block.name].append(instance)
+        self._waiting.append((instance, scope))
+        return instance
+
+    def _branched(self, target: s.Name, scope: Scope) -> Instance | None:
+        """The instance of a block that is branched to; None if there is no such block."""
+        check_target(target, self.symbols, self.report)
+        block = self.symbols.blocks.get(target.name)
+        if block is None or is_entry(block):
+            return None
+        lenient, shown = self.instance.lenient, scope.shown(self._mentions(target.name))
+        key = (target.name, lenient, *shown.temporaries.values(), *shown.loops.values())
+        if key in self._known:
+            return self._known[key]
+        self._left -= len(self.symbols.bodies[target.name])
+        if self._left >= 0:
+            return self._made(key, Instance(block, target.span, lenient), shown)
+        if not lenient:
+            self.report.add(program_size(self.graph))
+        return None
+
+    def _mentions(self, name: str) -> list[str]:
+        """Temporaries and loop indices that a block and those it branches to may mention, by their text."""
+        if name not in self._mentioned:
+            texts = (self.symbols.blocks[n].span.text for n in self.flow.reached_from(name))
+            words = {word for text in texts for word in _WORD.findall(text)}
+            self._mentioned[name] = sorted(words & self.symbols.passed)
+        return self._mentioned[name]
+
+    def _body(
+        self, statements: tuple[s.Statement, ...], scope: Scope, ends: tuple[type, ...] = (s.Return,)
+    ) -> None:
+        """A list of statements in one pair of braces; nothing runs after one of the kinds in `ends`."""
+        check_dead(statements, ends, self.report)
+        for statement in statements:
+            self.uses = self.instance.uses[id(statement)] = Uses()
+            self._statement(statement, scope)
+
+    def _statement(self, statement: s.Statement, scope: Scope) -> None:
+        match statement:
+            case s.Assign(declaration):
+                self._assign(declaration, scope)
+            case s.OpCall():
+                self._call(statement, scope)
+            case s.Transfer(source, target):
+                self._transfer_source(source, scope)
+                self._target(target, scope, part=True)
+            case s.Loop():
+                self._loop(statement, scope)
+            case s.Branch(condition, targets):
+                if condition is not None:
+                    self._condition(condition, scope)
+                self.instance.runs[id(statement)] = tuple(self._branched(t, scope) for t in targets)
+            case s.Yield(names) | s.Await(names):
+                self._hand_over(statement, names)
+            case s.CacheRead(source, target):
+                self._cache(source, "read", scope)
+                self._target(target, scope)
+            case s.CacheWrite(source, target):
+                self._operand(source, scope)
+                self._cache(target, "write", scope)
+            case s.CacheStep(_, amount, target):
+                if amount is not None:
+                    self._expression(amount, scope)
+                self._counter(statement, target, scope)
+            case s.CacheReset(target):
+                self._cache(target, "reset", scope)
+            case s.Return() | s.Barrier() | s.Dep():
+                pass
+
+    # ------------------------------------------------------------ control
+
+    def _assign(self, made: s.Declaration, scope: Scope) -> None:
+        index = scope.loops.pop(made.name, None)
+        if index is not None and index not in self._outer:
+            self._hides(made.name, index.loop.index.span, made.name_span, "temporary")
+        if id(made) not in self._temporaries:
+            self._temporaries[id(made)] = self._declare(made)
+        scope.temporaries[made.name] = self.instance.meanings[id(made)] = self._temporaries[id(made)]
+        for name in (name for dim in made.dims for name in names_in(dim)):
+            self._size(name)
+
+    def _declare(self, made: s.Declaration) -> Variable:
+        """A temporary: its name is no variable's or block's, and unique in its block."""
+        check_declaration(made, self.symbols, self.report)
+        key = (self.instance.block.name, made.name)
+        variable, block = self.symbols.variables.get(made.name), self.symbols.blocks.get(made.name)
+        taken = variable.declaration if variable is not None else block
+        first = self._declared.setdefault(key, taken.name_span if taken else made.name_span)
+        self.report.once(made.name, made.name_span, first)
+        return variable_of(made)
+
+    def _loop(self, loop: s.Loop, scope: Scope) -> None:
+        for bound in (loop.start, loop.end):
+            self._expression(bound, scope)
+        name, symbols = loop.index.name, self.symbols
+        if (hidden := self._lookup(name, scope)) is not None:
+            self._hides(name, loop.index.span, hidden.declaration.head_span, "variable")
+        elif name in symbols.sizes:
+            self._hides(name, loop.index.span, symbols.sizes[name].name_span, "size")
+        elif name in symbols.extents:
+            self._hides(name, loop.index.span, symbols.extents[name].span, "extent")
+        elif name in symbols.axes:
+            self._hides(name, loop.index.span, None, "size")
+        inner = scope.inner()
+        inner.loops[name] = self.instance.meanings[id(loop)] = self._index(loop)
+        self._body(loop.body, inner)
+
+    def _index(self, loop: s.Loop) -> LoopIndex:
+        """The index of a loop: one for all instances in which the names in its bounds mean the same."""
+        meanings = self.instance.meanings
+        names = [name for bound in (loop.start, loop.end) for name in names_in(bound)]
+        key = (id(loop), *(meanings.get(id(name)) for name in names))
+        return self._indices.setdefault(key, LoopIndex(loop, meanings))
+
+    def _hides(self, name: str, index: Span, other: Span | None, what: str) -> None:
+        notes = [] if other is None else [Note(other, f"the {what}")]
+        self.report.error(
+            "loop-index-hides", f"loop index '{name}' hides a {what}", index, notes=notes
+        )
+
+    def _condition(self, condition: s.Name, scope: Scope) -> None:
+        found = self._read(condition, scope)
+        if found is None or found.declaration.dtype not in dtypes.ALL:
+            return
+        if found.declaration.dtype != "bool" or found.indexed:
+            self.report.error(
+                "branch-condition",
+                f"'{found.name}' is no bool scalar",
+                condition.span,
+                notes=[found.note()],
+            )
+
+    def _hand_over(self, statement: s.Yield | s.Await, names: tuple[s.Name, ...]) -> None:
+        """The variables given away or taken; a `yield` of an entry runs the consumers of just these."""
+        for name in names:
+            if (found := self.symbols.variables.get(name.name)) is not None:
+                self.instance.meanings[id(name)] = found
+        if isinstance(statement, s.Yield) and is_entry(self.instance.block):
+            given = {name.name for name in names}
+            running = (b for b in self.flow.consumers if awaited(b) <= given)
+            self.instance.runs[id(statement)] = tuple(self.consumers[b.name] for b in running)
+
+    # ------------------------------------------------------------ operators
+
+    def _call(self, call: s.OpCall, scope: Scope) -> None:
+        if call.name in self.operators:
+            self.instance.meanings[id(call)] = self.operators[call.name]
+        else:
+            self.report.add(unknown_operator(call.name, call.name_span))
+        for operand in call.operands:
+            self._call_operand(operand, scope)
+        given: dict[str, s.Keyword] = {}
+        for keyword in call.keywords:
+            if keyword.key in given:
+                self.report.error(
+                    "duplicate-setting",
+                    f"'{keyword.key}' is given twice",
+                    keyword.span,
+                    notes=[Note(given[keyword.key].span, "first given here")],
+                )
+            given.setdefault(keyword.key, keyword)
+            if not self._unquoted(call.name, keyword, scope):
+                self._setting(keyword.value, scope)
+        results: dict[str, s.Access] = {}
+        for result in call.results:
+            self._target(result, scope)
+            if result.name in results:
+                self.report.error(
+                    "duplicate-result",
+                    f"'{result.name}' takes two results of one operator",
+                    result.span,
+                    notes=[Note(results[result.name].span, "the other")],
+                )
+            results.setdefault(result.name, result)
+
+    def _call_operand(self, operand: s.Operand, scope: Scope) -> None:
+        """A literal, a variable that is read, or a persistent scalar: its value at this point."""
+        if not isinstance(operand, s.Access):
+            self._literal(operand, scope)
+            return
+        found = self._read(operand, scope)
+        if found is None or operand.indices is not None or not found.scalar_state:
+            self._check_operand(operand, found, scope)
+
+    def _literal(self, literal: s.Literal, scope: Scope) -> None:
+        """`inf`, `nan`, `true` and `false` are literals, whatever variable is so named."""
+        word = literal.span.text.lstrip("- ")
+        if (found := self._lookup(word, scope)) is not None:
+            self.report.error(
+                "literal-name",
+                f"'{word}' is a literal here, and a variable is so named",
+                literal.span,
+                notes=[found.note()],
+                hint="give the variable another name",
+            )
+
+    def _setting(self, value: s.Setting | s.Access, scope: Scope) -> None:
+        """The value of `key=`: literal, list, expression, element type, or optional operand."""
+        match value:
+            case s.Access():
+                self._operand(value, scope)
+            case s.ListOf(items):
+                for item in items:
+                    self._setting(item, scope)
+            case s.Name():
+                self._named_setting(value, scope)
+            case s.Unary() | s.Binary():
+                self._expression(value, scope)
+
+    def _unquoted(self, operator: str, keyword: s.Keyword, scope: Scope) -> bool:
+        """A string is written without its quotes, `approx=tanh`; reported."""
+        value = keyword.value
+        if not isinstance(value, s.Name) or value.name in scope.loops:
+            return False
+        if self._lookup(value.name, scope) is not None or not takes_string(operator, keyword.key):
+            return False
+        what, hint = f"'{keyword.key}' takes a string", f'strings have quotes: {keyword.key}="{value.name}"'
+        self.report.error("op-setting", what, value.span, hint=hint)
+        return True
+
+    def _named_setting(self, name: s.Name, scope: Scope) -> None:
+        found = self._integer(name, scope, dtypes.ALL)
+        if found is not None and not found.scalar_state:
+            self._check_operand(s.Access(name.name, None, name.span, name.span), found, scope)
+
+    def _operand(self, access: s.Access, scope: Scope) -> None:
+        """A variable that is read: not persistent, a pattern's member with all its indices."""
+        self._check_operand(access, self._read(access, scope), scope)
+
+    def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
+        if found is not None and found.kind == "persistent":
+            self.report.error(
+                "persistent-operand",
+                f"persistent variable '{found.name}' cannot be used here",
+                access.span,
+                notes=[found.note()],
+                hint=copied_out(access, found.declaration, {*self.symbols.variables, *scope.temporaries}),
+            )
+        elif found is not None:
+            check_access(access, found, "member", self.report)
+        self._positions(access, found, scope)
+
+    def _transfer_source(self, access: s.Access, scope: Scope) -> None:
+        """As an operand, or a persistent variable that is no table (SPEC 8.1)."""
+        found = self._read(access, scope)
+        plain = found is not None and not found.indexed and access.indices is None
+        if not (plain and found is not None and found.kind == "persistent"):
+            self._check_operand(access, found, scope)
+
+    def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
+        """A variable that is written as a whole, or in part: volatile, or a temporary."""
+        found = self._written(access, scope, ("volatile", "temporary"))
+        if found is None:
+            return
+        if not found.local:
+            hint = None
+            if found.kind == "persistent":
+                hint = f"compute into a temporary 't', then 'cache.write t >> {access.span.text};'"
+            self.report.error(
+                "write-kind",
+                f"{found.kind} variable '{found.name}' cannot be written here",
+                access.span,
+                notes=[found.note()],
+                hint=hint,
+            )
+        elif found.indexed or (access.indices is not None and not part):
+            hint = f"write a temporary, then 'transfer t >> {access.span.text};'"
+            self.report.error(
+                "element-write",
+                f"only whole variables can be written here, and '{access.span.text}' is none",
+                access.span,
+                notes=[found.note()],
+                hint=None if found.indexed else hint,
+            )
+
+    # ------------------------------------------------------------ cache statements
+
+    def _cache(self, access: s.Access, mode: str, scope: Scope) -> None:
+        """The persistent side of `cache.read`, `cache.write` and `cache.reset`."""
+        if mode == "read":
+            found = self._read(access, scope)
+            self._positions(access, found, scope)
+        else:
+            found = self._written(access, scope, ("persistent",))
+        if found is not None and found.kind != "persistent":
+            hint = "'transfer a >> b;' copies any other variable" if mode != "reset" else None
+            self._not_persistent(access, found, f"cache.{mode}", hint)
+        elif found is not None:
+            check_access(access, found, mode, self.report)
+            if mode != "reset":
+                self._accessed(found, access, mode == "write")
+
+    def _not_persistent(self, access: s.Access, found: Variable, what: str, hint: str | None) -> None:
+        kind = "a temporary" if found.kind == "temporary" else found.kind
+        self.report.error(
+            "cache-kind",
+            f"'{what}' needs a persistent variable, but '{found.name}' is {kind}",
+            access.span,
+            notes=[found.note()],
+            hint=hint,
+        )
+
+    def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
+        """The target of `cache.increment` and `cache.decrement`: a numeric persistent scalar, or one
+        of a table of them."""
+        found = self._written(access, scope, ("persistent",))
+        if found is None:
+            return
+        dtype = dtypes.ALL.get(found.declaration.dtype)
+        what = "cache.increment" if step.sign > 0 else "cache.decrement"
+        if found.kind != "persistent":
+            self._not_persistent(access, found, what, None)
+        elif _is_part(access, found):
+            self.report.error(
+                "not-scalar",
+                f"'{what}' needs a scalar, and '{access.span.text}' is none",
+                access.span,
+                notes=[found.note()],
+            )
+        elif dtype is not None and (dtype.packed or not (dtype.is_int or dtype.is_float)):
+            self.report.error(
+                "counter-dtype",
+                f"'{what}' needs a number, but '{found.name}' is {found.declaration.dtype}",
+                access.span,
+                notes=[found.note()],
+            )
+        else:
+            check_access(access, found, "write", self.report)
+            self._accessed(found, access, True)
+
+    def _accessed(self, found: Variable, access: s.Access, writes: bool) -> None:
+        if not self.instance.lenient:
+            found.accesses.append(CacheAccess(access, writes, self.instance.meanings))
+
+    # ------------------------------------------------------------ expressions
+
+    def _positions(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
+        """The names in brackets; a slice of a matrix may name its counts."""
+        positions = access.indices or ()
+        first, counts = _counts(found, positions) if found is not None else (len(positions), ())
+        for i, position in enumerate(positions):
+            parts = (position.start, position.end) if isinstance(position, s.Slice) else (position,)
+            for part in parts:
+                if part is not None:
+                    self._expression(part, scope, counts if i >= first else ())
+
+    def _expression(self, expr: s.Expr, scope: Scope, counts: tuple[str, ...] = ()) -> None:
+        """An integer expression: its names; those in `counts` mean what they say."""
+        for name in names_in(expr):
+            if name.name in counts:
+                self.instance.meanings[id(name)] = Count(counts.index(name.name))
+            elif (found := self._integer(name, scope)) is not None:
+                self._check_integer(name, found)
+
+    def _integer(self, name: s.Name, scope: Scope, also: Collection[str] = ()) -> Variable | None:
+        """A name in an expression: loop index, else variable, which is returned, else size.
+
+        also   names that mean something else here
+        """
+        if (index := scope.loops.get(name.name)) is not None:
+            self.instance.meanings[id(name)] = index
+        elif (found := self._lookup(name.name, scope)) is not None:
+            return self._noted(name, found)
+        elif self.symbols.is_size(name.name):
+            self.instance.meanings[id(name)] = Size(name.name)
+            self._size(name)
+        elif name.name not in also and not self._may_be_passed(name.name):
+            self._unknown_name(name, scope, also)
+        return None
+
+    def _size(self, name: s.Name) -> None:
+        self.sizes.add(name.name)
+        self.uses.reads.append(Size(name.name))
+
+    def _check_integer(self, name: s.Name, found: Variable) -> None:
+        declaration = found.declaration
+        dtype = dtypes.ALL.get(declaration.dtype)
+        if found.indexed:
+            self.report.error(
+                "not-scalar", f"'{name.name}' is no scalar", name.span, notes=[found.note()]
+            )
+        elif dtype is not None and not dtype.is_int:
+            self.report.error(
+                "index-dtype",
+                f"'{name.name}' is {declaration.dtype}, and only integers may stand here",
+                name.span,
+                notes=[found.note()],
+            )
+
+    # ------------------------------------------------------------ names
+
+    def _lookup(self, name: str, scope: Scope) -> Variable | None:
+        return scope.temporaries.get(name) or self.symbols.variables.get(name)
+
+    def _noted(self, node: s.Name | s.Access, found: Variable) -> Variable:
+        """A use that reads its variable."""
+        self.instance.meanings[id(node)] = found
+        self.uses.reads.append(found)
+        return found
+
+    def _read(self, node: s.Name | s.Access, scope: Scope) -> Variable | None:
+        """The variable that is read; an error and None where there is none."""
+        found = self._variable(node, scope)
+        return self._noted(node, found) if found is not None else None
+
+    def _written(self, access: s.Access, scope: Scope, kinds: tuple[str, ...]) -> Variable | None:
+        """The variable that is written, if it is of these kinds, and the names in its brackets; as `_read`."""
+        found = self._variable(access, scope)
+        if found is not None:
+            self.instance.meanings[id(access)] = found
+            if found.kind in kinds:
+                self.uses.writes.append((found, access))
+        self._positions(access, found, scope)
+        return found
+
+    def _may_be_passed(self, name: str) -> bool:
+        """Nothing is known of who runs the block, and the name may be one that is visible there."""
+        return self.instance.lenient and name in self.symbols.passed
+
+    def _variable(self, node: s.Name | s.Access, scope: Scope) -> Variable | None:
+        """The variable of this name; an error and None where there is none."""
+        name, found = node.name, self._lookup(node.name, scope)
+        if found is not None or (self._may_be_passed(name) and name not in scope.loops):
+            return found
+        notes: list[Note] = []
+        hint = did_you_mean(name, [*scope.temporaries, *self.symbols.variables])
+        message = f"unknown variable '{name}'"
+        if self._is_passed_elsewhere(name):
+            notes, hint = self._not_visible()
+        if name in scope.loops:
+            message, hint = f"'{name}' is a loop index, not a variable", None
+            notes = [Note(scope.loops[name].loop.index.span, "the loop index")]
+        elif (elsewhere := self._assigned(name)) is not None:
+            message = f"temporary '{name}' is not visible here"
+            notes, hint = [Note(elsewhere.head_span, "assigned here")], None
+        elif self.symbols.is_size(name):
+            message = f"'{name}' is a size, not a variable"
+        span = node.name_span if isinstance(node, s.Access) else node.span
+        self.report.error("unknown-variable", message, span, notes=notes, hint=hint)
+        return None
+
+    def _is_passed_elsewhere(self, name: str) -> bool:
+        """The block is branched to, and other branches may show it this name."""
+        return self.instance.caller is not None and name in self.symbols.passed
+
+    def _not_visible(self) -> tuple[list[Note], str]:
+        assert self.instance.caller is not None
+        return [Note(self.instance.caller, "not visible at this branch")], _PASSED
+
+    def _assigned(self, name: str) -> s.Declaration | None:
+        """The temporary of this name that the block assigns somewhere."""
+        body = self.symbols.bodies[self.instance.block.name]
+        made = (x.declaration for x in body if isinstance(x, s.Assign))
+        return next((d for d in made if d.name == name), None)
+
+    def _unknown_name(self, name: s.Name, scope: Scope, also: Collection[str]) -> None:
+        symbols = self.symbols
+        visible = [*scope.loops, *scope.temporaries, *symbols.variables, *symbols.sizes]
+        hint = did_you_mean(name.name, [*visible, *symbols.axes, *symbols.known, *also])
+        notes: list[Note] = []
+        if self._is_passed_elsewhere(name.name):
+            notes, hint = self._not_visible()
+        self.report.error(
+            "unknown-name",
+            f"unknown name '{name.name}'",
+            name.span,
+            "no loop index, scalar variable or size",
+            notes=notes,
+            hint=hint or f"a size is given by a 'sizes' section, the model, or --set {name.name}=…",
+        )
+
+
+def _counts(found: Variable, positions: tuple[s.Index, ...]) -> tuple[int, tuple[str, ...]]:
+    """Where the auto-dim positions of an access start, and the counts that may be named there."""
+    if found.kind != "persistent":
+        return len(positions), ()
+    first = len(found.table)
+    sliced = any(isinstance(position, s.Slice) for position in positions[first:])
+    return first, found.grows if sliced else ()
+
+
+def _is_part(access: s.Access, found: Variable) -> bool:
+    """What is named is a matrix that grows, or several entries of a table."""
+    sliced = any(isinstance(i, s.Slice) for i in access.indices or ())
+    return bool(found.grows) or sliced or access.indices == ()

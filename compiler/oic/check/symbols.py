@@ -1,0 +1,240 @@
+"""What names mean (SPEC section 1): variables, sizes, loop indices; and what a graph declares.
+
+A name is looked up once, by `check.resolve`; whatever comes after reads the objects found then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from oic import dtypes
+from oic.check.names import attribute, auto_indices, declared, names_in, ring_index, table_indices
+from oic.diagnostics import Note, Span
+from oic.dtypes import DType
+from oic.ir.dims import Dim
+from oic.operators.base import Operator
+from oic.syntax import tree as s
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Variable:
+    """A variable of a section, or a temporary.
+
+    dtype     any, where the declaration is refused
+    refused   it cannot be used, and that was reported
+    dims      sizes of a bound variable of a section; None for `?`
+    init      of every element, where `@init` gives one
+    data      model tensor that backs it (constant, volatile), by name
+    scalar    config value that backs it
+    members   of a family with a pattern: model tensor by index tuple
+    counts    of a family that the model backs: how far each index reaches
+    accesses  of a persistent variable: where `cache.` statements that may run read and write it
+    """
+
+    declaration: s.Declaration
+    dtype: DType
+    refused: bool = False
+    dims: tuple[Dim | None, ...] = ()
+    init: Any = None
+    data: str | None = None
+    scalar: Any = None
+    members: dict[tuple[int, ...], str] = field(default_factory=dict)
+    counts: tuple[int, ...] = ()
+    accesses: list[CacheAccess] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def kind(self) -> str:
+        return self.declaration.kind
+
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.declaration.indices or ())
+
+    @property
+    def indexed(self) -> bool:
+        """It is declared with indices, right or wrong."""
+        return self.declaration.indices is not None
+
+    @cached_property
+    def grows(self) -> tuple[str, ...]:
+        """Names of the indices that grow a dimension each."""
+        return auto_indices(self.declaration)
+
+    @cached_property
+    def table(self) -> tuple[str, ...]:
+        """Names of the indices that select entries: of a table, or the members of a pattern."""
+        return table_indices(self.declaration)
+
+    @cached_property
+    def ring(self) -> str | None:
+        """The index over which a table is a ring, or None."""
+        return ring_index(self.declaration)
+
+    @property
+    def family(self) -> bool:
+        """`W(l)`: members are used as `W[i]`, with a pattern or stacked in one tensor."""
+        return bool(self.indices) and self.kind in ("constant", "volatile")
+
+    @property
+    def stacked(self) -> bool:
+        """A family in one tensor, whose leading axes are the indices (SPEC section 5)."""
+        return self.family and self.attribute("pattern") is None
+
+    @property
+    def absent(self) -> bool:
+        """A constant to which neither a model nor `@init` gives a value."""
+        return self.kind == "constant" and self.init is None and self.scalar is None and not self.stored
+
+    @property
+    def stored(self) -> bool:
+        """A model tensor backs it, or several do."""
+        return self.data is not None or bool(self.members)
+
+    @property
+    def local(self) -> bool:
+        """What it holds is a value of the function that runs: volatile, or a temporary."""
+        return self.kind in ("volatile", "temporary")
+
+    @property
+    def scalar_state(self) -> bool:
+        """Persistent, of one element and no table: its name means its value at that point."""
+        one = all(isinstance(dim, s.Int) and dim.value == 1 for dim in self.declaration.dims)
+        return self.kind == "persistent" and one and not self.indexed
+
+    def attribute(self, name: str) -> s.Attribute | None:
+        """The attribute of this name."""
+        return attribute(self.declaration, name)
+
+    def note(self) -> Note:
+        """Where it is declared, for diagnostics."""
+        return declared(self.declaration)
+
+
+def variable_of(declaration: s.Declaration) -> Variable:
+    """The variable of a declaration, before anything else is known of it."""
+    dtype = dtypes.ALL.get(declaration.dtype)
+    return Variable(declaration, dtype or dtypes.f32, dtype is None)
+
+
+@dataclass(eq=False)
+class LoopIndex:
+    """The index of a loop; `meanings` has those of the names in its bounds."""
+
+    loop: s.Loop
+    meanings: Meanings
+
+    @property
+    def name(self) -> str:
+        return self.loop.index.name
+
+
+@dataclass(frozen=True)
+class Size:
+    """A sizevar or an extent: their values are known by name (`Binding.size`)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Count:
+    """In a slice of a matrix that grows: the count along one of its axes."""
+
+    axis: int
+
+
+Meaning = Variable | LoopIndex | Size | Count | type[Operator]
+Meanings = dict[int, Meaning]  # by the identity of the node that uses a name
+
+
+@dataclass(frozen=True)
+class CacheAccess:
+    """Where a persistent variable is read or written, and what the names in its brackets mean."""
+
+    access: s.Access
+    writes: bool
+    meanings: Meanings
+
+
+@dataclass(frozen=True)
+class DeclaredExtent:
+    """A run-time integer: where `@max` introduces it, and its maximum as written."""
+
+    name: str
+    maximum: s.Setting
+    declaration: s.Declaration
+    span: Span
+
+
+@dataclass(frozen=True)
+class SymbolTable:
+    """What the sections and blocks of a graph declare; of doubles, the first.
+
+    bodies   of every block its statements, those inside loops included
+    known    sizes that have a value from elsewhere: `--set`, the model
+    axes     names that some dimension is made of: sizes, whether or not they have a value
+    passed   names of temporaries and loop indices, which blocks branched to may see
+    """
+
+    variables: Mapping[str, Variable]
+    blocks: Mapping[str, s.Block]
+    bodies: Mapping[str, list[s.Statement]]
+    sizes: Mapping[str, s.SizeDef]
+    extents: Mapping[str, DeclaredExtent]
+    axes: frozenset[str]
+    passed: frozenset[str]
+    known: frozenset[str]
+
+    def is_size(self, name: str) -> bool:
+        """The name is a sizevar or an extent, as far as the graph tells."""
+        tables = (self.sizes, self.extents, self.axes, self.known)
+        return any(name in table for table in tables)
+
+
+def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
+    """The name spaces of a graph; its blocks are walked once."""
+    blocks = _first((b.name, b) for b in graph.blocks)
+    bodies = {name: list(s.walk(block.body)) for name, block in blocks.items()}
+    passed: set[str] = set()
+    declarations = list(graph.declarations)
+    for statement in (x for body in bodies.values() for x in body):
+        if isinstance(statement, s.Assign):
+            declarations.append(statement.declaration)
+            passed.add(statement.declaration.name)
+        elif isinstance(statement, s.Loop):
+            passed.add(statement.index.name)
+    axes = {name.name for d in declarations for dim in d.dims for name in names_in(dim)}
+    return SymbolTable(
+        variables=_first((d.name, variable_of(d)) for d in graph.declarations),
+        blocks=blocks,
+        bodies=bodies,
+        sizes=_first((d.name, d) for d in graph.sizes),
+        extents=_first((e.name, e) for e in _extents(graph)),
+        axes=frozenset(axes),
+        passed=frozenset(passed),
+        known=frozenset(known),
+    )
+
+
+def _extents(graph: s.Graph) -> Iterable[DeclaredExtent]:
+    """Every extent that an `@max` introduces, doubles included."""
+    for declaration in graph.declarations:
+        for found in declaration.attributes:
+            for arg in found.args if found.name == "max" else ():
+                if arg.key is not None:
+                    yield DeclaredExtent(arg.key, arg.value, declaration, arg.span)
+
+
+def _first(items: Iterable[tuple[str, T]]) -> dict[str, T]:
+    made: dict[str, T] = {}
+    for name, item in items:
+        made.setdefault(name, item)
+    return made
