@@ -20,7 +20,7 @@ from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
 from oic.lower.graph import LoweringOptions, entries, lower_graph
 from oic.model import Model
-from oic.operators.late import Place, late_places
+from oic.operators.late import Place, late_places, overtaken
 from oic.session.interface import Interface, Variable, interface
 from oic.syntax import tree as syntax
 
@@ -63,6 +63,7 @@ class Program:
     warnings: list[Diagnostic]
     _planned: Module | None = None
     _late: list[Place] | None = None
+    _overtaken: list[Place] | None = None
 
     @property
     def planned(self) -> Module:
@@ -74,8 +75,10 @@ class Program:
         return self._planned
 
     def compiled(self) -> tuple[Module, list[Place]]:
-        """What C is made of, and what it may refuse after an effect."""
-        return self.planned, self.late()
+        """What C is made of, and what may refuse there later than in the source."""
+        if self._overtaken is None:
+            self._overtaken = overtaken(self.planned)
+        return self.planned, self._overtaken
 
     def late(self) -> list[Place]:
         """What may refuse a step after an effect (SPEC, 8.6)."""

@@ -17,11 +17,15 @@ Step = tuple[dict[str, Any], str]
 
 @dataclass(frozen=True)
 class Case:
-    """A graph and the steps of one session; after a refusal that leaves the state changed it is reset."""
+    """A graph and the steps of one session; after a refusal that leaves the state changed it is reset.
+
+    early   every refusal comes before all effects
+    """
 
     text: str
     steps: tuple[Step, ...]
     model: dict[str, Any] = field(default_factory=dict)
+    early: bool = False
 
 
 def zeros(*shape: int) -> Any:
@@ -400,5 +404,73 @@ CASES: dict[str, Case] = {
         block entry { branch c one two; cache.increment n; op add(y, a) >> z; return; }
         block one { transfer a >> y; return; } block two { transfer b >> y; return; }""",
         values("a b c", (zeros(2), zeros(3), True, OK), (zeros(2), zeros(3), False, SHAPE), (zeros(2), zeros(2), False, OK)),
+    ),
+    # ---------------------------------------------------------------- before effects, wherever they are made
+    "sizes_in_a_loop": Case(
+        """dynamic { a: f32[N] @max(N=4); b: f32[M] @max(M=4); m: i32; } volatile { y: f32[?]; } persistent { n: i32; }
+        block entry { cache.increment n; loop l (i in 0..m) { op add(a, b) >> y; cache.increment n; } return; }""",
+        values("a b m", (zeros(2), zeros(2), 2, OK), (zeros(2), zeros(3), 2, SHAPE), (zeros(2), zeros(3), 0, OK)), early=True,
+    ),
+    "sizes_in_branches": Case(
+        """dynamic { a: f32[N] @max(N=4); c: bool; m: i32; } volatile { y: f32[3]; z: f32[?, 2]; } persistent { n: i32; }
+        block entry { cache.increment n; branch c one two; return; } block one { transfer a >> y; return; }
+        block two { loop l (i in 0..m) { branch c one three; } return; } block three { op reshape(a, shape=[-1, 2]) >> z; return; }""",
+        values("a c m", (zeros(3), True, 1, OK), (zeros(2), True, 1, SHAPE), (zeros(3), False, 1, SHAPE), (zeros(3), False, 0, OK),
+               (zeros(4), False, 1, OK)), early=True,
+    ),
+    "sizes_of_slices_in_loops": Case(
+        """dynamic { a: f32[N] @max(N=4); b: f32[M] @max(M=4); k: i32; m: i32; } volatile { y: f32[?]; } persistent { n: i32; }
+        block entry { cache.increment n; loop l (i in 0..m) { assign s: f32[?]; op slice(a, axis=0, start=i, end=k) >> s;
+          loop q (j in i..i + 1) { op add(s, b) >> y; } cache.increment n; } return; }""",
+        values("a b k m", (zeros(4), zeros(3), 3, 1, OK), (zeros(4), zeros(3), 3, 2, SHAPE), (zeros(4), zeros(3), 5, 1, INDEX),
+               (zeros(4), zeros(3), -1, 1, INDEX), (zeros(4), zeros(1), 1, 1, OK), (zeros(4), zeros(2), 2, 4, SHAPE),
+               (zeros(4), zeros(0), 1, 0, OK)), early=True,
+    ),
+    "sizes_of_entries_in_loops": Case(
+        """dynamic { a: f32[N] @max(N=4); p: i32; q: i32; m: i32; } persistent { n: i32; K(t): f32 @table @fixed(t=9); } volatile { y: f32[?]; }
+        block entry { cache.increment n; loop l (i in 0..m) { assign s: f32[?]; cache.read K[p..q + i] >> s; op add(s, a) >> y;
+          cache.write a >> K[p + i..q]; } return; }""",
+        values("a p q m", (zeros(2), 0, 2, 1, OK), (zeros(2), 0, 2, 2, SHAPE), (zeros(2), 1, 2, 1, SHAPE), (zeros(2), 9, 11, 1, FULL),
+               (zeros(2), -1, 1, 1, INDEX), (zeros(0), 4, 4, 1, OK), (zeros(0), 4, 4, 2, SHAPE), (zeros(3), 2, 1, 0, OK)), early=True,
+    ),
+    "sizes_of_parts": Case(
+        """dynamic { a: f32[N] @max(N=4); i: i32; j: i32; c: bool; } persistent { n: i32; } volatile { y: f32[6]; }
+        block entry { cache.increment n; branch c p q; return; } block p { transfer a >> y[i..j]; return; }
+        block q { loop l (k in 0..2) { transfer a >> y[i + k..2 * k + j]; } return; }""",
+        values("a i j c", (zeros(2), 1, 3, True, OK), (zeros(2), 1, 4, True, SHAPE), (zeros(2), 5, 7, True, INDEX),
+               (zeros(2), 1, 3, False, SHAPE), (zeros(0), 1, 3, False, SHAPE), (zeros(2), 1, 4, False, SHAPE)), early=True,
+    ),
+    "overflow_of_what_is_set": Case(
+        """dynamic { k: i64; m: i32; c: bool; } persistent { n: i32; w: i64; } volatile { y: i64; }
+        block entry { cache.increment n; cache.increment k + 1 w; op fill(y, value=2 * k) >> y; branch c p q; return; }
+        block p { loop l (i in 0..m) { op fill(y, value=k * i * i - 5) >> y; } return; } block q { cache.decrement k w; return; }""",
+        values("k m c", (1, 2, True, OK), (BIG, 2, True, OVERFLOW), (BIG // 2, 2, True, OK), (-BIG // 2 - 1, 2, True, OVERFLOW), (BIG // 2, 3, True, OVERFLOW),
+               (BIG // 2, 9, False, OK), (-BIG - 1, 0, False, OVERFLOW), (BIG // 5, 4, True, OVERFLOW), (BIG // 5, 3, True, OK)), early=True,
+    ),
+    "overflow_of_what_is_read": Case(
+        """dynamic { k: u64; u: u64; c: bool; m: i32; } persistent { n: i32; w: u64; } volatile { y: i64; z: i64; }
+        block entry { cache.increment n; branch c p q; loop l (i in 0..m) { op fill(y, value=u) >> y; op fill(z, value=w) >> z; } return; }
+        block p { cache.increment k n; return; } block q { return; } block set @entry { cache.write k >> w; return; }""",
+        values("k u c m", (1, 2, True, 1, OK), (2**63, 2, True, 1, OVERFLOW), (2**63, 2, False, 1, OK), (1, 2**64 - 1, True, 1, OVERFLOW),
+               (1, 2**64 - 1, True, 0, OK), (2**63 - 1, 2**63 - 1, True, 2, OK)), early=True,
+    ),
+    "ids_in_a_branch": Case(
+        """dynamic { ids: i32[2, 3]; i: i32; c: bool; m: i32; } constant { T: f32[4]; } persistent { n: i32; K(t): f32 @table @fixed(t=3); }
+        volatile { y: f32[3, 2]; z: f32[?]; v: f32; }
+        block entry { branch c p q; loop l (t in 0..m) { cache.read K[i + t] >> v; } return; } block q { return; }
+        block p { cache.increment n; assign d: i32[3, 2]; op transpose(ids, perm=[1, 0]) >> d; op gather(T, d) >> y; return; }""",
+        values("ids i c m", ([[0, 1, 2], [1, 2, 3]], 0, True, 1, OK), ([[0, 1, 2], [1, 2, 4]], 0, True, 1, INDEX), ([[0, 1, 2], [1, 2, 4]], 0, False, 1, OK),
+               ([[0, -1, 2], [1, 2, 4]], 3, True, 1, INDEX), ([[0, 1, 2], [1, 2, 3]], 3, True, 1, FULL), ([[0, 1, 2], [1, 2, 4]], 3, False, 0, OK)),
+        {"T": zeros(4)}, early=True,
+    ),
+    # ---------------------------------------------------------------- one that stays behind
+    "ids_of_data_before_an_index": Case(
+        """dynamic { x: f32[2, 3]; i: i32; c: bool; m: i32; } constant { T: f32[2]; } persistent { n: i32; K(t): f32 @table @fixed(t=3); }
+        volatile { y: f32[2]; v: f32; }
+        block entry { branch c p q; loop l (t in 0..m) { cache.read K[i + t] >> v; } return; } block q { return; }
+        block p { assign a: i64[2]; op argmax_axis(x, axis=1) >> a; op gather(T, a) >> y; cache.increment n; return; }""",
+        values("x i c m", ([[2, 1, 0], [0, 1, 0]], 0, True, 1, OK), ([[2, 1, 0], [0, 1, 3]], 0, True, 1, INDEX), ([[2, 1, 0], [0, 1, 3]], 3, True, 1, FULL),
+               ([[2, 1, 0], [0, 1, 3]], 0, False, 1, OK), ([[2, 1, 0], [0, 1, 0]], 2, True, 2, FULL)),
+        {"T": zeros(2)},
     ),
 }

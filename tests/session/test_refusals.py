@@ -59,3 +59,4 @@ def test_refusals_are_alike(name: str, kind: str, built: dict[str, dict[str, Any
             expected, actual = outcome(reference, step), outcome(tried, step)
             assert expected["status"] == step[1], f"step {number} {step[0]}: {expected}"
             assert actual == expected, f"step {number} {step[0]}"
+            assert not case.early or isinstance(actual["saved"], bytes), f"step {number} left the state changed"

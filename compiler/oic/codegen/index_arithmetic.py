@@ -67,7 +67,9 @@ class Integers:
     def _index_load(self, op: Any) -> None:
         value = op.x
         text = elements.scalar(self.frame, value)
-        if value.dtype.name == "u64":
+        if op.checked:
+            text = f"(int64_t){text}"
+        elif value.dtype.name == "u64":
             name = self.frame.names.unique(op.result.hint or value.hint or "at")
             self.lines.add(f"int64_t {name};")
             check = f'oic_index_of_u64(why, {self.frame.line(op)}, "{value.hint}", {text}, &{name})'

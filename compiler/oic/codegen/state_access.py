@@ -150,7 +150,9 @@ def get(frame: Frame, op: Any) -> None:
     field = frame.unit.by_state[op.state]
     dtype, text = field.type.dtype, single(field, [frame.index(i) for i in op.indices])
     name = frame.names.unique(op.result.hint or field.member)
-    if dtype.name == "u64":
+    if op.checked:
+        text = f"(int64_t){text}"
+    elif dtype.name == "u64":
         frame.lines.add(f"int64_t {name};")
         check = f'oic_index_of_u64(why, {frame.line(op)}, "{op.state.op.symbol}", {text}, &{name})'
         frame.attempt(check)

@@ -17,7 +17,7 @@ from oic.compare.sanitizer import Watch
 from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir.module import Module
-from oic.operators.late import late_checks
+from oic.operators.late import overtaken
 from oic.reference.interpret import Machine
 
 
@@ -56,7 +56,7 @@ def bisect(
 
 def _refused_otherwise(lowered: Module, one: dict[str, Array], two: dict[str, Array]) -> bool:
     """Both refuse the step, which breaks several rules; a check made early comes before one that cannot be."""
-    return "OIC_OK" not in (str(one["status"]), str(two["status"])) and bool(late_checks(lowered))
+    return "OIC_OK" not in (str(one["status"]), str(two["status"])) and bool(overtaken(lowered))
 
 
 def can_run(module: Module) -> bool:

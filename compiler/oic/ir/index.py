@@ -6,6 +6,7 @@ arithmetic, never a wrap (SPEC, section 10).
 
 from __future__ import annotations
 
+from oic.diagnostics import Span
 from oic.dtypes import INT, DType, bitset
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value, is_index
@@ -95,9 +96,13 @@ class IndexSize(IndexOp, name="index.size"):
 
 
 class IndexLoad(Op, name="index.load"):
-    """The value of an integer tensor of one element."""
+    """The value of an integer tensor of one element.
+
+    checked  the value is known to fit an index: nothing is refused here
+    """
 
     x: Value
+    checked: bool = False
 
     def infer(self) -> list[Type]:
         self.require("x", INT | {bitset})
@@ -178,9 +183,14 @@ def divides(quotient: dims.FloorDiv) -> list[Op]:
 
 def equal(a: Dim, b: Dim, name: str) -> list[Op]:
     """Ops that refuse the step with OIC_ERR_SHAPE where two sizes differ."""
-    left, right, status = IndexSize(a), IndexSize(b), "OIC_ERR_SHAPE"
-    bound = right.result
-    return [left, right, CheckRange(left.result, bound, bound, status, status, name, UNEQUAL)]
+    left, right = IndexSize(a), IndexSize(b)
+    return [left, right, same_size(left.result, right.result, name)]
+
+
+def same_size(size: Value, other: Value, name: str, span: Span | None = None) -> CheckRange:
+    """Refuse the step with OIC_ERR_SHAPE where two sizes differ."""
+    status = "OIC_ERR_SHAPE"
+    return CheckRange(size, other, other, status, status, name, UNEQUAL, span=span)
 
 
 class AssertShape(Op, name="assert.shape"):

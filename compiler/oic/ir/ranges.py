@@ -92,9 +92,9 @@ class Ranges:
             case CheckRange() | CheckIds():
                 return True
             case IndexLoad(x=x):
-                return x.dtype.high > WIDE[1]
+                return not op.checked and x.dtype.high > WIDE[1]
             case StateGet(state=state):
-                return _state_type(state).dtype.high > WIDE[1]
+                return not op.checked and _state_type(state).dtype.high > WIDE[1]
             case IndexAdd() | IndexSub() | IndexMul():
                 return not op.checked and not self.fits(op)
         return False

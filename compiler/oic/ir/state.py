@@ -185,10 +185,12 @@ class StateGet(Op, name="state.get", reads="state"):
     """The value of a persistent integer scalar, as an index integer.
 
     indices  which one, in a table of scalars
+    checked  the value is known to fit an index: nothing is refused here
     """
 
     state: Value
     indices: list[Any] = []
+    checked: bool = False
 
     def infer(self) -> list[Type]:
         _require_integer(self.state, self.indices, self.name)

@@ -22,16 +22,35 @@ def late_checks(module: Module) -> list[Op]:
 
 def late_places(module: Module) -> list[Place]:
     """Where they are in the source, each place once, and the variable: else the text itself."""
+    return _places(late_checks(module))
+
+
+def overtaken(module: Module) -> list[Place]:
+    """What checks that come later in the source may be made before, as those come before every effect.
+
+    It may refuse the step in what has the first effect of its function, or after that.
+    """
+    found: list[Op] = []
+    for func in module.functions():
+        _late(func.body, False, found, Facts(), whole=True)
+    return _places(found)
+
+
+def _places(ops: list[Op]) -> list[Place]:
     places: dict[Place, None] = {}
-    for op in late_checks(module):
+    for op in ops:
         text = op.span.text if op.span is not None else op.name
         places[op.span, variable_of(op) or text] = None
     return list(places)
 
 
-def _late(block: Block, changed: bool, found: list[Op], facts: Facts) -> bool:
-    """Collect what may refuse once the state has been changed; whether it has been after the block."""
+def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: bool = False) -> bool:
+    """Collect what may refuse once the state has been changed; whether it has been after the block.
+
+    whole   an op of this block that changes it anywhere counts as one that has, from its start
+    """
     for op in block.ops:
+        changed = changed or (whole and any(map(_effect, op.walk())))
         if changed and facts.refuses(op):
             found.append(op)
         # The second turn of a loop comes after the effects of the first.

@@ -9,11 +9,25 @@ nothing else is copied there; the tensors are moved there, with all that they ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from oic.ir import dims
 from oic.ir.control import Barrier, Cond, For, Parallel
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
-from oic.ir.dims import Extent
-from oic.ir.index import AssertShape, ExtentBind, IndexLoad, IndexOp, IndexSize
+from oic.ir.dims import Atom, Dim, Extent, FloorDiv
+from oic.ir.index import (
+    AssertShape,
+    ExtentBind,
+    IndexAdd,
+    IndexConst,
+    IndexDiv,
+    IndexLoad,
+    IndexMax,
+    IndexMin,
+    IndexMul,
+    IndexOp,
+    IndexSize,
+)
 from oic.ir.ranges import Ranges, linear
 from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
@@ -29,9 +43,11 @@ class EarlyValues:
     ops      what comes there
     gone     what has moved from its place in the body
     copies   values that are computed there, by what they are copies of
+    same     of arithmetic that has moved, the copy that is used in its place
     settled  those copies whose ops are among `ops`, or will be
     outer    of the check being moved: what comes before its loops
     given    extents that are known there
+    binds    where every other extent gets its value
     """
 
     def __init__(self, body: Block, first: int) -> None:
@@ -39,6 +55,7 @@ class EarlyValues:
         self.ops: list[Op] = []
         self.gone: set[Op] = set()
         self.copies: dict[Value, Value] = {}
+        self.same: dict[Value, Value] = {}
         self.settled: dict[Value, Value] = {}
         self.outer: list[Op] = []
         self.moved: set[Op] = set()
@@ -50,6 +67,7 @@ class EarlyValues:
         self.start = self.order[body.ops[first]]
         self.given = dims.extents(d for arg in body.args for d in arg.shape)
         self.given |= {op.extent for op in body.ops[:first] if isinstance(op, ExtentBind)}
+        self.binds = {op.extent: op for op in body.all_ops() if isinstance(op, ExtentBind)}
         for op in body.all_ops():
             if is_effect(op):
                 for state in op.touched("write"):
@@ -80,6 +98,8 @@ class EarlyValues:
                 found[last] = last
             elif isinstance(last.op, StateGet) and (before := _set_before(last.op)) is not None:
                 found[last] = found[before]
+            elif isinstance(last.op, IndexSize):
+                found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, ops)
             else:
                 copy = clone_op(last.op, {v: found[v] for v in sources})
                 ops.append(copy)
@@ -103,8 +123,7 @@ class EarlyValues:
             if self.changes(op):
                 return None
         elif isinstance(op, IndexSize):
-            if not dims.extents([op.size]) <= self.given:
-                return None
+            return self.bound(op.size)
         elif isinstance(op, IndexLoad):
             if not self.early_tensor(op.x):
                 return None
@@ -113,10 +132,46 @@ class EarlyValues:
         # The others are a state, or a tensor that exists.
         return [v for v in op.operands if isinstance(v.type, IndexType)]
 
+    def unknown(self, size: Dim) -> list[tuple[Extent, Value]]:
+        """The extents of a size that are bound after the first effect, and to what."""
+        extents = sorted(dims.extents([size]) - self.given)
+        return [(e, self.binds[e].value) for e in extents if e in self.binds]
+
+    def bound(self, size: Dim) -> list[Value] | None:
+        """What the extents of a size are bound to after the first effect; None if one of them is not."""
+        values = [v for _, v in self.unknown(size)]
+        return values if len(values) == len(dims.extents([size]) - self.given) else None
+
+    def early_size(self, size: Dim, turn: Turn, ops: list[Op]) -> Value | None:
+        """A size as an integer before the first effect, by ops that are added; None if it cannot be."""
+        if self.bound(size) is None:
+            return None
+        found: dict[Extent, Value] = {}
+        for extent, value in self.unknown(size):
+            early = self.early(value, turn, ops)
+            if early is None:
+                return None
+            found[extent] = early
+        return _size(size, found, ops)
+
+    def depends(self, value: Value, index: Value) -> bool:
+        """The value is computed from the other."""
+        seen: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            at = waiting.pop()
+            if at is index:
+                return True
+            if at not in seen and at.op is not None:
+                waiting += at.op.operands
+                waiting += [v for _, v in self.unknown(at.op.size)] if isinstance(at.op, IndexSize) else []
+            seen.add(at)
+        return False
+
     def is_invariant(self, value: Value, turn: Turn) -> bool:
         """It has to be computed early, and none of the loops' indices decides about it."""
         op = value.op
-        return op is not None and not self.stands_early(op) and not any(depends(value, i) for i in turn)
+        return op is not None and not self.stands_early(op) and not any(self.depends(value, i) for i in turn)
 
     def invariant(self, value: Value) -> Value | None:
         """A value that is the same in every turn, computed once before the loops of checks."""
@@ -150,7 +205,8 @@ class EarlyValues:
         self.copies = dict(self.settled)
         if self.move(value.op):
             self.settled |= self.copies
-            self.copies = known | self.copies
+            known |= self.copies  # the same dictionary: `early` is filling it
+            self.copies = known
             self.gone |= self.moved
             return True
         self.copies, self.moved = known, moved
@@ -251,18 +307,38 @@ def layers(op: Op, body: Block) -> list[Op]:
     return found[::-1]
 
 
-def depends(value: Value, index: Value) -> bool:
-    """The value is computed from the other."""
-    seen: set[Value] = set()
-    waiting = [value]
-    while waiting:
-        at = waiting.pop()
-        if at is index:
-            return True
-        if at not in seen and at.op is not None:
-            waiting += at.op.operands
-        seen.add(at)
-    return False
+def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
+    """A size as an integer, by ops that are added; of some extents the values are given.
+
+    A value beyond what the extent may be is refused where it is bound: held within that, no sum overflows.
+    """
+
+    def made(op: Op) -> Value:
+        ops.append(op)
+        return op.result
+
+    def atom(one: Atom) -> Value:
+        if isinstance(one, FloorDiv):
+            return made(IndexDiv(whole(one.numerator), whole(one.divisor)))
+        if one not in values:
+            return made(IndexSize(dims.of(one)))
+        least, most = made(IndexConst(0)), made(IndexConst(one.maximum))
+        return made(IndexMin(made(IndexMax(values[one], least)), most))
+
+    def whole(part: Dim) -> Value:
+        if not dims.extents([part]) & values.keys():
+            return made(IndexConst(part) if isinstance(part, int) else IndexSize(part))
+        assert not isinstance(part, int)
+        total: Value | None = None
+        for atoms, c in part.terms:
+            product = made(IndexConst(c))
+            for one in atoms:
+                product = made(IndexMul(product, atom(one)))
+            total = product if total is None else made(IndexAdd(total, product))
+        assert total is not None
+        return total
+
+    return whole(size)
 
 
 def _bound_in(op: Op) -> frozenset[Extent]:

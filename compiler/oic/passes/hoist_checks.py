@@ -5,7 +5,8 @@
 
 A check moves before the first effect if what it looks at can be computed there: index arithmetic
 on inputs, on states that no effect before it writes, and on tensors that depend on nothing else; these
-are then computed there, with all that they need; inside an `if`, if its condition can be.  A check
+are then computed there, with all that they need; inside an `if`, if its condition can be.  Arithmetic that
+the source asks for and that may leave 64 bits is such a check.  A check
 inside a loop is made once for all turns: with its value's smallest and largest over the loop where
 the index takes part, and only if the loop has a turn.  Where one of these refuses, the checks of all
 turns are made in the order of the source (`check.turns`), so that the first turn at fault is
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from oic.ir import dims
 from oic.ir.control import CheckTurns, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Dim
 from oic.ir.index import (
     SIZE,
     AssertShape,
@@ -30,14 +32,16 @@ from oic.ir.index import (
     IndexAdd,
     IndexConst,
     IndexDiv,
+    IndexLoad,
     IndexMul,
     IndexSub,
-    equal,
+    same_size,
 )
 from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
+from oic.ir.state import StateGet
 from oic.ir.types import INDEX
-from oic.passes.early_values import EarlyValues, Turn, depends, is_effect, layers
+from oic.passes.early_values import EarlyValues, Turn, is_effect, layers
 
 Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first turn, and the end
 
@@ -60,13 +64,14 @@ def _body(body: Block) -> None:
         return
     mover = _Mover(body, first)
     for op in list(_straight(body.ops[first:])):
-        if isinstance(op, CHECKS):
+        if mover.refuses(op):
             mover.hoist(op)
         elif op.regions:
             mover.hoist_nest(op)
     head, tail = body.ops[:first], body.ops[first:]
     tail = [op for op in tail if op not in mover.gone]
     body.set_ops([*head, *mover.ops, *tail])
+    body.replace(mover.same)
 
 
 def _first_effect(body: Block) -> int | None:
@@ -90,12 +95,16 @@ def _straight(ops: list[Op]) -> Iterator[Op]:
 class _Mover(EarlyValues):
     """Copies checks, and the arithmetic they need, to the position of the first effect."""
 
+    def refuses(self, op: Op) -> bool:
+        """The op is a check, or arithmetic of the source that may refuse the step."""
+        if isinstance(op, CHECKS):
+            return not getattr(op, "checked", False)
+        wanted = isinstance(op, (IndexLoad, StateGet)) or getattr(op, "written", False)
+        return wanted and self.ranges.refuses(op)
+
     def hoist(self, op: Op) -> None:
         """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""
         self.settled, self.outer = dict(self.copies), []
-        if isinstance(op, AssertShape):
-            self.hoist_sizes(op)
-            return
         if isinstance(op, ExtentBind) and self.hoist_extent(op):
             return
         if isinstance(op, CheckIds):
@@ -115,12 +124,14 @@ class _Mover(EarlyValues):
 
     def forget(self, op: Op) -> None:
         """The check has been made early."""
-        if isinstance(op, ExtentBind):
-            op.checked = True
-            return
         assert op.block is not None
-        if op.block is self.body:
+        if isinstance(op, CHECKS) and not isinstance(op, (CheckRange, CheckIds)):
+            op.checked = True
+        elif op.block is self.body:
             self.gone.add(op)
+            self.same |= {v: self.copies[v] for v in op.results}
+        elif op.results:
+            op.checked = True
         else:
             op.block.set_ops([o for o in op.block.ops if o is not op])
 
@@ -134,7 +145,7 @@ class _Mover(EarlyValues):
         self.settled, self.outer = dict(self.copies), []
         ends: list[Op] | None = []
         apart = False  # checks differ from turn to turn
-        for op in [o for o in nest.walk() if isinstance(o, CHECKS) and not isinstance(o, AssertShape)]:
+        for op in [o for o in nest.walk() if self.refuses(o)]:
             around = layers(op, self.body)
             made = self.turns(op, around, {}) if ends is not None else None
             self.copies = dict(known)
@@ -169,7 +180,19 @@ class _Mover(EarlyValues):
     def differs(self, op: Op, around: list[Op]) -> bool:
         """The check is another one in every turn of a loop."""
         indices = [layer.body.args[0] for layer in around if isinstance(layer, For)]
-        return any(depends(part, i) for part in _looked_at(op) for i in indices)
+        return any(self.depends(part, i) for part in self.looked_at(op) for i in indices)
+
+    def looked_at(self, op: Op) -> list[Value]:
+        """The integers that a check is about."""
+        match op:
+            case CheckIds():
+                return []
+            case AssertShape():
+                return [v for pair in _unequal(op) for size in pair for _, v in self.unknown(size)]
+            case CheckRange() | ExtentBind():
+                found = [op.value, *_limits(op), op.shown if isinstance(op, CheckRange) else None]
+                return [v for v in found if isinstance(v, Value)]
+        return [op.result]
 
     def hoist_extent(self, op: ExtentBind) -> bool:
         """Bind an extent before the first effect, so that sizes made of it are known there."""
@@ -186,17 +209,6 @@ class _Mover(EarlyValues):
         self.given |= {op.extent}
         return True
 
-    def hoist_sizes(self, op: AssertShape) -> None:
-        """Compare sizes before the first effect, if all are known there."""
-        pairs = [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
-        if op.checked or not dims.extents(d for pair in pairs for d in pair) <= self.given:
-            return
-        for actual, expected in pairs:
-            for made in equal(actual, expected, op.x.hint):
-                made.span = op.span
-                self.ops.append(made)
-        op.checked = True
-
     def turns(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op] | None:
         """The checks for all turns of these loops and branches, inside an `if` where one may not run.
 
@@ -207,7 +219,7 @@ class _Mover(EarlyValues):
         layer, inner = around[0], around[1:]
         ops: list[Op] = []
         if isinstance(layer, If):
-            if any(depends(layer.condition, i) for i in bounds):
+            if any(self.depends(layer.condition, i) for i in bounds):
                 return None
             condition = self.early_condition(layer.condition, {}, ops)
             known = dict(self.copies)
@@ -230,12 +242,12 @@ class _Mover(EarlyValues):
 
     def corners(self, op: Op, bounds: Bounds) -> list[Op] | None:
         """The checks in the first and the last turn of every loop whose index takes part."""
-        parts = _looked_at(op)
-        used = [i for i in bounds if any(depends(p, i) for p in parts)]
-        if len(used) > 2 or any(not _monotone(p, i) for p in parts for i in used):
+        parts = self.looked_at(op)
+        used = [i for i in bounds if any(self.depends(p, i) for p in parts)]
+        if len(used) > 2 or any(not self.monotone(p, i) for p in parts for i in used):
             return None
-        if isinstance(op, CheckIds):
-            return None  # whose C is a loop
+        if isinstance(op, CheckIds) or (isinstance(op, AssertShape) and used):
+            return None  # the C of the one is a loop; what is equal at the ends need not be in between
         checks: list[Op] = []
         for corner in range(1 << len(used)):
             values: dict[Value, Value] = {}
@@ -255,7 +267,7 @@ class _Mover(EarlyValues):
     def every_turn(self, nest: Op, wanted: set[Op], turn: Turn) -> list[Op] | None:
         """These checks alone, in the loops and branches that they are made in."""
         ops: list[Op] = []
-        if isinstance(nest, CHECKS):
+        if not nest.regions:
             made = nest not in wanted or self.check(nest, turn, ops)
             return ops if made else None
         if not any(op in wanted for op in nest.walk()):
@@ -304,11 +316,15 @@ class _Mover(EarlyValues):
     def check(self, op: Op, turn: Turn, ops: list[Op]) -> bool:
         """Add one early check, for the turn in which the loops' indices have these values."""
         if isinstance(op, CheckIds):
-            if not (dims.extents([op.bound]) <= self.given and self.early_tensor(op.x)):
-                return False
-            ops.append(CheckIds(op.x, op.bound, op.variable, span=op.span))
-            return True
-        value = self.early(op.value, turn, ops)  # type: ignore[attr-defined]
+            ids = self.early_ids(op.x) if dims.extents([op.bound]) <= self.given else None
+            if ids is not None:
+                ops.append(CheckIds(ids, op.bound, op.variable, span=op.span))
+            return ids is not None
+        if isinstance(op, AssertShape):
+            return self.check_sizes(op, turn, ops)
+        if not isinstance(op, (CheckRange, ExtentBind)):
+            return self.early(op.result, turn, ops) is not None
+        value = self.early(op.value, turn, ops)
         limits = [self.early(b, turn, ops) if isinstance(b, Value) else b for b in _limits(op)]
         low, high = limits
         if value is None or low is None or high is None:
@@ -326,21 +342,38 @@ class _Mover(EarlyValues):
         return True
 
 
+    def check_sizes(self, op: AssertShape, turn: Turn, ops: list[Op]) -> bool:
+        """Compare the sizes that may differ."""
+        for actual, expected in _unequal(op):
+            left, right = (self.early_size(size, turn, ops) for size in (actual, expected))
+            if left is None or right is None:
+                return False
+            ops.append(same_size(left, right, op.x.hint, op.span))
+        return True
+
+    def monotone(self, value: Value, index: Value) -> bool:
+        """The value goes one way as the index grows, so that its extremes are at the loop's ends."""
+        while value is not index and self.depends(value, index):
+            op = value.op
+            if not isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexDiv)):
+                return False
+            sides = [v for v in op.operands if self.depends(v, index)]
+            if len(sides) != 1 or (isinstance(op, IndexDiv) and sides[0] is not op.left):
+                return False
+            value = sides[0]
+        return True
+
+
+def _unequal(op: AssertShape) -> list[tuple[Dim, Dim]]:
+    """The sizes that are compared."""
+    return [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
+
+
 def _limits(op: Op) -> list[int | Value]:
     if isinstance(op, ExtentBind):
         return [0, op.extent.maximum]
     assert isinstance(op, CheckRange)
     return [op.low, op.high]
-
-
-def _looked_at(op: Op) -> list[Value]:
-    """The integers that a check is about."""
-    if isinstance(op, CheckIds):
-        return []
-    found = [op.value, *_limits(op)]  # type: ignore[attr-defined]
-    if isinstance(op, CheckRange):
-        found.append(op.shown)
-    return [v for v in found if isinstance(v, Value)]
 
 
 def _is_inside(op: Op, block: Block) -> bool:
@@ -354,16 +387,3 @@ def _is_inside(op: Op, block: Block) -> bool:
 def _if(condition: Value, then: list[Op], orelse: list[Op]) -> If:
     blocks = (Block(ops=[*ops, Yield([])]) for ops in (then, orelse))
     return If(condition, [], *blocks)
-
-
-def _monotone(value: Value, index: Value) -> bool:
-    """The value goes one way as the index grows, so that its extremes are at the loop's ends."""
-    while value is not index and depends(value, index):
-        op = value.op
-        if not isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexDiv)):
-            return False
-        sides = [v for v in op.operands if depends(v, index)]
-        if len(sides) != 1 or (isinstance(op, IndexDiv) and sides[0] is not op.left):
-            return False
-        value = sides[0]
-    return True

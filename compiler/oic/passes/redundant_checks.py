@@ -82,7 +82,7 @@ class _Settle(_Walk):
             self.mapping[op.result] = self.mapping.get(found.result, found.result)
             return left
         if isinstance(op, (IndexAdd, IndexSub, IndexMul)):
-            op.checked = self.facts.fits(op)
+            op.checked = op.checked or self.facts.fits(op)
         left = super().kept(op)
         passes = isinstance(op, CheckTurns) and not may_refuse(op.ends.ops, self.facts)
         return [] if passes else left

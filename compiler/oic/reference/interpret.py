@@ -44,7 +44,7 @@ class Machine:
     """A module that can be stepped, with its persistent state.
 
     observer   called with every op before it runs, if set
-    compiled   of a GRAPH module the PLANNED one, and the places that `operators.late` finds in it: a
+    compiled   of a GRAPH module the PLANNED one, and what `operators.late` says is overtaken there: a
                refusal after an effect leaves the state changed here too if it does so there
     """
 
@@ -144,7 +144,7 @@ class Machine:
         source may be made before it, or else the state is left changed.
         """
         assert self.compiled is not None and isinstance(error, StepError)
-        module, late = self.compiled()
+        module, overtaken = self.compiled()
         other = Machine(module)
         other.load(self.save())
         try:
@@ -153,7 +153,7 @@ class Machine:
             if other.broken:
                 self._leave_changed(symbol, inputs)
             about = error.variable or (error.span and error.span.text)
-            return found if (error.span, about) in late and not other.broken else error
+            return found if (error.span, about) in overtaken and not other.broken else error
         return error
 
     def _storages(self) -> dict[str, Storage]:
