@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from oic.check import symbols
 from oic.check.bind import bind
+from oic.check.binding import Binding
 from oic.check.check import check
 from oic.check.model_data import data_of
 from oic.check.settings import check_fetch, check_sizes
-from oic.check.variables import Binding
 from oic.diagnostics import Diagnostic, OicError
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target

@@ -10,7 +10,6 @@ import oic.check.resolve
 from oic import dtypes
 from oic.check.bind import bind
 from oic.check.check import check
-from oic.check.names import names_in
 from oic.check.resolved import Instance, Resolved
 from oic.check.source import parse
 from oic.check.symbols import Meaning
@@ -86,7 +85,7 @@ def named(statement: s.Statement) -> Iterator[s.Name | s.Access]:
 def uses(part: object) -> Iterator[s.Name | s.Access]:
     if isinstance(part, s.Access):
         yield part
-    yield from names_in(part)
+    yield from s.names_in(part)
 
 
 def every(resolved: Resolved) -> Iterator[tuple[Instance, s.Statement]]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oic.check.binding import Binding, ModelLike, check_bytes
 from oic.check.model_data import axes, bound_tensors, check_data, find_data
-from oic.check.names import names_in
+from oic.check.report import Refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import size_values
 from oic.check.symbols import Variable
-from oic.check.variables import Binding, ModelLike, Refused, check_bytes, evaluate
-from oic.diagnostics import Diagnostic, Note
+from oic.diagnostics import Note
 from oic.ir.dims import Extent
 from oic.syntax import tree as s
 
@@ -95,7 +95,7 @@ def _broken(binding: Binding, wrong: bool) -> set[str]:
     while more := {
         size.name
         for size in left
-        if size.name not in found and any(n.name in found | extents for n in names_in(size.value))
+        if size.name not in found and any(n.name in found | extents for n in s.names_in(size.value))
     }:
         found |= more
     return found
@@ -111,14 +111,8 @@ def _inferred(binding: Binding) -> dict[str, int]:
                 continue
             known = found.setdefault(dim.name, (size, tensor))
             if known[0] != size:
-                binding.diagnostics.append(
-                    Diagnostic(
-                        "size-disagrees",
-                        f"size '{dim.name}' is {known[0]} in '{known[1]}' and {size} in '{tensor}'",
-                        dim.span,
-                        hint=f"--set {dim.name}=… decides",
-                    )
-                )
+                what = f"size '{dim.name}' is {known[0]} in '{known[1]}' and {size} in '{tensor}'"
+                binding.error("size-disagrees", what, dim.span, hint=f"--set {dim.name}=… decides")
     return {name: size for name, (size, _) in found.items() if size > 0}
 
 
@@ -131,58 +125,24 @@ def _check_section(
         if size.name in overrides or own is None or other is None or own == other:
             continue
         assert binding.model is not None
-        binding.diagnostics.append(
-            Diagnostic(
-                "size-disagrees",
-                f"size '{size.name}' is {own} here and {other} in {binding.model.name}",
-                size.span,
-                hint=f"--set {size.name}=… decides",
-            )
-        )
+        what = f"size '{size.name}' is {own} here and {other} in {binding.model.name}"
+        binding.error("size-disagrees", what, size.span, hint=f"--set {size.name}=… decides")
 
 
 def _find_extents(binding: Binding) -> None:
     first: dict[str, s.Argument] = {}
-    arguments = (
-        arg
-        for declaration in binding.graph.declarations
-        for attribute in declaration.attributes
-        if attribute.name == "max"
-        for arg in attribute.args
-        if arg.key is not None
-    )
-    for arg in arguments:
+    attributes = (a for d in binding.graph.declarations for a in d.attributes if a.name == "max")
+    for arg in (arg for attribute in attributes for arg in attribute.args if arg.key is not None):
         assert arg.key is not None
-        maximum = _maximum(binding, arg)
+        maximum = None
+        if isinstance(arg.value, s.Expr) and not binding.is_refused(arg.span):
+            maximum = binding.bound(arg, f"the maximum of '{arg.key}'")
         if maximum is None:
             binding.broken.add(arg.key)
             continue
         known = binding.extents.setdefault(arg.key, Extent(arg.key, maximum))
         first.setdefault(arg.key, arg)
         if known.maximum != maximum:
-            binding.diagnostics.append(
-                Diagnostic(
-                    "extent-maximum",
-                    f"the maximum of '{arg.key}' is {maximum} here and {known.maximum} elsewhere",
-                    arg.span,
-                    notes=(Note(first[arg.key].span, "first given here"),),
-                )
-            )
-
-
-def _maximum(binding: Binding, arg: s.Argument) -> int | None:
-    """The value of `@max(N=value)`; None where it is refused."""
-    if binding.is_refused(arg.span) or not isinstance(arg.value, s.Int | s.Name | s.Unary | s.Binary):
-        return None
-    try:
-        maximum = evaluate(arg.value, binding.size)
-    except Refused as refused:
-        binding.report(refused)
-        return None
-    if isinstance(maximum, int) and maximum >= 1:
-        return maximum
-    what = f"the maximum of '{arg.key}' must be at least 1, but is {maximum}"
-    if not isinstance(maximum, int):
-        what = f"the maximum of '{arg.key}' is not known at build"
-    binding.diagnostics.append(Diagnostic("bound-range", what, arg.value.span))
-    return None
+            what = f"the maximum of '{arg.key}' is {maximum} here and {known.maximum} elsewhere"
+            notes = (Note(first[arg.key].span, "first given here"),)
+            binding.error("extent-maximum", what, arg.span, notes=notes)

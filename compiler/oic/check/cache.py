@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from oic.check.names import DiagnosticCollector
-from oic.check.sizes import Unresolved, eval_dim
+from collections.abc import Collection
+
+from oic.check.report import DiagnosticCollector
+from oic.check.sizes import known_value
 from oic.check.symbols import Variable
-from oic.diagnostics import OicError
 from oic.syntax import tree as s
 
 _MANY = {1: "one", 2: "two", 3: "three"}
@@ -18,12 +19,7 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     """
     if not found.indexed:
         if access.indices is not None:
-            report.error(
-                "not-indexed",
-                f"'{found.name}' has no indices",
-                access.span,
-                notes=[found.note()],
-            )
+            report.error("not-indexed", f"'{found.name}' has no indices", access.span, about=found)
         return
     if not found.indices:
         return  # empty parentheses are refused at the declaration
@@ -34,118 +30,76 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     tables, given = len(found.table), len(access.indices)
     allowed = tables if mode == "reset" else len(found.indices)
     if given > allowed:
-        _too_many(access, found, allowed, mode, report)
+        _too_many(access, found, given, allowed, mode, report)
     elif given < tables and mode in ("write", "member"):
         _missing(access, found, given, mode, report)
     else:
-        _check_positions(access, found, mode, report)
+        _check_positions(access, found, access.indices, mode, report)
 
 
-def _check_positions(access: s.Access, found: Variable, mode: str, report: DiagnosticCollector) -> None:
-    """Each index of an access that gives neither too many nor too few."""
-    grows, ring = found.grows, found.ring
-    for name, position in zip(found.indices, access.indices or (), strict=False):
+def _check_positions(
+    access: s.Access, found: Variable, positions: tuple[s.Index, ...], mode: str, report: DiagnosticCollector
+) -> None:
+    """Each index of an access that gives neither too many nor too few; those beside a ring's own must be given."""
+    ring = found.ring
+    for name, position in zip(found.indices, positions, strict=False):
         if isinstance(position, s.Slice):
-            _check_slice(access, position, found, mode, name in grows, name, report)
+            _check_slice(access, position, found, mode, name, report)
         elif _negative(position) and not (ring == name and mode == "read"):
-            report.error(
-                "index-negative", "this index is negative", position.span, notes=[found.note()]
-            )
-    if ring is not None and mode == "read":
-        _check_ring(access, found, ring, report)
+            report.error("index-negative", "this index is negative", position.span, about=found)
+    left = [name for name in found.indices[len(positions) :] if name != ring]
+    if ring is not None and mode == "read" and left:
+        report.error("ring-index", f"index '{left[0]}' beside a ring must be given", access.span, about=found)
 
 
 def _check_slice(
-    access: s.Access, position: s.Slice, found: Variable, mode: str, auto: bool,
-    name: str, report: DiagnosticCollector,
-) -> None:  # fmt: skip
-    ring = found.ring
-    notes = [found.note()]
+    access: s.Access, position: s.Slice, found: Variable, mode: str, name: str, report: DiagnosticCollector
+) -> None:
+    slug, what, hint = "slice-place", "", None
     if mode == "member":
-        report.error(
-            "slice-place", "a pattern's index cannot be a slice", position.span, notes=notes
-        )
+        what = "a pattern's index cannot be a slice"
     elif mode == "reset":
-        report.error("slice-place", "'cache.reset' takes no slices", position.span, notes=notes)
-    elif mode == "write" and auto:
-        report.error(
-            "slice-place",
-            f"a write replaces the whole of '{found.name}', not a slice",
-            position.span,
-            notes=notes,
-        )
+        what = "'cache.reset' takes no slices"
+    elif mode == "write" and name in found.grows:
+        what = f"a write replaces the whole of '{found.name}', not a slice"
     elif mode == "write" and (position.start is None or position.end is None):
-        report.error(
-            "slice-ends",
-            "a write gives both ends of a slice",
-            position.span,
-            notes=notes,
-            hint=f"write {access.name}[pos..pos+n], with n the number of entries",
-        )
-    elif ring is not None and name != ring:
-        report.error(
-            "ring-index", f"index '{name}' beside a ring must be a scalar", position.span,
-            notes=notes,
-        )  # fmt: skip
-    elif position.start is not None and ring is None and _negative(position.start):
+        slug, what = "slice-ends", "a write gives both ends of a slice"
+        hint = f"write {access.name}[pos..pos+n], with n the number of entries"
+    elif found.ring is not None and name != found.ring:
+        slug, what = "ring-index", f"index '{name}' beside a ring must be a scalar"
+    elif position.start is not None and found.ring is None and _negative(position.start):
         report.error("index-negative", "a slice cannot start below 0", position.start.span)
-
-
-def _check_ring(access: s.Access, found: Variable, ring: str, report: DiagnosticCollector) -> None:
-    """Indices beside the ring's own must be given."""
-    given = len(access.indices or ())
-    left = [name for name in found.indices[given:] if name != ring]
-    if left:
-        report.error(
-            "ring-index",
-            f"index '{left[0]}' beside a ring must be given",
-            access.span,
-            notes=[found.note()],
-        )
+    if what:
+        report.error(slug, what, position.span, about=found, hint=hint)
 
 
 def _too_many(
-    access: s.Access, found: Variable, allowed: int, mode: str, report: DiagnosticCollector
+    access: s.Access, found: Variable, given: int, allowed: int, mode: str, report: DiagnosticCollector
 ) -> None:
-    assert access.indices is not None
-    extra = len(access.indices) - allowed
-    names = found.indices
-    what = {"member": "", "reset": "table "}.get(mode, "table " if found.table else "")
+    extra, table = given - allowed, mode == "reset" or (mode != "member" and found.table)
     last = {1: "the second", 2: "the third"}.get(allowed, "the last") if extra == 1 else "the extra"
-    free = next(n for n in ("j", "k", "m", "n", "p", "q", "r") if n not in names)
-    wider = f", or declare {found.name}({', '.join([*names, free])})" if mode != "reset" else ""
-    report.error(
-        "table-rank",
-        f"{what}'{found.name}' has {_indices(allowed)}, but {len(access.indices)} are given",
-        access.span,
-        f"{_MANY.get(extra, extra)} {'index' if extra == 1 else 'indices'} too many",
-        notes=[found.note()],
-        hint=f"drop {last} {'index' if extra == 1 else 'indices'}{wider if extra == 1 else ''}",
-    )
+    indices = "index" if extra == 1 else "indices"
+    hint = f"drop {last} {indices}"
+    if mode != "reset" and extra == 1:
+        free = next(n for n in ("j", "k", "m", "n", "p", "q", "r") if n not in found.indices)
+        hint += f", or declare {found.name}({', '.join([*found.indices, free])})"
+    what = f"{'table ' if table else ''}'{found.name}' has {_indices(allowed)}, but {given} are given"
+    label = f"{_MANY.get(extra, extra)} {indices} too many"
+    report.error("table-rank", what, access.span, label, about=found, hint=hint)
 
 
 def _missing(access: s.Access, found: Variable, given: int, mode: str, report: DiagnosticCollector) -> None:
     """Too few indices, or no brackets where they are needed."""
-    names = ", ".join(found.indices)
     tables = len(found.table)
     if access.indices is None and (mode == "read" or tables == 0):
-        report.error(
-            "brackets",
-            f"'{found.name}' is accessed without brackets",
-            access.span,
-            notes=[found.note()],
-            hint=f"write {found.name}[] for all of it, or {found.name}[{names}]",
-        )
+        what = f"'{found.name}' is accessed without brackets"
+        hint = f"write {found.name}[] for all of it, or {found.name}[{', '.join(found.indices)}]"
+        report.error("brackets", what, access.span, about=found, hint=hint)
         return
-    what = "a write gives every index" if mode == "write" else "a member is named by every index"
-    report.error(
-        "table-rank",
-        f"'{found.name}' has {_indices(tables)}, but {given or 'none'} "
-        f"{'is' if given < 2 else 'are'} given",
-        access.span,
-        what,
-        notes=[found.note()],
-    )
+    are = "is" if given < 2 else "are"
+    what = f"'{found.name}' has {_indices(tables)}, but {given or 'none'} {are} given"
+    label = "a write gives every index" if mode == "write" else "a member is named by every index"
+    report.error("table-rank", what, access.span, label, about=found)
 
 
 def _indices(count: int) -> str:
@@ -154,7 +108,17 @@ def _indices(count: int) -> str:
 
 def _negative(expr: s.Expr) -> bool:
     """The expression has no names and is below 0."""
-    try:
-        return eval_dim(expr, {}) < 0
-    except (Unresolved, OicError):
-        return False
+    value = known_value(expr)
+    return value is not None and value < 0
+
+
+def copied_out(access: s.Access, found: Variable, taken: Collection[str]) -> str:
+    """The hint that copies what an access of persistent memory selects into a new temporary."""
+    given, declaration = access.indices or (), found.declaration
+    slices = sum(i >= len(given) or isinstance(given[i], s.Slice) for i in range(len(found.table)))
+    dims = ["?"] * slices + ["?" if found.grows else dim.span.text for dim in declaration.dims]
+    made = f"{declaration.dtype}[{', '.join(dims)}]" if dims else declaration.dtype
+    place = access.span.text + ("[]" if found.indices and access.indices is None else "")
+    names = (f"{found.name.lower()}{end}" for end in ("", "_now", *range(2, 1 << 20)))
+    name = next(n for n in names if n not in taken)
+    return f"copy it out first: 'assign {name}: {made}; cache.read {place} >> {name};'"

@@ -12,10 +12,10 @@ from oic.check.consumers import check_consumers
 from oic.check.declarations import check_block_attributes, check_declaration, check_modulo
 from oic.check.extents import check_extents
 from oic.check.flow import check_flow, flow_of
-from oic.check.names import DiagnosticCollector
+from oic.check.report import DiagnosticCollector
 from oic.check.resolve import Resolver
 from oic.check.resolved import Resolved
-from oic.check.symbols import SymbolTable, symbols_of
+from oic.check.symbols import SymbolTable, symbols_of, variable_of
 from oic.diagnostics import Span
 from oic.syntax import tree as s
 
@@ -29,7 +29,7 @@ def check(graph: s.Graph, known_sizes: Collection[str] = ()) -> Resolved:
     report = DiagnosticCollector()
     _check_unique(graph, symbols, report)
     for declaration in graph.declarations:
-        check_declaration(declaration, symbols, report)
+        check_declaration(variable_of(declaration), symbols, report)
     for size in graph.sizes:
         check_modulo(size.value, report)
     for block in graph.blocks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.check.flow import is_entry
-from oic.check.names import DiagnosticCollector
+from oic.check.report import DiagnosticCollector
 from oic.check.resolved import Instance, Resolved, effects
 from oic.diagnostics import Note
 from oic.syntax import tree as s
@@ -39,17 +39,11 @@ def _check_names(instance: Instance, given: list[HandOver], report: DiagnosticCo
             if found is None or found.kind == "persistent":
                 refused.add(name.name)
             if found is None:
-                report.error(
-                    "yield-kind", f"'{word}' needs a declared variable, and '{name.name}' is none",
-                    name.span,
-                )  # fmt: skip
+                what = f"'{word}' needs a declared variable, and '{name.name}' is none"
+                report.error("yield-kind", what, name.span)
             elif found.kind == "persistent":
-                report.error(
-                    "yield-kind",
-                    f"persistent variable '{name.name}' cannot be given away",
-                    name.span,
-                    notes=[found.note()],
-                )
+                what = f"persistent variable '{name.name}' cannot be given away"
+                report.error("yield-kind", what, name.span, about=found)
             elif name.name in seen:
                 report.error("yield-twice", f"'{name.name}' is named twice", name.span)
             seen.add(name.name)
@@ -65,13 +59,10 @@ def _named(statement: HandOver) -> set[str]:
 
 def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticCollector) -> None:
     """A block that is branched to hands nothing over."""
+    notes = [Note(block.name_span, "this block is neither")]
     for statement in given:
-        report.error(
-            "yield-place",
-            f"'{_word(statement)}' stands in an entry or a consumer only",
-            statement.span,
-            notes=[Note(block.name_span, "this block is neither")],
-        )
+        what = f"'{_word(statement)}' stands in an entry or a consumer only"
+        report.error("yield-place", what, statement.span, notes=notes)
 
 
 # ---------------------------------------------------------------- entries
@@ -111,13 +102,10 @@ def _check_away(
         used = [instance.used(part), *(effects(block) for block in instance.run_by(part))]
         names = {v.name for u in used for v in (*u.reads, *(v for v, _ in u.writes))}
         for name in sorted(names & away.keys()):
-            report.error(
-                "yielded-use",
-                f"'{name}' is used while it is given away",
-                part.head_span if isinstance(part, s.Loop) else part.span,
-                notes=[Note(away[name].span, "given away here")],
-                hint=f"use it after 'await {name};'",
-            )
+            what, hint = f"'{name}' is used while it is given away", f"use it after 'await {name};'"
+            notes = [Note(away[name].span, "given away here")]
+            span = part.head_span if isinstance(part, s.Loop) else part.span
+            report.error("yielded-use", what, span, notes=notes, hint=hint)
 
 
 # ---------------------------------------------------------------- consumers
@@ -132,32 +120,21 @@ def _check_consumer(
     end = next((x for x in block.body if isinstance(x, s.Yield | s.Return)), last)
     if not isinstance(end, s.Yield) or _named(end) != _named(first):
         wanted = ", ".join(name.name for name in first.names)
-        report.error(
-            "consumer-yield",
-            f"consumer '{block.name}' does not end with 'yield {wanted};'",
-            end.span,
-            notes=[Note(first.span, "what it awaits")],
-        )
+        what = f"consumer '{block.name}' does not end with 'yield {wanted};'"
+        report.error("consumer-yield", what, end.span, notes=[Note(first.span, "what it awaits")])
     for statement in given:
         if statement is not first and statement is not end:
-            report.error(
-                "yield-place",
-                f"a consumer's '{_word(statement)}' stands at its "
-                f"{'end' if isinstance(statement, s.Yield) else 'start'} only",
-                statement.span,
-            )
+            place = "end" if isinstance(statement, s.Yield) else "start"
+            what = f"a consumer's '{_word(statement)}' stands at its {place} only"
+            report.error("yield-place", what, statement.span)
     inner = (x for loop in block.body if isinstance(loop, s.Loop) for x in s.walk(loop.body))
     for early in (x for x in inner if isinstance(x, s.Return)):
         message = f"consumer '{block.name}' returns without its 'yield'"
         report.error("consumer-yield", message, early.span)
     for variable, access in effects(consumer).writes:
         if variable.kind == "volatile" and variable.name not in _named(first):
-            report.warn(
-                "lost-write",
-                f"what consumer '{block.name}' writes to '{variable.name}' is lost",
-                access.span,
-                notes=[Note(first.span, "it gives back only what it awaits")],
-            )
+            what = f"what consumer '{block.name}' writes to '{variable.name}' is lost"
+            report.warn("lost-write", what, access.span, Note(first.span, "it gives back only what it awaits"))
 
 
 def _check_matches(resolved: Resolved, report: DiagnosticCollector) -> None:
@@ -170,11 +147,8 @@ def _check_matches(resolved: Resolved, report: DiagnosticCollector) -> None:
                 _check_writers(entry, given, report)
     for consumer in resolved.consumers:
         if consumer not in served:
-            report.error(
-                "await-without-yield",
-                f"no entry yields what consumer '{consumer.block.name}' awaits",
-                consumer.block.body[0].span,
-            )
+            what = f"no entry yields what consumer '{consumer.block.name}' awaits"
+            report.error("await-without-yield", what, consumer.block.body[0].span)
 
 
 def _check_writers(entry: Instance, given: s.Yield, report: DiagnosticCollector) -> None:
@@ -183,9 +157,6 @@ def _check_writers(entry: Instance, given: s.Yield, report: DiagnosticCollector)
         variable = entry.variable(name)
         writers = [found[variable] for found in writes if variable is not None and variable in found]
         if len(writers) > 1:
-            report.error(
-                "consumer-conflict",
-                f"two consumers write '{name.name}'",
-                writers[1].span,
-                notes=[Note(writers[0].span, "the other"), Note(name.span, "yielded here")],
-            )
+            notes = [Note(writers[0].span, "the other"), Note(name.span, "yielded here")]
+            what = f"two consumers write '{name.name}'"
+            report.error("consumer-conflict", what, writers[1].span, notes=notes)

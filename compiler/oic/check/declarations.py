@@ -6,10 +6,10 @@ import re
 
 from oic import dtypes
 from oic.check import attributes as check_attributes
-from oic.check.names import DiagnosticCollector, auto_indices, declared, names_in
-from oic.check.sizes import Unresolved, eval_dim
-from oic.check.symbols import SymbolTable
-from oic.diagnostics import Note, OicError, Span, did_you_mean
+from oic.check.report import DiagnosticCollector
+from oic.check.sizes import known_value
+from oic.check.symbols import SymbolTable, Variable
+from oic.diagnostics import Note, Span, did_you_mean
 from oic.syntax import tree as s
 
 # Sections whose variables may have an attribute.  Temporaries take none.
@@ -27,21 +27,21 @@ PLACES: dict[str, tuple[str, ...]] = {
 _INDEXED = ("table", "auto_dim", "pattern")
 
 
-def check_declaration(d: s.Declaration, names: SymbolTable, report: DiagnosticCollector) -> None:
+def check_declaration(v: Variable, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """Everything about one variable, its uses aside."""
-    _check_type(d, report)
-    _check_dims(d, names, report)
-    right = _placed(d.attributes, d.kind, report)
-    _check_indices(d, right, report)
+    _check_type(v, report)
+    _check_dims(v, symbols, report)
+    right = _placed(v.declaration.attributes, v.kind, report)
+    _check_indices(v, right, report)
     for found in right.values():
-        check_attributes.CHECKS[found.name](d, found, report)
+        check_attributes.CHECKS[found.name](v, found, report)
 
 
-def check_block_attributes(block: s.Block, names: SymbolTable, report: DiagnosticCollector) -> None:
+def check_block_attributes(block: s.Block, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """`@entry` and `@entry(N=1)`."""
     right = _placed(block.attributes, "block", report)
     if (entry := right.get("entry")) is not None:
-        check_attributes.check_entry(entry, names, report)
+        check_attributes.check_entry(entry, symbols, report)
 
 
 def _placed(
@@ -53,27 +53,16 @@ def _placed(
     for found in attributes:
         places = PLACES.get(found.name)
         if places is None:
-            report.error(
-                "unknown-attribute",
-                f"unknown attribute '@{found.name}'",
-                found.name_span,
-                hint=did_you_mean(f"@{found.name}", [f"@{name}" for name in PLACES]),
-            )
+            hint = did_you_mean(f"@{found.name}", [f"@{name}" for name in PLACES])
+            report.error("unknown-attribute", f"unknown attribute '@{found.name}'", found.name_span, hint=hint)
         elif found.name in first:
-            report.error(
-                "duplicate-attribute",
-                f"attribute '@{found.name}' is given twice",
-                found.span,
-                notes=[Note(first[found.name].span, "first given here")],
-            )
+            notes = [Note(first[found.name].span, "first given here")]
+            what = f"attribute '@{found.name}' is given twice"
+            report.error("duplicate-attribute", what, found.span, notes=notes)
         elif kind not in places:
-            what = {"block": "a block", "temporary": "a temporary"}.get(kind, f"{kind} memory")
-            report.error(
-                "attribute-place",
-                f"'@{found.name}' cannot stand on {what}",
-                found.span,
-                f"for {_listed(places)}{'' if places == ('block',) else ' memory'} only",
-            )
+            on = {"block": "a block", "temporary": "a temporary"}.get(kind, f"{kind} memory")
+            label = f"for {_listed(places)}{'' if places == ('block',) else ' memory'} only"
+            report.error("attribute-place", f"'@{found.name}' cannot stand on {on}", found.span, label)
         else:
             right[found.name] = found
         first.setdefault(found.name, found)
@@ -87,22 +76,16 @@ def _listed(words: tuple[str, ...]) -> str:
 # ---------------------------------------------------------------- types
 
 
-def _check_type(d: s.Declaration, report: DiagnosticCollector) -> None:
+def _check_type(v: Variable, report: DiagnosticCollector) -> None:
+    d = v.declaration
     dtype = dtypes.ALL.get(d.dtype)
     if dtype is None:
-        report.error(
-            "unknown-dtype",
-            f"unknown element type '{d.dtype}'",
-            d.dtype_span,
-            hint=_dtype_hint(d.dtype),
-        )
+        what = f"unknown element type '{d.dtype}'"
+        report.error("unknown-dtype", what, d.dtype_span, hint=_dtype_hint(d.dtype))
     elif dtype.packed and not d.dims:
-        report.error(
-            "packed-scalar",
-            f"'{d.name}' is a scalar of the packed type {d.dtype}, which only tensors may have",
-            d.type_span,
-            hint=f"declare a tensor, such as {d.dtype}[1], or use a type of whole bytes",
-        )
+        what = f"'{d.name}' is a scalar of the packed type {d.dtype}, which only tensors may have"
+        hint = f"declare a tensor, such as {d.dtype}[1], or use a type of whole bytes"
+        report.error("packed-scalar", what, d.type_span, hint=hint)
 
 
 def _dtype_hint(name: str) -> str | None:
@@ -115,29 +98,22 @@ def _dtype_hint(name: str) -> str | None:
     return did_you_mean(name, dtypes.ALL)
 
 
-def _check_dims(d: s.Declaration, names: SymbolTable, report: DiagnosticCollector) -> None:
-    for dim in d.dims:
+def _check_dims(v: Variable, symbols: SymbolTable, report: DiagnosticCollector) -> None:
+    for dim in v.declaration.dims:
         if isinstance(dim, s.Unknown):
-            if d.kind not in ("volatile", "temporary"):
-                report.error(
-                    "unknown-dimension",
-                    f"a {d.kind} variable cannot have the dimension '?'",
-                    dim.span,
-                    "for volatile variables and temporaries only",
-                )
+            if not v.local:
+                what = f"a {v.kind} variable cannot have the dimension '?'"
+                report.error("unknown-dimension", what, dim.span, "for volatile variables and temporaries only")
             continue
-        if d.kind in ("constant", "persistent"):
-            for name in names_in(dim):
-                if (extent := names.extents.get(name.name)) is not None:
-                    report.error(
-                        "extent-in-storage",
-                        f"a {d.kind} variable cannot have the extent '{name.name}' as dimension",
-                        name.span,
-                        "known at run time only",
-                        notes=[Note(extent.span, "introduced here")],
-                    )
+        for name in s.names_in(dim) if v.kind in ("constant", "persistent") else ():
+            if (extent := symbols.extents.get(name.name)) is not None:
+                what = f"a {v.kind} variable cannot have the extent '{name.name}' as dimension"
+                notes = [Note(extent.span, "introduced here")]
+                report.error("extent-in-storage", what, name.span, "known at run time only", notes=notes)
         check_modulo(dim, report)
-        _check_literal_dim(dim, report)
+        value = known_value(dim, report)
+        if value is not None and value < 0:
+            report.error("size-negative", f"dimension {value} is negative", dim.span)
 
 
 def check_modulo(size: s.Expr, report: DiagnosticCollector) -> None:
@@ -152,33 +128,17 @@ def check_modulo(size: s.Expr, report: DiagnosticCollector) -> None:
             check_modulo(operand, report)
 
 
-def _check_literal_dim(dim: s.Expr, report: DiagnosticCollector) -> None:
-    """A dimension without names is evaluated at once."""
-    try:
-        value = eval_dim(dim, {})
-    except Unresolved:
-        return
-    except OicError as error:
-        report.found += error.diagnostics
-        return
-    if value < 0:
-        report.error("size-negative", f"dimension {value} is negative", dim.span)
-
-
 # ---------------------------------------------------------------- indices
 
 
-def _check_indices(d: s.Declaration, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:
+def _check_indices(v: Variable, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:
+    d = v.declaration
     indexed = [right[name] for name in _INDEXED if name in right]
     if d.indices is None:
         for found in indexed:
-            report.error(
-                "no-indices",
-                f"'{d.name}' is declared '@{found.name}' but has no indices",
-                found.span,
-                notes=[Note(d.name_span, "declared here")],
-                hint=f"declare {d.name}(i): {d.type_span.text}",
-            )
+            what = f"'{d.name}' is declared '@{found.name}' but has no indices"
+            notes, hint = [Note(d.name_span, "declared here")], f"declare {d.name}(i): {d.type_span.text}"
+            report.error("no-indices", what, found.span, notes=notes, hint=hint)
         return
     if not d.indices:
         report.error("no-indices", f"'{d.name}' has empty parentheses", d.head_span)
@@ -187,57 +147,42 @@ def _check_indices(d: s.Declaration, right: dict[str, s.Attribute], report: Diag
         what = "a temporary" if d.kind == "temporary" else "a dynamic variable"
         report.error("unbound-indices", f"{what} cannot have indices", d.head_span)
         return
-    _check_distinct(d, report)
+    _check_distinct(d.indices, report)
     # A constant's indices are the leading axes of its tensor; an attribute that is misplaced or
     # unknown is reported already.
     said = any(a.name in _INDEXED or a.name not in PLACES for a in d.attributes)
     if d.kind != "constant" and not indexed and not said:
         wanted = "'@table' or '@auto_dim'" if d.kind == "persistent" else "'@pattern'"
-        report.error(
-            "unbound-indices",
-            f"'{d.name}' has indices but no {wanted}",
-            d.head_span,
-            hint=f"add {wanted}",
-        )
-    _check_all_bound(d, right, report)
+        what = f"'{d.name}' has indices but no {wanted}"
+        report.error("unbound-indices", what, d.head_span, hint=f"add {wanted}")
+    _check_all_bound(v, d.indices, right, report)
 
 
-def _check_distinct(d: s.Declaration, report: DiagnosticCollector) -> None:
+def _check_distinct(indices: tuple[s.Name, ...], report: DiagnosticCollector) -> None:
     seen: dict[str, Span] = {}
-    for index in d.indices or ():
+    for index in indices:
         if index.name in seen:
-            report.error(
-                "duplicate-index",
-                f"index '{index.name}' is declared twice",
-                index.span,
-                notes=[Note(seen[index.name], "first declared here")],
-            )
+            notes = [Note(seen[index.name], "first declared here")]
+            report.error("duplicate-index", f"index '{index.name}' is declared twice", index.span, notes=notes)
         seen.setdefault(index.name, index.span)
 
 
-def _check_all_bound(d: s.Declaration, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:
+def _check_all_bound(
+    v: Variable, indices: tuple[s.Name, ...], right: dict[str, s.Attribute], report: DiagnosticCollector
+) -> None:
     """Without `@table`, every index grows a dimension; with it, those that do come last."""
     auto = right.get("auto_dim")
     if auto is None or not check_attributes.names_of_arguments(auto):
         return
-    grows = auto_indices(d)
-    order = [i.name for i in d.indices or ()]
-    if not set(grows) <= set(order) or len(set(grows)) < len(grows):
+    grows = v.grows
+    if not set(grows) <= set(v.indices) or len(set(grows)) < len(grows):
         return  # reported with the attribute
-    if "table" not in right and len(grows) < len(order):
-        left = next(i for i in d.indices or () if i.name not in grows)
-        report.error(
-            "auto-dim",
-            f"index '{left.name}' neither grows a dimension nor selects an entry",
-            left.span,
-            notes=[Note(auto.span, "the indices that grow")],
-            hint="name it in '@auto_dim', or add '@table'",
-        )
-    elif tuple(order[len(order) - len(grows) :]) != grows:
-        report.error(
-            "auto-dim",
-            "the indices that '@auto_dim' names are not the last declared, in order",
-            auto.span,
-            notes=[declared(d)],
-            hint=f"declare {d.name}({', '.join([n for n in order if n not in grows] + [*grows])})",
-        )
+    if "table" not in right and len(grows) < len(indices):
+        left = next(i for i in indices if i.name not in grows)
+        what = f"index '{left.name}' neither grows a dimension nor selects an entry"
+        notes, hint = [Note(auto.span, "the indices that grow")], "name it in '@auto_dim', or add '@table'"
+        report.error("auto-dim", what, left.span, notes=notes, hint=hint)
+    elif v.indices[len(indices) - len(grows) :] != grows:
+        what = "the indices that '@auto_dim' names are not the last declared, in order"
+        hint = f"declare {v.name}({', '.join([*v.table, *grows])})"
+        report.error("auto-dim", what, auto.span, about=v, hint=hint)

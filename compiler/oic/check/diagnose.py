@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from oic.check.check import check
-from oic.check.sizes import resolve_sizes
-from oic.diagnostics import Diagnostic, OicError
+from oic.check.sizes import size_values
+from oic.diagnostics import Diagnostic
 from oic.syntax.parse import Parsed
 
 _NAMES = ("unknown-variable", "unknown-name", "unknown-block", "no-entry")
@@ -23,10 +23,7 @@ def diagnose(parsed: Parsed, overrides: Mapping[str, int], known_sizes: Collecti
     if parsed.graph is None:
         return parsed.errors
     found = check(parsed.graph, [*overrides, *(known_sizes or ())]).diagnostics
-    try:
-        resolve_sizes(parsed.graph, overrides, {})
-    except OicError as error:
-        found += error.diagnostics
+    found += size_values(parsed.graph, overrides, {})[1]
     if parsed.errors:
         found = [d for d in found if _certain(d, parsed)]
     if known_sizes is None:

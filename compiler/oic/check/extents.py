@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from oic.check.names import DiagnosticCollector, attribute, names_in
+from oic.check.report import DiagnosticCollector
 from oic.check.resolved import Instance, Resolved, effects
 from oic.check.symbols import DeclaredExtent, Size, Variable
 from oic.diagnostics import Note
@@ -15,40 +15,26 @@ def check_extents(resolved: Resolved, report: DiagnosticCollector) -> None:
     """Sizes free of extents, and an input for every extent an entry uses."""
     symbols = resolved.symbols
     for size in resolved.graph.sizes:
-        for name in names_in(size.value):
+        for name in s.names_in(size.value):
             if name.name in symbols.extents and name.name not in symbols.sizes:
-                report.error(
-                    "extent-in-size",
-                    f"size '{size.name}' cannot depend on the extent '{name.name}'",
-                    name.span,
-                    "known at run time only",
-                    notes=[Note(symbols.extents[name.name].span, "introduced here")],
-                )
+                what = f"size '{size.name}' cannot depend on the extent '{name.name}'"
+                notes = [Note(symbols.extents[name.name].span, "introduced here")]
+                report.error("extent-in-size", what, name.span, "known at run time only", notes=notes)
     for entry in resolved.entries:
         _check_entry(entry, symbols.extents.values(), report)
 
 
 def _check_entry(entry: Instance, extents: Iterable[DeclaredExtent], report: DiagnosticCollector) -> None:
-    pins = attribute(entry.block, "entry")
+    pins = s.attribute(entry.block, "entry")
     pinned = {arg.key for arg in pins.args} if pins else set()
     used = effects(entry)
     variables = [*(x for x in used.reads if isinstance(x, Variable)), *(v for v, _ in used.writes)]
     sizes = {x.name for x in used.reads if isinstance(x, Size)}
-    sizes |= {n.name for v in variables for dim in v.declaration.dims for n in names_in(dim)}
-    inputs = [v.declaration for v in variables if v.kind == "dynamic"]
+    sizes |= {n.name for v in variables for dim in v.declaration.dims for n in s.names_in(dim)}
+    bound = {dim.name for v in variables if v.kind == "dynamic" for dim in v.axes}
     for extent in extents:
-        if extent.name not in sizes or extent.name in pinned:
+        if extent.name not in sizes or extent.name in bound | pinned:
             continue
-        if not any(_is_axis(extent, declaration) for declaration in inputs):
-            report.error(
-                "extent-without-input",
-                f"entry '{entry.block.name}' uses the extent '{extent.name}' but reads no input that "
-                "has it as an axis",
-                entry.block.name_span,
-                notes=[Note(extent.span, "introduced here")],
-                hint=f"read such an input, or write '@entry({extent.name}=…)'",
-            )
-
-
-def _is_axis(extent: DeclaredExtent, declaration: s.Declaration) -> bool:
-    return any(isinstance(dim, s.Name) and dim.name == extent.name for dim in declaration.dims)
+        what = f"entry '{entry.block.name}' uses the extent '{extent.name}' but reads no input that has it as an axis"
+        notes, hint = [Note(extent.span, "introduced here")], f"read such an input, or write '@entry({extent.name}=…)'"
+        report.error("extent-without-input", what, entry.block.name_span, notes=notes, hint=hint)

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from oic.check.names import DiagnosticCollector, attribute
+from oic.check.report import DiagnosticCollector
 from oic.check.symbols import SymbolTable
 from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
 from oic.syntax import tree as s
@@ -41,7 +41,7 @@ class Flow:
 
 def is_entry(block: s.Block) -> bool:
     """The block is exported: `entry` itself, or one with `@entry`."""
-    return block.name == "entry" or attribute(block, "entry") is not None
+    return block.name == "entry" or s.attribute(block, "entry") is not None
 
 
 def awaited(consumer: s.Block) -> set[str]:
@@ -81,9 +81,8 @@ def check_flow(graph: s.Graph, symbols: SymbolTable, flow: Flow, report: Diagnos
     if "entry" not in symbols.blocks:
         near = nearest("entry", symbols.blocks)
         at = graph.blocks[0].name_span if graph.blocks else _head(graph)
-        report.error(
-            "no-entry", "the graph has no block 'entry'", at, hint=near and f"rename block '{near}'"
-        )
+        hint = near and f"rename block '{near}'"
+        report.error("no-entry", "the graph has no block 'entry'", at, hint=hint)
     bodies = symbols.bodies.values()
     for body in bodies:
         _check_dep(body, report)
@@ -105,20 +104,12 @@ def check_target(target: s.Name, symbols: SymbolTable, report: DiagnosticCollect
     """What a branch names is a block, and no entry."""
     block = symbols.blocks.get(target.name)
     if block is None:
-        report.error(
-            "unknown-block",
-            f"unknown block '{target.name}'",
-            target.span,
-            hint=did_you_mean(target.name, symbols.blocks),
-        )
+        hint = did_you_mean(target.name, symbols.blocks)
+        report.error("unknown-block", f"unknown block '{target.name}'", target.span, hint=hint)
     elif is_entry(block):
-        report.error(
-            "branch-to-entry",
-            f"'{target.name}' is an entry, and no entry can be branched to",
-            target.span,
-            notes=[Note(block.name_span, "declared here")],
-            hint="put what they share into a block of its own",
-        )
+        what = f"'{target.name}' is an entry, and no entry can be branched to"
+        notes, hint = [Note(block.name_span, "declared here")], "put what they share into a block of its own"
+        report.error("branch-to-entry", what, target.span, notes=notes, hint=hint)
 
 
 def check_dead(
@@ -129,7 +120,7 @@ def check_dead(
         if isinstance(statement, ends):
             span = dead.head_span if isinstance(dead, s.Loop) else dead.span
             note = Note(statement.span, "the block ends here")
-            report.warn("dead-code", "this statement never runs", span, notes=[note])
+            report.warn("dead-code", "this statement never runs", span, note)
             return
 
 
@@ -143,12 +134,8 @@ def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
         known |= set(path)
         ways = zip(path, [*path[1:], name], strict=True)
         calls = [flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES)]
-        report.error(
-            "recursive-block",
-            f"block '{name}' reaches itself through branches",
-            calls[0],
-            notes=[Note(span, "then here") for span in calls[1:]],
-        )
+        notes = [Note(span, "then here") for span in calls[1:]]
+        report.error("recursive-block", f"block '{name}' reaches itself through branches", calls[0], notes=notes)
 
 
 def _cycle(name: str, flow: Flow) -> list[str]:
@@ -184,18 +171,11 @@ def _check_dep(body: list[s.Statement], report: DiagnosticCollector) -> None:
             ("after", statement.before, last.get(statement.before.name, at) > at),
         ):
             if "." in name.name and name.name not in CACHE_STATEMENTS:
-                report.error(
-                    "unknown-statement",
-                    f"unknown statement '{name.name}'",
-                    name.span,
-                    hint=did_you_mean(name.name, CACHE_STATEMENTS),
-                )
+                hint = did_you_mean(name.name, CACHE_STATEMENTS)
+                report.error("unknown-statement", f"unknown statement '{name.name}'", name.span, hint=hint)
             elif not found:
-                report.error(
-                    "dep-no-match",
-                    f"no '{name.name}' stands {side} this 'dep' in its block",
-                    name.span,
-                )
+                what = f"no '{name.name}' stands {side} this 'dep' in its block"
+                report.error("dep-no-match", what, name.span)
 
 
 def _kind(statement: s.Statement) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
+from oic.check.binding import Binding, ModelLike
 from oic.check.symbols import Variable
-from oic.check.variables import Binding, ModelLike
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import Array, DType
 from oic.ir import dims
@@ -38,28 +38,17 @@ def find_data(binding: Binding, variable: Variable) -> None:
     if variable.init is None and (explicit is not None or (absent and model is not None)):
         _refuse_missing(binding, variable, tried)
     elif absent:
-        binding.diagnostics.append(
-            Diagnostic(
-                "constant-zero",
-                f"there is no model, and constant '{variable.name}' has no @init: it is zero",
-                variable.declaration.name_span,
-                hint="give its value with --model",
-                severity="warning",
-            )
-        )
+        what = f"there is no model, and constant '{variable.name}' has no @init: it is zero"
+        span, hint = variable.declaration.name_span, "give its value with --model"
+        binding.diagnostics.append(Diagnostic("constant-zero", what, span, hint=hint, severity="warning"))
 
 
 def _check_not_in_model(binding: Binding, variable: Variable) -> None:
     model = binding.model
     if model is not None and model.has(variable.name):
-        binding.diagnostics.append(
-            Diagnostic(
-                "persistent-in-model",
-                f"persistent '{variable.name}' is also a tensor of {model.name}",
-                variable.declaration.name_span,
-                hint="persistent state starts from @init; rename one of them",
-            )
-        )
+        what = f"persistent '{variable.name}' is also a tensor of {model.name}"
+        hint = "persistent state starts from @init; rename one of them"
+        binding.error("persistent-in-model", what, variable.declaration.name_span, hint=hint)
 
 
 def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
@@ -153,14 +142,8 @@ def _refuse_missing(
     listed = " or ".join(f"'{n}'" for n, _ in tried)
     known = [*model.names(), *model.metadata] if model else []
     what = "no tensor like" if variable.family else "no tensor or config value"
-    binding.diagnostics.append(
-        Diagnostic(
-            "missing-model-tensor",
-            f"{where} {what} {listed}",
-            tried[0][1],
-            hint=_near_tensors([name for name, _ in tried], known) if model else "give one with --model",
-        )
-    )
+    hint = _near_tensors([name for name, _ in tried], known) if model else "give one with --model"
+    binding.error("missing-model-tensor", f"{where} {what} {listed}", tried[0][1], hint=hint)
     # Its value is of no importance any more, and uses of it are not refused as well.
     variable.init = 0
 
@@ -229,10 +212,8 @@ def _own_shape(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)[len(variable.indices) if variable.stacked else 0 :]
 
 
-def _refuse_data(
-    binding: Binding, variable: Variable, slug: str, span: Span, message: str
-) -> None:
-    binding.diagnostics.append(Diagnostic(slug, message, span))
+def _refuse_data(binding: Binding, variable: Variable, slug: str, span: Span, message: str) -> None:
+    binding.error(slug, message, span)
     variable.data, variable.members, variable.scalar, variable.init = None, {}, None, 0
 
 

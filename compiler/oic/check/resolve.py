@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from oic import dtypes
-from oic.check.cache import check_access
+from oic.check.cache import check_access, copied_out
 from oic.check.declarations import check_declaration
 from oic.check.flow import Flow, awaited, check_dead, check_target, is_entry
-from oic.check.names import DiagnosticCollector, copied_out, names_in
 from oic.check.operator_names import takes_string, unknown_operator
+from oic.check.report import DiagnosticCollector
 from oic.check.resolved import MOST_STATEMENTS, Instance, Resolved, Uses, program_size
 from oic.check.symbols import (
     CacheAccess,
@@ -170,18 +170,19 @@ class Resolver:
         if id(made) not in self._temporaries:
             self._temporaries[id(made)] = self._declare(made)
         scope.temporaries[made.name] = self.instance.meanings[id(made)] = self._temporaries[id(made)]
-        for name in (name for dim in made.dims for name in names_in(dim)):
+        for name in (name for dim in made.dims for name in s.names_in(dim)):
             self._size(name)
 
     def _declare(self, made: s.Declaration) -> Variable:
         """A temporary: its name is no variable's or block's, and unique in its block."""
-        check_declaration(made, self.symbols, self.report)
+        found = variable_of(made)
+        check_declaration(found, self.symbols, self.report)
         key = (self.instance.block.name, made.name)
         variable, block = self.symbols.variables.get(made.name), self.symbols.blocks.get(made.name)
         taken = variable.declaration if variable is not None else block
         first = self._declared.setdefault(key, taken.name_span if taken else made.name_span)
         self.report.once(made.name, made.name_span, first)
-        return variable_of(made)
+        return found
 
     def _loop(self, loop: s.Loop, scope: Scope) -> None:
         for bound in (loop.start, loop.end):
@@ -202,27 +203,21 @@ class Resolver:
     def _index(self, loop: s.Loop) -> LoopIndex:
         """The index of a loop: one for all instances in which the names in its bounds mean the same."""
         meanings = self.instance.meanings
-        names = [name for bound in (loop.start, loop.end) for name in names_in(bound)]
+        names = [name for bound in (loop.start, loop.end) for name in s.names_in(bound)]
         key = (id(loop), *(meanings.get(id(name)) for name in names))
         return self._indices.setdefault(key, LoopIndex(loop, meanings))
 
     def _hides(self, name: str, index: Span, other: Span | None, what: str) -> None:
         notes = [] if other is None else [Note(other, f"the {what}")]
-        self.report.error(
-            "loop-index-hides", f"loop index '{name}' hides a {what}", index, notes=notes
-        )
+        self.report.error("loop-index-hides", f"loop index '{name}' hides a {what}", index, notes=notes)
 
     def _condition(self, condition: s.Name, scope: Scope) -> None:
         found = self._read(condition, scope)
         if found is None or found.declaration.dtype not in dtypes.ALL:
             return
         if found.declaration.dtype != "bool" or found.indexed:
-            self.report.error(
-                "branch-condition",
-                f"'{found.name}' is no bool scalar",
-                condition.span,
-                notes=[found.note()],
-            )
+            what = f"'{found.name}' is no bool scalar"
+            self.report.error("branch-condition", what, condition.span, about=found)
 
     def _hand_over(self, statement: s.Yield | s.Await, names: tuple[s.Name, ...]) -> None:
         """The variables given away or taken; a `yield` of an entry runs the consumers of just these."""
@@ -246,12 +241,9 @@ class Resolver:
         given: dict[str, s.Keyword] = {}
         for keyword in call.keywords:
             if keyword.key in given:
-                self.report.error(
-                    "duplicate-setting",
-                    f"'{keyword.key}' is given twice",
-                    keyword.span,
-                    notes=[Note(given[keyword.key].span, "first given here")],
-                )
+                notes = [Note(given[keyword.key].span, "first given here")]
+                what = f"'{keyword.key}' is given twice"
+                self.report.error("duplicate-setting", what, keyword.span, notes=notes)
             given.setdefault(keyword.key, keyword)
             if not self._unquoted(call.name, keyword, scope):
                 self._setting(keyword.value, scope)
@@ -259,12 +251,9 @@ class Resolver:
         for result in call.results:
             self._target(result, scope)
             if result.name in results:
-                self.report.error(
-                    "duplicate-result",
-                    f"'{result.name}' takes two results of one operator",
-                    result.span,
-                    notes=[Note(results[result.name].span, "the other")],
-                )
+                what = f"'{result.name}' takes two results of one operator"
+                notes = [Note(results[result.name].span, "the other")]
+                self.report.error("duplicate-result", what, result.span, notes=notes)
             results.setdefault(result.name, result)
 
     def _call_operand(self, operand: s.Operand, scope: Scope) -> None:
@@ -280,13 +269,8 @@ class Resolver:
         """`inf`, `nan`, `true` and `false` are literals, whatever variable is so named."""
         word = literal.span.text.lstrip("- ")
         if (found := self._lookup(word, scope)) is not None:
-            self.report.error(
-                "literal-name",
-                f"'{word}' is a literal here, and a variable is so named",
-                literal.span,
-                notes=[found.note()],
-                hint="give the variable another name",
-            )
+            what, hint = f"'{word}' is a literal here, and a variable is so named", "give the variable another name"
+            self.report.error("literal-name", what, literal.span, about=found, hint=hint)
 
     def _setting(self, value: s.Setting | s.Access, scope: Scope) -> None:
         """The value of `key=`: literal, list, expression, element type, or optional operand."""
@@ -323,13 +307,9 @@ class Resolver:
 
     def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
         if found is not None and found.kind == "persistent":
-            self.report.error(
-                "persistent-operand",
-                f"persistent variable '{found.name}' cannot be used here",
-                access.span,
-                notes=[found.note()],
-                hint=copied_out(access, found.declaration, {*self.symbols.variables, *scope.temporaries}),
-            )
+            what = f"persistent variable '{found.name}' cannot be used here"
+            hint = copied_out(access, found, {*self.symbols.variables, *scope.temporaries})
+            self.report.error("persistent-operand", what, access.span, about=found, hint=hint)
         elif found is not None:
             check_access(access, found, "member", self.report)
         self._positions(access, found, scope)
@@ -337,8 +317,7 @@ class Resolver:
     def _transfer_source(self, access: s.Access, scope: Scope) -> None:
         """As an operand, or a persistent variable that is no table (SPEC 8.1)."""
         found = self._read(access, scope)
-        plain = found is not None and not found.indexed and access.indices is None
-        if not (plain and found is not None and found.kind == "persistent"):
+        if found is None or found.kind != "persistent" or found.indexed or access.indices is not None:
             self._check_operand(access, found, scope)
 
     def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
@@ -346,26 +325,17 @@ class Resolver:
         found = self._written(access, scope, ("volatile", "temporary"))
         if found is None:
             return
+        hint = None
         if not found.local:
-            hint = None
             if found.kind == "persistent":
                 hint = f"compute into a temporary 't', then 'cache.write t >> {access.span.text};'"
-            self.report.error(
-                "write-kind",
-                f"{found.kind} variable '{found.name}' cannot be written here",
-                access.span,
-                notes=[found.note()],
-                hint=hint,
-            )
+            what = f"{found.kind} variable '{found.name}' cannot be written here"
+            self.report.error("write-kind", what, access.span, about=found, hint=hint)
         elif found.indexed or (access.indices is not None and not part):
-            hint = f"write a temporary, then 'transfer t >> {access.span.text};'"
-            self.report.error(
-                "element-write",
-                f"only whole variables can be written here, and '{access.span.text}' is none",
-                access.span,
-                notes=[found.note()],
-                hint=None if found.indexed else hint,
-            )
+            if not found.indexed:
+                hint = f"write a temporary, then 'transfer t >> {access.span.text};'"
+            what = f"only whole variables can be written here, and '{access.span.text}' is none"
+            self.report.error("element-write", what, access.span, about=found, hint=hint)
 
     # ------------------------------------------------------------ cache statements
 
@@ -386,13 +356,8 @@ class Resolver:
 
     def _not_persistent(self, access: s.Access, found: Variable, what: str, hint: str | None) -> None:
         kind = "a temporary" if found.kind == "temporary" else found.kind
-        self.report.error(
-            "cache-kind",
-            f"'{what}' needs a persistent variable, but '{found.name}' is {kind}",
-            access.span,
-            notes=[found.note()],
-            hint=hint,
-        )
+        message = f"'{what}' needs a persistent variable, but '{found.name}' is {kind}"
+        self.report.error("cache-kind", message, access.span, about=found, hint=hint)
 
     def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
         """The target of `cache.increment` and `cache.decrement`: a numeric persistent scalar, or one
@@ -405,19 +370,11 @@ class Resolver:
         if found.kind != "persistent":
             self._not_persistent(access, found, what, None)
         elif _is_part(access, found):
-            self.report.error(
-                "not-scalar",
-                f"'{what}' needs a scalar, and '{access.span.text}' is none",
-                access.span,
-                notes=[found.note()],
-            )
+            message = f"'{what}' needs a scalar, and '{access.span.text}' is none"
+            self.report.error("not-scalar", message, access.span, about=found)
         elif dtype is not None and (dtype.packed or not (dtype.is_int or dtype.is_float)):
-            self.report.error(
-                "counter-dtype",
-                f"'{what}' needs a number, but '{found.name}' is {found.declaration.dtype}",
-                access.span,
-                notes=[found.note()],
-            )
+            message = f"'{what}' needs a number, but '{found.name}' is {found.declaration.dtype}"
+            self.report.error("counter-dtype", message, access.span, about=found)
         else:
             check_access(access, found, "write", self.report)
             self._accessed(found, access, True)
@@ -440,7 +397,7 @@ class Resolver:
 
     def _expression(self, expr: s.Expr, scope: Scope, counts: tuple[str, ...] = ()) -> None:
         """An integer expression: its names; those in `counts` mean what they say."""
-        for name in names_in(expr):
+        for name in s.names_in(expr):
             if name.name in counts:
                 self.instance.meanings[id(name)] = Count(counts.index(name.name))
             elif (found := self._integer(name, scope)) is not None:
@@ -467,19 +424,12 @@ class Resolver:
         self.uses.reads.append(Size(name.name))
 
     def _check_integer(self, name: s.Name, found: Variable) -> None:
-        declaration = found.declaration
-        dtype = dtypes.ALL.get(declaration.dtype)
+        dtype = dtypes.ALL.get(found.declaration.dtype)
         if found.indexed:
-            self.report.error(
-                "not-scalar", f"'{name.name}' is no scalar", name.span, notes=[found.note()]
-            )
+            self.report.error("not-scalar", f"'{name.name}' is no scalar", name.span, about=found)
         elif dtype is not None and not dtype.is_int:
-            self.report.error(
-                "index-dtype",
-                f"'{name.name}' is {declaration.dtype}, and only integers may stand here",
-                name.span,
-                notes=[found.note()],
-            )
+            what = f"'{name.name}' is {dtype}, and only integers may stand here"
+            self.report.error("index-dtype", what, name.span, about=found)
 
     # ------------------------------------------------------------ names
 
@@ -554,14 +504,9 @@ class Resolver:
         notes: list[Note] = []
         if self._is_passed_elsewhere(name.name):
             notes, hint = self._not_visible()
-        self.report.error(
-            "unknown-name",
-            f"unknown name '{name.name}'",
-            name.span,
-            "no loop index, scalar variable or size",
-            notes=notes,
-            hint=hint or f"a size is given by a 'sizes' section, the model, or --set {name.name}=…",
-        )
+        hint = hint or f"a size is given by a 'sizes' section, the model, or --set {name.name}=…"
+        what, label = f"unknown name '{name.name}'", "no loop index, scalar variable or size"
+        self.report.error("unknown-name", what, name.span, label, notes=notes, hint=hint)
 
 
 def _counts(found: Variable, positions: tuple[s.Index, ...]) -> tuple[int, tuple[str, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from oic.check.names import names_in
 from oic.check.resolved import Resolved
 from oic.diagnostics import Diagnostic, Note, did_you_mean
 from oic.syntax import tree as s
@@ -20,7 +19,7 @@ def check_sizes(
     parts: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
     attributes = [a for part in parts for a in part.attributes]
     values: list[s.Setting] = [arg.value for a in attributes for arg in a.args]
-    mentioned = {name.name for value in [*values, *(x.value for x in graph.sizes)] for name in names_in(value)}
+    mentioned = {name.name for value in [*values, *(x.value for x in graph.sizes)] for name in s.names_in(value)}
     known = {*model_sizevars, *symbols.sizes, *symbols.axes, *resolved.sizes, *mentioned}
     return [
         Diagnostic(

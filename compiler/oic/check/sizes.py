@@ -1,4 +1,4 @@
-"""The values of sizes and dimensions at build time (SPEC section 3).
+"""Integer expressions, and the values of sizes at build time (SPEC section 3).
 
 A size takes its value from `--set`, else from a `sizes` section, else from the model; what is
 inferred from the axes of bound tensors, the caller passes in with the model's.
@@ -7,12 +7,16 @@ inferred from the axes of bound tensors, the caller passes in with the model's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from oic.check.names import names_in
-from oic.diagnostics import MOST_NOTES, Diagnostic, Note, OicError, Span, fail
+from oic.check.report import DiagnosticCollector, Refused, refused
+from oic.diagnostics import MOST_NOTES, Diagnostic, Note, Span
 from oic.dtypes import i64
+from oic.ir import dims
+from oic.ir.dims import Dim, Expr
 from oic.syntax import tree as s
+
+LOW, HIGH = i64.low, i64.high
 
 
 class Unresolved(Exception):
@@ -23,35 +27,78 @@ class Unresolved(Exception):
         self.name = name
 
 
-def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
-    """The value of an expression over sizes.
+Divide = Callable[[s.Binary, Dim, Dim], Dim]
 
-    Raises Unresolved for a name that is not in `env`, OicError for a division with a remainder
-    or by what is below 1 and for a value outside 64 bits.
+
+def evaluate(
+    expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim], divide: Divide | None = None
+) -> Dim:
+    """An expression over names; build-time values fit 64 bits.
+
+    divide   what `/` and `%` give; default: `exactly`
+    Raises `Refused`.
     """
     match expr:
-        case s.Int(value):
-            return value
-        case s.Name(name):
-            if name not in env:
-                raise Unresolved(expr)
-            return env[name]
-        case s.Unary(operand):
-            return -eval_dim(operand, env)
-        case s.Binary(op, left, right):
-            return _binary(op, eval_dim(left, env), eval_dim(right, env), expr.span)
+        case s.Int(value, span):
+            return _within(value, span)
+        case s.Name():
+            return lookup(expr)
+        case s.Unary(operand, span):
+            return _within(-evaluate(operand, lookup, divide), span)
+        case s.Binary(op, left, right, span):
+            a, b = (evaluate(side, lookup, divide) for side in (left, right))
+            if op in "/%":
+                return (divide or exactly)(expr, a, b)
+            return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
+    raise AssertionError(expr)
 
 
-def _binary(op: str, left: int, right: int, span: Span) -> int:
-    if op in "/%":
-        value, wrong = divided(op, left, right)
+def exactly(node: s.Binary, a: Dim, b: Dim) -> Dim:
+    """`a / b` where a remainder is an error: of sizes known at build here, of others at run time."""
+    if isinstance(a, int) and isinstance(b, int):
+        value, wrong = divided(node.op, a, b)
         if wrong:
-            raise fail("size-division", wrong, span)
-    else:
-        value = {"+": left + right, "-": left - right, "*": left * right}[op]
-    if not i64.low <= value <= i64.high:
-        raise fail("size-range", f"{left} {op} {right} does not fit 64 bits", span)
+            raise refused("size-division", wrong, node.span)
+        return value
+    if dims.maximum(b) < 1:
+        raise refused("size-division", f"{a} is divided by {b}", node.span)
+    return dims.floor_div(a, b)
+
+
+def _within(value: Dim, span: Span) -> Dim:
+    """The value, whose known parts fit 64 bits."""
+    parts = [c for _, c in value.terms] if isinstance(value, Expr) else [value]
+    if all(LOW <= part <= HIGH for part in parts):
+        return value
+    raise refused("size-range", f"'{span.text}' does not fit 64 bits", span)
+
+
+def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
+    """The value of an expression over sizes.  Raises Refused, and Unresolved for a name that is not in `env`."""
+
+    def lookup(name: s.Name) -> int:
+        if name.name not in env:
+            raise Unresolved(name)
+        return env[name.name]
+
+    value = evaluate(expr, lookup)
+    assert isinstance(value, int)
     return value
+
+
+def known_value(expr: s.Setting, report: DiagnosticCollector | None = None) -> int | None:
+    """The value of an expression without names; None for all else.
+
+    report   where errors go
+    """
+    try:
+        return eval_dim(expr, {}) if isinstance(expr, s.Expr) else None
+    except Unresolved:
+        return None
+    except Refused as refusal:
+        if report is not None and refusal.diagnostic is not None:
+            report.add(refusal.diagnostic)
+        return None
 
 
 def divided(op: str, left: int, right: int) -> tuple[int, str]:
@@ -63,24 +110,13 @@ def divided(op: str, left: int, right: int) -> tuple[int, str]:
     return (left // right if op == "/" else left % right), ""
 
 
-def resolve_sizes(
-    graph: s.Graph, overrides: Mapping[str, int], model_sizevars: Mapping[str, int]
-) -> dict[str, int]:
-    """The value of every size that has one: override, else `sizes` section, else model.
-
-    A size of a section that needs a name without a value is left out.  Raises OicError with all
-    cycles, values that are not positive, and inexact divisions.
-    """
-    values, errors = size_values(graph, overrides, model_sizevars)
-    if errors:
-        raise OicError(errors)
-    return values
-
-
 def size_values(
     graph: s.Graph, overrides: Mapping[str, int], model_sizevars: Mapping[str, int]
 ) -> tuple[dict[str, int], list[Diagnostic]]:
-    """As `resolve_sizes`: the values of what is right, and what is wrong."""
+    """The value of every size that has one: override, else `sizes` section, else model; and what is wrong.
+
+    A size of a section that needs a name without a value is left out.
+    """
     pending: dict[str, s.SizeDef] = {}
     for size in graph.sizes:
         pending.setdefault(size.name, size)
@@ -95,7 +131,7 @@ def size_values(
         if value < 1:
             message = f"size '{name}' must be positive, but {origin} gives {value}"
             errors.append(Diagnostic("size-value", message, at))
-        elif value > i64.high:
+        elif value > HIGH:
             message = f"size '{name}' does not fit 64 bits, but {origin} gives {value}"
             errors.append(Diagnostic("size-range", message, at))
         else:
@@ -109,7 +145,7 @@ def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Dia
     """Move what can be evaluated from `pending` to `values`; what is wrong leaves both."""
     errors: list[Diagnostic] = []
     missing = {
-        size.name: {n.name for n in names_in(size.value) if n.name not in values}
+        size.name: {n.name for n in s.names_in(size.value) if n.name not in values}
         for size in pending.values()
     }
     users: dict[str, list[str]] = {}
@@ -121,8 +157,9 @@ def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Dia
         size = pending.pop(ready.popleft())
         try:
             value = eval_dim(size.value, values)
-        except OicError as error:
-            errors += error.diagnostics
+        except Refused as refusal:
+            assert refusal.diagnostic is not None
+            errors.append(refusal.diagnostic)
             continue
         if value < 1:
             message = f"size '{size.name}' must be positive, but is {value}"
@@ -139,7 +176,7 @@ def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Dia
 def _cycles(pending: Mapping[str, s.SizeDef], values: Mapping[str, int]) -> list[Diagnostic]:
     """One error for every cycle among the sizes that could not be evaluated."""
     needs = {
-        size.name: [n.name for n in names_in(size.value) if n.name not in values]
+        size.name: [n.name for n in s.names_in(size.value) if n.name not in values]
         for size in pending.values()
     }
     errors: list[Diagnostic] = []

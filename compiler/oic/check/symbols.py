@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from oic import dtypes
-from oic.check.names import attribute, auto_indices, declared, names_in, ring_index, table_indices
 from oic.diagnostics import Note, Span
 from oic.dtypes import DType
 from oic.ir.dims import Dim
@@ -64,20 +63,29 @@ class Variable:
         """It is declared with indices, right or wrong."""
         return self.declaration.indices is not None
 
+    @property
+    def axes(self) -> tuple[s.Name, ...]:
+        """Its dimensions that are just a name: of an input, what gives extents their values."""
+        return tuple(dim for dim in self.declaration.dims if isinstance(dim, s.Name))
+
     @cached_property
     def grows(self) -> tuple[str, ...]:
         """Names of the indices that grow a dimension each."""
-        return auto_indices(self.declaration)
+        return self._named_in("auto_dim")
 
     @cached_property
     def table(self) -> tuple[str, ...]:
         """Names of the indices that select entries: of a table, or the members of a pattern."""
-        return table_indices(self.declaration)
+        return tuple(i for i in self.indices if i not in self.grows)
 
     @cached_property
     def ring(self) -> str | None:
         """The index over which a table is a ring, or None."""
-        return ring_index(self.declaration)
+        return next(iter(self._named_in("ring")), None)
+
+    def _named_in(self, attribute: str) -> tuple[str, ...]:
+        found = self.attribute(attribute)
+        return tuple(a.value.name for a in found.args if isinstance(a.value, s.Name)) if found else ()
 
     @property
     def family(self) -> bool:
@@ -112,11 +120,11 @@ class Variable:
 
     def attribute(self, name: str) -> s.Attribute | None:
         """The attribute of this name."""
-        return attribute(self.declaration, name)
+        return s.attribute(self.declaration, name)
 
     def note(self) -> Note:
         """Where it is declared, for diagnostics."""
-        return declared(self.declaration)
+        return Note(self.declaration.head_span, "declared here")
 
 
 def variable_of(declaration: s.Declaration) -> Variable:
@@ -211,7 +219,7 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
             passed.add(statement.declaration.name)
         elif isinstance(statement, s.Loop):
             passed.add(statement.index.name)
-    axes = {name.name for d in declarations for dim in d.dims for name in names_in(dim)}
+    axes = {name.name for d in declarations for dim in d.dims for name in s.names_in(dim)}
     return SymbolTable(
         variables=_first((d.name, variable_of(d)) for d in graph.declarations),
         blocks=blocks,

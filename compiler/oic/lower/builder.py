@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from oic.check.binding import Binding
 from oic.check.literals import number
 from oic.check.model_data import data_of
-from oic.check.names import names_in
+from oic.check.report import Refused, refused
 from oic.check.resolved import Instance
+from oic.check.sizes import HIGH, evaluate, exactly
 from oic.check.symbols import Count, LoopIndex, Size, Variable
-from oic.check.variables import HIGH, Binding, Refused, evaluate, exactly
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import INT, t1
 from oic.ir import dims
@@ -106,11 +107,11 @@ class Builder:
                 return
         self.diagnostics.append(diagnostic)
 
-    def report(self, refused: Refused) -> None:
+    def report(self, refusal: Refused) -> None:
         """Record the diagnostic of a refusal, unless it was reported."""
         self.silent = True
-        if refused.diagnostic is not None:
-            self.refuse(refused.diagnostic)
+        if refusal.diagnostic is not None:
+            self.refuse(refusal.diagnostic)
 
     def mark(self) -> Mark:
         """A checkpoint of lowering."""
@@ -212,7 +213,7 @@ class Builder:
             raise Refused(None)
         if isinstance(value, Mixed):
             what = f"'{variable.name}' may be {value.types} here"
-            raise Refused(Diagnostic("shape-varies", what, span, notes=(variable.note(),)))
+            raise refused("shape-varies", what, span, variable)
         if value is None:
             value = self.env[variable] = self.start(variable)
         if (variable, value) in self.zeros and span is not None:
@@ -286,7 +287,7 @@ class Builder:
             return self.integer_name(name)
 
         def divide(node: s.Binary, a: Dim, b: Dim) -> Dim:
-            if any(map(self._is_late, names_in(node))):
+            if any(map(self._is_late, s.names_in(node))):
                 return self._floored(node, a, b)
             return exactly(node, a, b)
 
@@ -305,7 +306,7 @@ class Builder:
         """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
         if isinstance(b, int) and b < 1:
             what = f"'{node.span.text}' divides by {b}"
-            raise Refused(Diagnostic("index-division", what, node.right.span))
+            raise refused("index-division", what, node.right.span)
         if isinstance(a, int) and isinstance(b, int):
             return a // b if node.op == "/" else a % b
         key = (node.op, a, b)
@@ -470,7 +471,7 @@ class Builder:
     def checked_size(self, size: Dim, name: str, span: Span | None) -> Dim:
         """A size, checked at run time not to be negative where build cannot tell.  Raises Refused."""
         if dims.maximum(size) < 0:
-            raise Refused(Diagnostic("size-negative", f"this size, {size}, is negative", span))
+            raise refused("size-negative", f"this size, {size}, is negative", span)
         if dims.bounds(size)[0] < 0 and ("size", size) not in self.memo:
             self.memo["size", size] = True
             self.emit(_not_negative(self.value(size, span), size, name, span))

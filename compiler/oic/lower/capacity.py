@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from oic.check.binding import RESERVE, Binding
 from oic.check.model_data import data_of
-from oic.check.names import names_in
+from oic.check.sizes import HIGH, LOW
 from oic.check.symbols import LoopIndex, Meanings, Size, Variable
-from oic.check.variables import HIGH, LOW, RESERVE, Binding, Refused, evaluate
-from oic.diagnostics import Diagnostic
 from oic.ir import dims, intervals
 from oic.ir.intervals import Range
 from oic.ir.types import StateIndex, StateType
@@ -45,14 +44,9 @@ def state_type(
 
 
 def _refuse_free(binding: Binding, variable: Variable, index: str) -> None:
-    binding.diagnostics.append(
-        Diagnostic(
-            "capacity-unknown",
-            f"nothing bounds index '{index}' of '{variable.name}' and the target cannot reserve",
-            variable.declaration.head_span,
-            hint=f"--max {variable.name}.{index}=N, or @fixed({index}=N)",
-        )
-    )
+    what = f"nothing bounds index '{index}' of '{variable.name}' and the target cannot reserve"
+    hint = f"--max {variable.name}.{index}=N, or @fixed({index}=N)"
+    binding.error("capacity-unknown", what, variable.declaration.head_span, hint=hint)
 
 
 def _check_storage(binding: Binding, variable: Variable, type_: StateType) -> None:
@@ -60,14 +54,9 @@ def _check_storage(binding: Binding, variable: Variable, type_: StateType) -> No
     nbytes = _nbytes(type_)
     if nbytes > RESERVE:
         counts = ", ".join(f"{i.name}={i.capacity}" for i in (*type_.table, *type_.auto))
-        binding.diagnostics.append(
-            Diagnostic(
-                "size-limit",
-                f"'{variable.name}' takes {nbytes >> 30} GiB, and at most {RESERVE >> 30} are possible",
-                variable.declaration.head_span,
-                hint=f"its capacity is {counts}; --max and @fixed make it less" if counts else None,
-            )
-        )
+        what = f"'{variable.name}' takes {nbytes >> 30} GiB, and at most {RESERVE >> 30} are possible"
+        hint = f"its capacity is {counts}; --max and @fixed make it less" if counts else None
+        binding.error("size-limit", what, variable.declaration.head_span, hint=hint)
 
 
 def _bounded(
@@ -77,28 +66,11 @@ def _bounded(
     fixed = variable.attribute("fixed")
     for arg in fixed.args if fixed else ():
         if arg.key == index:
-            return _fixed(binding, arg), True
+            return binding.bound(arg, f"the bound of index '{index}'") or 1, True
     for key in (f"{variable.name}.{index}", index):
         if key in capacity:
             return max(1, capacity[key]), False
     return _static_reach(binding, variable, index), False
-
-
-def _fixed(binding: Binding, arg: s.Argument) -> int:
-    """The value of `@fixed(i=value)`; 1 where it is refused."""
-    assert isinstance(arg.value, s.Int | s.Name | s.Unary | s.Binary)
-    try:
-        size = evaluate(arg.value, binding.size)
-    except Refused as refused:
-        binding.report(refused)
-        return 1
-    if isinstance(size, int) and size >= 1:
-        return size
-    what = f"the bound of index '{arg.key}' must be at least 1, but is {size}"
-    if not isinstance(size, int):
-        what = f"the bound of index '{arg.key}' is not known at build"
-    binding.diagnostics.append(Diagnostic("bound-range", what, arg.value.span))
-    return 1
 
 
 def _reserve(of: Callable[[int], StateType]) -> StateType:
@@ -192,7 +164,7 @@ class _Static:
         """Of loop indices `/` floors; of values known at build it is exact."""
         if b[0] < 1:
             return None
-        late = (isinstance(self.meanings.get(id(name)), LoopIndex) for name in names_in(expr))
+        late = (isinstance(self.meanings.get(id(name)), LoopIndex) for name in s.names_in(expr))
         floors = expr.op == "%" or any(late) or a[0] % b[0] == 0
         return intervals.ARITHMETIC[expr.op](a, b) if floors else None
 

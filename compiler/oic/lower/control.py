@@ -7,6 +7,8 @@ inside a loop becomes a carried flag, and what follows runs only while it is not
 from __future__ import annotations
 
 from oic import dtypes
+from oic.check.binding import check_bytes
+from oic.check.report import Refused, refused
 from oic.check.resolved import (
     MOST_STATEMENTS,
     Instance,
@@ -15,7 +17,6 @@ from oic.check.resolved import (
     returns,
     returns_early,
 )
-from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic
 from oic.ir.control import Barrier, Cond
 from oic.ir.core import Block, Value
@@ -45,8 +46,8 @@ def lower_body(f: Builder, body: Body) -> bool:
             if isinstance(statement, s.Loop) and _may_return(f, statement):
                 return _returning_loop(f, statement, body[position + 1 :])
             lower_statement(f, statement)
-        except Refused as refused:
-            f.report(refused)
+        except Refused as refusal:
+            f.report(refusal)
     return False
 
 
@@ -170,8 +171,8 @@ def _condition(f: Builder, name: s.Name) -> Value:
     variable = f.variable(name)
     value = read(f, variable, name.span)
     if value.dtype is not dtypes.bool_ or value.tensor.size != 1:
-        what, notes = f"'{variable.name}' is {f.shown(value.type)}, not a bool scalar", (variable.note(),)
-        raise Refused(Diagnostic("branch-condition", what, name.span, notes=notes))
+        what = f"'{variable.name}' is {f.shown(value.type)}, not a bool scalar"
+        raise refused("branch-condition", what, name.span, variable)
     return value
 
 

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from oic.check.names import attribute
+from oic.check.binding import Binding
+from oic.check.report import Refused
 from oic.check.resolved import Instance, Uses, effects
+from oic.check.sizes import evaluate
 from oic.check.symbols import Variable
-from oic.check.variables import Binding, Refused, evaluate
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
 from oic.ir.control import Func, Return
@@ -84,7 +85,7 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
 def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator[ExportedBlock]:
     """The blocks that are exported, in source order; what is wrong with them goes to `found`."""
     for instance in binding.resolved.entries:
-        entry = attribute(instance.block, "entry")
+        entry = s.attribute(instance.block, "entry")
         pinned: dict[str, int] = {}
         for arg in entry.args if entry else ():
             if entry is not None and binding.is_refused(entry.span):
@@ -102,8 +103,8 @@ def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagno
     assert isinstance(arg.value, s.Int | s.Name | s.Unary | s.Binary)
     try:
         value = evaluate(arg.value, binding.size)
-    except Refused as refused:
-        return 0, refused.diagnostic
+    except Refused as refusal:
+        return 0, refusal.diagnostic
     if isinstance(value, int) and 0 <= value <= extent.maximum:
         return value, None
     what = f"'{arg.key}' cannot be {value}: its maximum is {extent.maximum}"
@@ -136,17 +137,10 @@ def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diag
     for key, size in options.capacity.items():
         if key not in known:
             listed = ", ".join(sorted(known)) or "none"
-            found.append(
-                Diagnostic(
-                    "capacity-unknown-index",
-                    f"--max {key}={size} names no index of a table",
-                    hint=f"known: {listed}",
-                )
-            )
+            what = f"--max {key}={size} names no index of a table"
+            found.append(Diagnostic("capacity-unknown-index", what, hint=f"known: {listed}"))
         elif size < 1:
-            found.append(
-                Diagnostic("capacity-value", f"--max {key}={size} is not a positive number")
-            )
+            found.append(Diagnostic("capacity-value", f"--max {key}={size} is not a positive number"))
 
 
 # ---------------------------------------------------------------- one entry
@@ -165,9 +159,7 @@ def _lower_entry(
     """Append the function of one entry to the module."""
     read, written = set(entry.uses.reads), {variable for variable, _ in entry.uses.writes}
     inputs = [v for v in binding.variables if v.kind == "dynamic" and v in read]
-    bound = {
-        d.name for v in inputs for d in v.declaration.dims if isinstance(d, s.Name)
-    } | entry.pinned.keys()
+    bound = {axis.name for v in inputs for axis in v.axes} | entry.pinned.keys()
     own = replace(
         binding,
         pinned=entry.pinned,
@@ -178,8 +170,8 @@ def _lower_entry(
     for variable in inputs:
         try:
             shape = f.dims(variable)
-        except Refused as refused:
-            f.report(refused)
+        except Refused as refusal:
+            f.report(refusal)
             shape = tuple(dims.maximum(d) for d in variable.dims if d is not None)
         type_ = TensorType(variable.dtype, tuple(d for d in shape if d is not None))
         f.inputs[variable] = body.argument(type_, variable.name)
@@ -209,8 +201,8 @@ def _outputs(
                 f.env[variable] = f.start(variable)
             f.zeros.clear()  # an output that nothing was written to is no read
             values.append(f.held(variable, variable.declaration.name_span))
-        except Refused as refused:
-            f.report(refused)
+        except Refused as refusal:
+            f.report(refusal)
             continue
         names.append(variable.name)
     return names, values

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from oic.check.literals import number
+from oic.check.report import refused
 from oic.check.resolved import assigned, effects, returns
 from oic.check.symbols import LoopIndex
-from oic.check.variables import Refused
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
 from oic.ir.control import For
@@ -97,7 +97,7 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
         f.env[key] = POISON
     what = "a size grows from iteration to iteration and nothing bounds it"
     hint = "keep what the iterations make in a table with @fixed: 'cache.write x >> K[i];', then 'cache.read K[0..n]'"
-    raise Refused(Diagnostic("size-unbounded", what, loop.head_span, hint=hint))
+    raise refused("size-unbounded", what, loop.head_span, hint=hint)
 
 
 def lower_dead(f: Builder, loop: s.Loop, iteration: Iteration) -> None:

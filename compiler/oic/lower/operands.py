@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from oic import dtypes
 from oic.check.literals import literal_problem, number
+from oic.check.report import Refused, refused
 from oic.check.symbols import Variable
-from oic.check.variables import Refused
-from oic.diagnostics import Diagnostic, Span
+from oic.diagnostics import Span
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ir.index import CheckRange, IndexLoad
+from oic.ir.index import CheckRange, IndexEnd, IndexLoad
 from oic.ir.state import Constant, ConstantSelect, IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.lower.builder import Builder
 from oic.operators.base import Operator
 from oic.syntax import tree as s
 
-INDEX = "OIC_ERR_INDEX"
+INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
 def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
@@ -58,11 +59,11 @@ def literal_operand(
     if dtype is None:
         message = f"no other operand of {cls.name} gives the literal {value.span.text} a type"
         fix = "a variable has one: a constant with @init, or a temporary that 'op fill' sets"
-        raise Refused(Diagnostic("literal-dtype", message, value.span, hint=fix))
+        raise refused("literal-dtype", message, value.span, hint=fix)
     if (problem := literal_problem(value, dtype)) is not None:
         what, message, hint = problem
         slug = "literal-range" if what == "range" else "literal-kind"
-        raise Refused(Diagnostic(slug, message, value.span, hint=hint))
+        raise refused(slug, message, value.span, hint=hint)
     type_ = TensorType(dtype, ())
     return f.emit(Splat(number(value.value, dtype), type_, span=value.span)).result
 
@@ -72,7 +73,7 @@ def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value
     index = f.integer(value)
     if isinstance(index, int) and not dtype.low <= index <= dtype.high:
         what = f"{index} is out of the range of {dtype} ({dtype.low} to {dtype.high})"
-        raise Refused(Diagnostic("literal-range", what, value.span))
+        raise refused("literal-range", what, value.span)
     at = f.value(index, value.span)
     if not isinstance(index, int):
         f.emit(CheckRange(at, dtype.low, dtype.high, INDEX, INDEX, name, span=value.span))
@@ -95,8 +96,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     static = len(keys) == len(indices)
     if static and variable.members and keys not in variable.members:
         what = f"the model has no member {list(keys)} of '{variable.name}'"
-        notes = (variable.note(),)
-        raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
+        raise refused("missing-member", what, access.span, variable)
     family = f.constant(variable)
     for index, count in zip(indices, variable.counts, strict=True):
         if not isinstance(index, int):
@@ -104,8 +104,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
             f.emit(CheckRange(value, 0, count - 1, status, status, variable.name, span=access.span))
         elif index >= count:
             what = f"the members of '{variable.name}' in the model end at {count - 1}"
-            notes = (variable.note(),)
-            raise Refused(Diagnostic("missing-member", what, access.span, notes=notes))
+            raise refused("missing-member", what, access.span, variable)
     holes = variable.members and len(variable.members) != math.prod(variable.counts)
     if holes and not static:
         _check_presence(f, variable, access, indices)
@@ -140,4 +139,22 @@ def _check_presence(
 def refuse_negative(index: Dim, span: Span) -> None:
     """Raises Refused for an index that is known to be negative."""
     if isinstance(index, int) and index < 0:
-        raise Refused(Diagnostic("index-negative", f"this index is {index}", span))
+        raise refused("index-negative", f"this index is {index}", span)
+
+
+def refuse_order(length: Dim, span: Span) -> None:
+    """Raises Refused for a slice that is known to end before it starts."""
+    if isinstance(length, int) and length < 0:
+        raise refused("slice-order", f"this slice ends {-length} before it starts", span)
+
+
+def slice_end(f: Builder, start: Dim, end: Dim | None, size: Callable[[], Dim], span: Span) -> Dim:
+    """The end of a slice: a missing one is the size, a negative one counts from there."""
+    if end is None:
+        return size()
+    if isinstance(end, int):
+        return end if end >= 0 else size() + end
+    # An end not before the start is negative only if the start is, which is refused anyway.
+    if f.nonnegative(end) or f.nonnegative(end - start):
+        return end
+    return f.atom(f.emit(IndexEnd(f.value(end, span), f.value(size()), span=span)).result)

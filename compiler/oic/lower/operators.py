@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oic.check.binding import check_bytes
+from oic.check.report import Refused, refused
 from oic.check.symbols import Variable
-from oic.check.variables import Refused, check_bytes
 from oic.diagnostics import Diagnostic, Note, Span
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
@@ -13,7 +14,7 @@ from oic.ir.dims import Dim
 from oic.ir.index import CheckRange
 from oic.lower.builder import Builder
 from oic.lower.environment import POISON
-from oic.lower.operands import literal_operand, operand
+from oic.lower.operands import INDEX, literal_operand, operand
 from oic.lower.part import inserted
 from oic.lower.settings import lower_keywords
 from oic.operators.base import Operator, positional
@@ -25,8 +26,8 @@ def lower_op(f: Builder, call: s.OpCall) -> None:
     try:
         values = _compute(f, call)
         _store_results(f, call, values)
-    except Refused as refused:
-        f.report(refused)
+    except Refused as refusal:
+        f.report(refusal)
         for access in call.results:
             poison(f, access)
 
@@ -40,8 +41,8 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
             return
         reshaped = _reshaped(f, f.variable(statement.source), value)
         store(f, statement.target, value, statement.span, free=reshaped)
-    except Refused as refused:
-        f.report(refused)
+    except Refused as refusal:
+        f.report(refusal)
         poison(f, statement.target)
 
 
@@ -111,9 +112,9 @@ def _values(
                     dtype = found[at].dtype
             elif not failed:
                 found[at] = literal_operand(f, node, cls, names[at], dtype)
-        except Refused as refused:
+        except Refused as refusal:
             failed = True
-            f.report(refused)
+            f.report(refusal)
     if failed:
         raise Refused(None)
     return [found[at] for at in range(len(names))]
@@ -145,13 +146,12 @@ def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
     if not any(isinstance(fields[key], Value) for key in ("start", "end")):
         return
     most = dims.maximum(whole)
-    length = f.length(length, most, "end", call.span, above="OIC_ERR_INDEX", trusted=True)
+    length = f.length(length, most, "end", call.span, above=INDEX, trusted=True)
     fields["size"] = (length + (step - 1)) // step
 
 
 def _check_between(f: Builder, low: Dim, value: Dim, high: Dim | None, name: str, span: Span) -> None:
     """A run-time check of low <= value <= high, without what is known."""
-    status = "OIC_ERR_INDEX"
     below = not f.nonnegative(value - low)
     above = high is not None and not f.nonnegative(high - value)
     if isinstance(value, int) and isinstance(low, int) and (high is None or isinstance(high, int)):
@@ -159,7 +159,7 @@ def _check_between(f: Builder, low: Dim, value: Dim, high: Dim | None, name: str
     if below or above:
         first = f.value(low if below else value)
         last = f.value(high if above and high is not None else value)
-        f.emit(CheckRange(f.value(value), first, last, status, status, name, span=span))
+        f.emit(CheckRange(f.value(value), first, last, INDEX, INDEX, name, span=span))
 
 
 def _build(
@@ -218,13 +218,13 @@ def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
         given = f"{len(call.results)} {'is' if len(call.results) == 1 else 'are'} named"
         what = f"{values[0].op.name if values[0].op else ''} has {count}, and {given}"
         span = call.results[0].span.to(call.results[-1].span)
-        raise Refused(Diagnostic("op-results", what, span))
+        raise refused("op-results", what, span)
     free = any(_reshaped(f, variable, value) for variable, value in _inputs(f, call))
     for access, value in zip(call.results, values, strict=True):
         try:
             store(f, access, value, call.span, free=free)
-        except Refused as refused:
-            f.report(refused)
+        except Refused as refusal:
+            f.report(refusal)
             poison(f, access)
 
 
@@ -265,15 +265,8 @@ def require_dtype(access: s.Access, variable: Variable, value: Value) -> None:
     """Raises Refused for a value of another dtype than its destination."""
     if value.dtype is variable.dtype:
         return
-    raise Refused(
-        Diagnostic(
-            "result-dtype",
-            f"'{variable.name}' is {variable.dtype}, the value is {value.dtype}",
-            access.span,
-            notes=(variable.note(),),
-            hint=f"op cast(…, to={variable.dtype}) converts",
-        )
-    )
+    what = f"'{variable.name}' is {variable.dtype}, the value is {value.dtype}"
+    raise refused("result-dtype", what, access.span, variable, hint=f"op cast(…, to={variable.dtype}) converts")
 
 
 def _other_shape(
@@ -287,14 +280,8 @@ def _other_shape(
             f.refuse(_takes_shape(f, access, variable, value))
         return value
     if not same_rank or any(differ(d, n) for d, n in zip(declared, shape, strict=True)):
-        raise Refused(
-            Diagnostic(
-                "result-shape",
-                f"'{variable.name}' is {_typed(f, variable)}, the value is {f.shown(value.type)}",
-                access.span,
-                notes=(variable.note(),),
-            )
-        )
+        what = f"'{variable.name}' is {_typed(f, variable)}, the value is {f.shown(value.type)}"
+        raise refused("result-shape", what, access.span, variable)
     wanted = tuple(n if d is None else d for d, n in zip(declared, shape, strict=True))
     return f.shaped(value, wanted, span)
 
@@ -305,14 +292,10 @@ def differ(a: Dim | None, b: Dim) -> bool:
 
 
 def _takes_shape(f: Builder, access: s.Access, variable: Variable, value: Value) -> Diagnostic:
-    return Diagnostic(
-        "takes-shape",
-        f"'{variable.name}', declared {_typed(f, variable)}, takes the shape {f.shown(value.type)}",
-        access.span,
-        notes=(Note(variable.declaration.type_span, "declared here"),),
-        hint="declare the sizes that vary as '?'",
-        severity="warning",
-    )
+    what = f"'{variable.name}', declared {_typed(f, variable)}, takes the shape {f.shown(value.type)}"
+    notes = (Note(variable.declaration.type_span, "declared here"),)
+    hint = "declare the sizes that vary as '?'"
+    return Diagnostic("takes-shape", what, access.span, "", notes, hint, "warning")
 
 
 def _typed(f: Builder, variable: Variable) -> str:

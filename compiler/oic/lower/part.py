@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from oic.check.report import refused
 from oic.check.symbols import Variable
-from oic.check.variables import Refused
-from oic.diagnostics import Diagnostic, Span
+from oic.diagnostics import Span
 from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ir.index import CheckRange, IndexEnd
+from oic.ir.index import CheckRange
 from oic.ir.types import TensorType
 from oic.lower.builder import Builder
-from oic.lower.operands import INDEX, refuse_negative
+from oic.lower.operands import INDEX, refuse_negative, refuse_order, slice_end
 from oic.operators.part import Insert
 from oic.syntax import tree as s
 
@@ -31,7 +31,7 @@ def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part
     positions = target.indices or ()
     if len(positions) > base.tensor.rank:
         what = f"'{variable.name}' is {f.shown(base.type)} here, and {len(positions)} positions are given"
-        raise Refused(Diagnostic("part-rank", what, target.span, notes=(variable.note(),)))
+        raise refused("part-rank", what, target.span, variable)
     box = _Box()
     for axis, position in enumerate(positions):
         if isinstance(position, s.Slice):
@@ -53,7 +53,7 @@ def _require_shape(f: Builder, target: s.Access, variable: Variable, wanted: Ten
     if len(wanted.shape) == len(given) and not any(apart):
         return
     what = f"'{target.span.text}' is {f.shown(wanted)}, the value is {f.shown(part.type)}"
-    raise Refused(Diagnostic("result-shape", what, target.span, notes=(variable.note(),)))
+    raise refused("result-shape", what, target.span, variable)
 
 
 def _scalar(f: Builder, variable: Variable, size: Dim, index: s.Expr, box: _Box) -> None:
@@ -62,9 +62,7 @@ def _scalar(f: Builder, variable: Variable, size: Dim, index: s.Expr, box: _Box)
     refuse_negative(value, index.span)
     if isinstance(value, int) and value >= dims.maximum(size):
         what = f"this index is {value}, and the axis has {_at_most(size)}"
-        raise Refused(
-            Diagnostic("index-bound", what, index.span, notes=(variable.note(),))
-        )
+        raise refused("index-bound", what, index.span, variable)
     _check(f, variable, 0, value, size - 1, index.span)
     box.offsets.append(value)
     box.lengths.append(None)
@@ -73,26 +71,17 @@ def _scalar(f: Builder, variable: Variable, size: Dim, index: s.Expr, box: _Box)
 def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice, box: _Box) -> None:
     """A run of places; missing ends are those of the axis, a negative end counts from its size."""
     start = f.integer(index.start) if index.start is not None else 0
-    end = f.integer(index.end) if index.end is not None else size
-    if isinstance(end, int) and end < 0:
-        end = size + end
-    elif not f.nonnegative(end) and not f.nonnegative(end - start):
-        # An end not before the start is negative only if the start is, which is refused anyway.
-        end = f.atom(f.emit(IndexEnd(f.value(end), f.value(size), span=index.span)).result)
+    end = None if index.end is None else f.integer(index.end)
+    end = slice_end(f, start, end, lambda: size, index.span)
     refuse_negative(start, index.span)
-    length = end - start
-    if isinstance(length, int) and length < 0:
-        what = f"this slice ends {-length} before it starts"
-        raise Refused(Diagnostic("slice-order", what, index.span))
-    if isinstance(end, int) and end > dims.maximum(size):
+    length, most = end - start, dims.maximum(size)
+    refuse_order(length, index.span)
+    if isinstance(end, int) and end > most:
         what = f"this slice ends at {end}, and the axis has {_at_most(size)}"
-        raise Refused(
-            Diagnostic("index-bound", what, index.span, notes=(variable.note(),))
-        )
+        raise refused("index-bound", what, index.span, variable)
     _check(f, variable, 0, start, end, index.span)
     _check(f, variable, start, end, size, index.span)
     box.offsets.append(start)
-    most = dims.maximum(size)
     box.lengths.append(f.length(length, most, variable.name, index.span, above=INDEX, trusted=True))
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from oic import dtypes
 from oic.check.model_data import data_of
 from oic.check.operator_names import setting_hint
+from oic.check.report import Refused, refused
 from oic.check.symbols import Variable
-from oic.check.variables import Refused
-from oic.diagnostics import Diagnostic, Span, did_you_mean
+from oic.diagnostics import Span, did_you_mean
 from oic.ir import dims
 from oic.ir.core import REQUIRED, Value
 from oic.ir.dims import INDEX_BOUND
@@ -33,7 +33,6 @@ BOUNDED = {
     ("relative_position_bias", "t"): "give the most there can be, t=T, and take the part with 'slice'",
     ("relative_position_bias", "n"): "give the most there can be, n=N, and take the part with 'slice'",
 }  # fmt: skip
-EXPRESSION = (s.Int, s.Name, s.Unary, s.Binary)
 
 
 def lower_keywords(
@@ -53,14 +52,14 @@ def lower_keywords(
         where[key] = keyword.span
         try:
             fields[key] = _keyword(f, keyword, cls, dtype)
-        except Refused as refused:
+        except Refused as refusal:
             failed = True
-            f.report(refused)
+            f.report(refusal)
     known = {keyword.key for keyword in call.keywords}
     for name in known_settings(cls):
         if cls.fields[from_source(cls, name)].default is REQUIRED and name not in known:
             what = f"{cls.name} needs the setting '{name}'"
-            raise Refused(Diagnostic("op-setting", what, call.name_span))
+            raise refused("op-setting", what, call.name_span)
     if failed:
         raise Refused(None)
     return fields
@@ -84,7 +83,7 @@ def _keyword(
         return _Setting(f, cls.name, keyword, dtype).read(keyword.value, field.annotation)
     hint = setting_hint(keyword.key, [*by_name(cls), *known])
     what = f"{cls.name} has no setting '{keyword.key}'"
-    raise Refused(Diagnostic("op-setting", what, keyword.key_span, hint=hint))
+    raise refused("op-setting", what, keyword.key_span, hint=hint)
 
 
 def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value:
@@ -94,12 +93,12 @@ def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value
         return operand(f, value)
     if isinstance(value, s.Name) and (variable := f.instance.variable(value)) is not None:
         return _whole(f, variable, value)
-    if isinstance(value, EXPRESSION) and keyword.key in cls.scalars:
+    if isinstance(value, s.Expr) and keyword.key in cls.scalars:
         return f.value(f.integer(value), value.span)
-    if isinstance(value, EXPRESSION) and keyword.key in cls.own:
+    if isinstance(value, s.Expr) and keyword.key in cls.own:
         return integer_operand(f, value, keyword.key, cls.own[keyword.key])
     what = f"'{keyword.key}' of {cls.name} is a tensor"
-    raise Refused(Diagnostic("op-setting", what, value.span))
+    raise refused("op-setting", what, value.span)
 
 
 def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
@@ -161,7 +160,7 @@ class _Setting:
         if name.name in dtypes.ALL:
             return dtypes.ALL[name.name]
         what, hint = f"unknown element type '{name.name}'", did_you_mean(name.name, dtypes.ALL)
-        raise Refused(Diagnostic("unknown-dtype", what, name.span, hint=hint))
+        raise refused("unknown-dtype", what, name.span, hint=hint)
 
     def _scalar(self, name: s.Name, choices: list[str]) -> Any:
         """The value of a float or bool scalar, or of one of u64, which no index holds; else None."""
@@ -188,8 +187,8 @@ class _Setting:
 
     def _require_one(self, variable: Variable, name: s.Name, one: bool, shown: str) -> None:
         if not one:
-            what, notes = f"'{variable.name}' is {shown}, not a scalar", (variable.note(),)
-            raise Refused(Diagnostic("op-setting", what, name.span, notes=notes))
+            what = f"'{variable.name}' is {shown}, not a scalar"
+            raise refused("op-setting", what, name.span, variable)
 
     def _integer(self, value: s.Expr, choices: list[str]) -> Any:
         f = self.f
@@ -206,18 +205,13 @@ class _Setting:
             return f.length(found, most, self.keyword.key, value.span, above="OIC_ERR_SHAPE")
         if "Dim" not in choices:
             raise self._not_known(value)
-        raise Refused(
-            Diagnostic(
-                "size-unbounded",
-                f"'{value.span.text}' decides a size, and nothing bounds it",
-                value.span,
-                hint=BOUNDED.get((self.operator, self.keyword.key), BOUND),
-            )
-        )
+        what = f"'{value.span.text}' decides a size, and nothing bounds it"
+        hint = BOUNDED.get((self.operator, self.keyword.key), BOUND)
+        raise refused("size-unbounded", what, value.span, hint=hint)
 
     def _not_known(self, value: s.Expr) -> Refused:
         what = f"'{self.keyword.key}' must be known at build"
-        return Refused(Diagnostic("op-setting", what, value.span))
+        return refused("op-setting", what, value.span)
 
     def _wrong(self, value: s.Setting | s.Access, choices: list[str]) -> Refused:
         lists = [c[5:-1] for c in choices if c.startswith("list[")]
@@ -231,5 +225,5 @@ class _Setting:
             hint = f"write {value.value}.0"
         elif lists and isinstance(value, s.Int):
             hint = f"write [{value.value}]"
-        return Refused(Diagnostic("op-setting", what, value.span, hint=hint))
+        return refused("op-setting", what, value.span, hint=hint)
 

@@ -376,3 +376,29 @@ def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
         yield statement
         if isinstance(statement, Loop):
             yield from walk(statement.body)
+
+
+def names_in(value: object) -> Iterator[Name]:
+    """Every name in an expression, index or list; not the variable of an acces"""
+    match value:
+        case Name():
+            yield value
+        case Unary(operand):
+            yield from names_in(operand)
+        case Binary(_, left, right):
+            yield from names_in(left)
+            yield from names_in(right)
+        case Slice(start, end):
+            yield from names_in(start)
+            yield from names_in(end)
+        case ListOf(items):
+            for item in items:
+                yield from names_in(item)
+        case Access(_, indices):
+            for index in indices or ():
+                yield from names_in(index)
+
+
+def attribute(of: Declaration | Block, name: str) -> Attribute | None:
+    """The attribute of this name (the first), or None."""
+    return next((a for a in of.attributes if a.name == name), None)

@@ -6,23 +6,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oic import dtypes
-from oic.check.names import names_in
+from oic.check.report import Refused, refused
 from oic.check.resolved import Resolved
-from oic.check.sizes import divided
+from oic.check.sizes import evaluate
 from oic.check.symbols import Variable
-from oic.diagnostics import Diagnostic, Span, did_you_mean
+from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.dims import Dim, Expr, Extent
+from oic.ir.dims import Dim, Extent
 from oic.syntax import tree as s
 
 RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
-LOW, HIGH = dtypes.i64.low, dtypes.i64.high
 
 
 class ModelLike(Protocol):
@@ -38,67 +36,13 @@ class ModelLike(Protocol):
     def tensor(self, name: str) -> Array: ...
 
 
-class Refused(Exception):
-    """An expression that has no value; carries the diagnostic, or None if it was reported."""
-
-    def __init__(self, diagnostic: Diagnostic | None) -> None:
-        super().__init__(diagnostic.message if diagnostic else "")
-        self.diagnostic = diagnostic
-
-
 def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span) -> None:
     """Raises Refused for a tensor that no machine can hold."""
     nbytes = dtype.nbytes(math.prod(dims.maximum(d) for d in sizes if d is not None))
     if nbytes > RESERVE:
         most = RESERVE >> 30
         what = f"'{name}' takes {nbytes >> 30} GiB, and at most {most} are possible"
-        raise Refused(Diagnostic("size-limit", what, span))
-
-
-Divide = Callable[[s.Binary, Dim, Dim], Dim]
-
-
-def evaluate(
-    expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim], divide: Divide | None = None
-) -> Dim:
-    """An expression over names; build-time values fit 64 bits.
-
-    divide   what `/` and `%` give; default: `exactly`
-    Raises `Refused`.
-    """
-    match expr:
-        case s.Int(value, span):
-            return _within(value, span)
-        case s.Name():
-            return lookup(expr)
-        case s.Unary(operand, span):
-            return _within(-evaluate(operand, lookup, divide), span)
-        case s.Binary(op, left, right, span):
-            a, b = (evaluate(side, lookup, divide) for side in (left, right))
-            if op in "/%":
-                return (divide or exactly)(expr, a, b)
-            return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
-    raise AssertionError(expr)
-
-
-def exactly(node: s.Binary, a: Dim, b: Dim) -> Dim:
-    """`a / b` where a remainder is an error: of sizes known at build here, of others at run time."""
-    if isinstance(a, int) and isinstance(b, int):
-        value, wrong = divided(node.op, a, b)
-        if wrong:
-            raise Refused(Diagnostic("size-division", wrong, node.span))
-        return value
-    if dims.maximum(b) < 1:
-        raise Refused(Diagnostic("size-division", f"{a} is divided by {b}", node.span))
-    return dims.floor_div(a, b)
-
-
-def _within(value: Dim, span: Span) -> Dim:
-    """The value, whose known parts fit 64 bits."""
-    parts = [c for _, c in value.terms] if isinstance(value, Expr) else [value]
-    if all(LOW <= part <= HIGH for part in parts):
-        return value
-    raise Refused(Diagnostic("size-range", f"'{span.text}' does not fit 64 bits", span))
+        raise refused("size-limit", what, span)
 
 
 @dataclass
@@ -136,10 +80,29 @@ class Binding:
         """Something inside this place was refused by the checks."""
         return any(span.start <= r.start and r.end <= span.end for r in self.refused)
 
-    def report(self, refused: Refused) -> None:
+    def report(self, refusal: Refused) -> None:
         """Keep the diagnostic of a refusal, unless it was reported."""
-        if refused.diagnostic is not None:
-            self.diagnostics.append(refused.diagnostic)
+        if refusal.diagnostic is not None:
+            self.diagnostics.append(refusal.diagnostic)
+
+    def error(
+        self, slug: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), hint: str | None = None
+    ) -> None:
+        self.diagnostics.append(Diagnostic(slug, message, span, "", notes, hint))
+
+    def bound(self, arg: s.Argument, what: str) -> int | None:
+        """The value of `key=value`, which is known at build and at least 1; None where it is refused."""
+        assert isinstance(arg.value, s.Expr)
+        try:
+            value = evaluate(arg.value, self.size)
+        except Refused as refusal:
+            self.report(refusal)
+            return None
+        if isinstance(value, int) and value >= 1:
+            return value
+        wrong = f"must be at least 1, but is {value}" if isinstance(value, int) else "is not known at build"
+        self.error("bound-range", f"{what} {wrong}", arg.value.span)
+        return None
 
     def size(self, name: s.Name) -> Dim:
         """The value of a name that is a size.  Raises `Refused`."""
@@ -158,7 +121,7 @@ class Binding:
         root = name.name
         made = self.resolved.symbols.sizes
         while root in made:
-            parts = (n.name for n in names_in(made[root].value))
+            parts = (n.name for n in s.names_in(made[root].value))
             root = next(n for n in parts if n not in self.sizes)
         if root in self.broken:
             return None
@@ -182,11 +145,11 @@ class Binding:
     def _require_values(self, declaration: s.Declaration) -> None:
         """Report every size of a declaration that has no value.  Raises `Refused`."""
         missing = False
-        for name in (name for dim in declaration.dims for name in names_in(dim)):
+        for name in (name for dim in declaration.dims for name in s.names_in(dim)):
             try:
                 self.size(name)
-            except Refused as refused:
-                self.report(refused)
+            except Refused as refusal:
+                self.report(refusal)
                 missing = True
         if missing:
             raise Refused(None)
@@ -198,8 +161,6 @@ class Binding:
         for dim in declaration.dims:
             size = None if isinstance(dim, s.Unknown) else evaluate(dim, self.size)
             if size is not None and dims.maximum(size) < 0:
-                raise Refused(
-                    Diagnostic("size-negative", f"dimension {size} is negative", dim.span)
-                )
+                raise refused("size-negative", f"dimension {size} is negative", dim.span)
             found.append(size)
         return tuple(found)

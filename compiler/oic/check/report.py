@@ -1,0 +1,61 @@
+"""How the checks and lowering refuse: a list of diagnostics, and an exception for what has no value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from oic.check.symbols import Variable
+from oic.diagnostics import Diagnostic, Note, Span
+
+
+@dataclass
+class DiagnosticCollector:
+    """Diagnostics as they are found; the same one at the same place is kept once."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def error(
+        self, slug: str, message: str, span: Span, label: str = "", *,
+        about: Variable | None = None, notes: Iterable[Note] = (), hint: str | None = None,
+    ) -> None:  # fmt: skip
+        """about   the variable at whose declaration a note points"""
+        declared = [about.note()] if about is not None else []
+        self.add(Diagnostic(slug, message, span, label, (*declared, *notes), hint))
+
+    def warn(self, slug: str, message: str, span: Span, note: Note | None = None) -> None:
+        notes = () if note is None else (note,)
+        self.add(Diagnostic(slug, message, span, "", notes, None, "warning"))
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        if diagnostic not in self.found:
+            self.found.append(diagnostic)
+
+    def once(self, name: str, span: Span, first: Span) -> None:
+        """An error if this declaration of a name is not the first."""
+        if span != first:
+            notes = [Note(first, "first declared here")]
+            self.error("duplicate-name", f"'{name}' is declared twice", span, notes=notes)
+
+    def in_order(self) -> list[Diagnostic]:
+        """Everything found, by its place in the source."""
+        return sorted(self.found, key=lambda d: d.span.start if d.span else 0)
+
+
+class Refused(Exception):
+    """An expression that has no value; carries the diagnostic, or None if it was reported."""
+
+    def __init__(self, diagnostic: Diagnostic | None) -> None:
+        super().__init__(diagnostic.message if diagnostic else "")
+        self.diagnostic = diagnostic
+
+
+def refused(
+    slug: str, message: str, span: Span | None, about: Variable | None = None, *, hint: str | None = None
+) -> Refused:
+    """A refusal, to be raised.
+
+    about   the variable at whose declaration a note points
+    """
+    notes = () if about is None else (about.note(),)
+    return Refused(Diagnostic(slug, message, span, "", notes, hint))
