@@ -82,6 +82,31 @@ PROGRAMS = {
         [({"i": 0}, {"y": -3, "z": [-1.5, -1.5]}), ({"i": 1}, "OIC_ERR_INDEX")],
         {"W": np.array([3], F)},
     ),
+    "sizes_and_tensors_of_one_name": Program(
+        """sizes { D = 2; H = 3; b = 2; t = 1; } dynamic { D: f32[D, H]; x: f32[1, 3]; b: f32[D]; N: f32[N] @max(N=4); }
+        persistent { K(l, t): f32[D] @table @fixed(l=4); n: i32; H: i32[1] @init(7); }
+        volatile { y: f32[1, D]; z: i32; s: f32[D, H]; w: i32; v: i32; m: i32; h: i32; u: f32; }
+        block entry {
+          op linear(x, D, b=b) >> y;
+          cache.increment D n; cache.increment b * 10 n;
+          cache.write b >> K[D, b];
+          loop l (i in 0..D) { op fill(w, value=w + i + b) >> w; }
+          op slice(D, axis=0, start=0, end=D) >> s;
+          op sum_axis(N, axes=[0]) >> u; op fill(v, value=N) >> v; op fill(z, value=n) >> z; op fill(h, value=H) >> h;
+          assign t: f32[3];
+          branch more;
+          return;
+        }
+        block more { op fill(m, value=t) >> m; return; }""",
+        [
+            (
+                {"D": np.ones((2, 3), F), "x": [[1, 2, 3]], "b": [1, 2], "N": [1, 2, 3]},
+                {"y": [[7, 8]], "z": 22, "s": np.ones((2, 3)), "w": 5, "v": 3, "m": 1, "h": 7, "u": 6},
+            ),
+        ],
+        {},
+        {"K": [[[0, 0]] * 3, [[0, 0]] * 3, [[0, 0], [0, 0], [1, 2]], [[0, 0]] * 3], "n": 22},
+    ),
     "literals": Program(
         """dynamic { x: f32[2, 2]; n: i8[2]; h: f16[2]; c: bool[2]; k: i4[3]; b: bitset[2]; u: u64[1]; }
         constant { t: f32[3, 2] @init(1.5); }

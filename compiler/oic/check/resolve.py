@@ -246,7 +246,12 @@ class Resolver:
                 self.report.error("duplicate-setting", what, keyword.span, notes=notes)
             given.setdefault(keyword.key, keyword)
             if not self._unquoted(call.name, keyword, scope):
-                self._setting(keyword.value, scope)
+                operator = self.operators.get(call.name)
+                field = operator.fields.get(keyword.key) if operator is not None else None
+                if isinstance(keyword.value, s.Name) and (field is None or field.kind != "attribute"):
+                    self._named_operand(keyword.value, scope)
+                else:
+                    self._setting(keyword.value, scope)
         results: dict[str, s.Access] = {}
         for result in call.results:
             self._target(result, scope)
@@ -281,7 +286,8 @@ class Resolver:
                 for item in items:
                     self._setting(item, scope)
             case s.Name():
-                self._named_setting(value, scope)
+                found = self._integer(value, scope, dtypes.ALL)
+                self._check_named(value, found, scope)
             case s.Unary() | s.Binary():
                 self._expression(value, scope)
 
@@ -296,8 +302,13 @@ class Resolver:
         self.report.error("op-setting", what, value.span, hint=hint)
         return True
 
-    def _named_setting(self, name: s.Name, scope: Scope) -> None:
-        found = self._integer(name, scope, dtypes.ALL)
+    def _named_operand(self, name: s.Name, scope: Scope) -> None:
+        """The value of `key=` for an operand: a variable of any shape before a size."""
+        found = self._lookup(name.name, scope) if name.name not in scope.loops else None
+        found = self._integer(name, scope, dtypes.ALL) if found is None else self._noted(name, found)
+        self._check_named(name, found, scope)
+
+    def _check_named(self, name: s.Name, found: Variable | None, scope: Scope) -> None:
         if found is not None and not found.scalar_state:
             self._check_operand(s.Access(name.name, None, name.span, name.span), found, scope)
 
@@ -404,15 +415,18 @@ class Resolver:
                 self._check_integer(name, found)
 
     def _integer(self, name: s.Name, scope: Scope, also: Collection[str] = ()) -> Variable | None:
-        """A name in an expression: loop index, else variable, which is returned, else size.
+        """A name in an expression: loop index, else scalar variable, which is returned, else size.
+
+        A variable that is no scalar is returned where no size has its name: what is wrong is said of it.
 
         also   names that mean something else here
         """
+        found, size = self._lookup(name.name, scope), self.symbols.is_size(name.name)
         if (index := scope.loops.get(name.name)) is not None:
             self.instance.meanings[id(name)] = index
-        elif (found := self._lookup(name.name, scope)) is not None:
+        elif found is not None and (found.single or not size):
             return self._noted(name, found)
-        elif self.symbols.is_size(name.name):
+        elif size:
             self.instance.meanings[id(name)] = Size(name.name)
             self._size(name)
         elif name.name not in also and not self._may_be_passed(name.name):

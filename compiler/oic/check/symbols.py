@@ -113,10 +113,15 @@ class Variable:
         return self.kind in ("volatile", "temporary")
 
     @property
+    def single(self) -> bool:
+        """It is declared without indices, and of one element."""
+        one = all(isinstance(dim, s.Int) and dim.value == 1 for dim in self.declaration.dims)
+        return one and not self.indexed
+
+    @property
     def scalar_state(self) -> bool:
         """Persistent, of one element and no table: its name means its value at that point."""
-        one = all(isinstance(dim, s.Int) and dim.value == 1 for dim in self.declaration.dims)
-        return self.kind == "persistent" and one and not self.indexed
+        return self.kind == "persistent" and self.single
 
     def attribute(self, name: str) -> s.Attribute | None:
         """The attribute of this name."""
