@@ -14,6 +14,7 @@ from codegen import programs as small
 from language.programs import PROGRAMS
 from oic import Model
 from oic.codegen.c_module import Unit, interface
+from oic.codegen.c_print import lines
 from oic.codegen.statements import function_body
 from oic.driver import Settings, compile_graph
 from oic.ir.core import Op
@@ -65,8 +66,8 @@ def test_checks_of_c_are_those_of_planned(text: str, model: Model | None, thread
     module = compile_graph(oic.parse(text), model, Settings(threads=threads)).planned
     unit = Unit(module)
     for func in module.functions():
-        lines, tasks = function_body(unit, func)
-        made = Counter(CALL.findall("\n".join([*lines, *(line for task in tasks for line in task.lines)])))
+        body, tasks = function_body(unit, func)
+        made = Counter(CALL.findall("\n".join([*lines(body.statements), *(line for task in tasks for line in task.lines)])))
         made["check_range"] -= len(interface(unit, func).extents)  # of arguments, before anything else
         ranges = Ranges()
         wanted = Counter(call for op in func.body.all_ops() if ranges.refuses(op) for call in _calls(op))

@@ -26,6 +26,7 @@ from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
 from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Pointers, Scratch, Stride
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
+from runtime.wrap import called
 
 RUNTIME = Path(__file__).parents[2] / "runtime_c"
 FLAGS = [LANGUAGE, *WARNINGS, "-Werror", *MEANING]
@@ -124,7 +125,7 @@ def render(case: Case, direct: bool) -> tuple[str, str]:
     """
     call: Call = case.op.call()
     assert isinstance(call, Call)
-    text = call.text(lambda part: argument(case, part))
+    text = called(call, (argument(case, part) for part in call.args))
     header = call.instance.text()
     if direct:
         return text, header
@@ -156,8 +157,6 @@ def argument(case: Case, part: Any) -> str:
         case Pointers(values):
             inner = ", ".join(argument(case, v) for v in values)
             return f"(const void *const[]){{{inner}}}"
-        case str():
-            return part
     return str(int(part))
 
 

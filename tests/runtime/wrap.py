@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,17 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
-from oic.operators.base import Ints, Operator, Out, Scalar, computed, parse_example, positional
+from oic.operators.base import (
+    Call,
+    Cast,
+    Ints,
+    Operator,
+    Out,
+    Scalar,
+    computed,
+    parse_example,
+    positional,
+)
 
 
 def make(name: str, example: tuple[str, ...]) -> Operator:
@@ -84,11 +95,17 @@ def kernel(op: Operator) -> tuple[str, str]:
         passed[i] = _part(op, part, taken)
         taken += len(part.items) if isinstance(part, Ints) else isinstance(part, int)
     texts = iter(passed.values())
-    words = [part for part in call.args if isinstance(part, str)]
-    symbol = "_".join(["test", call.function, *words, str(taken)])
+    flags = [name for name, part in call.members.items() if isinstance(part, Cast)]
+    symbol = "_".join(["test", call.function, *flags, str(taken)])
     head = f"void {symbol}(const void *const *x, void *y, const ptrdiff_t *n)"
-    body = f"    (void)n;\n    {call.text(lambda part: next(texts))}"
+    body = f"    (void)n;\n    {called(call, texts)}"
     return symbol, f"\n{head};\n{head}\n{{\n{body}\n}}\n"
+
+
+def called(call: Call, arguments: Iterable[str]) -> str:
+    """The statement that calls a kernel."""
+    given = ", ".join(f".{name} = {text}" for name, text in zip(call.members, arguments, strict=True))
+    return f"{call.function}(&({call.function}_args){{{given}}});"
 
 
 def sizes(op: Operator) -> list[int]:
@@ -109,8 +126,8 @@ def _part(op: Operator, part: Any, at: int) -> str:
             return f"n + {at}"
         case int():
             return f"n[{at}]"
-        case str():
-            return part
+        case Cast(value, "int"):
+            return str(int(value))
     raise AssertionError(part)
 
 

@@ -32,16 +32,16 @@ def _start(frame: Frame, op: Any, base: Ref, number: int) -> Index:
             return _times(frame, frame.number(op.start), base.strides[axis])
         case Split():
             axis = op.axis % len(base.strides)
-            total = expr.number(0)
+            total = expr.ZERO
             for size in op.sizes[:number]:
                 total = expr.arithmetic("+", total, _times(frame, frame.dim(size), base.strides[axis]))
             return total
         case ConstantSelect():
-            total = expr.number(0)
+            total = expr.ZERO
             for index, stride in zip(op.indices, base.strides):
                 total = expr.arithmetic("+", total, _times(frame, frame.index(index), stride))
             return total
-    return expr.number(0)
+    return expr.ZERO
 
 
 def _times(frame: Frame, index: Index, stride: Any) -> Index:

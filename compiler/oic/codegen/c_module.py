@@ -67,6 +67,22 @@ class Unit:
                 self.loads.setdefault(Box.of(op).key(self.ranges), []).append(op.result)
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
+        self._comments: dict[tuple[str, int], str] = {}  # of source lines
+
+    def source_lines(self, op: Op) -> list[str]:
+        """The source lines that an op was made from, those of a fused body included, with their places."""
+        spans = [op.span]
+        if op.name == "fused":
+            spans = [inner.span for inner in op.regions[0].ops if not inner.terminator] + spans
+        found = {span.line: span for span in spans if span is not None}
+        return [self._shown(found[line], line) for line in sorted(found)]
+
+    def _shown(self, span: Span, line: int) -> str:
+        """A source line, which may have any number of statements, is read once."""
+        key = (span.source.name, line)
+        if key not in self._comments:
+            self._comments[key] = f"{where(span)}  {comment(span.source.line(line))}"
+        return self._comments[key]
 
 
 @dataclass(frozen=True)
@@ -125,18 +141,6 @@ def interface(unit: Unit, func: Any) -> Interface:
 def where(span: Span) -> str:
     """A place in the source without the folders of this machine: `decode.oi:12`."""
     return f"{os.path.basename(span.source.name)}:{span.line}"
-
-
-def source_lines(op: Op) -> list[tuple[str, str]]:
-    """(place, text) of the source lines that an op was made from, those of a fused body included."""
-    spans = [op.span]
-    if op.name == "fused":
-        spans = [inner.span for inner in op.regions[0].ops if not inner.terminator] + spans
-    found = {}
-    for span in spans:
-        if span is not None:
-            found[span.line] = (where(span), comment(span.source.line(span.line)))
-    return [found[line] for line in sorted(found)]
 
 
 def comment(text: str) -> str:

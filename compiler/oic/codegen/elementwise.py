@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from oic import dtypes
+from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
+from oic.codegen.c_print import text
 from oic.codegen.function_context import Frame, Ref, Strides
 from oic.codegen.loops import Nest, broadcast_strides, collapse, load, store
 from oic.dtypes import DType
@@ -18,9 +20,10 @@ from oic.ir.core import Op, Value
 from oic.ir.types import TensorType
 from oic.operators.base import SCALARS, Scalar, computed
 
-_ATOMIC = re.compile(r"-?[\w.]+|\*?\w+|[\w>.-]+(\[[^\[\]]*\])+|\w+\([^()]*(\([^()]*\)[^()]*)*\)")
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
+
+Read = Callable[[Value], c.Expr]
 
 
 @dataclass
@@ -29,10 +32,10 @@ class OperandSource:
 
     ref: Ref | None
     strides: Strides
-    text: str = ""
+    value: c.Expr | None = None
 
 
-def immediate(frame: Frame, value: Value) -> str | None:
+def immediate(frame: Frame, value: Value) -> c.Expr | None:
     """The number in every element of a value that needs no memory, or None."""
     op = value.op
     if op is None:
@@ -43,36 +46,41 @@ def immediate(frame: Frame, value: Value) -> str | None:
         case "index.tensor":
             return cast(frame.index(op.operands[0]), value.dtype.value)
         case "index.test":
-            left, right = (frame.index(v) for v in op.operands)
-            return f"(uint8_t)({left.text} < {right.text})"
+            return c.Cast("uint8_t", test(frame, op))
     return None
 
 
-def cast(index: expr.Index, c: str) -> str:
+def test(frame: Frame, op: Op) -> c.Expr:
+    """A comparison of index integers."""
+    left, right = (frame.index(v).value for v in op.operands)
+    return c.Binary("<", left, right)
+
+
+def cast(index: expr.Index, type_: str) -> c.Expr:
     """An index integer as a number of a C type."""
-    if index.number is not None and not index.wide:
-        return index.text
-    return index.text if c == "int64_t" else f"({c}){index.at(expr.ATOM)}"
+    if type_ == "int64_t" or (index.number is not None and not index.wide):
+        return index.value
+    return c.Cast(type_, index.value)
 
 
-def scalar(frame: Frame, value: Value) -> str:
+def scalar(frame: Frame, value: Value) -> c.Expr:
     """A value of one element as a number of its computed type, in an expression."""
     if value in frame.indices:
-        return frame.index(value).text
+        return frame.index(value).value
     found = immediate(frame, value)
-    ref = frame.refs.get(value)
     if found is not None:
         return found
+    ref = frame.refs.get(value)
     assert ref is not None, f"{value!r} has neither memory nor a number"
-    return load(ref, ref.start.text)
+    return load(ref, ref.start.value)
 
 
 def elementwise(frame: Frame, op: Op) -> None:
     """The loops of one elementwise operator."""
     inputs = {v: _source(frame, v, op.result.shape) for v in op.operands if v not in frame.indices}
 
-    def body(read: Callable[[Value], str]) -> list[tuple[str, bool]]:
-        return [(apply(frame, op, read), False)]
+    def body(read: Read) -> list[c.Expr]:
+        return [apply(frame, op, read)]
 
     _loops(frame, inputs, [frame.ref(op.result)], body)
 
@@ -85,43 +93,39 @@ def fused(frame: Frame, op: Op) -> None:
     shape = outer["type"][0].shape
     inputs = {arg: _source(frame, v, shape) for arg, v in inputs_of.items()}
 
-    def body(read: Callable[[Value], str]) -> list[tuple[str, bool]]:
+    def body(read: Read) -> list[c.Expr]:
         return _fused_body(frame, block, read)
 
     _loops(frame, inputs, [frame.ref(r) for r in op.results], body)
 
 
-def _fused_body(frame: Frame, block: Any, read: Callable[[Value], str]) -> list[tuple[str, bool]]:
-    """Write temporaries; give the expression of every result and whether it is rounded already."""
-    uses: dict[Value, int] = {}
-    for inner in block.ops:
-        for v in inner.operands:
-            uses[v] = uses.get(v, 0) + 1
+def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expr]:
+    """Write temporaries; give the expression of every result."""
+    uses = Counter(v for inner in block.ops for v in inner.operands)
     final = block.terminator.operands
-    known: dict[Value, tuple[str, bool]] = {}
+    known: dict[Value, c.Expr] = {}  # not rounded yet where `raw`
+    raw: set[Value] = set()
 
-    def look(value: Value) -> str:
+    def look(value: Value) -> c.Expr:
         if value not in known:
             return read(value)
-        text, rounded = known[value]
-        return text if rounded or not value.dtype.narrow else f"oic_round_{value.dtype}({text})"
+        return c.call(f"oic_round_{value.dtype}", known[value]) if value in raw else known[value]
 
     for inner in block.ops[:-1]:
         result = inner.result
-        text = apply(frame, inner, look)
-        known[result] = (text, not result.dtype.narrow)
-        if uses.get(result, 0) > 1 or (len(text) > _LONGEST and result not in final):
-            text = look(result)
-            name = frame.names.unique(result.hint or "t")
-            frame.lines.declare(name, f"const {result.dtype.value} {name} = {text};")
-            known[result] = (name, True)
-    return [known[v] if v in known else (read(v), True) for v in final]
+        known[result] = apply(frame, inner, look)
+        if result.dtype.narrow:
+            raw.add(result)
+        if uses[result] > 1 or (result not in final and len(text(known[result])) > _LONGEST):
+            known[result] = frame.local(result.hint or "t", look(result), result.dtype.value)
+            raw.discard(result)
+    return [known[v] if v in known else read(v) for v in final]
 
 
 def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource:
-    text = immediate(frame, value)
-    if text is not None:
-        return OperandSource(None, (0,) * len(shape), text)
+    found = immediate(frame, value)
+    if found is not None:
+        return OperandSource(None, (0,) * len(shape), found)
     ref = frame.ref(value)
     if ref.type.size == 1:  # a setting may have a higher rank than the result
         return OperandSource(ref, (0,) * len(shape))
@@ -132,48 +136,38 @@ def _loops(
     frame: Frame,
     inputs: dict[Value, OperandSource],
     results: list[Ref],
-    body: Callable[[Callable[[Value], str]], list[tuple[str, bool]]],
+    body: Callable[[Read], list[c.Expr]],
 ) -> None:
     """Loop over the results' elements; operands that stay the same are loaded further out."""
     shape = results[0].type.shape
     operands = list(inputs.values())
     sizes, strides = collapse(shape, [s.strides for s in operands] + [r.strides for r in results])
     nest = Nest(frame, sizes)
-    texts: dict[int, str] = {}
+    known = {value: source.value for value, source in inputs.items() if source.value is not None}
 
     def hoist() -> None:
-        for at, source in enumerate(operands):
-            rest = strides[at][nest.opened :]
-            if source.ref and at not in texts and rest and all(s == 0 for s in rest):
-                dtype = source.ref.type.dtype
-                name = frame.names.unique(frame.names.stem(source.ref.pointer) + "_value")
-                value = load(source.ref, nest.index(strides[at], source.ref.start))
-                frame.lines.declare(name, f"const {dtype.value} {name} = {value};")
-                texts[at] = name
+        for (value, source), steps in zip(inputs.items(), strides):
+            rest = steps[nest.opened :]
+            if source.ref and value not in known and rest and all(s == 0 for s in rest):
+                found = load(source.ref, nest.index(steps, source.ref.start))
+                hint = f"{frame.stem(source.ref.pointer)}_value"
+                known[value] = frame.local(hint, found, source.ref.type.dtype.value)
 
     hoist()
     while nest.opened < len(sizes):
         nest.open()
         hoist()
-    for at, source in enumerate(operands):
-        if source.ref is None:
-            texts[at] = source.text
-        elif at not in texts:
+    for (value, source), steps in zip(inputs.items(), strides):
+        if source.ref and value not in known:
             ref = _same_name(source.ref, results)
-            texts[at] = load(ref, nest.index(strides[at], ref.start))
-    by_value = dict(zip(inputs, texts_in_order(texts)))
+            known[value] = load(ref, nest.index(steps, ref.start))
 
-    def read(value: Value) -> str:
-        return by_value[value] if value in by_value else scalar(frame, value)
+    def read(value: Value) -> c.Expr:
+        return known[value] if value in known else scalar(frame, value)
 
     values = body(read)
     _store(frame, results, values, [nest.index(s, r.start) for r, s in zip(results, strides[len(operands) :])])
     nest.close()
-
-
-def texts_in_order(texts: dict[int, str]) -> list[str]:
-    """The expressions by position of the operand."""
-    return [texts[i] for i in range(len(texts))]
 
 
 def _same_name(ref: Ref, results: list[Ref]) -> Ref:
@@ -183,26 +177,26 @@ def _same_name(ref: Ref, results: list[Ref]) -> Ref:
     """
     for result in results:
         if ref.key is not None and ref.key == result.key and ref.type.dtype is result.type.dtype:
-            return Ref(result.pointer, ref.type, ref.strides, ref.const, ref.start, ref.key)
+            return replace(ref, pointer=result.pointer)
     return ref
 
 
-def _store(frame: Frame, results: list[Ref], values: list[tuple[str, bool]], at: list[str]) -> None:
+def _store(frame: Frame, results: list[Ref], values: list[c.Expr], at: list[c.Expr]) -> None:
     """Store the results of one element, all computed before the first is stored."""
-    texts = [text for text, _ in values]
     if len(results) > 1:
-        for i, (ref, text) in enumerate(zip(results, texts)):
-            if not re.fullmatch(r"\w+", text):
-                texts[i] = frame.names.unique("t")
-                frame.lines.add(f"const {ref.type.dtype.value} {texts[i]} = {text};")
-    for ref, index, text in zip(results, at, texts):
-        frame.lines.add(store(ref, index, text))
+        for i, (ref, value) in enumerate(zip(results, values)):
+            if not isinstance(value, (c.Name, c.Literal)):
+                name = frame.names.unique("t")
+                frame.body.add(c.Declare(ref.type.dtype.value, name, value, const=True))
+                values[i] = c.Name(name)
+    for ref, index, value in zip(results, at, values):
+        frame.body.add(store(ref, index, value))
 
 
 # ---------------------------------------------------------------- one element
 
 
-def apply(frame: Frame, op: Op, read: Callable[[Value], str]) -> str:
+def apply(frame: Frame, op: Op, read: Read) -> c.Expr:
     """The expression of an operator on one element; not rounded."""
     if op.name in ("copy", "broadcast_to", "reshape"):
         return read(op.operands[0])
@@ -211,7 +205,7 @@ def apply(frame: Frame, op: Op, read: Callable[[Value], str]) -> str:
     spec = getattr(op, "c", None)
     assert isinstance(spec, Scalar), f"{op.name} has no elementwise form"
     by = _decides(op, spec)
-    arguments: list[str] = []
+    arguments: list[c.Expr] = []
     for name in _passed(op, spec):
         wanted = dtypes.i64 if name in spec.wide else by
         arguments += _argument(frame, getattr(op, name), wanted, read)
@@ -221,30 +215,23 @@ def apply(frame: Frame, op: Op, read: Callable[[Value], str]) -> str:
     if op.name == "fill":
         return arguments[0]
     if spec.infix and by.is_float:
-        return _infix(spec.infix, arguments, op.result.dtype)
+        found = c.Binary(spec.infix, *arguments)
+        return c.Cast("uint8_t", found) if spec.infix in _COMPARISONS else found
     frame.unit.headers.add(SCALARS)
-    return f"{spec.function(op)}({', '.join(arguments)})"  # type: ignore[arg-type]
+    return c.call(spec.function(op), *arguments)  # type: ignore[arg-type]
 
 
-def _converted(setting: Any, wanted: DType, text: str) -> str:
+def _converted(setting: Any, wanted: DType, value: c.Expr) -> c.Expr:
     """A setting that is a variable of another type than it is passed in."""
     if not isinstance(setting, Value) or not isinstance(setting.type, TensorType):
-        return text
-    return text if computed(setting.dtype) is wanted else f"({wanted.value})({text})"
+        return value
+    return value if computed(setting.dtype) is wanted else c.Cast(wanted.value, value)
 
 
 def _decides(op: Op, spec: Scalar) -> DType:
     """The type that settings are passed in."""
     value = op.result if spec.by == -1 else op.operands[spec.by or 0]
     return computed(value.dtype)
-
-
-def _infix(symbol: str, arguments: list[str], result: DType) -> str:
-    texts = [t if _ATOMIC.fullmatch(t) else f"({t})" for t in arguments]
-    if len(texts) == 1:
-        return f"{symbol}{texts[0]}"
-    text = f" {symbol} ".join(texts)
-    return f"(uint8_t)({text})" if symbol in _COMPARISONS or result.kind == "bool" else text
 
 
 def _passed(op: Op, spec: Scalar) -> list[str]:
@@ -261,7 +248,7 @@ def _is_passed(kind: str, part: Any) -> bool:
     return kind in ("operand", "rest") or (kind == "optional" and part is not None)
 
 
-def _argument(frame: Frame, part: Any, by: DType, read: Callable[[Value], str]) -> list[str]:
+def _argument(frame: Frame, part: Any, by: DType, read: Read) -> list[c.Expr]:
     """The arguments that one field gives; a setting has the type `by`."""
     if isinstance(part, Value):
         if part in frame.indices:

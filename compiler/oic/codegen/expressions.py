@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from oic import dtypes
+from oic.codegen import c_tree as c
 from oic.dtypes import DType
 from oic.ir import intervals
 from oic.ir.dims import Atom, Dim, Extent, bounds
 from oic.ir.intervals import WIDE, Range
 
-ATOM, PRODUCT, SUM = 0, 1, 2  # how loosely an expression binds
 I32: Range = (dtypes.i32.low, dtypes.i32.high)
 
 
@@ -23,13 +24,11 @@ I32: Range = (dtypes.i32.low, dtypes.i32.high)
 class Index:
     """An integer expression of index arithmetic.
 
-    text        C, of type int64_t, or of ptrdiff_t or int where `wide` is false
-    level       ATOM, PRODUCT or SUM
+    value       of type int64_t, or of ptrdiff_t or int where `wide` is false
     low, high   bounds on its value, known when the code is generated
     """
 
-    text: str
-    level: int = ATOM
+    value: c.Expr
     low: int = WIDE[0]
     high: int = WIDE[1]
     wide: bool = True
@@ -44,24 +43,21 @@ class Index:
         """Its value, if it is always the same."""
         return self.low if self.low == self.high else None
 
-    def at(self, level: int) -> str:
-        """The text, in parentheses where an operator of this level would tear it apart."""
-        return self.text if self.level <= level else f"({self.text})"
-
 
 def number(value: int) -> Index:
     """A known integer."""
     wide = not I32[0] <= value <= I32[1]
-    return Index(integer(value), ATOM, value, value, wide)
+    return Index(integer(value), value, value, wide)
 
 
-def integer(value: int) -> str:
+def integer(value: int) -> c.Expr:
     """An integer of at most 64 bits as a C constant that has its value."""
     if I32[0] < value <= I32[1]:
-        return str(value)
-    if value == WIDE[0]:
-        return "INT64_MIN"
-    return f"INT64_C({value})"
+        return c.integer(value)
+    return c.Literal("INT64_MIN" if value == WIDE[0] else f"INT64_C({value})")
+
+
+ZERO = number(0)
 
 
 def arithmetic(op: str, left: Index, right: Index) -> Index:
@@ -73,90 +69,82 @@ def arithmetic(op: str, left: Index, right: Index) -> Index:
         return left
     if (op == "+" and left.number == 0) or (op == "*" and left.number == 1):
         return right
-    level = PRODUCT if op == "*" else SUM
-    a, b = left.at(level), right.at(level - 1)
-    wide = left.wide or right.wide
+    a, b, wide = left.value, right.value, left.wide or right.wide
     if not wide and (low < I32[0] or high > I32[1]):  # ptrdiff_t may have 32 bits
-        a, wide = f"(int64_t){left.at(ATOM)}", True
+        a, wide = c.Cast("int64_t", a), True
     if op == "+" and right.number is not None and right.number < 0:
         op, b = "-", integer(-right.number)
-    return Index(f"{a} {op} {b}", level, low, high, wide)
+    return Index(c.Binary(op, a, b), low, high, wide)
 
 
-def size(dim: Dim, name: Callable[[Extent], str]) -> Index:
+def signed(length: Index) -> c.Expr:
+    """A length as ptrdiff_t; what is longer than that fits in no memory."""
+    return c.Cast("ptrdiff_t", length.value) if length.wide else length.value
+
+
+def size(dim: Dim, name: Callable[[Extent], c.Expr]) -> Index:
     """A size as an expression of type ptrdiff_t; `name` gives the variable of an extent."""
     if isinstance(dim, int):
         return number(dim)
-    terms = [(_term(atoms, c, name), c) for atoms, c in dim.terms]
-    text = ""
-    for i, (term, c) in enumerate(terms):
-        if i == 0:
-            text = term if c > 0 else f"-{term}"
-        else:
-            text += f" {'+' if c > 0 else '-'} {term}"
-    level = SUM if len(terms) > 1 or terms[0][1] < 0 else (PRODUCT if "*" in text else ATOM)
-    low, high = bounds(dim)
-    return Index(text, level, low, high, wide=False)
+    (first, sign), *rest = [(_term(atoms, factor, name), factor) for atoms, factor in dim.terms]
+    value = first if sign > 0 else c.Unary("-", first)
+    for term, factor in rest:
+        value = c.Binary("+" if factor > 0 else "-", value, term)
+    return Index(value, *bounds(dim), wide=False)
 
 
-def _term(atoms: tuple[Atom, ...], c: int, name: Callable[[Extent], str]) -> str:
+def _term(atoms: tuple[Atom, ...], factor: int, name: Callable[[Extent], c.Expr]) -> c.Expr:
     factors = [_atom(a, name) for a in atoms]
-    if abs(c) != 1 or not atoms:
-        factors.append(str(abs(c)))
-    return " * ".join(factors)
+    if abs(factor) != 1 or not atoms:
+        factors.append(c.integer(abs(factor)))
+    return reduce(c.times, factors)
 
 
-def _atom(atom: Atom, name: Callable[[Extent], str]) -> str:
+def _atom(atom: Atom, name: Callable[[Extent], c.Expr]) -> c.Expr:
     if isinstance(atom, Extent):
         return name(atom)
-    return f"oic_floor_div({size(atom.numerator, name).text}, {size(atom.divisor, name).text})"
+    return c.call("oic_floor_div", size(atom.numerator, name).value, size(atom.divisor, name).value)
 
 
 # ---------------------------------------------------------------- literals
 
 
-def literal(value: Any, dtype: DType) -> str:
+def literal(value: Any, dtype: DType) -> c.Expr:
     """A number as a C constant of the type in which `dtype` is computed."""
-    if isinstance(value, (bool, np.bool_)):
-        value = int(value)
     if dtype.is_float:
-        return _real(value, dtype)
+        return _real(float(value), dtype)
     value = int(value)
-    if dtype.name == "u64":
-        return f"UINT64_C({value})"
-    if dtype.name == "i64":
-        return integer(value)
-    if dtype.name == "u32":
-        return f"{value}u"
-    return str(value) if value != I32[0] else "INT32_MIN"
+    match dtype.name:
+        case "u64":
+            return c.Literal(f"UINT64_C({value})")
+        case "u32":
+            return c.Literal(f"{value}u")
+        case "i64":
+            return integer(value)
+    return c.integer(value) if value != I32[0] else c.Literal("INT32_MIN")
 
 
-def _real(value: Any, dtype: DType) -> str:
-    wide = float(value)
-    if math.isnan(wide):
-        return "NAN"
-    if math.isinf(wide):
-        return "INFINITY" if wide > 0 else "-INFINITY"
-    if dtype.bits == 64:
-        return _decimal(repr(wide))
-    with np.errstate(over="ignore"):
-        rounded = np.asarray(wide, np.float32) if dtype.bits == 32 else dtypes.store(np.asarray(wide), dtype)
-    single = np.float32(rounded)
-    if not np.isfinite(single):
-        return "INFINITY" if single > 0 else "-INFINITY"
-    return _decimal(str(single)) + "f"
+def _real(value: float, dtype: DType) -> c.Expr:
+    shown: Any = value
+    if dtype.bits < 64:
+        with np.errstate(over="ignore"):
+            shown = np.float32(value if dtype.bits == 32 else dtypes.store(np.asarray(value), dtype))
+    if math.isnan(shown):
+        return c.Literal("NAN")
+    digits = "INFINITY" if math.isinf(shown) else _decimal(str(abs(shown))) + ("" if dtype.bits == 64 else "f")
+    return c.Unary("-", c.Literal(digits)) if math.copysign(1, shown) < 0 else c.Literal(digits)
 
 
-def _decimal(text: str) -> str:
-    return text if any(c in text for c in ".e") else f"{text}.0"
+def _decimal(digits: str) -> str:
+    return digits if "." in digits or "e" in digits else f"{digits}.0"
 
 
-def stored_literal(value: Any, dtype: DType) -> str:
+def stored_literal(value: Any, dtype: DType) -> c.Expr:
     """A number as a C constant of the stored form: bits for narrow floats, else `literal`."""
     if dtype.narrow:
         bits = dtypes.pack(np.asarray([float(value)]), dtype)
         code = int.from_bytes(bits.tobytes(), "little")
-        return f"0x{code:0{dtype.bits // 4}x}"
+        return c.Literal(f"0x{code:0{dtype.bits // 4}x}")
     return literal(value, dtype)
 
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.c_module import Interface, Unit
 from oic.codegen.expressions import Index
-from oic.codegen.lines import Lines
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.facts import Facts
@@ -20,7 +20,7 @@ from oic.memory.liveness import Liveness
 from oic.memory.views import dense
 
 Strides = tuple[Dim, ...]
-ZERO = expr.number(0)
+STATE, WHY, SESSION = c.Name("state"), c.Name("why"), c.Name("s")
 LINES, COLUMNS = (1 << 20) - 1, (1 << 11) - 1  # of places that a refusal can name
 
 
@@ -28,17 +28,17 @@ LINES, COLUMNS = (1 << 20) - 1, (1 << 11) - 1  # of places that a refusal can na
 class Ref:
     """The elements of a tensor.
 
-    pointer   C expression of the address of stored elements (of bytes, for packed types)
+    pointer   the address of stored elements (of bytes, for packed types)
     strides   elements between neighbours
     start     elements before the first; only packed types, whose elements have no address
     key       what memory this is, where it is known at build: the same for values in one place
     """
 
-    pointer: str
+    pointer: c.Expr
     type: TensorType
     strides: Strides
     const: bool
-    start: Index = ZERO
+    start: Index = expr.ZERO
     key: tuple[Any, ...] | None = None
 
 
@@ -48,17 +48,17 @@ class Frame:
     def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
         self.unit, self.face, self.live = unit, face, live
         self.crowded = _crowded(live.start, unit.ranges)
-        self.lines = Lines()
+        self.body = c.Body()
         self.names = unit.names.scope.copy()
-        self.extents: dict[Extent, str] = {}
+        self.extents: dict[Extent, c.Expr] = {}
         self.indices: dict[Value, Index] = {}  # what they are called
         self.facts = Facts()
         self.refs: dict[Value, Ref] = {}
-        self.scopes: list[dict[tuple[Any, ...], str]] = [{}]
+        self.scopes: list[dict[tuple[Any, ...], c.Name]] = [{}]
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
-        self.movable: dict[str, str] = {}  # variables with the addresses of buffers that exchange them
+        self.movable: dict[str, c.Name] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
-        self.tried = ""  # where a refusal is noted, not made: the variable that has its status
+        self.tried: c.Name | None = None  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
 
     # -- sizes and indices ---------------------------------------------------
@@ -79,24 +79,40 @@ class Frame:
         """An integer, a size or an index integer."""
         return self.index(part) if isinstance(part, Value) else self.dim(part)
 
-    def line(self, op: Op) -> str:
+    def line(self, op: Op) -> c.Expr:
         """The source line of an op, with the column where others of that line refuse too; 0 if it has none."""
         if op.span is None or op.span.line > LINES:
-            return "0"
+            return c.Literal("0")
         line, column = op.span.line, op.span.column
-        return f"OIC_AT({line}, {column})" if line in self.crowded and column <= COLUMNS else str(line)
+        crowded = line in self.crowded and column <= COLUMNS
+        return c.call("OIC_AT", line, column) if crowded else c.Literal(str(line))
 
-    def attempt(self, check: str) -> None:
-        """A call that may refuse the step."""
+    def refuse(self, op: Op, check: str, *args: c.Expr | int) -> None:
+        """A check, called with what a refusal says and where it points."""
+        self.attempt(c.call(f"oic_{check}", WHY, self.line(op), *args))
+
+    def checked(self, op: Op, hint: str, check: str, *args: c.Expr) -> Index:
+        """An integer that a check gives, or refuses."""
+        name = self.names.unique(hint)
+        self.body.add(c.Declare("int64_t", name))
+        self.refuse(op, check, *args, c.Unary("&", c.Name(name)))
+        return Index(c.Name(name))
+
+    def attempt(self, check: c.Expr) -> None:
+        """A c.call that may refuse the step."""
         if self.tried:
-            self.lines.add(f"{self.tried} = {check};")
-            self.lines.open(f"if ({self.tried} != OIC_OK) {{")
-            self.lines.add("break;")
-            self.lines.close()
+            self.body.add(c.Assign(self.tried, check))
+            self.body.add(c.If(c.Binary("!=", self.tried, c.Name("OIC_OK")), [c.Break()]))
         elif self.late:
-            self.lines.add(f"OIC_TRY_LATE(why, {check});")
+            self.body.add(c.call("OIC_TRY_LATE", WHY, check))
         else:
-            self.lines.add(f"OIC_TRY({check});")
+            self.body.add(c.call("OIC_TRY", check))
+
+    def local(self, hint: str, value: c.Expr, type_: str = "int64_t") -> c.Name:
+        """Declare a constant, dropped if nothing uses it."""
+        name = self.names.unique(hint)
+        self.body.declare(type_, name, value)
+        return c.Name(name)
 
     # -- tensors ---------------------------------------------------------------
 
@@ -117,12 +133,12 @@ class Frame:
             self.refs[value] = Ref(pointer, type_, strides, False, key=key)
             return self.refs[value]
         same = self._declared((*key, type_.dtype.c))
-        pointer = same or self._address(place.space, place.buffer, place.offset, type_)
-        if same is None or (value.hint and self.names.stem(same) != self.names.stem_of(value.hint)):
-            note = f"{type_}, in the memory of {same}" if same else str(type_)
-            pointer = self.pointer(value.hint or "t", type_, pointer, const, note)
-            self.scopes[-1].setdefault((*key, type_.dtype.c), pointer)
-        ref = Ref(pointer, type_, strides, const, key=key)
+        address = same or self._address(place.space, place.buffer, place.offset, type_)
+        if same is None or self._renamed(same, value):
+            note = f"{type_}, in the memory of {same.text}" if same else str(type_)
+            address = named = self.pointer(value.hint or "t", type_, address, const, note)
+            self.scopes[-1].setdefault((*key, type_.dtype.c), named)
+        ref = Ref(address, type_, strides, const, key=key)
         self.refs[value] = ref
         return ref
 
@@ -137,57 +153,53 @@ class Frame:
         place = value.place
         return place is not None and place.space == "arena" and place.buffer in self.movable
 
-    def view(self, value: Value, base: Ref, start: Index, strides: Strides, address: str = "") -> Ref:
-        """A value that is part of another's memory: `start` elements on, with strides of its own.
-
-        `address` is a better expression of where it begins.
-        """
+    def view(self, value: Value, base: Ref, start: Index, strides: Strides) -> Ref:
+        """A value that is part of another's memory: `start` elements on, with strides of its own."""
         type_ = value.tensor
         key = base.key if start.number == 0 else None
         if base.type.dtype.packed:
             total = expr.arithmetic("+", base.start, start)
-            if address and address != base.pointer:
-                address = self.pointer(value.hint or "t", type_, address, base.const, str(type_))
-            ref = replace(base, pointer=address or base.pointer, type=type_, strides=strides, start=total)
+            ref = replace(base, type=type_, strides=strides, start=total)
         else:
-            moved = address or (base.pointer if start.number == 0 else f"{base.pointer} + {start.at(expr.SUM)}")
-            stem = self.names.stem_of(value.hint)
-            if moved != base.pointer or (value.hint and stem != self.names.stem(base.pointer)):
+            moved = c.total(base.pointer, start.value)
+            if moved != base.pointer or self._renamed(base.pointer, value):
                 moved = self.pointer(value.hint or "t", type_, moved, base.const, str(type_))
             ref = Ref(moved, type_, strides, base.const, key=key)
         self.refs[value] = ref
         return ref
 
-    def pointer(self, hint: str, type_: TensorType, address: str, const: bool, note: str) -> str:
+    def stem(self, pointer: c.Expr) -> str:
+        """The name of a pointer variable before a number was added; "" of another address."""
+        return self.names.stem(pointer.text) if isinstance(pointer, c.Name) else ""
+
+    def _renamed(self, pointer: c.Expr, value: Value) -> bool:
+        """A value has another name in the source than what it is read from."""
+        return bool(value.hint) and self.names.stem_of(value.hint) != self.stem(pointer)
+
+    def pointer(self, hint: str, type_: TensorType, address: c.Expr, const: bool, note: str) -> c.Name:
         """Declare a pointer variable; gives its name."""
         name = self.names.unique(hint)
-        qualifier = "const " if const else ""
-        text = f"{qualifier}{type_.dtype.c} *const {name} = {address}; /* {note} */"
-        self.lines.declare(name, text)
-        return name
+        self.body.declare(c.Pointer(type_.dtype.c, const), name, address, note=note)
+        return c.Name(name)
 
     def named(self, ref: Ref, hint: str) -> Ref:
         """The same elements from a pointer variable.
 
         An index beyond the innermost dimension of `state->K[l][0]` has no meaning in C.
         """
-        if ref.pointer.isidentifier():
+        if isinstance(ref.pointer, c.Name):
             return ref
         return replace(ref, pointer=self.pointer(hint, ref.type, ref.pointer, ref.const, str(ref.type)))
 
-    def _declared(self, key: tuple[Any, ...]) -> str | None:
+    def _declared(self, key: tuple[Any, ...]) -> c.Name | None:
         return next((s[key] for s in reversed(self.scopes) if key in s), None)
 
-    def _address(self, space: str, buffer: str, offset: int, type_: TensorType) -> str:
-        match space:
-            case "arena":
-                return f"oic_at(s->arena, {offset})"
-            case "weights":
-                return f"oic_at_const(s->weights, {offset})"
-        base = self._declared((space, buffer)) or ""
+    def _address(self, space: str, buffer: str, offset: int, type_: TensorType) -> c.Expr:
+        if space in ("arena", "weights"):
+            return memory(space, offset)
+        base = self._declared((space, buffer))
         assert base, f"{space} {buffer} is none of this entry"
-        elements = offset // type_.dtype.align
-        return f"{base} + {elements}" if elements else base
+        return c.total(base, c.integer(offset // type_.dtype.align))
 
     # -- nested blocks ---------------------------------------------------------
 
@@ -200,16 +212,21 @@ class Frame:
         self.scopes.pop()
 
 
-def start_address(ref: Ref) -> str:
+def memory(space: str, offset: int) -> c.Expr:
+    """The address of what lies in the arena or among the weights."""
+    return c.call("oic_at" if space == "arena" else "oic_at_const", c.Member(SESSION, space), offset)
+
+
+def start_address(ref: Ref) -> c.Expr:
     """The pointer to a tensor's first element."""
     if ref.start.number == 0:
         return ref.pointer
     per = 8 // ref.type.dtype.bits
     start = ref.start.number
     if start is None:  # the planner gives kernels packed operands at whole bytes only
-        return f"{ref.pointer} + {ref.start.at(expr.ATOM)} / {per}"
+        return c.total(ref.pointer, c.Binary("/", ref.start.value, c.integer(per)))
     assert start % per == 0, f"a packed operand starts inside a byte: {ref.type} at {start}"
-    return f"{ref.pointer} + {start // per}"
+    return c.total(ref.pointer, c.integer(start // per))
 
 
 def _crowded(ops: Iterable[Op], ranges: Ranges) -> set[int]:

@@ -1,12 +1,14 @@
-"""Index arithmetic and checks, as lines of C: 64-bit integers, most of them without a variable."""
+"""Index arithmetic and checks as statements of C: 64-bit integers, most of them without a variable."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from oic.codegen import c_tree as c
 from oic.codegen import elementwise as elements
 from oic.codegen import expressions as expr
 from oic.codegen import loops
+from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame
 from oic.ir.core import Value
@@ -20,16 +22,21 @@ class Integers:
     """Writes integers and checks into a frame."""
 
     def __init__(self, frame: Frame) -> None:
-        self.frame, self.lines = frame, frame.lines
+        self.frame, self.body = frame, frame.body
 
     # -- index arithmetic ------------------------------------------------------
 
     def _local(self, value: Value, index: Index) -> None:
-        """Give an index integer a name where it is long or used more than once."""
-        if index.level == expr.ATOM or (len(value.users) == 1 and len(index.text) <= _LONGEST):
+        """Give an index c.integer a name where it is long or used more than once."""
+        simple = not isinstance(index.value, (c.Binary, c.Unary, c.Cast))
+        if simple or (len(value.users) == 1 and len(text(index.value)) <= _LONGEST):
             self.frame.indices[value] = index
         else:
-            self._named(value, index.text, "at")
+            self._named(value, index.value)
+
+    def _named(self, value: Value, found: c.Expr, hint: str | None = None) -> None:
+        """A local variable for what is no plain arithmetic."""
+        self.frame.indices[value] = Index(self.frame.local(value.hint or hint or "at", found))
 
     def _index_const(self, op: Any) -> None:
         self.frame.indices[op.result] = expr.number(op.value)
@@ -42,87 +49,62 @@ class Integers:
         left, right = self.frame.index(op.left), self.frame.index(op.right)
         if op.checked:
             self._local(op.result, expr.arithmetic(symbol, left, right))
-            return
-        target = self.frame.names.unique(op.result.hint or "at")
-        self.lines.add(f"int64_t {target};")
-        line = self.frame.line(op)
-        self.frame.attempt(f"oic_index_{name}(why, {line}, {left.text}, {right.text}, &{target})")
-        self.frame.indices[op.result] = Index(target)
+        else:
+            hint = op.result.hint or "at"
+            self.frame.indices[op.result] = self.frame.checked(op, hint, f"index_{name}", left.value, right.value)
 
     def _least(self, op: Any) -> None:
         left, right = self.frame.index(op.left), self.frame.index(op.right)
         function = "oic_index_min" if op.name == "index.min" else "oic_index_max"
-        self._local(op.result, Index(f"{function}({left.text}, {right.text})"))
+        self._local(op.result, Index(c.call(function, left.value, right.value)))
 
     def _division(self, op: Any) -> None:
         """Quotient or remainder, toward minus infinity; C's are that of numbers that are not negative."""
         left, right = self.frame.index(op.left), self.frame.index(op.right)
         symbol, function = ("/", "oic_index_div") if op.name == "index.div" else ("%", "oic_index_mod")
-        index = Index(f"{function}({left.text}, {right.text})")
         if left.low >= 0 and right.low > 0:
-            text = f"{left.at(expr.PRODUCT)} {symbol} {right.at(expr.ATOM)}"
-            index = Index(text, expr.PRODUCT, wide=left.wide or right.wide)
-        self._local(op.result, index)
+            self._local(op.result, Index(c.Binary(symbol, left.value, right.value), wide=left.wide or right.wide))
+        else:
+            self._local(op.result, Index(c.call(function, left.value, right.value)))
 
     def _index_load(self, op: Any) -> None:
-        value = op.x
-        text = elements.scalar(self.frame, value)
+        value, found = op.x, elements.scalar(self.frame, op.x)
         if op.checked:
-            text = f"(int64_t){text}"
+            self._named(op.result, c.Cast("int64_t", found), value.hint)
         elif value.dtype.name == "u64":
-            name = self.frame.names.unique(op.result.hint or value.hint or "at")
-            self.lines.add(f"int64_t {name};")
-            check = f'oic_index_of_u64(why, {self.frame.line(op)}, "{value.hint}", {text}, &{name})'
-            self.frame.attempt(check)
-            self.frame.indices[op.result] = Index(name)
-            return
-        self._named(op.result, text, value.hint)
+            hint = op.result.hint or value.hint or "at"
+            self.frame.indices[op.result] = self.frame.checked(op, hint, "index_of_u64", c.string(value.hint), found)
+        else:
+            self._named(op.result, found, value.hint)
 
     def _end(self, op: Any) -> None:
         """A negative end of a slice counts from the count."""
-        end, count = self.frame.index(op.end), self.frame.index(op.count)
-        self._named(
-            op.result, f"{end.at(expr.SUM)} < 0 ? {count.at(expr.SUM)} + {end.at(expr.PRODUCT)} : {end.text}"
-        )
+        end, count = self.frame.index(op.end).value, self.frame.index(op.count).value
+        self._named(op.result, c.Choice(c.Binary("<", end, c.integer(0)), c.Binary("+", count, end), end))
 
     def _wrap(self, op: Any) -> None:
-        """The value as an integer type that a persistent scalar has would hold it."""
-        value, dtype = self.frame.index(op.value), op.dtype
-        unsigned = f"(uint{dtype.bits}_t){value.at(expr.ATOM)}"
-        self._named(op.result, unsigned if dtype.low == 0 else f"({dtype.c}){unsigned}")
+        """The value as an c.integer type that a persistent scalar has would hold it."""
+        dtype = op.dtype
+        unsigned = c.Cast(f"uint{dtype.bits}_t", self.frame.index(op.value).value)
+        self._named(op.result, unsigned if dtype.low == 0 else c.Cast(dtype.c, unsigned))
 
     def _when(self, op: Any) -> None:
         """A value only if something is positive."""
-        test, value = self.frame.index(op.test), self.frame.index(op.value)
-        self._named(op.result, f"{test.at(expr.SUM)} > 0 ? {value.text} : 0")
-
-    def _named(self, value: Value, text: str, hint: str | None = None) -> None:
-        """A local variable for what is no plain arithmetic."""
-        name = self.frame.names.unique(value.hint or hint or "at")
-        self.lines.declare(name, f"const int64_t {name} = {text};")
-        self.frame.indices[value] = Index(name)
+        test, value = self.frame.index(op.test).value, self.frame.index(op.value).value
+        self._named(op.result, c.Choice(c.Binary(">", test, c.integer(0)), value, c.integer(0)))
 
     # -- checks ------------------------------------------------------------------
 
     def _range(self, op: Any, value: Value, low: Index, high: Index) -> None:
         index = self.frame.index(value)
-        if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):
-            self._that(op, index, low)
+        if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):  # of one value, which reports another
+            shown = index if op.shown is None else self.frame.index(op.shown)
+            holds = c.Binary("==", index.value, low.value)
+            self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown.value, c.Name(op.below))
             return
-        below, above = op.below or "OIC_ERR_SHAPE", op.above or "OIC_ERR_SHAPE"
-        check = (
-            f'oic_check_range(why, {self.frame.line(op)}, "{op.variable}", {index.text}, {low.text}, '
-            f"{high.text}, {below}, {above})"
-        )
-        self.frame.attempt(check)
-
-    def _that(self, op: CheckRange, index: Index, wanted: Index) -> None:
-        """A check of one value, which reports another."""
-        shown = index if op.shown is None else self.frame.index(op.shown)
-        holds = f"{index.at(expr.SUM)} == {wanted.text}"
-        line, name = self.frame.line(op), op.variable
-        check = f'oic_check_that(why, {line}, "{name}", {holds}, {shown.text}, {op.below})'
-        self.frame.attempt(check)
+        statuses = (c.Name(status or "OIC_ERR_SHAPE") for status in (op.below, op.above))
+        name = c.string(op.variable)
+        self.frame.refuse(op, "check_range", name, index.value, low.value, high.value, *statuses)
 
     def _check_range(self, op: Any) -> None:
         low, high = (expr.number(b) if isinstance(b, int) else self.frame.number(b) for b in (op.low, op.high))
@@ -130,29 +112,21 @@ class Integers:
 
     def _bind(self, op: Any) -> None:
         if not op.checked:
-            self._range(op, op.value, expr.number(0), expr.number(op.extent.maximum))
-        index = self.frame.index(op.value)
-        name = self.frame.names.unique(op.extent.name)
-        text = f"(ptrdiff_t){index.at(expr.ATOM)}" if index.wide else index.text
-        self.lines.declare(name, f"const ptrdiff_t {name} = {text};")
-        self.frame.extents[op.extent] = name
+            self._range(op, op.value, expr.ZERO, expr.number(op.extent.maximum))
+        size = expr.signed(self.frame.index(op.value))
+        self.frame.extents[op.extent] = self.frame.local(op.extent.name, size, "ptrdiff_t")
 
     def _check_ids(self, op: Any) -> None:
         ref, bound = self.frame.ref(op.x), self.frame.dim(op.bound)
         sizes, (strides,) = loops.collapse(ref.type.shape, [ref.strides])
-        nest = loops.Nest(self.frame, sizes)
-        nest.open_all()
-        value = loops.load(ref, nest.index(strides, ref.start))
-        check = f'oic_check_id(why, {self.frame.line(op)}, "{op.variable}", {value}, {bound.text})'
-        self.frame.attempt(check)
-        nest.close()
+        with loops.Nest(self.frame, sizes) as nest:
+            value = loops.load(ref, nest.index(strides, ref.start))
+            self.frame.refuse(op, "check_id", c.string(op.variable), value, bound.value)
 
     def _assert_shape(self, op: Any) -> None:
         base = self.frame.ref(op.x)
         for actual, expected in zip(op.x.shape, op.shape, strict=True):
             if actual != expected and not op.checked:
-                sizes = f"{self.frame.dim(actual).text}, {self.frame.dim(expected).text}"
-                name = op.x.hint
-                check = f'oic_check_size(why, {self.frame.line(op)}, "{name}", {sizes})'
-                self.frame.attempt(check)
-        self.frame.view(op.result, base, expr.number(0), base.strides)
+                sizes = (self.frame.dim(n).value for n in (actual, expected))
+                self.frame.refuse(op, "check_size", c.string(op.x.hint), *sizes)
+        self.frame.view(op.result, base, expr.ZERO, base.strides)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
+from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.elementwise import cast, scalar
-from oic.codegen.function_context import Frame, start_address
+from oic.codegen.function_context import Frame, memory, start_address
+from oic.ir import dims
 from oic.ir.core import Op, Value
-from oic.ir.dims import Expr
-from oic.kernels.kernel import Cast, Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.kernels import kernel as parts
+from oic.kernels.kernel import Deref, Ints, Out, Pointers, Scratch, Stride
 from oic.operators.base import Call
 
 _DTYPE_OF_C = {
@@ -28,56 +30,57 @@ def call(frame: Frame, op: Any) -> None:
     """The statement that calls an operator's kernel."""
     what: Call = op.call()
     frame.unit.instances.add(what.instance)
-    frame.lines.add(what.text(lambda part: argument(frame, op, part)))
+    given = tuple(argument(frame, op, part) for part in what.members.values())
+    args = c.Braces(given, tuple(what.members), f"{what.function}_args")
+    frame.body.add(c.call(what.function, c.Unary("&", args)))
 
 
-def argument(frame: Frame, op: Op, part: Any) -> str:
+def argument(frame: Frame, op: Op, part: Any) -> c.Expr:
     """One argument in C."""
     match part:
         case None:
-            return "NULL"
-        case str():
-            return part
+            return c.NULL
         case Value():
             return start_address(frame.ref(part))
         case Out(index):
             return start_address(frame.ref(op.results[index]))
         case Stride(value, axis):
             ref = frame.ref(op.results[value.index] if isinstance(value, Out) else value)
-            return frame.dim(ref.strides[axis]).text
+            return frame.dim(ref.strides[axis]).value
         case Deref(value):
             return scalar(frame, value)
-        case Cast(value, c):
-            return _cast(frame, value, c)
+        case parts.Cast(value, c_type):
+            return _cast(frame, value, c_type)
         case Scratch():
             return _scratch(frame, op, part)
         case Ints(items):
-            return _array("const ptrdiff_t[]", [argument(frame, op, i) for i in items])
+            return _array("ptrdiff_t", [argument(frame, op, i) for i in items])
         case Pointers(values):
-            return _array("const void *const[]", [start_address(frame.ref(v)) for v in values])
-        case int() | Expr():
-            return frame.dim(part).text
+            return _array(c.Pointer("void", const=True), [start_address(frame.ref(v)) for v in values])
+        case int() | dims.Expr():
+            return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
 
 
-def _array(c: str, items: list[str]) -> str:
+def _array(of: c.Type, items: list[c.Expr]) -> c.Expr:
     """A compound literal; NULL if it is empty."""
-    return f"({c}){{{', '.join(items)}}}" if items else "NULL"
+    return c.Braces(tuple(items), type=c.Array(of), const=True) if items else c.NULL
 
 
-def _cast(frame: Frame, value: Any, c: str) -> str:
+def _cast(frame: Frame, value: Any, c_type: str) -> c.Expr:
     if isinstance(value, Value):
         if value in frame.indices:
-            return cast(frame.index(value), c)
-        return f"({c}){scalar(frame, value)}" if value.dtype.value != c else scalar(frame, value)
+            return cast(frame.index(value), c_type)
+        found = scalar(frame, value)
+        return c.Cast(c_type, found) if value.dtype.value != c_type else found
     if isinstance(value, (bool, np.bool_)):
-        return str(int(value))
-    if isinstance(value, Expr):
-        return f"({c}){frame.dim(value).at(expr.ATOM)}"
-    return expr.literal(value, _DTYPE_OF_C.get(c, dtypes.i32))
+        return c.integer(int(value))
+    if isinstance(value, dims.Expr):
+        return c.Cast(c_type, frame.dim(value).value)
+    return expr.literal(value, _DTYPE_OF_C.get(c_type, dtypes.i32))
 
 
-def _scratch(frame: Frame, op: Any, part: Scratch) -> str:
+def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expr:
     """The working memory that the planner listed for this op, in the order of the arguments."""
     plan, place = frame.unit.module.plan, op.results[0].place
     assert plan is not None and place is not None
@@ -87,5 +90,5 @@ def _scratch(frame: Frame, op: Any, part: Scratch) -> str:
     for buffer in plan.space("arena"):
         if buffer.function == frame.face.symbol and buffer.start == now:
             if buffer.name in (name, f"{name}.{now}"):
-                return f"oic_at(s->arena, {buffer.offset})"
+                return memory("arena", buffer.offset)
     raise AssertionError(f"{op.name} has no buffer named {name}")

@@ -1,4 +1,4 @@
-"""Init and reset of the state, the lines of their functions; what its saved states have, as data.
+"""Init and reset of the state, the statements of their functions; what its saved states have, as data.
 
 Saving and loading is `runtime_c/state/saved.h`, which interprets the form that `memory.saved` makes.
 """
@@ -6,15 +6,15 @@ Saving and loading is `runtime_c/state/saved.h`, which interprets the form that 
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Sequence
 from typing import Any
 
+from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.c_module import Field, Interface, Unit
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref
-from oic.codegen.lines import WIDTH
-from oic.codegen.state_access import address, fill_box
+from oic.codegen.function_context import SESSION, STATE, Frame, Ref
+from oic.codegen.state_access import address, fill_box, member
 from oic.ir.core import Block
 from oic.ir.types import TensorType
 from oic.memory.layout import is_count, storage_strides
@@ -33,64 +33,61 @@ def on_demand(unit: Unit, field: Field) -> bool:
     return any(mark in unit.fields for mark in marks)
 
 
-def reset_lines(unit: Unit) -> list[str]:
+def reset(unit: Unit) -> list[c.Statement]:
     """Every variable back to its initial value."""
     frame = _frame(unit)
     fields = list(unit.fields.values())
     _require_counts(unit, frame)
     if not any(map(reserved, fields)):
-        frame.lines.add("memset(state, 0, sizeof *state);")
+        frame.body.add(c.call("memset", STATE, 0, c.Unary("sizeof ", c.Unary("*", STATE))))
         fields = [f for f in fields if not expr.is_zero_bits(_initial(f), f.type.dtype)]
     fields = [f for f in fields if not on_demand(unit, f)]  # its marks back at 0 are enough
     for field in sorted(fields, key=reserved, reverse=True):  # their counts are needed, so they come first
         _fill(frame, field, box_lengths(unit, field))
-    return frame.lines.text()
+    return frame.body.statements
 
 
 def _require_counts(unit: Unit, frame: Frame) -> None:
     """Reserved memory is walked through as far as counts say; none is, where they are not counts."""
     walked = [f for f in unit.fields.values() if reserved(f) and not on_demand(unit, f)]
-    texts = " ".join(length.text for field in walked for length in box_lengths(unit, field))
-    members = set(re.findall(r"state->(\w+)", texts))
-    counts = [f for f in unit.fields.values() if f.member in members]
+    lengths = [length for field in walked for length in box_lengths(unit, field)]
+    read = {found for length in lengths for found in c.walk(length.value)}
+    counts = [f for f in unit.fields.values() if member(f) in read]
     if not counts:
         return
-    tests = [f"!oic_is_count(state->{f.member}, {expr.integer(f.op.limit)})" for f in counts]
-    tests.append(f"(s->refusal.spoiled != 1 && !{unit.name}_counts_hold(state))")
-    frame.lines.open(f"if ({f' ||{chr(10)}        '.join(tests)}) {{")
-    frame.lines.add("s->refusal.spoiled = 2; /* for good: how far to clear is not known */")
-    frame.lines.add("return;")
-    frame.lines.close()
+    refusal = c.Member(SESSION, "refusal")
+    spoiled = c.Member(refusal, "spoiled", arrow=False)
+    tests: list[c.Expr] = [c.Unary("!", c.call("oic_is_count", member(f), expr.integer(f.op.limit))) for f in counts]
+    changed = c.Unary("!", c.call(f"{unit.name}_counts_hold", STATE))
+    test = c.joined("||", [*tests, c.Binary("&&", c.Binary("!=", spoiled, c.integer(1)), changed)])
+    note = "for good: how far to clear is not known"
+    frame.body.add(c.If(test, [c.Assign(spoiled, c.integer(2), note), c.Return()]))
 
 
-def fresh_lines(unit: Unit) -> list[str]:
+def fresh(unit: Unit) -> list[c.Statement]:
     """The initial values of a state whose memory is all zeros: those that are not."""
     frame = _frame(unit)
     for field in unit.fields.values():
         if not on_demand(unit, field) and not expr.is_zero_bits(_initial(field), field.type.dtype):
             _fill(frame, field, box_lengths(unit, field))
-    return frame.lines.text()
+    return frame.body.statements
 
 
-def init_lines(unit: Unit) -> list[str]:
+def init(unit: Unit) -> list[c.Statement]:
     """What init does before the reset: the counts, where some are of reserved variables, whose memory is all zeros."""
     if not any(map(reserved, unit.fields.values())):
         return []
-    return [
-        f"    state->{field.member} = 0; /* so that reset does not walk through reserved memory */"
-        for field in unit.fields.values()
-        if is_count(field.op)
-    ]
+    note = "so that reset does not walk through reserved memory"
+    return [c.Assign(member(field), c.integer(0), note) for field in unit.fields.values() if is_count(field.op)]
 
 
-def sum_lines(unit: Unit) -> list[str]:
-    """The sum of the counts, an expression: each times an odd number of its own, so that no bit is lost."""
+def counts_sum(unit: Unit) -> list[c.Statement]:
+    """The sum of the counts: each times an odd number of its own, so that no bit is lost."""
     counts = [f for f in unit.fields.values() if f.op.limit is not None and f.type.plain]
-    return [
-        f"{'return ' if i == 0 else '       '}(uint64_t)state->{field.member} * {2 * i + 3}u"
-        f"{' +' if i + 1 < len(counts) else ';'}"
-        for i, field in enumerate(counts if unit.total is not None else ())
-    ]
+    if unit.total is None:
+        return []
+    terms = [c.Binary("*", c.Cast("uint64_t", member(f)), c.Literal(f"{2 * i + 3}u")) for i, f in enumerate(counts)]
+    return [c.Return(c.joined("+", terms))]
 
 
 def box_lengths(unit: Unit, field: Field) -> list[Index]:
@@ -112,48 +109,46 @@ def _reached(unit: Unit, field: Field, axis: int) -> Index:
     symbol, name = field.op.symbol.partition(".")[0], specs[axis].name
     mark = unit.fields.get(f"{symbol}.{name}.filled")
     if mark is not None:
-        return Index(f"state->{mark.member}", expr.ATOM, 0, size)
+        return Index(member(mark), 0, size)
     count = unit.fields.get(f"{symbol}.{name}")
     if count is None or on_demand(unit, field):
         return expr.number(size)
     base = 0 if axis < outer else type_.shape[axis - outer]
-    known = Index(f"state->{count.member}", expr.ATOM, 0, specs[axis].capacity)
-    return expr.arithmetic("+", expr.number(base), known)
+    return expr.arithmetic("+", expr.number(base), Index(member(count), 0, specs[axis].capacity))
 
 
 # ---------------------------------------------------------------- saved states
 
 
-def saved_lines(unit: Unit) -> list[str]:
+def saved(unit: Unit) -> list[c.Statement]:
     """The form of saved states as data: `oic_saved_form` of `runtime_c/state/saved.h`."""
     form = saved_form(unit.module)
-    name, numbers = f"{unit.name}_saved", {symbol: n for n, symbol in enumerate(form.counts)}
-    counts = [f"{{{_place(unit, s)}, {expr.integer(most)}}}," for s, most in form.counts.items()]
-    axes: list[str] = []
-    parts: list[str] = []
+    numbers = {symbol: n for n, symbol in enumerate(form.counts)}
+    counts = [c.Row(c.Braces((_place(unit, s), expr.integer(most)))) for s, most in form.counts.items()]
+    axes: list[c.Row] = []
+    parts: list[c.Row] = []
     for part in form.parts:
         found = _axes(unit, part, numbers)
-        parts += _part(unit, part, len(axes), len(found))
+        parts.append(_part(unit, part, len(axes), len(found)))
         axes += found
-    head = [f"static const oic_saved_form {name}_form = {{"]
-    members = [f"{unit.macro}_STATE_FINGERPRINT", f"{name}_counts" if counts else "NULL"]
-    members += [f"{name}_parts" if parts else "NULL", str(len(counts)), str(len(form.parts))]
-    return [
-        *_array(f"oic_saved_count {name}_counts", "place, most", counts),
-        *_array(f"oic_saved_axis {name}_axes", "size, count, stride, reached, filled", axes),
-        *_array(f"oic_saved_part {name}_parts", "", parts),
-        *head, f"    {', '.join(members)},", "};",
-    ]  # fmt: skip
+    tables = [
+        _table(unit, "count", "counts", "place, most", counts),
+        _table(unit, "axis", "axes", "size, count, stride, reached, filled", axes),
+        _table(unit, "part", "parts", "", parts),
+    ]
+    given = [c.Name(t.name) if rows else c.NULL for t, rows in ((tables[0], counts), (tables[2], parts))]
+    sizes = (c.integer(len(counts)), c.integer(len(form.parts)))
+    whole = c.Braces((c.Name(f"{unit.macro}_STATE_FINGERPRINT"), *given, *sizes))
+    last = c.Declare("oic_saved_form", f"{unit.name}_saved_form", whole, const=True, static=True)
+    return [*(table for table, rows in zip(tables, (counts, axes, parts)) if rows), last]
 
 
-def _array(declared: str, members: str, rows: list[str]) -> list[str]:
-    if not rows:
-        return []
-    note = f" /* {members} */" if members else ""
-    return [f"static const {declared}[] = {{{note}", *(f"    {row}" for row in rows), "};"]
+def _table(unit: Unit, of: str, name: str, note: str, rows: Sequence[c.Expr]) -> c.Declare:
+    value, array = c.Braces(tuple(rows), rows=True), c.Array(f"oic_saved_{of}")
+    return c.Declare(array, f"{unit.name}_saved_{name}", value, const=True, static=True, note=note)
 
 
-def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[str]:
+def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[c.Row]:
     """The axes of a part; dimensions of entries only where some grow."""
     strides, outer = storage_strides(part.type), len(part.table)
     rows = []
@@ -161,18 +156,19 @@ def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[str]:
         if i >= outer and not part.grows:
             break
         stride = strides[i] if i >= outer else strides[i] * part.dtype.bits // 8
-        members = [expr.integer(axis.size), str(numbers.get(axis.count, -1)), str(stride)]
-        members += [_place(unit, mark) if mark in unit.fields else "OIC_SAVED_NONE" for mark in marks]
-        rows.append(f"{{{', '.join(members)}}}, /* {part.symbol} */")
+        size, count = expr.integer(axis.size), c.integer(numbers.get(axis.count, -1))
+        places = [_place(unit, mark) if mark in unit.fields else c.Name("OIC_SAVED_NONE") for mark in marks]
+        rows.append(c.Row(c.Braces((size, count, c.integer(stride), *places)), note=part.symbol))
     return rows
 
 
-def _part(unit: Unit, part: Part, first: int, rank: int) -> list[str]:
+def _part(unit: Unit, part: Part, first: int, rank: int) -> c.Row:
     """The members of a part that are not zeros; its axes are those from `first` on."""
     dtype, outer = part.dtype, len(part.table)
-    members: dict[str, Any] = {"at": _place(unit, part.symbol), "bits": dtype.bits}
+    members: dict[str, c.Expr | int] = {"at": _place(unit, part.symbol), "bits": dtype.bits}
     if rank:
-        members |= {"axes": f"&{unit.name}_saved_axes[{first}]", "table": outer, "rank": rank}
+        axes = c.Unary("&", c.Element(c.Name(f"{unit.name}_saved_axes"), c.integer(first)))
+        members |= {"axes": axes, "table": outer, "rank": rank}
     members["marked"] = int(any(filled in unit.fields for _, filled in storage_axes(part)))
     if not part.grows:
         members["entry"] = part.entry_bytes({})
@@ -180,35 +176,19 @@ def _part(unit: Unit, part: Part, first: int, rank: int) -> list[str]:
         members["again"] = part.type.window * storage_strides(part.type)[outer - 1] * dtype.bits // 8
     per = 8 // dtype.bits if dtype.packed else 1
     start = int.from_bytes(part.start((per,)).tobytes(), "little")
-    members["start"] = f"UINT64_C({start})" if start else 0
+    members["start"] = c.Literal(f"UINT64_C({start})") if start else 0
     if dtype.packed and not part.grows:
         used = math.prod(part.shape({})) % per * dtype.bits
         members["spare"] = 0xFF << used & 0xFF if used else 0
     members |= {"guarded": int(part.guarded), "counted": int(part.counted)}
     members["most"] = -1 if part.most is None else expr.integer(part.most)
-    texts = [f".{name} = {value}" for name, value in members.items() if value != 0]
-    lines = _rows(texts)
-    rows = [f" {line}," for line in lines]
-    rows[0], rows[-1] = "{" + rows[0][1:], rows[-1][:-1] + "},"
-    if len(rows) == 1:
-        rows = ["{" + lines[0] + "},"]
-    return [f"/* {part.symbol}: {part.type.entry} */", *rows]
+    given = {name: c.integer(m) if isinstance(m, int) else m for name, m in members.items() if m != 0}
+    return c.Row(c.Braces(tuple(given.values()), tuple(given)), above=f"{part.symbol}: {part.type.entry}")
 
 
-def _rows(texts: list[str]) -> list[str]:
-    """Texts joined by commas, as many a line as fit."""
-    lines = [texts[0]]
-    for text in texts[1:]:
-        if len(lines[-1]) + len(text) < WIDTH - 10:
-            lines[-1] += f", {text}"
-        else:
-            lines.append(text)
-    return lines
-
-
-def _place(unit: Unit, symbol: str) -> str:
+def _place(unit: Unit, symbol: str) -> c.Expr:
     """Where a member of the state is."""
-    return f"offsetof({unit.name}_state, {unit.fields[symbol].member})"
+    return c.call("offsetof", c.Name(f"{unit.name}_state"), c.Name(unit.fields[symbol].member))
 
 
 def _fill(frame: Frame, field: Field, lengths: list[Index]) -> None:

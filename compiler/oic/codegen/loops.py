@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
+from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame, Ref, Strides
@@ -45,75 +47,98 @@ def collapse(shape: tuple[Dim, ...], operands: Sequence[Strides]) -> tuple[list[
     return sizes, strides
 
 
-class Nest:
-    """Open loops over a shape; the body is written by the caller, then `close`."""
+def collapsed(lengths: Sequence[Index], steps: Sequence[int]) -> tuple[list[Index], list[int]]:
+    """As `collapse`, where lengths are index integers."""
+    sizes: list[Index] = []
+    strides: list[int] = []
+    for n, step in zip(lengths, steps, strict=True):
+        if n.number == 1:
+            continue
+        if sizes and n.number is not None and strides[-1] == step * n.number:
+            sizes[-1], strides[-1] = expr.arithmetic("*", sizes[-1], n), step
+            continue
+        sizes.append(n)
+        strides.append(step)
+    return sizes, strides
 
-    def __init__(self, frame: Frame, sizes: list[Dim]) -> None:
+
+class Nest:
+    """Loops over a shape: `with` opens all of them around the body; `open` one, until `close`."""
+
+    def __init__(self, frame: Frame, sizes: Sequence[Dim | Index]) -> None:
         self.frame, self.sizes = frame, sizes
         free = [c for c in COUNTERS if c not in frame.names] + [f"i{n}" for n in range(len(sizes))]
         self.counters = free[: len(sizes)]
         self.opened = 0
+        self.loops = ExitStack()
 
     def open(self) -> None:
         """The next loop inward."""
-        i, n = self.counters[self.opened], self.frame.dim(self.sizes[self.opened]).text
-        self.frame.lines.open(f"for (ptrdiff_t {i} = 0; {i} < {n}; ++{i}) {{")
+        name, size = self.counters[self.opened], self.sizes[self.opened]
+        limit = size if isinstance(size, Index) else self.frame.dim(size)
+        loop = c.For("ptrdiff_t", name, c.integer(0), c.Binary("<", c.Name(name), limit.value))
+        self.loops.enter_context(self.frame.body.inside(loop))
         self.opened += 1
-
-    def open_all(self) -> None:
-        """All loops that are still closed."""
-        while self.opened < len(self.sizes):
-            self.open()
 
     def close(self) -> None:
         """End every loop."""
-        for _ in range(self.opened):
-            self.frame.lines.close()
-        self.opened = 0
+        self.loops.close()
 
-    def index(self, strides: Sequence[Dim], start: Index | None = None) -> str:
+    def __enter__(self) -> Nest:
+        while self.opened < len(self.sizes):
+            self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def index(self, strides: Sequence[Dim], start: Index = expr.ZERO) -> c.Expr:
         """Position of the present element, in elements from the pointer."""
-        parts = [start.at(expr.SUM)] if start is not None and start.number != 0 else []
-        for counter, stride in zip(self.counters, strides, strict=True):
-            if stride == 0:
-                continue
-            parts.append(counter if stride == 1 else f"{counter} * {self.frame.dim(stride).at(expr.PRODUCT)}")
-        return " + ".join(parts) or "0"
+        steps = zip(self.counters, strides, strict=True)
+        moved = (c.times(c.Name(counter), self.frame.dim(stride).value) for counter, stride in steps if stride != 0)
+        return c.total(start.value, *moved)
 
 
-def load(ref: Ref, index: str) -> str:
+def load(ref: Ref, index: c.Expr) -> c.Expr:
     """The element at an index, in the type it is computed in."""
     dtype = ref.type.dtype
     if dtype.narrow or dtype.packed:
-        return f"oic_load_{dtype}({ref.pointer}, {index})"
+        return c.call(f"oic_load_{dtype}", ref.pointer, index)
     return element(ref, index)
 
 
-def store(ref: Ref, index: str, value: str) -> str:
+def store(ref: Ref, index: c.Expr, value: c.Expr) -> c.Statement | c.Expr:
     """The statement that stores a computed value."""
     dtype = ref.type.dtype
     if dtype.narrow or dtype.packed:
-        return f"oic_store_{dtype}({ref.pointer}, {index}, {value});"
-    return f"{element(ref, index)} = {value};"
+        return c.call(f"oic_store_{dtype}", ref.pointer, index, value)
+    return c.Assign(element(ref, index), value)
 
 
-def element(ref: Ref, index: str) -> str:
+def element(ref: Ref, index: c.Expr) -> c.Expr:
     """The stored element at an index from a pointer variable, or the first one of an expression."""
-    pointer = ref.pointer
-    if pointer.isidentifier():
-        return f"*{pointer}" if index == "0" else f"{pointer}[{index}]"
-    assert index == "0", f"{pointer} is indexed with {index}"
-    if pointer.startswith("("):  # an array of arrays seen as one
-        return f"*{pointer}"
-    return pointer[1:] if pointer.startswith("&") else f"{pointer}[0]"
+    first = index == expr.ZERO.value
+    match ref.pointer:
+        case c.Name():
+            return c.Unary("*", ref.pointer) if first else c.Element(ref.pointer, index)
+        case c.Unary("&", found) if first:
+            return found
+        case c.Cast() if first:  # an array of arrays seen as one
+            return c.Unary("*", ref.pointer)
+    assert first, f"{ref.pointer} is indexed with {index}"
+    return c.Element(ref.pointer, index)
 
 
-def size_in_bytes(count: Index, dtype: DType) -> str:
-    """An expression of size_t for so many elements."""
-    if count.number is not None:
-        return str(count.number) if dtype.align == 1 else f"{count.number} * sizeof({dtype.c})"
-    factor = "" if dtype.align == 1 else f" * sizeof({dtype.c})"
-    return f"(size_t){count.at(expr.ATOM)}{factor}"
+def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Expr:
+    """So many elements, as size_t.
+
+    clamped   a compiler may think that the count could be below 0, and warns of memset with it
+    """
+    found = count.value
+    if count.number is None:
+        sure = not clamped or (count.low >= 0 and not count.wide)
+        found = c.Cast("size_t", found) if sure else c.call("oic_run", found)
+    return found if dtype.align == 1 else c.times(found, c.sizeof(dtype.c))
 
 
 def copy(frame: Frame, source: Ref, target: Ref) -> None:
@@ -125,44 +150,37 @@ def copy(frame: Frame, source: Ref, target: Ref) -> None:
     if sizes and from_[-1] == to[-1] == 1 and not _shares_bytes(source, target, sizes[-1], from_, to):
         _copy_runs(frame, sizes, (source, from_), (target, to))
         return
-    if sizes or "+" in target.pointer:
+    if sizes or isinstance(target.pointer, c.Binary):
         source, target = frame.named(source, "from"), frame.named(target, "to")
-    nest = Nest(frame, sizes)
-    nest.open_all()
-    a, b = nest.index(from_, source.start), nest.index(to, target.start)
-    if target.type.dtype.packed:
-        frame.lines.add(store(target, b, load(source, a)))
-    else:
-        frame.lines.add(f"{element(target, b)} = {element(source, a)};")
-    nest.close()
+    with Nest(frame, sizes) as nest:
+        a, b = nest.index(from_, source.start), nest.index(to, target.start)
+        if target.type.dtype.packed:
+            frame.body.add(store(target, b, load(source, a)))
+        else:
+            frame.body.add(c.Assign(element(target, b), element(source, a)))
 
 
 def _copy_runs(frame: Frame, sizes: list[Dim], source: Run, target: Run) -> None:
     """Loops around a memcpy of the innermost dimension."""
-    dtype = target[0].type.dtype
-    nest = Nest(frame, sizes[:-1])
-    nest.open_all()
-    a, b = (_moved(ref, nest.index(strides[:-1])) for ref, strides in (source, target))
-    count = frame.dim(sizes[-1])
-    nbytes = str(dtype.nbytes(count.low)) if dtype.packed else size_in_bytes(count, dtype)
-    frame.lines.add(f"memcpy({b}, {a}, {nbytes});")
-    nest.close()
+    dtype, count = target[0].type.dtype, frame.dim(sizes[-1])
+    with Nest(frame, sizes[:-1]) as nest:
+        a, b = (_moved(ref, nest.index(strides[:-1])) for ref, strides in (source, target))
+        nbytes = c.integer(dtype.nbytes(count.low)) if dtype.packed else size_in_bytes(count, dtype)
+        frame.body.add(c.call("memcpy", b, a, nbytes))
 
 
-def _moved(ref: Ref, index: str) -> str:
+def _moved(ref: Ref, index: c.Expr) -> c.Expr:
     """The address of an element, where packed elements lie at whole bytes."""
-    per = 8 // ref.type.dtype.bits if ref.type.dtype.packed else 1
     start = ref.start.number or 0
-    if per > 1:
+    if ref.type.dtype.packed and (per := 8 // ref.type.dtype.bits) > 1:
         start //= per
-        index = index if index == "0" else f"({index}) / {per}"
-    parts = [p for p in (index, str(start)) if p != "0"]
-    return " + ".join([ref.pointer, *parts]) if parts else whole(ref.pointer)
+        index = index if index == expr.ZERO.value else c.Binary("/", index, c.integer(per))
+    return whole(c.total(ref.pointer, index, c.integer(start)))
 
 
-def whole(pointer: str) -> str:
+def whole(pointer: c.Expr) -> c.Expr:
     """An address where any pointer type will do: an array needs no cast."""
-    return pointer.partition(" *)")[2] if pointer.startswith("(") and " + " not in pointer else pointer
+    return pointer.value if isinstance(pointer, c.Cast) else pointer
 
 
 def _shares_bytes(source: Ref, target: Ref, run: Dim, from_: list[Dim], to: list[Dim]) -> bool:

@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from oic.codegen import c_print
+from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref
-from oic.codegen.lines import Line, Lines
+from oic.codegen.function_context import SESSION, WHY, Frame, Ref, memory
 from oic.codegen.loops import COUNTERS
 from oic.codegen.names import identifier
 from oic.ir.core import Block, Value
@@ -31,6 +32,7 @@ from oic.memory.views import dense
 
 T = TypeVar("T")
 Write = Callable[[Frame, Block], None]
+ARGS = c.Name("args")
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,8 @@ class Task:
     struct: str
     members: tuple[str, ...]
     lines: tuple[str, ...]
-    takes: dict[str, str]
+    takes: dict[str, c.Expr]
     gives: dict[Extent, str]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A member of the structure: its C declaration, and what the step puts there."""
-
-    declaration: str
-    source: str
 
 
 class Seen(dict[Value, T]):
@@ -82,9 +76,9 @@ class TaskFrame(Frame):
     def __init__(self, outer: Frame) -> None:
         super().__init__(outer.unit, outer.face, outer.live)
         self.outer, self.facts = outer, outer.facts
-        self.late, self.tried = outer.late, ""
-        self.taken: dict[str, Taken] = {}
-        self.head = Lines()
+        self.late, self.tried = outer.late, None
+        self.taken: dict[str, tuple[c.Type, c.Expr]] = {}  # members of the structure: what the step puts there
+        self.head = c.Body()
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
         for name in ("s", "state", "why", "args", "context"):
@@ -93,67 +87,61 @@ class TaskFrame(Frame):
     def dim(self, dim: Dim) -> Index:
         return expr.size(dim, self._extent)
 
-    def _extent(self, extent: Extent) -> str:
+    def _extent(self, extent: Extent) -> c.Expr:
         if extent not in self.extents:
-            self.extents[extent] = self._take(extent.name, "const ptrdiff_t ", self.outer.extents[extent])
+            self.extents[extent] = self._take(extent.name, "ptrdiff_t", self.outer.extents[extent])
         return self.extents[extent]
 
     def _name(self, hint: str) -> str:
         """Of what is declared before all else: no counter, since loops that are written already may have it."""
         return self.names.unique(f"{hint}_taken" if identifier(hint) in COUNTERS else hint)
 
-    def _take(self, hint: str, c: str, source: str) -> str:
-        """A member of the structure, and a variable of its name; gives the name."""
+    def _take(self, hint: str, type_: c.Type, source: c.Expr, note: str = "") -> c.Name:
+        """A member of the structure, and a variable of its name."""
         name = self._name(hint)
-        self.taken[name] = Taken(f"{c.removeprefix('const ')}{name};", source)
-        self.head.declare(name, f"{c}{name} = args->{name};")
-        return name
+        self.taken[name] = (type_, source)
+        self.head.declare(type_, name, c.Member(ARGS, name), note=note)
+        return c.Name(name)
 
     def _take_index(self, value: Value) -> Index:
         index = self.outer.index(value)
         if index.number is not None:
             return index
-        hint = index.text if index.text.isidentifier() else value.hint or "at"
-        c = "const int64_t " if index.wide else "const ptrdiff_t "
-        return replace(index, text=self._take(hint, c, index.text), level=expr.ATOM)
+        hint = index.value.text if isinstance(index.value, c.Name) else value.hint or "at"
+        return replace(index, value=self._take(hint, "int64_t" if index.wide else "ptrdiff_t", index.value))
 
     def _take_ref(self, value: Value) -> Ref:
         place, op, type_ = value.place, value.op, value.tensor
         if op is not None and op.name == "constant":
             ref = self.outer.ref(value)
             offset, _ = self.unit.weights[op.attributes()["symbol"]]
-            address = f"oic_at_const(s->weights, {offset})"
-            return replace(ref, pointer=self._found(value.hint or "t", type_, address, const=True))
+            return replace(ref, pointer=self._found(value.hint or "t", type_, memory("weights", offset), const=True))
         if place is not None and place.space == "arena" and place.offset is not None:
             strides = place.strides if place.strides is not None else dense(type_.shape)
             key = (place.space, place.buffer, place.offset)
             pointer = self._declared((*key, type_.dtype.c))
             if pointer is None:
-                pointer = self._found(value.hint or "t", type_, f"oic_at(s->arena, {place.offset})", const=False)
+                pointer = self._found(value.hint or "t", type_, memory("arena", place.offset), const=False)
                 self.scopes[0][(*key, type_.dtype.c)] = pointer
             return Ref(pointer, type_, strides, False, key=key)
         return self._take_view(self.outer.ref(value), value.hint or "t")
 
     def _take_view(self, ref: Ref, hint: str) -> Ref:
         """A pointer that only the step knows."""
-        hint = ref.pointer if ref.pointer.isidentifier() else hint
-        c = f"{'const ' if ref.const else ''}{ref.type.dtype.c} *"
-        name = self._name(hint)
-        self.taken[name] = Taken(f"{c}{name};", ref.pointer)
-        self.head.declare(name, f"{c}const {name} = args->{name}; /* {ref.type} */")
+        hint = ref.pointer.text if isinstance(ref.pointer, c.Name) else hint
+        name = self._take(hint, c.Pointer(ref.type.dtype.c, ref.const), ref.pointer, str(ref.type))
         start = ref.start
         if start.number is None:
-            start = replace(start, text=self._take(f"{name}_start", "const int64_t ", start.text), level=expr.ATOM)
+            start = replace(start, value=self._take(f"{name.text}_start", "int64_t", start.value))
         return replace(ref, pointer=name, start=start)
 
-    def _found(self, hint: str, type_: TensorType, address: str, *, const: bool) -> str:
+    def _found(self, hint: str, type_: TensorType, address: c.Expr, *, const: bool) -> c.Name:
         """A pointer to what lies at an offset known at build, declared before all else."""
         name = self._name(hint)
-        c = f"{'const ' if const else ''}{type_.dtype.c} *const "
-        self.head.declare(name, f"{c}{name} = {address}; /* {type_} */")
-        return name
+        self.head.declare(c.Pointer(type_.dtype.c, const), name, address, note=str(type_))
+        return c.Name(name)
 
-    def _declared(self, key: tuple[Any, ...]) -> str | None:
+    def _declared(self, key: tuple[Any, ...]) -> c.Name | None:
         """The pointer to an input, an output or an entry may be the step's; all others are the task's own."""
         found = super()._declared(key)
         outer = self.outer._declared(key) if found is None and len(key) == 2 else None
@@ -164,7 +152,7 @@ class TaskFrame(Frame):
                 values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
                 places = [(v.place, v.tensor) for v in values if v.place]
                 type_ = next(t for place, t in places if (place.space, place.buffer) == key)
-            found = self._take_view(Ref(outer, type_, (), key[0] == "input"), outer).pointer
+            found = self._take(outer.text, c.Pointer(type_.dtype.c, key[0] == "input"), outer, str(type_))
             self.scopes[0][key] = found
         return found
 
@@ -182,24 +170,18 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     with frame.inside(region):
         write(frame, region)
     given = sorted(extents([d for v in results for d in v.shape]) & bound(region), key=lambda e: e.name)
-    out = [frame.names.unique(f"out_{frame.extents[e]}") for e in given]
-    for extent, member in zip(given, out, strict=True):
-        frame.lines.add(f"args->{member} = {frame.extents[extent]};")
+    out = {extent: frame.names.unique(f"out_{extent.name}") for extent in given}
+    for extent, member in out.items():
+        frame.body.add(c.Assign(c.Member(ARGS, member), frame.extents[extent]))
     outer.late |= any(op.touched("write") for op in region.ops)
-    lines = _function_lines(frame, struct)
-    used = {line.declares for line in lines.kept()}
-    taken = {n: t for n, t in frame.taken.items() if n in used}
-    members = [f"{unit.name}_session *s;", *(t.declaration for t in taken.values())]
-    members += [f"ptrdiff_t {member}; /* given back */" for member in out]
-    return Task(
-        f"Consumer `{name}` of {outer.face.function}.",
-        function,
-        struct,
-        tuple(members),
-        tuple(lines.text()),
-        {"s": "s"} | {n: t.source for n, t in taken.items()},
-        dict(zip(given, out, strict=True)),
-    )
+    body = c_print.kept(_function(frame, struct))
+    used = {s.name for s in body if isinstance(s, c.Declare)}
+    taken = {name: found for name, found in frame.taken.items() if name in used}
+    members = [c.Declare(c.Pointer(f"{unit.name}_session"), "s"), *(c.Declare(t, n) for n, (t, _) in taken.items())]
+    members += [c.Declare("ptrdiff_t", member, note="given back") for member in out.values()]
+    takes = {"s": SESSION} | {name: source for name, (_, source) in taken.items()}
+    title, lines = f"Consumer `{name}` of {outer.face.function}.", tuple(c_print.lines(body))
+    return Task(title, function, struct, tuple(c_print.members(members)), lines, takes, out)
 
 
 def bound(region: Block) -> frozenset[Extent]:
@@ -207,17 +189,18 @@ def bound(region: Block) -> frozenset[Extent]:
     return frozenset(op.attributes()["extent"] for op in region.ops if op.name == "extent.bind")
 
 
-def _function_lines(frame: TaskFrame, struct: str) -> Lines:
-    """The head of the function before its statements."""
-    unit, whole = frame.unit, Lines()
-    whole.declare("args", f"{struct} *const args = context;")
-    whole.declare("s", f"{unit.name}_session *const s = args->s;")
-    whole.declare("state", f"{unit.name}_state *const state = s->state;")
-    whole.items += frame.head.items
-    if not any("why" in line.text for line in frame.lines.items):
-        whole.add("(void)why; /* nothing here can be refused */")
-    whole.items += [Line(0, "", comment=True), *frame.lines.items]
-    whole.add("return OIC_OK;")
-    if not any(line.declares == "args" for line in whole.kept()):
-        whole.items.insert(0, Line(1, "(void)context;"))
-    return whole
+def _function(frame: TaskFrame, struct: str) -> list[c.Statement]:
+    """The whole function: its head before its statements."""
+    unit, head = frame.unit, c.Body()
+    head.declare(c.Pointer(struct), "args", c.Name("context"))
+    head.declare(c.Pointer(f"{unit.name}_session"), "s", c.Member(ARGS, "s"))
+    head.declare(c.Pointer(f"{unit.name}_state"), "state", c.Member(SESSION, "state"))
+    head.statements += frame.head.statements
+    if "why" not in c_print.names(frame.body.statements):
+        head.add(c.Do(c.Cast("void", WHY), "nothing here can be refused"))
+    if not isinstance(next(iter(frame.body.statements), None), c.Comment):
+        head.add(c.Comment(()))
+    head.statements += [*frame.body.statements, c.Return(c.Name("OIC_OK"))]
+    if "context" not in c_print.names(c_print.kept(head.statements)):
+        head.statements.insert(0, c.Do(c.Cast("void", c.Name("context"))))
+    return head.statements

@@ -1,95 +1,68 @@
-"""Statements: the ops of an entry's body, in order, as lines of C."""
+"""Statements: the ops of an entry's body, in order, as C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from oic.codegen import c_tree as c
 from oic.codegen import elementwise as elements
 from oic.codegen import expressions as expr
 from oic.codegen import kernel_calls as kernels
 from oic.codegen import loops
 from oic.codegen import state_access as persistent
 from oic.codegen.address import view
-from oic.codegen.c_module import Interface, Unit, interface, source_lines
+from oic.codegen.c_module import Interface, Unit, interface
+from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref
+from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
 from oic.codegen.index_arithmetic import ARITHMETIC, Integers
 from oic.codegen.outline import Task, task
-from oic.ir import dims
-from oic.ir.control import Barrier, CheckTurns, For, If, Parallel, Return, Yield
+from oic.ir import control, dims, index, state
 from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
-from oic.ir.index import (
-    AssertShape,
-    CheckIds,
-    CheckRange,
-    ExtentBind,
-    IndexConst,
-    IndexDiv,
-    IndexEnd,
-    IndexLoad,
-    IndexMax,
-    IndexMin,
-    IndexMod,
-    IndexSize,
-    IndexWhen,
-    IndexWrap,
-)
-from oic.ir.state import (
-    Splat,
-    StateAdd,
-    StateCopy,
-    StateEntry,
-    StateFill,
-    StateGet,
-    StateLoad,
-    StateReach,
-    StateSet,
-    StateStore,
-)
 from oic.ir.types import TensorType
+from oic.memory.layout import constant_strides
 from oic.memory.liveness import liveness
 from oic.memory.views import dense
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert, PartEntry
 
+IN, OUT, OK = c.Name("in"), c.Name("out"), c.Name("OIC_OK")
 
-def function_body(unit: Unit, func: Any) -> tuple[list[str], list[Task]]:
-    """The lines between the braces of an entry's function, and the functions of its consumers."""
+
+def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
+    """The statements of an entry's function, and the functions of its consumers."""
     face = interface(unit, func)
     frame = Frame(unit, face, liveness(func.body))
     _preamble(frame, func)
     writer = _Writer(frame)
     writer.block(func.body)
-    return frame.lines.text(), writer.tasks
+    return frame.body, writer.tasks
 
 
 def _preamble(frame: Frame, func: Any) -> None:
     """Null checks, extents, and pointers to inputs, outputs and constants."""
-    lines, face = frame.lines, frame.face
+    face = frame.face
     for name in ("s", "in", "out", "state", "why"):
         frame.names.reserve(name)
     _checks(frame, func)
     for input_ in face.inputs:
-        _argument(frame, input_.name, input_.value, f"in->{input_.member}", const=True)
+        _argument(frame, input_.name, input_.value, c.Member(IN, input_.member), const=True)
     for output in face.outputs:
         if output.value.place and output.value.place.space == "output":
-            _argument(frame, output.name, output.value, f"out->{output.member}", const=False)
+            _argument(frame, output.name, output.value, c.Member(OUT, output.member), const=False)
     constants = frame.unit.module.constants()
     used = [op for op in constants if any(user.inside(func.body) for user in op.result.users)]
     for op in used:
         offset, _ = frame.unit.weights[op.symbol]
-        strides = _constant_strides(frame.unit, op)
-        address = f"oic_at_const(s->weights, {offset})"
-        name = frame.pointer(op.symbol, op.type, address, True, str(op.type))
-        frame.refs[op.result] = Ref(name, op.type, strides, True, key=("weights", "", offset))
+        strides = constant_strides(op.type, frame.unit.families[op.symbol])
+        address = frame.pointer(op.symbol, op.type, memory("weights", offset), True, str(op.type))
+        frame.refs[op.result] = Ref(address, op.type, strides, True, key=("weights", "", offset))
     for extent, member in face.extents:
-        name = frame.names.unique(extent.name)
-        frame.extents[extent] = name
-        lines.declare(name, f"const ptrdiff_t {name} = in->{member};")
+        frame.extents[extent] = frame.local(extent.name, c.Member(IN, member), "ptrdiff_t")
     _movable(frame, func)
 
 
@@ -101,68 +74,72 @@ def _movable(frame: Frame, func: Any) -> None:
     for buffer in plan.space("arena"):
         if buffer.function == func.symbol and buffer.name in moving:
             name = frame.names.unique(f"at_{buffer.name}")
-            frame.movable[buffer.name] = name
-            frame.lines.add(f"void *{name} = oic_at(s->arena, {buffer.offset}); /* {buffer.nbytes} bytes */")
+            frame.movable[buffer.name] = c.Name(name)
+            address, note = memory("arena", buffer.offset), f"{buffer.nbytes} bytes"
+            frame.body.add(c.Declare(c.Pointer("void"), name, address, note=note))
 
 
 def _checks(frame: Frame, func: Any) -> None:
     """The session can step, counts are in their ranges, every pointer is given, every extent in its range."""
-    face, lines = frame.face, frame.lines
-    lines.open("if (s == NULL || in == NULL || out == NULL) {")
-    lines.add("return OIC_ERR_INPUT;")
-    lines.close()
-    lines.add(f"{frame.unit.name}_state *const state = s->state;")
-    lines.add("oic_refusal *const why = &s->refusal;")
-    lines.add("OIC_TRY(oic_check_ready(why, state));")
+    face, body = frame.face, frame.body
+    missing = c.joined("||", (c.Binary("==", given, c.NULL) for given in (SESSION, IN, OUT)))
+    body.add(c.If(missing, [c.Return(c.Name("OIC_ERR_INPUT"))]))
+    body.add(c.Declare(c.Pointer(f"{frame.unit.name}_state"), "state", c.Member(SESSION, "state"), const=True))
+    body.add(c.Declare(c.Pointer("oic_refusal"), "why", c.Unary("&", c.Member(SESSION, "refusal")), const=True))
+    frame.attempt(c.call("oic_check_ready", WHY, STATE))
     for check in persistent.count_checks(frame.unit, func):
-        lines.add(check)
+        frame.attempt(check)
     frame.counts = persistent.sets_counts(func)
     for extent, member in face.extents:
-        lines.add(
-            f'OIC_TRY(oic_check_range(why, 0, "{extent.name}", in->{member}, 0, {extent.maximum}, '
-            "OIC_ERR_SHAPE, OIC_ERR_SHAPE));"
-        )
+        status, name = c.Name("OIC_ERR_SHAPE"), c.string(extent.name)
+        limits = (c.Member(IN, member), c.integer(0), c.integer(extent.maximum))
+        frame.attempt(c.call("oic_check_range", WHY, c.integer(0), name, *limits, status, status))
     _check_spans(frame)
 
 
 def _check_spans(frame: Frame) -> None:
     """Inputs and outputs are given, aligned and apart."""
-    face, lines, unit = frame.face, frame.lines, frame.unit
+    face, unit = frame.face, frame.unit
     if not face.inputs and not face.outputs:
         return
-    spans = frame.names.unique("spans")
-    lines.open(f"const oic_span {spans}[] = {{ /* name, memory, alignment, bytes */")
-    for struct, parts in (("in", face.inputs), ("out", face.outputs)):
+    rows: list[tuple[c.Expr, ...]] = []
+    for struct, parts in ((IN, face.inputs), (OUT, face.outputs)):
         for part in parts:
             type_ = part.value.tensor
-            align = f"sizeof({type_.dtype.c})"
-            lines.add(f'{{"{part.name}", {struct}->{part.member}, {align}, {_span_bytes(type_, face)}}},')
-    lines.add(f'{{"state", state, 1, {unit.macro}_STATE_BYTES}},')
-    lines.add(f'{{"arena", s->arena, 1, {unit.macro}_ARENA_BYTES}},')
-    lines.close(";")
-    count = len(face.inputs) + len(face.outputs) + 2
-    lines.add(f"OIC_TRY(oic_check_spans(why, {spans}, {len(face.inputs)}, {count}));")
+            size = _span_bytes(type_, face)
+            rows.append((c.string(part.name), c.Member(struct, part.member), c.sizeof(type_.dtype.c), size))
+    rows.append((c.string("state"), STATE, c.integer(1), c.Name(f"{unit.macro}_STATE_BYTES")))
+    rows.append((c.string("arena"), c.Member(SESSION, "arena"), c.integer(1), c.Name(f"{unit.macro}_ARENA_BYTES")))
+    spans = c.Name(frame.names.unique("spans"))
+    value, note = c.Braces(tuple(map(c.Braces, rows)), rows=True), "name, memory, alignment, bytes"
+    frame.body.add(c.Declare(c.Array("oic_span"), spans.text, value, const=True, note=note))
+    frame.attempt(c.call("oic_check_spans", WHY, spans, len(face.inputs), len(rows)))
 
 
-def _span_bytes(type_: TensorType, face: Interface) -> str:
+def _span_bytes(type_: TensorType, face: Interface) -> c.Expr:
     """The bytes of an input or output in a step; of one element where only the step finds out.
 
     None, where an extent is below zero: the step refuses it later, with its place.
     """
-    dtype, members = type_.dtype, {extent: f"in->{member}" for extent, member in face.extents}
+    dtype, members = type_.dtype, {extent: c.Member(IN, member) for extent, member in face.extents}
     if not dims.extents(type_.shape) <= members.keys():
-        return str(dtype.nbytes(1))
+        return c.integer(dtype.nbytes(1))
     elements = expr.size(type_.size, members.__getitem__)
     if elements.number is not None:
-        return str(dtype.nbytes(elements.number))
-    count = f"(uint64_t){elements.at(expr.ATOM)}"
-    text = f"({count} * {dtype.bits} + 7) / 8" if dtype.packed else f"{count} * sizeof({dtype.c})"
-    signed = [expr.size(n, members.__getitem__) for n in type_.shape if dims.bounds(n)[0] < 0]
-    known = " && ".join(f"{n.at(expr.SUM)} > 0" for n in signed)
-    return f"{known} ? {text} : 0" if known else text
+        return c.integer(dtype.nbytes(elements.number))
+    count = c.Cast("uint64_t", elements.value)
+    found: c.Expr = c.Binary("*", count, c.sizeof(dtype.c))
+    if dtype.packed:
+        bits = c.Binary("+", c.Binary("*", count, c.integer(dtype.bits)), c.integer(7))
+        found = c.Binary("/", bits, c.integer(8))
+    signed = [expr.size(n, members.__getitem__).value for n in type_.shape if dims.bounds(n)[0] < 0]
+    if not signed:
+        return found
+    known = c.joined("&&", (c.Binary(">", n, c.integer(0)) for n in signed))
+    return c.Choice(known, found, c.integer(0))
 
 
-def _argument(frame: Frame, name: str, value: Value, address: str, const: bool) -> None:
+def _argument(frame: Frame, name: str, value: Value, address: c.Expr, const: bool) -> None:
     """The pointer to an input or output, known by its place."""
     space = "input" if const else "output"
     place = value.place
@@ -175,18 +152,12 @@ def _argument(frame: Frame, name: str, value: Value, address: str, const: bool) 
         frame.refs[value] = Ref(pointer, value.tensor, strides, True, key=(space, buffer, 0))
 
 
-def _constant_strides(unit: Unit, op: Any) -> tuple[int, ...]:
-    from oic.memory.layout import constant_strides
-
-    return constant_strides(op.type, unit.families[op.symbol])
-
-
 class _Writer(Integers):
     """Writes the ops of blocks into a frame."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
-        self.current: list[tuple[str, str]] = []
+        self.current: list[str] = []
         self.tasks: list[Task] = []
 
     def block(self, block: Block) -> None:
@@ -200,11 +171,11 @@ class _Writer(Integers):
         """A comment where a new source statement starts."""
         if op.terminator:
             return
-        found = source_lines(op)
+        found = self.frame.unit.source_lines(op)
         if found and found != self.current:
             there = " (computed there)" if getattr(op, "entry", "") else ""
-            for place, text in found:
-                self.lines.source(f"{place}  {text}{there}")
+            for line in found:
+                self.body.source(f"{line}{there}")
             self.current = found
 
     def _op(self, op: Any) -> None:
@@ -239,17 +210,15 @@ class _Writer(Integers):
         """A number that is written where it is used; stored too where memory is wanted."""
         if op.result.place is None or op.result.place.offset is None:
             return
-        if isinstance(op, Splat) and op.unread:
+        if isinstance(op, state.Splat) and op.unread:
             self.frame.place(op.result)
             return
-        text = elements.immediate(self.frame, op.result)
-        assert text is not None
+        number = elements.immediate(self.frame, op.result)
+        assert number is not None
         ref = self.frame.place(op.result)
         sizes, (strides,) = loops.collapse(ref.type.shape, [ref.strides])
-        nest = loops.Nest(self.frame, sizes)
-        nest.open_all()
-        self.lines.add(loops.store(ref, nest.index(strides, ref.start), text))
-        nest.close()
+        with loops.Nest(self.frame, sizes) as nest:
+            self.body.add(loops.store(ref, nest.index(strides, ref.start), number))
 
     def _copy(self, op: Any) -> None:
         target = self.frame.place(op.result)
@@ -267,7 +236,7 @@ class _Writer(Integers):
         """One copy a part; strides of any kind are welcome."""
         whole = self.frame.place(op.result)
         axis = op.axis % len(whole.strides)
-        start = expr.number(0)
+        start = expr.ZERO
         for part in op.parts:
             source = self.frame.ref(part)
             moved = expr.arithmetic("+", whole.start, start)
@@ -282,16 +251,14 @@ class _Writer(Integers):
         if op.entry:
             return
         start, strides = self._box(op, whole)
-        text = elements.immediate(self.frame, op.value)
-        if text is None and any(n != 1 for n in op.value.shape):
+        number = elements.immediate(self.frame, op.value)
+        if number is None and any(n != 1 for n in op.value.shape):
             loops.copy(self.frame, self.frame.ref(op.value), _shifted(whole, op.value.tensor, strides, start))
             return
         sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
-        nest = loops.Nest(self.frame, sizes)
-        nest.open_all()
-        value = text if text is not None else elements.scalar(self.frame, op.value)
-        self.lines.add(loops.store(whole, nest.index(steps, start), value))
-        nest.close()
+        with loops.Nest(self.frame, sizes) as nest:
+            value = number if number is not None else elements.scalar(self.frame, op.value)
+            self.body.add(loops.store(whole, nest.index(steps, start), value))
 
     def _part_entry(self, op: PartEntry) -> None:
         """A pointer to a part of a tensor that values are computed in."""
@@ -299,11 +266,11 @@ class _Writer(Integers):
         start, strides = self._box(op, whole)
         sizes = [n for n in op.lengths if n is not None]
         type_ = TensorType(op.x.dtype, (*sizes, *op.x.shape[len(op.lengths) :]))
-        self.frame.entry(op.symbol, _shifted(whole, type_, strides, start), f"in {whole.pointer}")
+        self.frame.entry(op.symbol, _shifted(whole, type_, strides, start), f"in {text(whole.pointer)}")
 
     def _box(self, op: Insert | PartEntry, whole: Ref) -> tuple[Index, list[Dim]]:
         """Where a box of leading axes starts, in elements, and its strides."""
-        start = expr.number(0)
+        start = expr.ZERO
         for offset, stride in zip(op.offsets, whole.strides):
             step = _inside(expr.arithmetic("*", self.frame.index(offset), self.frame.dim(stride)))
             start = expr.arithmetic("+", start, step)
@@ -320,72 +287,70 @@ class _Writer(Integers):
         if any(o.writes for o in op.body.all_ops()):
             self.frame.late = True  # from the second turn on
         counter = op.body.args[0]
-        name = self.frame.names.unique(counter.hint or "l")
+        name = c.Name(self.frame.names.unique(counter.hint or "l"))
         self.frame.indices[counter] = Index(name)
-        self.lines.open(f"for (int64_t {name} = {low.text}; {name} < {high.text}; ++{name}) {{")
-        with self.frame.inside(op.body):
+        loop = c.For("int64_t", name.text, low.value, c.Binary("<", name, high.value))
+        with self.body.inside(loop), self.frame.inside(op.body):
             for arg, *_ in carried:
                 if self.frame.moves(arg):
                     self.frame.place(arg)
             self.block(op.body)
-            self._assign([(self.frame.index(a).text, self.frame.index(y)) for a, _, _, y in carried if is_index(a)])
-        self.lines.close()
+            self._assign((arg, y) for arg, _, _, y in carried)
         self.current = []
         for _, _, result, _ in carried:
             if not is_index(result):
                 self.frame.place(result)
 
     def _carry(self, arg: Value, first: Value, result: Value) -> None:
-        """Give a carried value its variable: a local integer, or the memory that it starts in."""
+        """Give a carried value its variable: a local c.integer, or the memory that it starts in."""
         if is_index(arg):
-            name = self.frame.names.unique(arg.hint or result.hint or "n")
-            self.lines.declare(name, f"int64_t {name} = {self.frame.index(first).text};")
-            self.frame.indices[arg] = self.frame.indices[result] = Index(name)
+            self.frame.indices[arg] = self._variable(arg.hint or result.hint, self.frame.index(first).value)
+            self.frame.indices[result] = self.frame.indices[arg]
         elif not self.frame.moves(arg):
             self.frame.place(arg)
+
+    def _variable(self, hint: str, value: c.Expr | None) -> Index:
+        """An c.integer that is set more than once."""
+        name = self.frame.names.unique(hint or "n")
+        self.body.declare("int64_t", name, value, const=False)
+        return Index(c.Name(name))
 
     def _exchange(self, op: Exchange) -> None:
         """Buffers get each other's addresses, all at once."""
         moves = {a: b for a, b in op.moves().items() if a != b}
-        movable, lines = self.frame.movable, self.lines
-        kept = {a: self.frame.names.unique(f"next_{movable[a]}") for a in moves}
+        movable = self.frame.movable
+        kept = {a: c.Name(self.frame.names.unique(f"next_{movable[a].text}")) for a in moves}
         for a, b in moves.items():
-            lines.add(f"void *const {kept[a]} = {movable[b]}; /* buffers exchange addresses */")
+            note = "buffers exchange addresses"
+            self.body.add(c.Declare(c.Pointer("void"), kept[a].text, movable[b], const=True, note=note))
         for a in moves:
-            lines.add(f"{movable[a]} = {kept[a]};")
+            self.body.add(c.Assign(movable[a], kept[a]))
 
-    def _assign(self, pairs: list[tuple[str, Index]]) -> None:
+    def _assign(self, pairs: Iterable[tuple[Value, Value]]) -> None:
         """Assign carried integers all at once."""
-        moved = [(name, index.text) for name, index in pairs if name != index.text]
+        found = ((self.frame.index(a).value, self.frame.index(b).value) for a, b in pairs if is_index(a))
+        moved = [(to, value) for to, value in found if to != value]
         if len(moved) > 1:
-            for i, (name, text) in enumerate(moved):
-                following = self.frame.names.unique(f"next_{name}")
-                self.lines.declare(following, f"const int64_t {following} = {text};")
-                moved[i] = (name, following)
-        for name, text in moved:
-            self.lines.assign(name, text)
+            moved = [(to, self.frame.local(f"next_{text(to)}", value)) for to, value in moved]
+        for to, value in moved:
+            self.body.add(c.Assign(to, value))
 
     def _if(self, op: Any) -> None:
         for result in op.results:
             if is_index(result):
-                name = self.frame.names.unique(result.hint or "n")
-                self.lines.declare(name, f"int64_t {name};")
-                self.frame.indices[result] = Index(name)
+                self.frame.indices[result] = self._variable(result.hint, None)
             elif not self.frame.moves(result):
                 self.frame.place(result)
-        self.lines.open(f"if ({self._condition(op.condition)}) {{")
+        branch = c.If(self._condition(op.condition))
+        self.body.add(branch)
         before = late = self.frame.late
-        for block in (op.then, op.orelse):
-            if block is op.orelse:
-                self.lines.between("} else {")
-                self.frame.late = before
+        for block, statements in ((op.then, branch.body), (op.orelse, branch.orelse)):
+            self.frame.late = before
             self.current = []
-            with self.frame.inside(block):
+            with self.body.within(statements), self.frame.inside(block):
                 self.block(block)
-                pairs = zip(op.results, block.terminator.operands, strict=True)
-                self._assign([(self.frame.index(r).text, self.frame.index(y)) for r, y in pairs if is_index(r)])
+                self._assign(zip(op.results, block.terminator.operands, strict=True))
             late |= self.frame.late
-        self.lines.close()
         for result in op.results:
             if not is_index(result) and self.frame.moves(result):
                 self.frame.place(result)
@@ -395,74 +360,66 @@ class _Writer(Integers):
     def _check_turns(self, op: Any) -> None:
         """Checks at the ends of loops; where one refuses, those of all turns, to refuse for the first of them."""
         frame, around = self.frame, self.frame.tried
-        tried = frame.names.unique("tried")
-        self.lines.add(f"oic_status {tried} = OIC_OK;")
-        self.lines.open("do {")
+        tried = c.Name(frame.names.unique("tried"))
+        self.body.add(c.Declare("oic_status", tried.text, OK))
         frame.tried = tried
-        with frame.inside(op.ends):
+        with self.body.inside(c.Once()), frame.inside(op.ends):
             self.block(op.ends)
         frame.tried = around
-        self.lines.close(" while (0);")
-        self.lines.open(f"if ({tried} != OIC_OK) {{ /* which turn is the first to be refused */")
-        with frame.inside(op.turns):
+        refused = c.If(c.Binary("!=", tried, OK), note="which turn is the first to be refused")
+        with self.body.inside(refused), frame.inside(op.turns):
             self.block(op.turns)
             frame.attempt(tried)
-        self.lines.close()
         self.current = []
 
     def _parallel(self, op: Any) -> None:
-        """A function a consumer, and one call that runs them all."""
+        """A function a consumer, and one c.call that runs them all."""
         self.frame.unit.headers.add("hosted/pool.h")
         made = []
         for name, region in zip(op.names, op.consumers, strict=True):
             results = op.results_of(region)
             made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f).block(r)))
-        arguments = [self._arguments(name, one) for name, one in zip(op.names, made, strict=True)]
-        tasks = self.frame.names.unique("tasks")
-        self.lines.open(f"oic_task {tasks}[{len(made)}] = {{")
-        for name, one in zip(arguments, made, strict=True):
-            self.lines.add(f"{{.run = {one.function}, .context = &{name}}},")
-        self.lines.close(";")
-        self.lines.add(f"OIC_TRY(oic_run_tasks(s->pool, why, {tasks}, {len(made)}));")
+        arguments = [c.Name(self.frame.names.unique(name)) for name in op.names]
+        for argument, one in zip(arguments, made, strict=True):
+            given = c.Braces(tuple(one.takes.values()), tuple(one.takes))
+            self.body.add(c.Declare(one.struct, argument.text, given))
+        tasks = c.Name(self.frame.names.unique("tasks"))
+        runs = tuple(
+            c.Braces((c.Name(one.function), c.Unary("&", argument)), ("run", "context"))
+            for argument, one in zip(arguments, made, strict=True)
+        )
+        self.body.add(c.Declare(c.Array("oic_task", len(made)), tasks.text, c.Braces(runs, rows=True)))
+        self.body.add(c.call("OIC_TRY", c.call("oic_run_tasks", c.Member(SESSION, "pool"), WHY, tasks, len(made))))
         for argument, one in zip(arguments, made, strict=True):
             for extent, member in one.gives.items():
-                name = self.frame.names.unique(extent.name)
-                self.lines.declare(name, f"const ptrdiff_t {name} = {argument}.{member};")
-                self.frame.extents[extent] = name
+                found = c.Member(argument, member, arrow=False)
+                self.frame.extents[extent] = self.frame.local(extent.name, found, "ptrdiff_t")
         for result in op.results:
             self.frame.place(result)
         self.tasks += made
         self.current = []
 
-    def _arguments(self, hint: str, one: Task) -> str:
-        """Fill the structure of a task; gives its name."""
-        name = self.frame.names.unique(hint)
-        self.lines.open(f"{one.struct} {name} = {{")
-        for member, source in one.takes.items():
-            self.lines.add(f".{member} = {source},")
-        self.lines.close(";")
-        return name
-
-    def _condition(self, value: Value) -> str:
-        text = elements.scalar(self.frame, value)
-        plain = text.removeprefix("(uint8_t)(")
-        return plain.removesuffix(")") if plain != text else f"{text} != 0"
+    def _condition(self, value: Value) -> c.Expr:
+        if value.op is not None and value.op.name == "index.test":
+            return elements.test(self.frame, value.op)
+        return c.Binary("!=", elements.scalar(self.frame, value), c.integer(0))
 
     def _return(self, op: Any) -> None:
         """Fill the outputs that are not computed in place, and the shapes."""
         frame = self.frame
-        if any(self._is_elsewhere(o) or o.sizes for o in frame.face.outputs) and self.lines.items:
-            self.lines.source("what the caller gets")
+        if any(self._is_elsewhere(o) or o.sizes for o in frame.face.outputs) and self.body.statements:
+            self.body.source("what the caller gets")
         for output, value in zip(frame.face.outputs, op.values, strict=True):
             if self._is_elsewhere(output):
                 self._deliver(output)
             for axis, size in enumerate(value.shape if output.sizes else ()):
-                self.lines.add(f"out->{output.sizes}[{axis}] = {frame.dim(size).text};")
+                place = c.Element(c.Member(OUT, output.sizes), c.integer(axis))
+                self.body.add(c.Assign(place, frame.dim(size).value))
         if frame.counts:
             unit = frame.unit
             assert unit.total is not None
-            self.lines.add(f"state->{unit.total.member} = {unit.name}_counts_sum(state);")
-        self.lines.add("return OIC_OK;")
+            self.body.add(c.Assign(persistent.member(unit.total), c.call(f"{unit.name}_counts_sum", STATE)))
+        self.body.add(c.Return(OK))
 
     def _is_elsewhere(self, output: Any) -> bool:
         place = output.value.place
@@ -471,48 +428,48 @@ class _Writer(Integers):
 
     def _deliver(self, output: Any) -> None:
         type_ = output.value.tensor
-        target = Ref(f"out->{output.member}", type_, dense(type_.shape), False)
+        target = Ref(c.Member(OUT, output.member), type_, dense(type_.shape), False)
         loops.copy(self.frame, self.frame.ref(output.value), target)
 
 
 # What writes each structural op; arithmetic, views, numbers and operators are written by their kind.
 WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
-    IndexConst: _Writer._index_const,
-    IndexSize: _Writer._index_size,
-    IndexMin: _Writer._least,
-    IndexMax: _Writer._least,
-    IndexDiv: _Writer._division,
-    IndexMod: _Writer._division,
-    IndexLoad: _Writer._index_load,
-    IndexEnd: _Writer._end,
-    IndexWhen: _Writer._when,
-    IndexWrap: _Writer._wrap,
-    ExtentBind: _Writer._bind,
-    CheckRange: _Writer._check_range,
-    CheckIds: _Writer._check_ids,
-    AssertShape: _Writer._assert_shape,
-    StateGet: lambda w, op: persistent.get(w.frame, op),
-    StateReach: lambda w, op: persistent.reach(w.frame, op),
-    StateCopy: lambda w, op: w._effect(persistent.copy_within, op),
-    StateSet: lambda w, op: w._effect(persistent.set_, op),
-    StateLoad: lambda w, op: persistent.load(w.frame, op),
-    StateAdd: lambda w, op: w._effect(persistent.add, op),
-    StateStore: lambda w, op: w._effect(persistent.store, op),
-    StateFill: lambda w, op: w._effect(persistent.fill, op),
-    StateEntry: lambda w, op: w._effect(persistent.entry, op),
+    index.IndexConst: _Writer._index_const,
+    index.IndexSize: _Writer._index_size,
+    index.IndexMin: _Writer._least,
+    index.IndexMax: _Writer._least,
+    index.IndexDiv: _Writer._division,
+    index.IndexMod: _Writer._division,
+    index.IndexLoad: _Writer._index_load,
+    index.IndexEnd: _Writer._end,
+    index.IndexWhen: _Writer._when,
+    index.IndexWrap: _Writer._wrap,
+    index.ExtentBind: _Writer._bind,
+    index.CheckRange: _Writer._check_range,
+    index.CheckIds: _Writer._check_ids,
+    index.AssertShape: _Writer._assert_shape,
+    state.StateGet: lambda w, op: persistent.get(w.frame, op),
+    state.StateReach: lambda w, op: persistent.reach(w.frame, op),
+    state.StateCopy: lambda w, op: w._effect(persistent.copy_within, op),
+    state.StateSet: lambda w, op: w._effect(persistent.set_, op),
+    state.StateLoad: lambda w, op: persistent.load(w.frame, op),
+    state.StateAdd: lambda w, op: w._effect(persistent.add, op),
+    state.StateStore: lambda w, op: w._effect(persistent.store, op),
+    state.StateFill: lambda w, op: w._effect(persistent.fill, op),
+    state.StateEntry: lambda w, op: w._effect(persistent.entry, op),
     Exchange: _Writer._exchange,
-    For: _Writer._for,
-    If: _Writer._if,
-    CheckTurns: _Writer._check_turns,
-    Parallel: _Writer._parallel,
-    Return: _Writer._return,
-    Barrier: lambda w, op: None,
+    control.For: _Writer._for,
+    control.If: _Writer._if,
+    control.CheckTurns: _Writer._check_turns,
+    control.Parallel: _Writer._parallel,
+    control.Return: _Writer._return,
+    control.Barrier: lambda w, op: None,
     Copy: _Writer._copy,
     Fused: _Writer._fused,
     Concat: _Writer._concat,
     Insert: _Writer._insert,
     PartEntry: _Writer._part_entry,
-    Yield: lambda w, op: None,  # the op around it hands its values on
+    control.Yield: lambda w, op: None,  # the op around it hands its values on
 }
 
 
@@ -520,8 +477,7 @@ def _shifted(whole: Ref, type_: TensorType, strides: Sequence[Dim], start: Index
     """The region of a tensor that has a part's type and begins `start` elements on."""
     if whole.type.dtype.packed:
         return Ref(whole.pointer, type_, tuple(strides), False, start)
-    pointer = whole.pointer if start.number == 0 else f"{whole.pointer} + {start.at(expr.SUM)}"
-    return Ref(pointer, type_, tuple(strides), False)
+    return Ref(c.total(whole.pointer, start.value), type_, tuple(strides), False)
 
 
 def _inside(start: Index) -> Index:

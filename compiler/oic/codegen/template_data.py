@@ -1,24 +1,24 @@
-"""A planned module as the finished strings that the templates arrange."""
+"""A planned module as what the templates arrange: finished lines."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from oic.codegen import lifecycle
+from oic.codegen import c_print, lifecycle
 from oic.codegen.c_module import Field, Interface, Unit, interface
-from oic.codegen.lines import WIDTH
+from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
 from oic.codegen.outline import Task
 from oic.codegen.statements import function_body
 from oic.ir.module import Module
 from oic.ir.state import COUNTS
-from oic.ir.types import StateType, TensorType
+from oic.ir.types import StateType
 from oic.kernels.kernel import Instance
 from oic.kernels.targets import FUSED
 from oic.memory.saved import saved_form
@@ -41,16 +41,33 @@ class Macro:
 
 
 @dataclass(frozen=True)
+class Struct:
+    """A structure: the lines of its members, and its definition without comments."""
+
+    name: str
+    lines: tuple[str, ...]
+    plain: str
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """A function as the source defines it, and as the header declares it."""
+
+    source: str
+    header: str
+
+
+@dataclass(frozen=True)
 class Prototypes:
     """The functions that every library has."""
 
-    attach: str
-    init: str
-    reset: str
-    save: str
-    load: str
-    open: str
-    close: str
+    attach: Prototype
+    init: Prototype
+    reset: Prototype
+    save: Prototype
+    load: Prototype
+    open: Prototype
+    close: Prototype
 
 
 @dataclass(frozen=True)
@@ -59,13 +76,11 @@ class EntryData:
 
     title: str
     purpose: str
-    prototype: str
+    prototype: Prototype
     body: str
-    body_prototype: str
-    inputs_type: str
-    outputs_type: str
-    input_members: tuple[str, ...]
-    output_members: tuple[str, ...]
+    body_prototype: Prototype
+    inputs: Struct
+    outputs: Struct
     lines: tuple[str, ...]
     tasks: tuple[Task, ...]
     face: Interface
@@ -82,9 +97,9 @@ class TemplateData:
     source: str
     memory_table: tuple[str, ...]
     macros: tuple[Macro, ...]
-    state_members: tuple[str, ...]
-    session_members: tuple[str, ...]
-    memory_members: tuple[str, ...]
+    state: Struct
+    session: Struct
+    memory: Struct
     entries: tuple[EntryData, ...]
     prototypes: Prototypes
     functions: tuple[str, ...]
@@ -137,19 +152,19 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         source=_source_name(module),
         memory_table=_memory_table(unit, array),
         macros=_macros(unit, entries, target.numerics, threads if pooled else 0, weights),
-        state_members=_state_members(unit),
-        session_members=_session_members(unit),
-        memory_members=MEMORY,
+        state=_struct(f"{unit.name}_state", _state_members(unit)),
+        session=_struct(f"{unit.name}_session", _session_members(unit)),
+        memory=_struct(f"{unit.name}_memory", MEMORY),
         entries=entries,
         prototypes=_prototypes(unit.name),
         functions=_functions(unit.name, entries, hosted=target.hosted),
         headers=tuple(sorted(unit.headers)),
         instances=tuple(sorted(unit.instances)),
-        init_lines=tuple(lifecycle.init_lines(unit)),
-        reset_lines=tuple(lifecycle.reset_lines(unit)),
-        fresh_lines=tuple(lifecycle.fresh_lines(unit)),
-        saved_lines=tuple(lifecycle.saved_lines(unit)),
-        sum_lines=tuple(lifecycle.sum_lines(unit)),
+        init_lines=tuple(c_print.lines(lifecycle.init(unit))),
+        reset_lines=tuple(c_print.lines(lifecycle.reset(unit))),
+        fresh_lines=tuple(c_print.lines(lifecycle.fresh(unit))),
+        saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
+        sum_lines=tuple(c_print.lines(lifecycle.counts_sum(unit))),
         total=unit.total.member if unit.total is not None else "",
         hosted=target.hosted,
         has_weights=has_weights,
@@ -187,16 +202,11 @@ def with_figures(m: TemplateData, unit: Unit, figures: Figures) -> TemplateData:
 
 def declarations(m: TemplateData) -> str:
     """The types and functions of the header in the form cffi reads."""
-    parts = [_shared_types()]
-    parts.append(_struct(m.state_members, f"{m.name}_state"))
-    parts.append(_struct(m.session_members, f"{m.name}_session"))
-    parts.append(_struct(m.memory_members, f"{m.name}_memory"))
+    parts = [_shared_types(), *(struct.plain for struct in (m.state, m.session, m.memory))]
     for entry in m.entries:
-        parts.append(_struct(entry.input_members, entry.inputs_type))
-        parts.append(_struct(entry.output_members, entry.outputs_type))
-        parts.append(f"{entry.prototype};")
+        parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
     p = m.prototypes
-    parts += [f"{text};" for text in (p.init, p.reset, p.save, p.load, *([p.open, p.close] if m.hosted else []))]
+    parts += [f"{f.source};" for f in (p.init, p.reset, p.save, p.load, *([p.open, p.close] if m.hosted else []))]
     return "\n".join(parts)
 
 
@@ -211,35 +221,44 @@ def _shared_types() -> str:
     return "\n".join(["typedef int oic_status;", *_TYPE.findall(text)])
 
 
-def _struct(members: tuple[str, ...], name: str) -> str:
-    return "typedef struct {\n" + "\n".join(m.partition("/*")[0] for m in members) + f"\n}} {name};"
+def _struct(name: str, members: Sequence[Declare]) -> Struct:
+    plain = "".join(f"{c_print.member(m)}\n" for m in members)
+    return Struct(name, tuple(c_print.members(members)), f"typedef struct {{\n{plain}}} {name};")
 
 
 MEMORY = (
-    "void *state;",
-    "size_t state_bytes;",
-    "void *arena;",
-    "size_t arena_bytes;",
-    "const void *weights;",
-    "size_t weights_bytes;",
+    Declare(Pointer("void"), "state"),
+    Declare("size_t", "state_bytes"),
+    Declare(Pointer("void"), "arena"),
+    Declare("size_t", "arena_bytes"),
+    Declare(Pointer("void", const=True), "weights"),
+    Declare("size_t", "weights_bytes"),
 )
 
 
-def _prototype(head: str, *parameters: str) -> str:
-    """A function's declaration on one line, or with a line for every parameter."""
-    short = f"{head}{', '.join(parameters)})"
-    return short if len(short) <= WIDTH - 10 else f"{head}" + f",\n{' ' * 8}".join(parameters) + ")"
+def _prototype(type_: str, name: str, *parameters: Declare, static: bool = False) -> Prototype:
+    kinds = ("static", "static") if static else ("", "OIC_API")
+    return Prototype(*(c_print.function(before, type_, name, parameters) for before in kinds))
 
 
 def _prototypes(n: str) -> Prototypes:
+    session, kept = Declare(Pointer(f"{n}_session"), "s"), Declare(Pointer(f"{n}_session", const=True), "s")
+    memory, build = Declare(Pointer(f"{n}_memory", const=True), "m"), Declare("uint64_t", "build")
+    path = Declare(Pointer("char", const=True), "path")
+    to, capacity = Declare(Pointer("void"), "to"), Declare("size_t", "capacity")
+    from_, nbytes = Declare(Pointer("void", const=True), "from"), Declare("size_t", "bytes")
+
+    def head(type_: str, name: str, *parameters: Declare) -> Prototype:
+        return _prototype(type_, f"{n}_{name}", *parameters, static=name == "attach")
+
     return Prototypes(
-        attach=f"static oic_status {n}_attach({n}_session *s, const {n}_memory *m, uint64_t build)",
-        init=f"oic_status {n}_init_as({n}_session *s, const {n}_memory *m, uint64_t build)",
-        reset=f"void {n}_reset({n}_session *s)",
-        save=f"size_t {n}_save(const {n}_session *s, void *to, size_t capacity)",
-        load=f"oic_status {n}_load({n}_session *s, const void *from, size_t bytes)",
-        open=f"oic_status {n}_open_as({n}_session *s, const char *path, uint64_t build)",
-        close=f"void {n}_close({n}_session *s)",
+        attach=head("oic_status", "attach", session, memory, build),
+        init=head("oic_status", "init_as", session, memory, build),
+        reset=head("void", "reset", session),
+        save=head("size_t", "save", kept, to, capacity),
+        load=head("oic_status", "load", session, from_, nbytes),
+        open=head("oic_status", "open_as", session, path, build),
+        close=head("void", "close", session),
     )
 
 
@@ -310,27 +329,29 @@ def _size(nbytes: int) -> str:
 # ---------------------------------------------------------------- structures
 
 
-def _state_members(unit: Unit) -> tuple[str, ...]:
+def _state_members(unit: Unit) -> tuple[Declare, ...]:
     """Members with the padding spelt out, so that every compiler lays them out alike."""
     names = NameScope({f.member for f in unit.fields.values()})
-    members: list[str] = []
+    members: list[Declare] = []
     end = 0
 
     def pad(to: int) -> None:
         if to > end:
-            members.append(f"uint8_t {names.unique('padding')}[{to - end}];")
+            members.append(Declare(Array("uint8_t", to - end), names.unique("padding")))
 
     for field in unit.fields.values():
         pad(field.offset)
         members.append(_state_member(field))
         end = field.offset + field.nbytes
     pad(unit.state_bytes)
-    return _aligned(members)
+    return tuple(members)
 
 
-def _state_member(field: Field) -> str:
-    dims = "".join(f"[{d}]" for d in field.storage)
-    return f"{field.type.dtype.c} {field.member}{dims}; /* {_described(field.op.symbol, field.type)} */"
+def _state_member(field: Field) -> Declare:
+    type_: Type = field.type.dtype.c
+    for size in reversed(field.storage):
+        type_ = Array(type_, size)
+    return Declare(type_, field.member, note=_described(field.op.symbol, field.type))
 
 
 def _described(symbol: str, type_: StateType) -> str:
@@ -350,63 +371,53 @@ def _described(symbol: str, type_: StateType) -> str:
     return f"{name}: {type_.entry}"
 
 
-def _session_members(unit: Unit) -> tuple[str, ...]:
+def _session_members(unit: Unit) -> tuple[Declare, ...]:
     return (
-        f"{unit.name}_state *state;",
-        "void *arena;",
-        "const void *weights;",
-        "oic_pool *pool;",
-        "oic_refusal refusal; /* of the last call that was refused */",
+        Declare(Pointer(f"{unit.name}_state"), "state"),
+        Declare(Pointer("void"), "arena"),
+        Declare(Pointer("void", const=True), "weights"),
+        Declare(Pointer("oic_pool"), "pool"),
+        Declare("oic_refusal", "refusal", note="of the last call that was refused"),
     )
 
 
 def _entry(unit: Unit, func: Any) -> EntryData:
     face = interface(unit, func)
-    lines, tasks = function_body(unit, func)
+    written, tasks = function_body(unit, func)
     named = unit.names.entries[func.symbol]
-    inputs_type, outputs_type = named.inputs, named.outputs
-    takes = (f"{unit.name}_session *s", f"const {inputs_type} *in", f"{outputs_type} *out")
+    takes = (
+        Declare(Pointer(f"{unit.name}_session"), "s"),
+        Declare(Pointer(named.inputs, const=True), "in"),
+        Declare(Pointer(named.outputs), "out"),
+    )
     body = unit.names.scope.unique(f"{face.function}_body")
     return EntryData(
         title=f"What {face.function} takes and gives.",
         purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
-        prototype=_prototype(f"oic_status {face.function}(", *takes),
+        prototype=_prototype("oic_status", face.function, *takes),
         body=body,
-        body_prototype=_prototype(f"static oic_status {body}(", *takes),
-        inputs_type=inputs_type,
-        outputs_type=outputs_type,
-        input_members=_input_members(face),
-        output_members=_output_members(face),
-        lines=tuple(lines),
+        body_prototype=_prototype("oic_status", body, *takes, static=True),
+        inputs=_struct(named.inputs, _input_members(face)),
+        outputs=_struct(named.outputs, _output_members(face)),
+        lines=tuple(c_print.lines(written.statements)),
         tasks=tuple(tasks),
         face=face,
     )
 
 
-def _input_members(face: Interface) -> tuple[str, ...]:
+def _input_members(face: Interface) -> tuple[Declare, ...]:
     members = [
-        f"const {i.value.dtype.c} *{i.member}; /* {_shown(i.value.tensor)} */" for i in face.inputs
+        Declare(Pointer(i.value.dtype.c, const=True), i.member, note=str(i.value.tensor)) for i in face.inputs
     ]
-    members += [f"ptrdiff_t {member}; /* 0..{extent.maximum} */" for extent, member in face.extents]
-    return _aligned(members) or ("unsigned char none; /* there are no inputs */",)
+    members += [Declare("ptrdiff_t", member, note=f"0..{extent.maximum}") for extent, member in face.extents]
+    return tuple(members) or (Declare("unsigned char", "none", note="there are no inputs"),)
 
 
-def _output_members(face: Interface) -> tuple[str, ...]:
+def _output_members(face: Interface) -> tuple[Declare, ...]:
     members = []
     for o in face.outputs:
         room = "" if o.type.static else f", memory for {list(o.type.maximum)}"
-        members.append(f"{o.type.dtype.c} *{o.member}; /* {_shown(o.type)}{room} */")
+        members.append(Declare(Pointer(o.type.dtype.c), o.member, note=f"{o.type}{room}"))
         if o.sizes:
-            members.append(f"ptrdiff_t {o.sizes}[{o.type.rank}]; /* set by the step */")
-    return _aligned(members) or ("unsigned char none; /* there are no outputs */",)
-
-
-def _aligned(members: list[str]) -> tuple[str, ...]:
-    """The members with their comments in one column, as far as that is not far away."""
-    parts = [m.partition(" /*") for m in members]
-    width = max((len(code) for code, mark, _ in parts if mark and len(code) <= 48), default=0)
-    return tuple(f"{code:<{width}}{mark}{rest}" if mark else code for code, mark, rest in parts)
-
-
-def _shown(type_: TensorType) -> str:
-    return str(type_)
+            members.append(Declare(Array("ptrdiff_t", o.type.rank), o.sizes, note="set by the step"))
+    return tuple(members) or (Declare("unsigned char", "none", note="there are no outputs"),)

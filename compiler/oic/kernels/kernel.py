@@ -76,8 +76,8 @@ class Pointers:
 Members = Mapping[str, Any]
 """Members of a kernel's argument struct, in order.
 
-Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast, Scratch, Ints, Pointers, a size
-(int or Expr, passed as ptrdiff_t), or a str (C as it is).  A member that is left out is zero or NULL.
+Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast, Scratch, Ints, Pointers, or a size
+(int or Expr, passed as ptrdiff_t).  A member that is left out is zero or NULL.
 """
 
 

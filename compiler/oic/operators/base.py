@@ -22,7 +22,7 @@ replaced by plain numbers before it is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -93,11 +93,6 @@ class Call:
     def args(self) -> tuple[Any, ...]:
         """The values of the members, in order."""
         return tuple(self.members.values())
-
-    def text(self, argument: Callable[[Any], str]) -> str:
-        """The statement in C; `argument` writes one argument."""
-        given = ", ".join(f".{name} = {argument(part)}" for name, part in self.members.items())
-        return f"{self.function}(&({self.function}_args){{{given}}});"
 
 
 class Operator(Op):

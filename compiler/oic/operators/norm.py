@@ -218,7 +218,7 @@ class Exponentials(Operator):
     def ordered(self) -> Members:
         """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
         last = self.axis % self.x.tensor.rank == self.x.tensor.rank - 1
-        return {**self.args(), "columns": None if last else "1"}
+        return {**self.args(), "columns": None if last else Cast(1, "int")}
 
 
 class Softmax(Exponentials, name="softmax"):

@@ -144,7 +144,7 @@ class Rope(Operator, name="rope"):
         pointer, steps, first = self._positions(len(lead))
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
         sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
-        style = "1" if self.style == "interleaved" else None
+        style = Cast(1, "int") if self.style == "interleaved" else None
         base = Cast(self.base, "double")
         angle = {"freqs": self.freqs, "base": base, "dims": self._turned(), "interleaved": style}
         return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
@@ -237,7 +237,7 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         borders = self.borders()
         sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Cast(self.q_start, "int64_t")}
         rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}
-        both = "1" if self.bidirectional else None
+        both = Cast(1, "int") if self.bidirectional else None
         return {"table": self.table, "y": Out(), **sizes, **rule, "bidirectional": both}
 
     kernels = (Kernel("relative_position_bias", ("table",), _args),)

@@ -198,7 +198,7 @@ class Requantize(Operator, name="requantize"):
     def _args(self) -> Members:
         operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
         sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
-        nearest = "1" if self.rounding == "nearest" else None
+        nearest = Cast(1, "int") if self.rounding == "nearest" else None
         return {**operands, **sizes, "zero_point": Cast(self.zero_point, "int64_t"), "nearest": nearest}
 
     kernels = (Kernel("requantize", ("result",), _args),)

@@ -206,8 +206,8 @@ class _Call:
         self.cast, self.void = self.ffi.cast, self.ffi.typeof("void *")
         entry = next(e for e in library.files.model.entries if e.face is face)
         self.function = getattr(library.lib, face.function)
-        self.inputs = self.ffi.new(f"{entry.inputs_type} *")
-        self.outputs = self.ffi.new(f"{entry.outputs_type} *")
+        self.inputs = self.ffi.new(f"{entry.inputs.name} *")
+        self.outputs = self.ffi.new(f"{entry.outputs.name} *")
         self.axes = [
             (extent.name, member, *next((i.name, axis) for i in face.inputs
                                         for axis, d in enumerate(i.value.shape) if dims.atom(d) == extent))

@@ -109,24 +109,24 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
 
     /* attend.oi:16  op linear(x, wq) >> q; */
     float *const q = oic_at(s->arena, 576); /* f32[N, 16] */
-    oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){.x = x, .w = wq, .y = q, .rank = 0,
-                                  .M = N, .K = 8, .N = 16, .ldx = 8});
+    oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){
+        .x = x, .w = wq, .y = q, .rank = 0, .M = N, .K = 8, .N = 16, .ldx = 8});
 
     /* attend.oi:22  cache.write kh >> K[pos..pos+N]; */
     float *const K = (float *)state->K + pos * 16; /* f32[N, 2, 8], in the state */
 
     /* attend.oi:17  op linear(x, wk) >> k; */
     float *const k = K; /* f32[N, 16] */
-    oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){.x = x, .w = wk, .y = k, .rank = 0,
-                                  .M = N, .K = 8, .N = 16, .ldx = 8});
+    oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){
+        .x = x, .w = wk, .y = k, .rank = 0, .M = N, .K = 8, .N = 16, .ldx = 8});
 
     /* attend.oi:23  cache.write vh >> V[pos..pos+N]; */
     float *const V = (float *)state->V + pos * 16; /* f32[N, 2, 8], in the state */
 
     /* attend.oi:18  op linear(x, wv) >> v; */
     float *const v = V; /* f32[N, 16] */
-    oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){.x = x, .w = wv, .y = v, .rank = 0,
-                                  .M = N, .K = 8, .N = 16, .ldx = 8});
+    oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){
+        .x = x, .w = wv, .y = v, .rank = 0, .M = N, .K = 8, .N = 16, .ldx = 8});
 
     /* attend.oi:19  op reshape(q, shape=[N, 2, 8]) >> qh; */
     float *const qh = q; /* f32[N, 2, 8] */
@@ -152,11 +152,11 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     const float *const values = (float *)state->V; /* f32[n2, 2, 8] */
 
     /* attend.oi:27  op attention(qh, keys, values, causal=true) >> y; */
-    oic_attention_f32_f32(&(oic_attention_f32_f32_args){.q = qh, .k = keys, .v = values, .y = y,
-                          .work = oic_at(s->arena, 0), .rank = 0, .N = N, .keys = n1, .Hq = 2, .Hk = 2,
-                          .Dk = 8, .Dv = 8, .qs = (const ptrdiff_t[]){16, 8},
-                          .ks = (const ptrdiff_t[]){16, 8}, .vs = (const ptrdiff_t[]){16, 8},
-                          .length = (int64_t)n1, .scale = 0.35355338f, .causal = 1, .window = -1});
+    oic_attention_f32_f32(&(oic_attention_f32_f32_args){
+        .q = qh, .k = keys, .v = values, .y = y, .work = oic_at(s->arena, 0), .rank = 0, .N = N, .keys = n1,
+        .Hq = 2, .Hk = 2, .Dk = 8, .Dv = 8, .qs = (const ptrdiff_t[]){16, 8},
+        .ks = (const ptrdiff_t[]){16, 8}, .vs = (const ptrdiff_t[]){16, 8}, .length = (int64_t)n1,
+        .scale = 0.35355338f, .causal = 1, .window = -1});
 
     /* what the caller gets */
     out->y_shape[0] = N;
@@ -198,9 +198,7 @@ static const oic_saved_part attend_saved_parts[] = {
     /* pos: i32 */
     {.at = offsetof(attend_state, pos), .bits = 32, .entry = 4, .most = -1},
 };
-static const oic_saved_form attend_saved_form = {
-    ATTEND_STATE_FINGERPRINT, NULL, attend_saved_parts, 0, 3,
-};
+static const oic_saved_form attend_saved_form = {ATTEND_STATE_FINGERPRINT, NULL, attend_saved_parts, 0, 3};
 
 /* The counts in the state are some that there can be, and what the last step or load set them to. */
 static int attend_is_whole(const attend_state *state)

@@ -54,9 +54,7 @@ oic_status average_init_as(average_session *s, const average_memory *m, uint64_t
     return OIC_OK;
 }
 
-static oic_status average_step_body(average_session *s,
-        const average_inputs *in,
-        average_outputs *out)
+static oic_status average_step_body(average_session *s, const average_inputs *in, average_outputs *out)
 {
     if (s == NULL || in == NULL || out == NULL) {
         return OIC_ERR_INPUT;
@@ -82,7 +80,7 @@ static oic_status average_step_body(average_session *s,
     /* average.oi:10  op mul(y, 0.125) >> y; */
     /* average.oi:11  op add(m, y) >> y; */
     for (ptrdiff_t i = 0; i < 4; ++i) {
-        y[i] = m[i] + ((x[i] - m[i]) * 0.125f);
+        y[i] = m[i] + (x[i] - m[i]) * 0.125f;
     }
 
     /* average.oi:12  cache.write y >> mean; */
@@ -118,9 +116,7 @@ static const oic_saved_part average_saved_parts[] = {
     /* seen: i32 */
     {.at = offsetof(average_state, seen), .bits = 32, .entry = 4, .most = -1},
 };
-static const oic_saved_form average_saved_form = {
-    AVERAGE_STATE_FINGERPRINT, NULL, average_saved_parts, 0, 2,
-};
+static const oic_saved_form average_saved_form = {AVERAGE_STATE_FINGERPRINT, NULL, average_saved_parts, 0, 2};
 
 /* The counts in the state are some that there can be, and what the last step or load set them to. */
 static int average_is_whole(const average_state *state)

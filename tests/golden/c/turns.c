@@ -125,9 +125,7 @@ oic_status turns_step(turns_session *s, const turns_inputs *in, turns_outputs *o
     return status;
 }
 
-static oic_status turns_clear_body(turns_session *s,
-        const turns_clear_inputs *in,
-        turns_clear_outputs *out)
+static oic_status turns_clear_body(turns_session *s, const turns_clear_inputs *in, turns_clear_outputs *out)
 {
     if (s == NULL || in == NULL || out == NULL) {
         return OIC_ERR_INPUT;
@@ -175,9 +173,7 @@ static const oic_saved_part turns_saved_parts[] = {
     /* total: f32[4] */
     {.at = offsetof(turns_state, total), .bits = 32, .entry = 16, .most = -1},
 };
-static const oic_saved_form turns_saved_form = {
-    TURNS_STATE_FINGERPRINT, NULL, turns_saved_parts, 0, 1,
-};
+static const oic_saved_form turns_saved_form = {TURNS_STATE_FINGERPRINT, NULL, turns_saved_parts, 0, 1};
 
 /* The counts in the state are some that there can be, and what the last step or load set them to. */
 static int turns_is_whole(const turns_state *state)

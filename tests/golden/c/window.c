@@ -158,16 +158,14 @@ static const oic_saved_axis window_saved_axes[] = { /* size, count, stride, reac
 };
 static const oic_saved_part window_saved_parts[] = {
     /* recent: f32[3] */
-    {.at = offsetof(window_state, recent), .bits = 32, .axes = &window_saved_axes[0], .table = 1,
-     .rank = 1, .entry = 12, .again = 48, .guarded = 1, .most = -1},
+    {.at = offsetof(window_state, recent), .bits = 32, .axes = &window_saved_axes[0], .table = 1, .rank = 1,
+     .entry = 12, .again = 48, .guarded = 1, .most = -1},
     /* recent.t: i64 */
     {.at = offsetof(window_state, recent_t), .bits = 64, .entry = 8, .most = INT64_C(4611686018427387905)},
     /* n: i32 */
     {.at = offsetof(window_state, n), .bits = 32, .entry = 4, .most = -1},
 };
-static const oic_saved_form window_saved_form = {
-    WINDOW_STATE_FINGERPRINT, NULL, window_saved_parts, 0, 3,
-};
+static const oic_saved_form window_saved_form = {WINDOW_STATE_FINGERPRINT, NULL, window_saved_parts, 0, 3};
 
 /* The counts in the state are some that there can be, and what the last step or load set them to. */
 static int window_is_whole(const window_state *state)

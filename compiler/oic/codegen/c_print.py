@@ -1,0 +1,378 @@
+"""The text of generated C: parentheses, line breaks, and which declarations are needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from oic.codegen import c_tree as c
+from oic.codegen.c_tree import Declare, Expr, Name, Statement, Type, blocks, parts
+
+WIDTH = 110  # columns before a line is broken
+INDENT = 4
+
+# How loosely operators bind.
+POSTFIX, PREFIX, COMPARISON, AND, OR, CHOICE = 0, 1, 4, 5, 6, 7
+LEVELS = {"*": 2, "/": 2, "%": 2, "+": 3, "-": 3, "&&": AND, "||": OR} | dict.fromkeys(
+    ("<", "<=", ">", ">=", "==", "!="), COMPARISON
+)
+
+# ---------------------------------------------------------------- expressions
+
+
+class Open(str):
+    """A piece that begins what may be broken after every `Mark` in it."""
+
+
+class Hanging(Open):
+    """Broken, it goes on in lines of their own, indented as a block is."""
+
+
+class Mark(str):
+    """A piece that a line may be broken after."""
+
+
+class Close(str):
+    """A piece that ends what the last `Open` began."""
+
+
+def text(value: Expr) -> str:
+    """An expression on one line."""
+    return "".join(_pieces(value))
+
+
+def _pieces(value: Expr) -> list[str]:
+    found: list[str] = []
+    _write(found, value)
+    return found
+
+
+def _level(value: Expr) -> int:
+    match value:
+        case c.Binary(op):
+            return LEVELS[op]
+        case c.Choice():
+            return CHOICE
+        case c.Cast() | c.Unary():
+            return PREFIX
+    return POSTFIX
+
+
+def _write(to: list[str], value: Expr, level: int = CHOICE) -> None:
+    """Add the pieces of an expression, in parentheses where it binds more loosely than the level allows."""
+    own = _level(value)
+    if own > level:
+        to.append("(")
+    match value:
+        case Name(name) | c.Literal(name):
+            to.append(name)
+        case c.Member(of, name, arrow):
+            _write(to, of, POSTFIX)
+            to.append(f"->{name}" if arrow else f".{name}")
+        case c.Element(of, index):
+            _write(to, of, POSTFIX)
+            to.append("[")
+            _write(to, index)
+            to.append("]")
+        case c.Call(function, args):
+            _items(to, Open(f"{function}("), args, Close(")"))
+        case c.Braces(items, names, type_, const):
+            head = Open("{") if type_ is None else Hanging(f"({declared(type_, const=const)}){{")
+            _items(to, head, items, Close("}"), names)
+        case c.Cast(type_, inner):
+            to.append(f"({declared(type_)})")
+            _write(to, inner, PREFIX)
+        case c.Unary(op, inner):
+            to.append(op)
+            twice = isinstance(inner, c.Unary) and inner.op == op  # `--` is another operator
+            _write(to, inner, POSTFIX if twice else PREFIX)
+        case c.Binary():
+            to.append(Open())
+            _chain(to, value, own)
+            to.append(Close())
+        case c.Choice(test, then, otherwise):
+            to.append(Open())
+            for part, limit, after in ((test, OR, " ?"), (then, CHOICE, " :")):
+                _write(to, part, limit)
+                to += (after, Mark(" "))
+            _write(to, otherwise)
+            to.append(Close())
+        case _:
+            raise AssertionError(f"{value!r} is no expression")
+    if own > level:
+        to.append(")")
+
+
+def _chain(to: list[str], value: c.Binary, level: int) -> None:
+    """Operators of one level in a row, broken after them: `a + b - c`.
+
+    A comparison in a comparison and `&&` in `||` are in parentheses, which compilers ask for.
+    """
+    operand = COMPARISON if level == OR else level - 1
+    left = value.left
+    if isinstance(left, c.Binary) and LEVELS[left.op] == level != COMPARISON:
+        _chain(to, left, level)
+    else:
+        _write(to, left, operand)
+    to += (f" {value.op}", Mark(" "))
+    _write(to, value.right, operand)
+
+
+def _items(to: list[str], head: Open, items: Sequence[Expr], end: Close, names: Sequence[str] = ()) -> None:
+    to.append(head)
+    for at, item in enumerate(items):
+        if at:
+            to.append(Mark(", "))
+        if names:
+            to.append(f".{names[at]} = ")
+        _write(to, item)
+    to.append(end)
+
+
+def declared(type_: Type, name: str = "", *, const: bool = False) -> str:
+    """A type, or the declaration of a name that has it."""
+    match type_:
+        case c.Array(of, size):
+            return declared(of, f"{name}[{'' if size is None else size}]", const=const)
+        case c.Pointer(to, fixed):
+            found = f"{'const ' if fixed else ''}{to} *{'const' if const else ''}"
+            return f"{found} {name}" if const and name[:1] not in ("", "[") else found + name
+        case str():
+            return f"{'const ' if const else ''}{type_}{' ' if name[:1] not in ('', '[') else ''}{name}"
+
+
+# ---------------------------------------------------------------- lines
+
+
+@dataclass
+class Group:
+    """Pieces from an `Open` to its `Close`, by the marks between them; its width on one line."""
+
+    opening: str
+    items: list[list[str | Group]]
+    mark: str = ""
+    closing: str = ""
+    width: int = 0
+
+
+def _grouped(pieces: Iterator[str], opening: str = "") -> Group:
+    """Pieces up to the end of a group."""
+    found = Group(opening, [[]])
+    for piece in pieces:
+        match piece:
+            case Open():
+                found.items[-1].append(_grouped(pieces, piece))
+            case Mark():
+                found.mark = piece
+                found.items.append([])
+            case Close():
+                found.closing = piece
+                break
+            case _:
+                found.items[-1].append(piece)
+    marks = len(found.mark) * (len(found.items) - 1)
+    found.width = len(opening) + sum(map(_width, found.items)) + marks + len(found.closing)
+    return found
+
+
+def _width(item: Iterable[str | Group]) -> int:
+    return sum(len(piece) if isinstance(piece, str) else piece.width for piece in item)
+
+
+class _Line:
+    """Pieces on their way to lines that are no longer than they must be."""
+
+    def __init__(self, depth: int) -> None:
+        self.indent = INDENT * depth
+        self.done: list[str] = []
+        self.now = " " * self.indent
+
+    def put(self, item: Sequence[str | Group], after: int) -> None:
+        """Write pieces; `after` characters follow them on their last line."""
+        after += _width(item)
+        for piece in item:
+            if isinstance(piece, str):
+                after -= len(piece)
+                self.now += piece
+            else:
+                after -= piece.width
+                self._fill(piece, after)
+
+    def _fill(self, group: Group, after: int) -> None:
+        """Items, as many a line as fit."""
+        whole = len(self.now) + group.width + after <= WIDTH
+        self.now += group.opening
+        hangs = isinstance(group.opening, Hanging)
+        column = self.indent + INDENT if hangs else len(self.now)
+        for at, item in enumerate(group.items):
+            last = at == len(group.items) - 1
+            tail = len(group.closing) + after if last else len(group.mark.rstrip())
+            if not whole and (self._begins(item, column, tail) if at else hangs):
+                self.done.append(self.now.rstrip())
+                self.now = " " * column
+            self.put(item, tail)
+            self.now += group.closing if last else group.mark
+
+    def _begins(self, item: Sequence[str | Group], column: int, tail: int) -> bool:
+        """An item goes to a line of its own: it fits there whole, or it cannot be broken."""
+        width = _width(item) + tail
+        fits = len(self.now) + width <= WIDTH
+        return not fits and (column + width <= WIDTH or all(isinstance(piece, str) for piece in item))
+
+
+def _set(depth: int, pieces: Sequence[str], end: str, note: str = "") -> list[str]:
+    """The lines of a statement, with its end and a comment."""
+    end += f" /* {note} */" if note else ""
+    whole = f"{' ' * INDENT * depth}{''.join(pieces)}{end}"
+    if len(whole) <= WIDTH:
+        return [whole]
+    line = _Line(depth)
+    line.put(_grouped(iter(pieces)).items[0], len(end))
+    return [*line.done, line.now + end]
+
+
+def lines(statements: Sequence[Statement], depth: int = 1) -> list[str]:
+    """The lines of statements, without what nothing uses."""
+    return list(_block(kept(statements), depth))
+
+
+def function(before: str, type_: Type, name: str, parameters: Sequence[Declare]) -> str:
+    """The declaration of a function, without its end; `before` is `static`, or the macro of what is exported."""
+    pieces: list[str] = []
+    head = Open(f"{before} {declared(type_, name)}(".lstrip())
+    _items(pieces, head, [Name(declared(p.type, p.name)) for p in parameters], Close(")"))
+    return "\n".join(_set(0, pieces, ""))
+
+
+def member(declaration: Declare) -> str:
+    """A declaration without a value: the member of a structure."""
+    return declared(declaration.type, declaration.name, const=declaration.const) + ";"
+
+
+def members(declarations: Sequence[Declare]) -> list[str]:
+    """The members of a structure, their comments in one column as far as that is not far away."""
+    texts = [member(d) for d in declarations]
+    width = max((len(text) for text, d in zip(texts, declarations) if d.note and len(text) <= 48), default=0)
+    return [f"{text:<{width}} /* {d.note} */" if d.note else text for text, d in zip(texts, declarations)]
+
+
+def _block(statements: Sequence[Statement], depth: int) -> Iterator[str]:
+    for at, statement in enumerate(statements):
+        if isinstance(statement, c.Comment) and at:
+            yield ""
+        yield from _statement(statement, depth)
+
+
+def _statement(statement: Statement, depth: int) -> Iterator[str]:
+    match statement:
+        case c.Comment(found):
+            yield from _comments(depth, found)
+        case Declare(value=c.Braces(rows, rows=True), note=note):
+            yield from _set(depth, (*_head(statement), " = "), "{", note)
+            for row in rows:
+                plain = row if isinstance(row, c.Row) else c.Row(row)
+                yield from _comments(depth + 1, (plain.above,) if plain.above else ())
+                yield from _set(depth + 1, _pieces(plain.value), ",", plain.note)
+            yield f"{' ' * INDENT * depth}}};"
+        case Declare(value=value, note=note):
+            given = () if value is None else (" = ", *_pieces(value))
+            yield from _set(depth, (*_head(statement), *given), ";", note)
+        case c.Assign(target, value, note):
+            yield from _set(depth, (*_pieces(target), " = ", *_pieces(value)), ";", note)
+        case c.Do(value, note):
+            yield from _set(depth, _pieces(value), ";", note)
+        case c.Return(value):
+            yield from _set(depth, ("return",) if value is None else ("return ", *_pieces(value)), ";")
+        case c.Break():
+            yield from _set(depth, ("break",), ";")
+        case c.If(test, body, orelse, note):
+            yield from _set(depth, ("if (", *_pieces(test)), ") {", note)
+            yield from _block(body, depth + 1)
+            if orelse:
+                yield f"{' ' * INDENT * depth}}} else {{"
+                yield from _block(orelse, depth + 1)
+            yield f"{' ' * INDENT * depth}}}"
+        case c.For(type_, name, start, test, down, body):
+            step = f"{'--' if down else '++'}{name}"
+            head = [Open("for ("), f"{type_} {name} = ", *_pieces(start), Mark("; "), *_pieces(test), Mark("; ")]
+            yield from _set(depth, [*head, step, Close(")")], " {")
+            yield from _block(body, depth + 1)
+            yield f"{' ' * INDENT * depth}}}"
+        case c.Once(body):
+            yield f"{' ' * INDENT * depth}do {{"
+            yield from _block(body, depth + 1)
+            yield f"{' ' * INDENT * depth}}} while (0);"
+
+
+def _head(statement: Declare) -> tuple[str]:
+    head = declared(statement.type, statement.name, const=statement.const)
+    return (f"static {head}" if statement.static else head,)
+
+
+def _comments(depth: int, found: Sequence[str]) -> Iterator[str]:
+    return (f"{' ' * INDENT * depth}/* {line} */" for line in found)
+
+
+# ---------------------------------------------------------------- names that are used
+
+
+def names(statements: Iterable[Statement]) -> set[str]:
+    """The names that are used, also to set them."""
+    return {name for s in _all(statements) for name in _names(parts(s))}
+
+
+def _names(values: Iterable[Expr]) -> list[str]:
+    waiting, found = list(values), []
+    for value in waiting:
+        if isinstance(value, Name):
+            found.append(value.text)
+        else:
+            waiting += parts(value)
+    return found
+
+
+def _all(statements: Iterable[Statement]) -> Iterator[Statement]:
+    for statement in statements:
+        yield statement
+        for block in blocks(statement):
+            yield from _all(block)
+
+
+def kept(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements without optional declarations of names that nothing uses, and what sets those names."""
+    uses: Counter[str] = Counter()
+    mentions: dict[str, list[str]] = {}  # in what declares a name or sets it, beside the name
+    optional: set[str] = set()
+    for statement in _all(statements):
+        found = _names(parts(statement))
+        if own := _sets(statement):
+            found = [name for name in found if name != own]
+            mentions.setdefault(own, []).extend(found)
+        if isinstance(statement, Declare) and statement.optional:
+            optional.add(statement.name)
+        uses.update(found)
+    gone: set[str] = set()
+    waiting = [name for name in optional if not uses[name]]
+    while waiting:
+        gone.add(name := waiting.pop())
+        for used in mentions[name]:
+            uses[used] -= 1
+            if not uses[used] and used in optional:
+                waiting.append(used)
+    return list(_without(statements, gone))
+
+
+def _sets(statement: Statement) -> str:
+    """The variable that a statement declares or assigns."""
+    match statement:
+        case Declare(name=name) | c.Assign(Name(name)):
+            return name
+    return ""
+
+
+def _without(statements: Sequence[Statement], gone: set[str]) -> Iterator[Statement]:
+    for s in statements:
+        if _sets(s) not in gone:
+            inner = {k: list(_without(v, gone)) for k, v in vars(s).items() if isinstance(v, list)}
+            yield replace(s, **inner) if inner else s  # type: ignore[type-var]  # those with blocks are dataclasses

@@ -1,0 +1,335 @@
+"""Generated C as values: types, expressions, statements.  `c_print` gives them their text.
+
+Expressions never change; the statements of a function are added to a `Body`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+
+# ---------------------------------------------------------------- types
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """`float *`, or `const float *` where what it points to is const."""
+
+    to: str
+    const: bool = False
+
+
+@dataclass(frozen=True)
+class Array:
+    """Elements of a type; None: as many as its value has."""
+
+    of: Type
+    size: int | None = None
+
+
+Type = str | Pointer | Array
+
+# ---------------------------------------------------------------- expressions
+
+
+class Expr:
+    """An expression."""
+
+
+@dataclass(frozen=True)
+class Name(Expr):
+    """A variable, or what is declared outside functions."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Literal(Expr):
+    """A number without a sign, a string, or a macro that is such a constant."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    """A value as another type."""
+
+    type: Type
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """`-x`, `!x`, `*p`, `&x`."""
+
+    op: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """`left op right`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Choice(Expr):
+    """`test ? then : otherwise`."""
+
+    test: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A function or macro with its arguments."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Member(Expr):
+    """`of->name`, or `of.name`."""
+
+    of: Expr
+    name: str
+    arrow: bool = True
+
+
+@dataclass(frozen=True)
+class Element(Expr):
+    """`of[index]`."""
+
+    of: Expr
+    index: Expr
+
+
+@dataclass(frozen=True)
+class Braces(Expr):
+    """`{a, b}` or `{.x = a, .y = b}`; with a type, a compound literal `(type){a, b}`.
+
+    rows   the value of a declaration, an item a line
+    """
+
+    items: tuple[Expr, ...]
+    names: tuple[str, ...] = ()
+    type: Type | None = None
+    const: bool = False
+    rows: bool = False
+
+
+@dataclass(frozen=True)
+class Row(Expr):
+    """An item of `rows`, with a comment above it or after it."""
+
+    value: Expr
+    above: str = ""
+    note: str = ""
+
+
+NULL = Literal("NULL")
+
+
+@lru_cache
+def integer(value: int) -> Expr:
+    """A small number."""
+    return Literal(str(value)) if value >= 0 else Unary("-", Literal(str(-value)))
+
+
+def string(text: str) -> Literal:
+    """A name from the source, as a string."""
+    return Literal(f'"{text}"')
+
+
+def call(function: str, *args: Expr | int) -> Call:
+    """A call; numbers among its arguments may be plain."""
+    return Call(function, tuple(integer(a) if isinstance(a, int) else a for a in args))
+
+
+def joined(op: str, parts: Iterable[Expr]) -> Expr:
+    """`a op b op c`."""
+    return reduce(lambda left, right: Binary(op, left, right), parts)
+
+
+def total(*parts: Expr) -> Expr:
+    """The sum of integers, or of a pointer and integers, without zeros."""
+    found = [p for p in parts if p != Literal("0")]
+    return reduce(_plus, found) if found else Literal("0")
+
+
+def _plus(left: Expr, right: Expr) -> Expr:
+    if isinstance(right, Binary) and right.op in "+-":
+        return Binary(right.op, _plus(left, right.left), right.right)
+    return Binary("+", left, right)
+
+
+def times(left: Expr, right: Expr | int) -> Expr:
+    """The product of integers."""
+    right = integer(right) if isinstance(right, int) else right
+    if right == Literal("1"):
+        return left
+    if isinstance(right, Binary) and right.op == "*":
+        return Binary("*", times(left, right.left), right.right)
+    return Binary("*", left, right)
+
+
+def sizeof(type_: str) -> Expr:
+    """The bytes of an element."""
+    return Call("sizeof", (Name(type_),))
+
+
+# ---------------------------------------------------------------- statements
+
+
+class Statement:
+    """A statement."""
+
+
+@dataclass(frozen=True)
+class Declare(Statement):
+    """A variable, a member or a parameter.
+
+    const     the variable itself; of a pointer, the address
+    optional  without effect: dropped where nothing uses the name
+    """
+
+    type: Type
+    name: str
+    value: Expr | None = None
+    const: bool = False
+    static: bool = False
+    optional: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Assign(Statement):
+    """`target = value;`"""
+
+    target: Expr
+    value: Expr
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Do(Statement):
+    """A call, or another expression for its effect."""
+
+    value: Expr
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Return(Statement):
+    """`return value;`"""
+
+    value: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Break(Statement):
+    """`break;`"""
+
+
+@dataclass(frozen=True)
+class Comment(Statement):
+    """Comments before what was made of some source statements; none: an empty line."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class If(Statement):
+    """A branch."""
+
+    test: Expr
+    body: list[Statement] = field(default_factory=list)
+    orelse: list[Statement] = field(default_factory=list)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class For(Statement):
+    """`for (type name = start; test; ++name)`, or `--name` where it counts down."""
+
+    type: str
+    name: str
+    start: Expr
+    test: Expr
+    down: bool = False
+    body: list[Statement] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Once(Statement):
+    """`do { … } while (0);`, which a `break` leaves."""
+
+    body: list[Statement] = field(default_factory=list)
+
+
+def parts(of: Expr | Statement) -> list[Expr]:
+    """The expressions that an expression or a statement is made of; of nested statements none."""
+    found: list[Expr] = []
+    for value in vars(of).values():
+        if isinstance(value, Expr):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [item for item in value if isinstance(item, Expr)]
+    return found
+
+
+def walk(value: Expr) -> list[Expr]:
+    """An expression and all that it is made of."""
+    found = [value]
+    for one in found:
+        found += parts(one)
+    return found
+
+
+def blocks(of: Statement) -> list[list[Statement]]:
+    """The lists of statements inside a statement."""
+    return [value for value in vars(of).values() if isinstance(value, list)]
+
+
+class Body:
+    """The statements of a function while they are written."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.now = self.statements  # the innermost block that is being written
+
+    def add(self, statement: Statement | Expr) -> None:
+        """One more statement; an expression is one for its effect."""
+        self.now.append(statement if isinstance(statement, Statement) else Do(statement))
+
+    def declare(self, type_: Type, name: str, value: Expr | None, *, const: bool = True, note: str = "") -> None:
+        """A variable without effect, dropped if nothing uses the name."""
+        self.add(Declare(type_, name, value, const, optional=True, note=note))
+
+    @contextmanager
+    def within(self, block: list[Statement]) -> Iterator[None]:
+        """What is added inside goes into a block of a statement."""
+        around, self.now = self.now, block
+        yield
+        self.now = around
+
+    @contextmanager
+    def inside(self, statement: If | For | Once) -> Iterator[None]:
+        """Add a statement; what is added inside goes into its block."""
+        self.add(statement)
+        with self.within(statement.body):
+            yield
+
+    def source(self, text: str) -> None:
+        """The comment that starts a source statement."""
+        if self.now and isinstance(last := self.now[-1], Comment):
+            self.now[-1] = Comment((*last.lines, text))
+        else:
+            self.add(Comment((text,)))
