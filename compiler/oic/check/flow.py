@@ -100,7 +100,7 @@ def _head(graph: s.Graph) -> Span:
     return Span(graph.source, start, start + len(text[0]) if text else start)
 
 
-def check_target(target: s.Name, symbols: SymbolTable, report: DiagnosticCollector) -> None:
+def check_branch(target: s.Name, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """What a branch names is a block, and no entry."""
     block = symbols.blocks.get(target.name)
     if block is None:

@@ -1,4 +1,4 @@
-"""Names are resolved, and statements checked: what each may read and write (SPEC sections 6 to 8).
+"""Names are resolved, and what each statement reads and writes is checked (SPEC sections 6 to 8).
 
 The only walk that looks names up.  What it finds for every use of a name, it notes in the `Instance`
 of the block; see `check.resolved` for why a block may have several.
@@ -12,9 +12,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from oic import dtypes
-from oic.check.cache import check_access, copied_out
+from oic.check.cache import check_access
 from oic.check.declarations import check_declaration
-from oic.check.flow import Flow, awaited, check_dead, check_target, is_entry
+from oic.check.flow import Flow, awaited, check_branch, check_dead, is_entry
+from oic.check.kinds import (
+    check_condition,
+    check_counter,
+    check_integer,
+    check_operand,
+    check_persistent,
+    check_target,
+)
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import MOST_STATEMENTS, Instance, Resolved, Uses, program_size
@@ -97,7 +105,7 @@ class Resolver:
 
     def _branched(self, target: s.Name, scope: Scope) -> Instance | None:
         """The instance of a block that is branched to; None if there is no such block."""
-        check_target(target, self.symbols, self.report)
+        check_branch(target, self.symbols, self.report)
         block = self.symbols.blocks.get(target.name)
         if block is None or is_entry(block):
             return None
@@ -141,8 +149,8 @@ class Resolver:
             case s.Loop():
                 self._loop(statement, scope)
             case s.Branch(condition, targets):
-                if condition is not None:
-                    self._condition(condition, scope)
+                if condition is not None and (found := self._read(condition, scope)) is not None:
+                    check_condition(condition, found, self.report)
                 self.instance.runs[id(statement)] = tuple(self._branched(t, scope) for t in targets)
             case s.Yield(names) | s.Await(names):
                 self._hand_over(statement, names)
@@ -210,14 +218,6 @@ class Resolver:
     def _hides(self, name: str, index: Span, other: Span | None, what: str) -> None:
         notes = [] if other is None else [Note(other, f"the {what}")]
         self.report.error("loop-index-hides", f"loop index '{name}' hides a {what}", index, notes=notes)
-
-    def _condition(self, condition: s.Name, scope: Scope) -> None:
-        found = self._read(condition, scope)
-        if found is None or found.declaration.dtype not in dtypes.ALL:
-            return
-        if found.declaration.dtype != "bool" or found.indexed:
-            what = f"'{found.name}' is no bool scalar"
-            self.report.error("branch-condition", what, condition.span, about=found)
 
     def _hand_over(self, statement: s.Yield | s.Await, names: tuple[s.Name, ...]) -> None:
         """The variables given away or taken; a `yield` of an entry runs the consumers of just these."""
@@ -317,12 +317,8 @@ class Resolver:
         self._check_operand(access, self._read(access, scope), scope)
 
     def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
-        if found is not None and found.kind == "persistent":
-            what = f"persistent variable '{found.name}' cannot be used here"
-            hint = copied_out(access, found, {*self.symbols.variables, *scope.temporaries})
-            self.report.error("persistent-operand", what, access.span, about=found, hint=hint)
-        elif found is not None:
-            check_access(access, found, "member", self.report)
+        if found is not None:
+            check_operand(access, found, {*self.symbols.variables, *scope.temporaries}, self.report)
         self._positions(access, found, scope)
 
     def _transfer_source(self, access: s.Access, scope: Scope) -> None:
@@ -332,21 +328,9 @@ class Resolver:
             self._check_operand(access, found, scope)
 
     def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
-        """A variable that is written as a whole, or in part: volatile, or a temporary."""
         found = self._written(access, scope, ("volatile", "temporary"))
-        if found is None:
-            return
-        hint = None
-        if not found.local:
-            if found.kind == "persistent":
-                hint = f"compute into a temporary 't', then 'cache.write t >> {access.span.text};'"
-            what = f"{found.kind} variable '{found.name}' cannot be written here"
-            self.report.error("write-kind", what, access.span, about=found, hint=hint)
-        elif found.indexed or (access.indices is not None and not part):
-            if not found.indexed:
-                hint = f"write a temporary, then 'transfer t >> {access.span.text};'"
-            what = f"only whole variables can be written here, and '{access.span.text}' is none"
-            self.report.error("element-write", what, access.span, about=found, hint=hint)
+        if found is not None:
+            check_target(access, found, part, self.report)
 
     # ------------------------------------------------------------ cache statements
 
@@ -357,37 +341,17 @@ class Resolver:
             self._positions(access, found, scope)
         else:
             found = self._written(access, scope, ("persistent",))
-        if found is not None and found.kind != "persistent":
-            hint = "'transfer a >> b;' copies any other variable" if mode != "reset" else None
-            self._not_persistent(access, found, f"cache.{mode}", hint)
-        elif found is not None:
+        hint = "'transfer a >> b;' copies any other variable" if mode != "reset" else None
+        if found is not None and check_persistent(access, found, f"cache.{mode}", hint, self.report):
             check_access(access, found, mode, self.report)
             if mode != "reset":
                 self._accessed(found, access, mode == "write")
 
-    def _not_persistent(self, access: s.Access, found: Variable, what: str, hint: str | None) -> None:
-        kind = "a temporary" if found.kind == "temporary" else found.kind
-        message = f"'{what}' needs a persistent variable, but '{found.name}' is {kind}"
-        self.report.error("cache-kind", message, access.span, about=found, hint=hint)
-
     def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
-        """The target of `cache.increment` and `cache.decrement`: a numeric persistent scalar, or one
-        of a table of them."""
         found = self._written(access, scope, ("persistent",))
-        if found is None:
-            return
-        dtype = dtypes.ALL.get(found.declaration.dtype)
         what = "cache.increment" if step.sign > 0 else "cache.decrement"
-        if found.kind != "persistent":
-            self._not_persistent(access, found, what, None)
-        elif _is_part(access, found):
-            message = f"'{what}' needs a scalar, and '{access.span.text}' is none"
-            self.report.error("not-scalar", message, access.span, about=found)
-        elif dtype is not None and (dtype.packed or not (dtype.is_int or dtype.is_float)):
-            message = f"'{what}' needs a number, but '{found.name}' is {found.declaration.dtype}"
-            self.report.error("counter-dtype", message, access.span, about=found)
-        else:
-            check_access(access, found, "write", self.report)
+        if found is not None and check_persistent(access, found, what, None, self.report):
+            check_counter(access, found, what, self.report)
             self._accessed(found, access, True)
 
     def _accessed(self, found: Variable, access: s.Access, writes: bool) -> None:
@@ -412,7 +376,7 @@ class Resolver:
             if name.name in counts:
                 self.instance.meanings[id(name)] = Count(counts.index(name.name))
             elif (found := self._integer(name, scope)) is not None:
-                self._check_integer(name, found)
+                check_integer(name, found, self.report)
 
     def _integer(self, name: s.Name, scope: Scope, also: Collection[str] = ()) -> Variable | None:
         """A name in an expression: loop index, else scalar variable, which is returned, else size.
@@ -436,14 +400,6 @@ class Resolver:
     def _size(self, name: s.Name) -> None:
         self.sizes.add(name.name)
         self.uses.reads.append(Size(name.name))
-
-    def _check_integer(self, name: s.Name, found: Variable) -> None:
-        dtype = dtypes.ALL.get(found.declaration.dtype)
-        if found.indexed:
-            self.report.error("not-scalar", f"'{name.name}' is no scalar", name.span, about=found)
-        elif dtype is not None and not dtype.is_int:
-            what = f"'{name.name}' is {dtype}, and only integers may stand here"
-            self.report.error("index-dtype", what, name.span, about=found)
 
     # ------------------------------------------------------------ names
 
@@ -530,9 +486,3 @@ def _counts(found: Variable, positions: tuple[s.Index, ...]) -> tuple[int, tuple
     first = len(found.table)
     sliced = any(isinstance(position, s.Slice) for position in positions[first:])
     return first, found.grows if sliced else ()
-
-
-def _is_part(access: s.Access, found: Variable) -> bool:
-    """What is named is a matrix that grows, or several entries of a table."""
-    sliced = any(isinstance(i, s.Slice) for i in access.indices or ())
-    return bool(found.grows) or sliced or access.indices == ()

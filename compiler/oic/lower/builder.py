@@ -1,55 +1,41 @@
-"""What lowering a function keeps: where ops go, what each variable holds, integer expressions.
+"""What lowering a function keeps: what each variable holds, and what names mean as integers.
 
 A volatile variable or a temporary is no memory: `env` maps it to the SSA value it holds now.
-Integer expressions are kept as polynomials (`ir.dims`) over extents and over *atoms*, index
-values of the program, so that `(pos + N) - pos` is the size `N` without asking the program.
 """
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from oic.check.binding import Binding
 from oic.check.literals import number
 from oic.check.model_data import data_of
 from oic.check.report import Refused, refused
 from oic.check.resolved import Instance
-from oic.check.sizes import HIGH, evaluate, exactly
+from oic.check.sizes import evaluate, exactly
 from oic.check.symbols import Count, LoopIndex, Size, Variable
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import INT, t1
 from oic.ir import dims
-from oic.ir.core import Block, Op, Value
-from oic.ir.dims import INDEX_BOUND, Atom, Dim, Expr, Extent
+from oic.ir.core import Block, Value
+from oic.ir.dims import Dim
 from oic.ir.index import (
-    AssertShape,
-    CheckRange,
-    ExtentBind,
-    IndexAdd,
-    IndexConst,
-    IndexDiv,
     IndexLoad,
-    IndexMod,
-    IndexMul,
     IndexSize,
-    IndexSub,
     divides,
 )
 from oic.ir.module import Module
-from oic.ir.ranges import Ranges
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
-from oic.ir.types import StateType, TensorType, Type
+from oic.ir.types import StateType, TensorType
 from oic.lower.capacity import constant_integer
 from oic.lower.environment import Env, Held, Key, Mark, Mixed, Poison, Shapes
+from oic.lower.integers import Integers, not_negative
 from oic.syntax import tree as s
 
 
-@dataclass
-class Builder:
+@dataclass(kw_only=True)
+class Builder(Integers):
     """Lowers one function; see the module's docstring.
 
     instance  the block being lowered: what its names mean
@@ -58,7 +44,6 @@ class Builder:
     own      temporaries declared in the present braces
     loops    present value of every loop index
     known    value of a persistent integer scalar since its last write
-    nonneg   expressions that checks made before have shown not to be negative
     calls    blocks being lowered, outermost first
     depth    regions around the current block
     given    what consumers wrote to yielded variables, until the `await`
@@ -68,24 +53,17 @@ class Builder:
     silent   something was left out because of what was refused before
     """
 
-    binding: Binding
     module: Module
     instance: Instance
     states: dict[Variable, Value]
     constants: dict[str, Value]
     diagnostics: list[Diagnostic]
-    counter: dict[str, int]
     inputs: dict[Variable, Value] = field(default_factory=dict)
-    prologue: Block = field(default_factory=Block)
-    block: Block = field(default_factory=Block)
     env: Env = field(default_factory=dict)
     shapes: Shapes = field(default_factory=dict)
     own: list[Variable] = field(default_factory=list)
     loops: dict[LoopIndex, Dim] = field(default_factory=dict)
     known: dict[Variable, Dim] = field(default_factory=dict)
-    nonneg: set[Dim] = field(default_factory=set)
-    atoms: dict[str, Value] = field(default_factory=dict)
-    memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
     calls: list[Instance] = field(default_factory=list)
     depth: int = 0
     given: Env = field(default_factory=dict)
@@ -95,10 +73,6 @@ class Builder:
     silent: bool = False
 
     # -- ops and diagnostics ---------------------------------------------------
-
-    def emit(self, op: Op) -> Op:
-        """Append an op to the current block."""
-        return self.block.append(op)
 
     def refuse(self, diagnostic: Diagnostic) -> None:
         """Record a diagnostic once, however often its statement is lowered."""
@@ -125,14 +99,6 @@ class Builder:
         self.block.set_ops(self.block.ops[: mark.ops])
         self.prologue.set_ops(self.prologue.ops[: mark.prologue])
         self.diagnostics[:] = mark.diagnostics
-
-    def fresh(self, prefix: str) -> str:
-        """A name unused in this module."""
-        while True:
-            self.counter[prefix] = self.counter.get(prefix, 0) + 1
-            name = f"{prefix}{self.counter[prefix]}"
-            if name not in self.binding.extents:
-                return name
 
     @contextmanager
     def nested(self, block: Block) -> Iterator[Block]:
@@ -248,7 +214,7 @@ class Builder:
         for size in shape:
             if dims.bounds(size)[0] < 0:
                 value = block.append(IndexSize(size)).result
-                block.append(_not_negative(value, size, variable.name, variable.declaration.type_span))
+                block.append(not_negative(value, size, variable.name, variable.declaration.type_span))
         made = block.append(op).result
         if init is None and not temporary:
             self.zeros.add((variable, made))
@@ -288,7 +254,7 @@ class Builder:
 
         def divide(node: s.Binary, a: Dim, b: Dim) -> Dim:
             if any(map(self._is_late, s.names_in(node))):
-                return self._floored(node, a, b)
+                return self.floored(node, a, b)
             return exactly(node, a, b)
 
         return evaluate(expr, lookup, divide)
@@ -301,35 +267,6 @@ class Builder:
             case Size(size):
                 return size in self.binding.extents
         return True
-
-    def _floored(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
-        """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
-        if isinstance(b, int) and b < 1:
-            what = f"'{node.span.text}' divides by {b}"
-            raise refused("index-division", what, node.right.span)
-        if isinstance(a, int) and isinstance(b, int):
-            return a // b if node.op == "/" else a % b
-        key = (node.op, a, b)
-        if key not in self.memo:
-            self.memo[key] = self._divided(node, a, b)
-        found: Dim = self.memo[key]
-        return found
-
-    def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
-        divisor = self.value(b, node.span)
-        if Ranges().of(divisor)[0] < 1:
-            status, name = "OIC_ERR_INDEX", node.right.span.text
-            self.emit(CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
-        if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
-            return dims.floor_div(a, b)
-        make = IndexDiv if node.op == "/" else IndexMod
-        op = self.emit(make(self.value(a, node.span), divisor, span=node.span))
-        low, high = Ranges().of(op.result)
-        most = high if dims.maximum(a) < INDEX_BOUND or node.op == "%" else INDEX_BOUND
-        found = self.atom(op.result, max(0, min(most, INDEX_BOUND)))
-        if low >= 0 or self.nonnegative(a):
-            self.nonneg.add(found)
-        return found
 
     def integer_name(self, name: s.Name) -> Dim:
         """What a name means in an integer expression: loop index, scalar variable, size."""
@@ -379,125 +316,10 @@ class Builder:
         message = f"'{variable.name}' is {what}, not an integer of one element"
         return Diagnostic("not-scalar", message, name.span, notes=(variable.note(),))
 
-    def atom(self, value: Value, maximum: int = INDEX_BOUND) -> Dim:
-        """An index value as a term of integer expressions."""
-        name = f"%{len(self.atoms)}"
-        self.atoms[name] = value
-        return dims.of(Extent(name, maximum))
-
-    def value(self, dim: Dim, span: Span | None = None) -> Value:
-        """An integer expression as an index value."""
-        if dim in self.memo:
-            found: Value = self.memo[dim]
-            return found
-        if isinstance(dim, int):
-            made = self.emit(IndexConst(dim)).result
-        elif self.size(dim) is not None:
-            made = self.emit(IndexSize(dim)).result
-        else:
-            made = self._sum(dim, span)
-        self.memo[dim] = made
-        return made
-
-    def _sum(self, dim: Expr, span: Span | None) -> Value:
-        total: Value | None = None
-        for atoms, c in sorted(dim.terms, key=lambda t: t[1] < 0):
-            product: Value | None = None
-            for atom in atoms:
-                own = self.atoms.get(atom.name) if isinstance(atom, Extent) else None
-                part = own if own is not None else self.value(Expr((((atom,), 1),)))
-                product = part if product is None else self._arithmetic(IndexMul(product, part), span)
-            if product is None:
-                product = self.value(abs(c))
-            elif abs(c) != 1:
-                product = self._arithmetic(IndexMul(product, self.value(abs(c))), span)
-            if total is None:
-                total = product if c > 0 else self._arithmetic(IndexSub(self.value(0), product), span)
-            else:
-                make = IndexAdd if c > 0 else IndexSub
-                total = self._arithmetic(make(total, product), span)
-        assert total is not None
-        return total
-
-    def _arithmetic(self, op: IndexAdd | IndexSub | IndexMul, span: Span | None) -> Value:
-        op.span, op.written = span, not Ranges().fits(op)
-        return self.emit(op).result
-
-    def size(self, dim: Dim) -> Dim | None:
-        """The expression as a dimension, if it depends on sizes alone."""
-        if isinstance(dim, int):
-            return dim
-        return None if any(e.name in self.atoms for e in dim.extents) else dim
-
-    def nonnegative(self, dim: Dim) -> bool:
-        """The expression cannot be negative here."""
-        if isinstance(dim, int):
-            return dim >= 0
-        if dim in self.nonneg:
-            return True
-        return all(c >= 0 and all(map(self._nonnegative, atoms)) for atoms, c in dim.terms)
-
-    def _nonnegative(self, atom: Atom) -> bool:
-        if isinstance(atom, Extent):
-            return atom.name not in self.atoms or dims.of(atom) in self.nonneg
-        return self.nonnegative(atom.numerator)
-
-    def length(
-        self, dim: Dim, maximum: int, variable: str, span: Span | None, *, above: str, trusted: bool = False
-    ) -> Dim:
-        """A run-time length as a dimension: itself if sizes alone give it, else a bound extent."""
-        size = self.size(dim)
-        if size is not None and (trusted or self.nonnegative(size)):
-            return size
-        key = ("length", dim, maximum)
-        if key not in self.memo:
-            extent = Extent(self.fresh("n"), maximum)
-            bind = ExtentBind(
-                self.value(dim, span), extent, "OIC_ERR_INDEX", above, variable, span=span
-            )
-            self.emit(bind)
-            self.memo[key] = dims.of(extent)
-        found: Dim = self.memo[key]
-        return found
-
-    def shown(self, type_: Type) -> str:
-        """A type in a message: sizes that no name of the source stands for are `?`."""
-        if not isinstance(type_, TensorType) or not type_.shape:
-            return str(type_)
-        own = set(self.binding.extents.values())
-        sizes = ["?" if dims.extents([d]) - own else str(d) for d in type_.shape]
-        return f"{type_.dtype}[{', '.join(sizes)}]"
-
-    def checked_size(self, size: Dim, name: str, span: Span | None) -> Dim:
-        """A size, checked at run time not to be negative where build cannot tell.  Raises Refused."""
-        if dims.maximum(size) < 0:
-            raise refused("size-negative", f"this size, {size}, is negative", span)
-        if dims.bounds(size)[0] < 0 and ("size", size) not in self.memo:
-            self.memo["size", size] = True
-            self.emit(_not_negative(self.value(size, span), size, name, span))
-        return size
-
-    def emit_size(self, dim: Dim) -> Value:
-        """A size as an index value, in the current block."""
-        return self.emit(IndexConst(dim) if isinstance(dim, int) else IndexSize(dim)).result
-
     def forget_written(self, *blocks: Block) -> None:
         """Nothing is known any more of persistent variables that are written in these blocks."""
         written = {state for block in blocks for op in block.ops for state in op.touched("write")}
         self.known = {v: d for v, d in self.known.items() if self.states[v] not in written}
-
-    # -- shapes ----------------------------------------------------------------
-
-    def shaped(self, value: Value, shape: tuple[Dim, ...], span: Span | None) -> Value:
-        """The value, checked at run time to have this shape where build cannot tell."""
-        if value.shape == shape:
-            return value
-        key = ("shape", value, shape)
-        if key not in self.memo:
-            op = AssertShape(value, list(shape), span=span, hint=value.hint)
-            self.memo[key] = self.emit(op).result
-        found: Value = self.memo[key]
-        return found
 
     def read_state(self, variable: Variable, span: Span) -> Value:
         """A plain persistent variable as a tensor: its value at this point.  Raises Refused for a table."""
@@ -507,8 +329,3 @@ class Builder:
             raise Refused(None)
         op = CacheRead(state, [], "", state.type.entry, span=span, hint=variable.name)
         return self.emit(op).result
-
-
-def _not_negative(value: Value, size: Dim, name: str, span: Span | None) -> CheckRange:
-    status = "OIC_ERR_SHAPE"
-    return CheckRange(value, 0, dims.maximum(size), status, status, name, span=span)

@@ -165,7 +165,10 @@ def _lower_entry(
         pinned=entry.pinned,
         unbound=frozenset(e for e in binding.extents if e not in bound),
     )
-    f = Builder(own, module, entry.instance, states, constants, found, counter)
+    f = Builder(
+        binding=own, module=module, instance=entry.instance, states=states, constants=constants,
+        diagnostics=found, counter=counter,
+    )  # fmt: skip
     body = f.block
     for variable in inputs:
         try:
