@@ -9,19 +9,19 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from oic.check import symbols
 from oic.check.bind import bind
 from oic.check.binding import Binding
 from oic.check.check import check
 from oic.check.model_data import data_of
 from oic.check.settings import check_fetch, check_sizes
+from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, OicError
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
 from oic.lower.graph import LoweringOptions, entries, lower_graph
 from oic.model import Model
 from oic.operators.late import Place, late_places, overtaken
-from oic.session.interface import Interface, Variable, interface
+from oic.session.interface import Interface, SessionVariable, interface
 from oic.syntax import tree as syntax
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def late_warnings(program: Program) -> list[Diagnostic]:
 def interface_of(program: Program) -> Interface:
     """What a session of the program may insert and fetch."""
     binding = program.binding
-    found: list[Variable] = []
+    found: list[SessionVariable] = []
     for variable in binding.variables:
         found += _fetchables(binding, variable)
     dropped = {}
@@ -134,20 +134,20 @@ def interface_of(program: Program) -> Interface:
     return interface(program.module, found, blocks, statements, dropped)
 
 
-def _fetchables(binding: Binding, variable: symbols.Variable) -> list[Variable]:
+def _fetchables(binding: Binding, variable: Variable) -> list[SessionVariable]:
     """The variable as sessions see it; a pattern as its members, `W[1]`."""
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
     if variable.family and not variable.stacked:
         keys = sorted(variable.members)
         return [
-            Variable(
+            SessionVariable(
                 f"{name}[{','.join(map(str, key))}]", kind, variable.dtype, variable.dims, span,
                 lambda key=key: data_of(binding, variable)[key],  # type: ignore[misc]
             )
             for key in keys
         ]  # fmt: skip
     start = (lambda: data_of(binding, variable)) if kind in ("constant", "volatile") else None
-    return [Variable(name, kind, variable.dtype, variable.counts + variable.dims, span, start)]
+    return [SessionVariable(name, kind, variable.dtype, variable.counts + variable.dims, span, start)]
 
 
 def lowered(

@@ -10,7 +10,7 @@ import oic.check.resolve
 from oic import dtypes
 from oic.check.bind import bind
 from oic.check.check import check
-from oic.check.resolved import Instance, Resolved
+from oic.check.resolved import BlockInstance, Resolved
 from oic.check.source import parse
 from oic.check.symbols import Meaning
 from oic.diagnostics import OicError
@@ -88,17 +88,17 @@ def uses(part: object) -> Iterator[s.Name | s.Access]:
     yield from s.names_in(part)
 
 
-def every(resolved: Resolved) -> Iterator[tuple[Instance, s.Statement]]:
+def every(resolved: Resolved) -> Iterator[tuple[BlockInstance, s.Statement]]:
     for instances in resolved.instances.values():
         for instance in instances:
             yield from ((instance, statement) for statement in s.walk(instance.block.body))
 
 
 def test_every_use_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fresh(block: s.Block, caller: object, lenient: bool) -> Instance:
-        return Instance(block, caller, lenient, Once())  # type: ignore[arg-type]
+    def fresh(block: s.Block, caller: object, lenient: bool) -> BlockInstance:
+        return BlockInstance(block, caller, lenient, Once())  # type: ignore[arg-type]
 
-    monkeypatch.setattr(oic.check.resolve, "Instance", fresh)
+    monkeypatch.setattr(oic.check.resolve, "BlockInstance", fresh)
     seen = 0
     for text in programs():
         try:

@@ -13,7 +13,7 @@ from oic.dtypes import Array
 from oic.ir.module import Module
 from oic.library.emit import Files, emit
 from oic.model import Model
-from oic.session.interface import Interface, Variable, interface
+from oic.session.interface import Interface, SessionVariable, interface
 from oic.session.synthesizer import CompiledExecutor, Synthesizer
 from oic.toolchain.target import target
 
@@ -206,12 +206,12 @@ def planned(name: str) -> Module:
 def face(module: Module) -> Interface:
     """What a session has to know: the variables, without their places in the source."""
     variables = {
-        name: Variable(name, "dynamic", arg.dtype, arg.shape)
+        name: SessionVariable(name, "dynamic", arg.dtype, arg.shape)
         for f in module.functions()
         for name, arg in zip(f.inputs, f.body.args, strict=True)
     }
     for op in module.states():
-        variables[op.symbol] = Variable(op.symbol, "persistent", op.type.dtype, op.type.shape)
+        variables[op.symbol] = SessionVariable(op.symbol, "persistent", op.type.dtype, op.type.shape)
     return interface(module, variables.values())
 
 

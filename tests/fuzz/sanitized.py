@@ -29,7 +29,7 @@ from oic.kernels.targets import SEPARATE
 from oic.library.emit import Files, emit
 from oic.memory.layout import state_layout, weights_layout
 from oic.reference.fetch import logical
-from oic.reference.state_storage import Storage
+from oic.reference.state_storage import StateStorage
 from oic.session import inputs as session_inputs
 from oic.session.executor import Executor, Record
 from oic.session.synthesizer import status_names
@@ -390,7 +390,7 @@ class SanitizedExecutor(Executor):
         by_symbol = {op.symbol: op for op in self.program.planned.states()}
         for symbol, offset, nbytes in state_layout(self.program.planned):
             op = by_symbol[symbol]
-            storage = Storage(symbol, op.type, 0, memory[offset : offset + nbytes])
+            storage = StateStorage(symbol, op.type, 0, memory[offset : offset + nbytes])
             storage.start = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
             storages[symbol] = storage
         return logical(name, storages)

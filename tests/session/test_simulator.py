@@ -13,7 +13,7 @@ from oic.diagnostics import OicError, Source, Span, StepError
 from oic.ir import dims
 from oic.ir.dims import Extent
 from oic.ir.text import parse_module
-from oic.session.interface import Interface, Variable, interface
+from oic.session.interface import Interface, SessionVariable, interface
 from oic.session.simulator import Simulator, SimulatorExecutor
 
 TEXT = """module "g" {stage="graph", source="g.oi"}
@@ -47,14 +47,14 @@ def face(**dropped: Any) -> Interface:
     module = parse_module(TEXT, {"w": W}, SOURCE)
     block = Span(SOURCE, 0, len(SOURCE.text))
     variables = [
-        Variable("x", "dynamic", dtypes.f32, (n, 2)),
-        Variable("flags", "dynamic", dtypes.bool_, (n,)),
-        Variable("at", "dynamic", dtypes.i32),
-        Variable("bits", "dynamic", dtypes.u1, (3,)),
-        Variable("w", "constant", dtypes.f32, (2,), start=lambda: W),
-        Variable("y", "volatile", dtypes.f32, (n, 2), start=lambda: np.zeros((0, 2), np.float32)),
-        Variable("count", "volatile", dtypes.f32, (3,), start=lambda: np.full(3, 7, np.float32)),
-        Variable("K", "persistent", dtypes.f32, ()),
+        SessionVariable("x", "dynamic", dtypes.f32, (n, 2)),
+        SessionVariable("flags", "dynamic", dtypes.bool_, (n,)),
+        SessionVariable("at", "dynamic", dtypes.i32),
+        SessionVariable("bits", "dynamic", dtypes.u1, (3,)),
+        SessionVariable("w", "constant", dtypes.f32, (2,), start=lambda: W),
+        SessionVariable("y", "volatile", dtypes.f32, (n, 2), start=lambda: np.zeros((0, 2), np.float32)),
+        SessionVariable("count", "volatile", dtypes.f32, (3,), start=lambda: np.full(3, 7, np.float32)),
+        SessionVariable("K", "persistent", dtypes.f32, ()),
     ]
     return interface(module, variables, [("entry", block)], dropped=dropped)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oic.check.flow import is_entry
 from oic.check.report import DiagnosticCollector
-from oic.check.resolved import Instance, Resolved, effects
+from oic.check.resolved import BlockInstance, Resolved, effects
 from oic.diagnostics import Note
 from oic.syntax import tree as s
 
@@ -26,7 +26,7 @@ def check_consumers(resolved: Resolved, report: DiagnosticCollector) -> None:
     _check_matches(resolved, report)
 
 
-def _check_names(instance: Instance, given: list[HandOver], report: DiagnosticCollector) -> None:
+def _check_names(instance: BlockInstance, given: list[HandOver], report: DiagnosticCollector) -> None:
     """Yielded and awaited names are declared variables that are not persistent, each once."""
     refused: set[str] = set()
     for statement in given:
@@ -68,7 +68,7 @@ def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticColl
 # ---------------------------------------------------------------- entries
 
 
-def _check_entry(instance: Instance, body: tuple[s.Statement, ...], report: DiagnosticCollector) -> None:
+def _check_entry(instance: BlockInstance, body: tuple[s.Statement, ...], report: DiagnosticCollector) -> None:
     """In one pair of braces: every `yield` has its `await`, and between them no use."""
     away: dict[str, s.Name] = {}
     for statement in body:
@@ -95,7 +95,7 @@ def _check_entry(instance: Instance, body: tuple[s.Statement, ...], report: Diag
 
 
 def _check_away(
-    instance: Instance, statement: s.Statement, away: dict[str, s.Name], report: DiagnosticCollector
+    instance: BlockInstance, statement: s.Statement, away: dict[str, s.Name], report: DiagnosticCollector
 ) -> None:
     """No statement between `yield` and `await` uses what is away, in loops and blocks neither."""
     for part in s.walk((statement,)) if away else ():
@@ -112,7 +112,7 @@ def _check_away(
 
 
 def _check_consumer(
-    consumer: Instance, given: list[HandOver], report: DiagnosticCollector
+    consumer: BlockInstance, given: list[HandOver], report: DiagnosticCollector
 ) -> None:
     """It ends with a `yield` of what it awaits, and hands nothing over elsewhere."""
     block = consumer.block
@@ -139,7 +139,7 @@ def _check_consumer(
 
 def _check_matches(resolved: Resolved, report: DiagnosticCollector) -> None:
     """Every consumer has its `yield`; of those that one `yield` runs, one writes a variable."""
-    served: set[Instance] = set()
+    served: set[BlockInstance] = set()
     for entry in resolved.entries:
         for given in resolved.symbols.bodies[entry.block.name]:
             if isinstance(given, s.Yield):
@@ -151,7 +151,7 @@ def _check_matches(resolved: Resolved, report: DiagnosticCollector) -> None:
             report.error("await-without-yield", what, consumer.block.body[0].span)
 
 
-def _check_writers(entry: Instance, given: s.Yield, report: DiagnosticCollector) -> None:
+def _check_writers(entry: BlockInstance, given: s.Yield, report: DiagnosticCollector) -> None:
     writes = [dict(effects(consumer).writes) for consumer in entry.run_by(given)]
     for name in given.names:
         variable = entry.variable(name)

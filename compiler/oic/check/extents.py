@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from oic.check.report import DiagnosticCollector
-from oic.check.resolved import Instance, Resolved, effects
+from oic.check.resolved import BlockInstance, Resolved, effects
 from oic.check.symbols import DeclaredExtent, Size, Variable
 from oic.diagnostics import Note
 from oic.syntax import tree as s
@@ -24,7 +24,7 @@ def check_extents(resolved: Resolved, report: DiagnosticCollector) -> None:
         _check_entry(entry, symbols.extents.values(), report)
 
 
-def _check_entry(entry: Instance, extents: Iterable[DeclaredExtent], report: DiagnosticCollector) -> None:
+def _check_entry(entry: BlockInstance, extents: Iterable[DeclaredExtent], report: DiagnosticCollector) -> None:
     pins = s.attribute(entry.block, "entry")
     pinned = {arg.key for arg in pins.args} if pins else set()
     used = effects(entry)

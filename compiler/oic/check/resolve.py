@@ -1,6 +1,6 @@
 """Names are resolved, and what each statement reads and writes is checked (SPEC sections 6 to 8).
 
-The only walk that looks names up.  What it finds for every use of a name, it notes in the `Instance`
+The only walk that looks names up.  What it finds for every use of a name, it notes in the `BlockInstance`
 of the block; see `check.resolved` for why a block may have several.
 """
 
@@ -25,7 +25,7 @@ from oic.check.kinds import (
 )
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
-from oic.check.resolved import MOST_STATEMENTS, Instance, Resolved, Uses, program_size
+from oic.check.resolved import MOST_STATEMENTS, BlockInstance, Resolved, Uses, program_size
 from oic.check.symbols import (
     CacheAccess,
     Count,
@@ -66,10 +66,10 @@ class Resolver:
     def __init__(self, graph: s.Graph, symbols: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
         self.graph, self.symbols, self.flow, self.report = graph, symbols, flow, report
         self.operators = catalog()
-        self.instances: dict[str, list[Instance]] = {name: [] for name in symbols.blocks}
+        self.instances: dict[str, list[BlockInstance]] = {name: [] for name in symbols.blocks}
         self.sizes: set[str] = set()
-        self._known: dict[object, Instance] = {}
-        self._waiting: deque[tuple[Instance, Scope]] = deque()
+        self._known: dict[object, BlockInstance] = {}
+        self._waiting: deque[tuple[BlockInstance, Scope]] = deque()
         self._temporaries: dict[int, Variable] = {}  # by declaration
         self._indices: dict[object, LoopIndex] = {}
         self._declared: dict[tuple[str, str], Span] = {}  # names of a block's temporaries
@@ -93,17 +93,17 @@ class Resolver:
 
     # ------------------------------------------------------------ blocks
 
-    def _begin(self, block: s.Block, *, lenient: bool = False) -> Instance:
+    def _begin(self, block: s.Block, *, lenient: bool = False) -> BlockInstance:
         """The instance of a block that is shown nothing."""
-        return self._made((block.name, lenient), Instance(block, None, lenient), Scope())
+        return self._made((block.name, lenient), BlockInstance(block, None, lenient), Scope())
 
-    def _made(self, key: object, instance: Instance, scope: Scope) -> Instance:
+    def _made(self, key: object, instance: BlockInstance, scope: Scope) -> BlockInstance:
         self._known[key] = instance
         self.instances[instance.block.name].append(instance)
         self._waiting.append((instance, scope))
         return instance
 
-    def _branched(self, target: s.Name, scope: Scope) -> Instance | None:
+    def _branched(self, target: s.Name, scope: Scope) -> BlockInstance | None:
         """The instance of a block that is branched to; None if there is no such block."""
         check_branch(target, self.symbols, self.report)
         block = self.symbols.blocks.get(target.name)
@@ -115,7 +115,7 @@ class Resolver:
             return self._known[key]
         self._left -= len(self.symbols.bodies[target.name])
         if self._left >= 0:
-            return self._made(key, Instance(block, target.span, lenient), shown)
+            return self._made(key, BlockInstance(block, target.span, lenient), shown)
         if not lenient:
             self.report.add(program_size(self.graph))
         return None

@@ -1,7 +1,7 @@
 """A graph whose names are resolved: what `check.resolve` makes, and the later checks and `lower` read.
 
 A block sees the temporaries and loop indices of the places that branch to it (SPEC section 6).  It is
-therefore resolved once for every set of these that it uses: an `Instance`, in which each name has one
+therefore resolved once for every set of these that it uses: an `BlockInstance`, in which each name has one
 meaning.
 """
 
@@ -38,7 +38,7 @@ def program_size(graph: s.Graph) -> Diagnostic:
 
 
 @dataclass(eq=False)
-class Instance:
+class BlockInstance:
     """A block as some branches show it; tables are by the identity of syntax nodes.
 
     caller     the first branch to it; None where it runs by itself
@@ -53,7 +53,7 @@ class Instance:
     lenient: bool
     meanings: Meanings = field(default_factory=dict)
     uses: dict[int, Uses] = field(default_factory=dict)
-    runs: dict[int, tuple[Instance | None, ...]] = field(default_factory=dict)
+    runs: dict[int, tuple[BlockInstance | None, ...]] = field(default_factory=dict)
 
     def variable(self, node: s.Name | s.Access | s.Declaration) -> Variable | None:
         """The variable that a name or an access means, or an `assign` declares, if there is one."""
@@ -68,7 +68,7 @@ class Instance:
     def used(self, statement: s.Statement) -> Uses:
         return self.uses.get(id(statement), NOTHING)
 
-    def run_by(self, statement: s.Statement) -> Iterator[Instance]:
+    def run_by(self, statement: s.Statement) -> Iterator[BlockInstance]:
         """The blocks that a branch or a `yield` runs."""
         return (found for found in self.runs.get(id(statement), ()) if found is not None)
 
@@ -85,22 +85,22 @@ class Resolved:
 
     graph: s.Graph
     symbols: SymbolTable
-    entries: tuple[Instance, ...]
-    consumers: tuple[Instance, ...]
-    instances: Mapping[str, list[Instance]]
+    entries: tuple[BlockInstance, ...]
+    consumers: tuple[BlockInstance, ...]
+    instances: Mapping[str, list[BlockInstance]]
     sizes: frozenset[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-Ran = tuple[Instance, s.Statement]
+Ran = tuple[BlockInstance, s.Statement]
 
 
-def ran(instance: Instance, body: Iterable[s.Statement], *, consumers: bool = True) -> Iterator[Ran]:
+def ran(instance: BlockInstance, body: Iterable[s.Statement], *, consumers: bool = True) -> Iterator[Ran]:
     """Statements and those of all blocks that they run, each block once.
 
     consumers   those that a `yield` runs are among them
     """
-    seen: set[Instance] = set()
+    seen: set[BlockInstance] = set()
     waiting = [(instance, tuple(body))]
     while waiting:
         at, statements = waiting.pop()
@@ -112,7 +112,7 @@ def ran(instance: Instance, body: Iterable[s.Statement], *, consumers: bool = Tr
                     waiting.append((block, block.block.body))
 
 
-def effects(instance: Instance, body: Iterable[s.Statement] | None = None) -> Uses:
+def effects(instance: BlockInstance, body: Iterable[s.Statement] | None = None) -> Uses:
     """What statements, by default all of a block, use, together with all that they run."""
     reads: dict[Variable | Size, None] = {}
     writes: dict[Variable, s.Access] = {}
@@ -124,7 +124,7 @@ def effects(instance: Instance, body: Iterable[s.Statement] | None = None) -> Us
     return Uses(list(reads), list(writes.items()))
 
 
-def assigned(instance: Instance, body: Iterable[s.Statement]) -> list[Variable]:
+def assigned(instance: BlockInstance, body: Iterable[s.Statement]) -> list[Variable]:
     """Volatile variables and temporaries that statements give values to, branches included.
 
     Of what consumers write, only the variables yielded come back.

@@ -29,7 +29,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class FloorDiv:
+class Quotient:
     """`numerator // divisor`, rounded toward minus infinity; 0 where the divisor is below 1."""
 
     numerator: Dim
@@ -44,7 +44,7 @@ class FloorDiv:
         return f"{_in_parentheses(self.numerator)}/{_in_parentheses(self.divisor)}"
 
 
-Atom = Extent | FloorDiv
+Atom = Extent | Quotient
 Term = tuple[tuple[Atom, ...], int]  # a product of atoms, and its coefficient
 
 
@@ -193,16 +193,16 @@ def floor_div(a: Dim, b: Dim) -> Dim:
         return 0
     if isinstance(b, int) and all(c % b == 0 for _, c in _terms(a)):
         return _collect((atoms, c // b) for atoms, c in _terms(a))
-    return Expr((((FloorDiv(a, b),), 1),))
+    return Expr((((Quotient(a, b),), 1),))
 
 
-def quotients(sizes: Iterable[Dim]) -> list[FloorDiv]:
+def quotients(sizes: Iterable[Dim]) -> list[Quotient]:
     """Every division in these sizes, those inside others first."""
-    found: dict[FloorDiv, None] = {}
+    found: dict[Quotient, None] = {}
     for size in sizes:
         for atoms, _ in _terms(size):
             for atom in atoms:
-                if isinstance(atom, FloorDiv):
+                if isinstance(atom, Quotient):
                     inner = quotients([atom.numerator, atom.divisor])
                     found.update(dict.fromkeys([*inner, atom]))
     return list(found)

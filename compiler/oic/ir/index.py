@@ -168,7 +168,7 @@ def at_least(least: int, size: Dim) -> list[Op]:
     return [value, CheckRange(value.result, least, most, status, status, str(size))]
 
 
-def divides(quotient: dims.FloorDiv) -> list[Op]:
+def divides(quotient: dims.Quotient) -> list[Op]:
     """Ops that refuse the step with OIC_ERR_SHAPE where a division of sizes has a remainder."""
     numerator, divisor = IndexSize(quotient.numerator), IndexSize(quotient.divisor)
     status, name = "OIC_ERR_SHAPE", str(quotient)

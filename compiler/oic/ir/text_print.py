@@ -26,7 +26,7 @@ import numpy as np
 from oic.diagnostics import Span
 from oic.dtypes import ALL, DType
 from oic.ir.core import Field, Op, Place, Value
-from oic.ir.dims import Dim, Expr, Extent, FloorDiv
+from oic.ir.dims import Dim, Expr, Extent, Quotient
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
@@ -181,7 +181,7 @@ def dim_text(dim: Dim) -> str:
     return "".join(parts)
 
 
-def _atom_text(atom: Extent | FloorDiv) -> str:
+def _atom_text(atom: Extent | Quotient) -> str:
     if isinstance(atom, Extent):
         return extent_text(atom)
     divisor = atom.divisor if isinstance(atom.divisor, int) else f"({dim_text(atom.divisor)})"

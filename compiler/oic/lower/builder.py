@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from oic.check.literals import number
 from oic.check.model_data import data_of
 from oic.check.report import Refused, refused
-from oic.check.resolved import Instance
+from oic.check.resolved import BlockInstance
 from oic.check.sizes import evaluate, exactly
 from oic.check.symbols import Count, LoopIndex, Size, Variable
 from oic.diagnostics import Diagnostic, Span
@@ -30,12 +30,12 @@ from oic.ir.state import CacheRead, Constant, Splat, StateGet
 from oic.ir.types import StateType, TensorType
 from oic.lower.capacity import constant_integer
 from oic.lower.environment import Env, Held, Key, Mark, Mixed, Poison, Shapes
-from oic.lower.integers import Integers, not_negative
+from oic.lower.integers import IndexBuilder, not_negative
 from oic.syntax import tree as s
 
 
 @dataclass(kw_only=True)
-class Builder(Integers):
+class Builder(IndexBuilder):
     """Lowers one function; see the module's docstring.
 
     instance  the block being lowered: what its names mean
@@ -54,7 +54,7 @@ class Builder(Integers):
     """
 
     module: Module
-    instance: Instance
+    instance: BlockInstance
     states: dict[Variable, Value]
     constants: dict[str, Value]
     diagnostics: list[Diagnostic]
@@ -64,11 +64,11 @@ class Builder(Integers):
     own: list[Variable] = field(default_factory=list)
     loops: dict[LoopIndex, Dim] = field(default_factory=dict)
     known: dict[Variable, Dim] = field(default_factory=dict)
-    calls: list[Instance] = field(default_factory=list)
+    calls: list[BlockInstance] = field(default_factory=list)
     depth: int = 0
     given: Env = field(default_factory=dict)
     returns: bool = False
-    whole: set[dims.FloorDiv] = field(default_factory=set)
+    whole: set[dims.Quotient] = field(default_factory=set)
     zeros: set[tuple[Key, Value]] = field(default_factory=set)
     silent: bool = False
 
@@ -126,7 +126,7 @@ class Builder(Integers):
             self.own = outer
 
     @contextmanager
-    def inside(self, instance: Instance, returns: bool) -> Iterator[None]:
+    def inside(self, instance: BlockInstance, returns: bool) -> Iterator[None]:
         """Lower a block that is branched to, or a consumer."""
         saved = self.instance, self.returns
         self.instance, self.returns = instance, returns

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oic.check.resolved import Instance
+from oic.check.resolved import BlockInstance
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Value
 from oic.lower.builder import Builder
@@ -48,7 +48,7 @@ def lower_yield(f: Builder, statement: s.Yield, run: Run) -> None:
         f.given[key] = value
 
 
-def _lower_consumer(f: Builder, instance: Instance, run: Run) -> _Consumer:
+def _lower_consumer(f: Builder, instance: BlockInstance, run: Run) -> _Consumer:
     """Lower a consumer into a region; what it writes and does not compute is given at once."""
     before = f.env
     f.env = dict(before)

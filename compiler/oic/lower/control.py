@@ -11,7 +11,7 @@ from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
 from oic.check.resolved import (
     MOST_STATEMENTS,
-    Instance,
+    BlockInstance,
     assigned,
     program_size,
     returns,
@@ -130,7 +130,7 @@ def _assign(f: Builder, statement: s.Assign) -> None:
 # ---------------------------------------------------------------- blocks
 
 
-def lower_block(f: Builder, instance: Instance | None) -> None:
+def lower_block(f: Builder, instance: BlockInstance | None) -> None:
     """Run a block: its own scope inside the caller's, its own `return`."""
     if instance is None or any(instance.block is other.block for other in f.calls):
         f.silent = True  # reported by the checks of blocks

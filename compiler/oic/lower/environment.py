@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic
 from oic.ir.core import Value
-from oic.ir.dims import Dim, FloorDiv
+from oic.ir.dims import Dim, Quotient
 
 
 class Poison:
@@ -41,7 +41,7 @@ class Mark:
 
     env: Env
     shapes: Shapes
-    whole: set[FloorDiv]
+    whole: set[Quotient]
     ops: int
     prologue: int
     diagnostics: list[Diagnostic]

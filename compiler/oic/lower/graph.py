@@ -12,7 +12,7 @@ from typing import Any
 
 from oic.check.binding import Binding
 from oic.check.report import Refused
-from oic.check.resolved import Instance, Uses, effects
+from oic.check.resolved import BlockInstance, Uses, effects
 from oic.check.sizes import evaluate
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic
@@ -47,7 +47,7 @@ class LoweringOptions:
 class ExportedBlock:
     """A block that is exported: the extents it pins, and all that it uses."""
 
-    instance: Instance
+    instance: BlockInstance
     pinned: dict[str, int]
     uses: Uses
 

@@ -35,7 +35,7 @@ from oic.syntax import tree as s
 
 
 @dataclass(kw_only=True)
-class Integers:
+class IndexBuilder:
     """Where ops go, and what is known of index integers there.
 
     nonneg   expressions that checks made before have shown not to be negative

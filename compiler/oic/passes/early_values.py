@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from oic.ir import dims
 from oic.ir.control import Barrier, Cond, For, Parallel
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
-from oic.ir.dims import Atom, Dim, Extent, FloorDiv
+from oic.ir.dims import Atom, Dim, Extent, Quotient
 from oic.ir.index import (
     AssertShape,
     ExtentBind,
@@ -318,7 +318,7 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
         return op.result
 
     def atom(one: Atom) -> Value:
-        if isinstance(one, FloorDiv):
+        if isinstance(one, Quotient):
             return made(IndexDiv(whole(one.numerator), whole(one.divisor)))
         if one not in values:
             return made(IndexSize(dims.of(one)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.types import StateIndex
-from oic.reference.state_storage import Box, Storage
+from oic.reference.state_storage import Box, StateStorage
 
 
 def logical(name: str, states: Mapping[str, Any]) -> Array:
@@ -29,7 +29,7 @@ def logical(name: str, states: Mapping[str, Any]) -> Array:
     entry = tuple(size + more for size, more in zip(type_.shape, grown))
     if not type_.ring:
         return _box(name, states, ((0,) * (len(lengths) + len(entry)), lengths + entry))
-    following: Storage = states[f"{name}.{type_.table[-1].name}"]
+    following: StateStorage = states[f"{name}.{type_.table[-1].name}"]
     newest = following.read(((0,) * len(lengths), lengths))
     found = np.empty((*lengths, type_.window, *entry), type_.dtype.np)
     for key in itertools.product(*map(range, lengths)):
@@ -52,7 +52,7 @@ def _count(name: str, index: StateIndex, states: Mapping[str, Any]) -> int:
 
 def _box(name: str, states: Mapping[str, Any], box: Box) -> Array:
     """A box of the storage; the initial value in what was never filled."""
-    storage: Storage = states[name]
+    storage: StateStorage = states[name]
     start, lengths = box
     marks = [f"{name}.{i.name}.filled" for i in (*storage.type.table, *storage.type.auto)]
     filled = list(lengths)

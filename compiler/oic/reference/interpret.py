@@ -33,7 +33,7 @@ from oic.reference.fetch import logical
 from oic.reference.journal import Journal
 from oic.reference.memory_image import Places
 from oic.reference.registry import SEMANTICS
-from oic.reference.state_storage import Storage, zeros
+from oic.reference.state_storage import StateStorage, zeros
 from oic.reference.variables import PersistentVariable
 
 Observer = Callable[[Op], Any]
@@ -59,7 +59,7 @@ class Machine:
         self.broken = False
         self.effects = False
         self.refused_by: Op | None = None
-        self.states: dict[str, PersistentVariable | Storage] = {}
+        self.states: dict[str, PersistentVariable | StateStorage] = {}
         self.form = saved_form(module)
         self.reset()
 
@@ -97,7 +97,7 @@ class Machine:
         """All persistent state as at the start."""
         if self.places is not None and self.states:
             for storage in self.states.values():
-                assert isinstance(storage, Storage)
+                assert isinstance(storage, StateStorage)
                 storage.reset()
         else:
             self.states = {op.symbol: self._new_state(op) for op in self.module.states()}
@@ -156,8 +156,8 @@ class Machine:
             return found if (error.span, about) in overtaken and not other.broken else error
         return error
 
-    def _storages(self) -> dict[str, Storage]:
-        return {name: state for name, state in self.states.items() if isinstance(state, Storage)}
+    def _storages(self) -> dict[str, StateStorage]:
+        return {name: state for name, state in self.states.items() if isinstance(state, StateStorage)}
 
     def _saved(self, part: Part, counts: dict[str, int]) -> Iterator[saved.Entries]:
         """The entries of a part: in GRAPH its variable has them, later a storage of its own."""
@@ -169,7 +169,7 @@ class Machine:
     def _count(self, symbol: str) -> int:
         state = self.states.get(symbol)
         if state is not None:
-            assert isinstance(state, Storage)
+            assert isinstance(state, StateStorage)
             return int(state.whole())
         owner, _, index = symbol.partition(".")
         variable = self.states[owner]
@@ -181,12 +181,12 @@ class Machine:
         if self.broken:
             raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
 
-    def _new_state(self, op: Any) -> PersistentVariable | Storage:
+    def _new_state(self, op: Any) -> PersistentVariable | StateStorage:
         if self.module.stage == "graph":
             return PersistentVariable(op.symbol, op.type, op.init, self.journal)
         if self.places is not None:
             return self.places.storage(op)
-        return Storage(op.symbol, op.type, op.init, zeros(storage_bytes(op.type)))
+        return StateStorage(op.symbol, op.type, op.init, zeros(storage_bytes(op.type)))
 
     # -- functions and blocks
 
@@ -303,14 +303,14 @@ class Machine:
         assert isinstance(found, int)
         return found
 
-    def state(self, value: Value) -> PersistentVariable | Storage:
+    def state(self, value: Value) -> PersistentVariable | StateStorage:
         """The state behind a handle, which a `state` op defines."""
         op: Any = value.op
         return self.states[op.symbol]
 
-    def storage(self, value: Value) -> Storage:
+    def storage(self, value: Value) -> StateStorage:
         found = self.state(value)
-        assert isinstance(found, Storage)
+        assert isinstance(found, StateStorage)
         return found
 
     def variable(self, op: Op) -> PersistentVariable:

@@ -32,7 +32,7 @@ from oic.memory.layout import (
 )
 from oic.operators.base import Operator
 from oic.operators.evaluate import apply, shape_of
-from oic.reference.state_storage import Box, Positions, Storage, gather, scatter, zeros
+from oic.reference.state_storage import Box, Positions, StateStorage, gather, scatter, zeros
 
 NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
 NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
@@ -116,13 +116,13 @@ class Places:
         for what, guarded in self.zones.items():
             guarded.check(what)
 
-    def storage(self, op: Any) -> Storage:
+    def storage(self, op: Any) -> StateStorage:
         """The storage of a `state` op, inside the state."""
         offsets = {symbol: (at, n) for symbol, at, n in state_layout(self.module)}
         at, nbytes = offsets[op.symbol]
         place = op.result.place
         at = place.offset if place is not None and place.offset is not None else at
-        return Storage(op.symbol, op.type, op.init, self.state[at : at + nbytes])
+        return StateStorage(op.symbol, op.type, op.init, self.state[at : at + nbytes])
 
     def begin(
         self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
@@ -222,7 +222,7 @@ class Places:
 
     # -- boxes that values are computed in, and exchanges
 
-    def enter(self, op: Any, storage: Storage, box: Box) -> None:
+    def enter(self, op: Any, storage: StateStorage, box: Box) -> None:
         """Let values be computed in a box of the state."""
         start, lengths = box
         bits = storage.type.dtype.bits
@@ -269,7 +269,7 @@ class Places:
             return place.space == "state"
         return source is not None and (place.space, place.buffer) == (source.space, source.buffer)
 
-    def view(self, op: Op, read: Any, storage: Storage | None, box: Box | None) -> None:
+    def view(self, op: Op, read: Any, storage: StateStorage | None, box: Box | None) -> None:
         """Find the memory of the results of a view; nothing moves."""
         if op.results[0].place is not None and op.results[0].place.offset is not None:
             return  # the planner says where
@@ -286,7 +286,7 @@ class Places:
             ]
         self.views.update(zip(op.results, found, strict=True))
 
-    def _box(self, op: Op, storage: Storage, box: Box) -> Memory:
+    def _box(self, op: Op, storage: StateStorage, box: Box) -> Memory:
         kept = tuple(n for n, m in zip(box[1], op.attributes()["lengths"]) if m is not None)
         if storage.type.dtype.packed:
             return Packed(storage.memory, storage.positions(box).reshape(kept))

@@ -1,4 +1,4 @@
-"""Storage of persistent state from INDEXED on: arrays at capacity, read and written by boxes.
+"""StateStorage of persistent state from INDEXED on: arrays at capacity, read and written by boxes.
 
 Large storage is address space whose pages are committed as they are touched, so a growing table
 may be reserved far beyond the memory of the machine.
@@ -44,7 +44,7 @@ def zeros(nbytes: int) -> Array:
         raise StepError("OIC_ERR_MEMORY", what) from None
 
 
-class Storage:
+class StateStorage:
     """The bytes of one persistent variable, laid out as `memory.layout` says.
 
     initial the variable's initial value: of every element that was never written
@@ -126,7 +126,7 @@ class Storage:
         self.reach = [0] * len(self.shape)
 
 
-def saved(part: Part, counts: dict[str, int], states: Mapping[str, Storage]) -> Iterator[Entries]:
+def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]) -> Iterator[Entries]:
     """The entries of a part for `reference.saved`, some at a time."""
     storage = states[part.symbol]
     lengths, shape = part.entries(counts), part.shape(counts)
@@ -152,7 +152,7 @@ def saved(part: Part, counts: dict[str, int], states: Mapping[str, Storage]) -> 
         at += last
 
 
-def restore(found: Saved, form: Form, states: Mapping[str, Storage]) -> None:
+def restore(found: Saved, form: Form, states: Mapping[str, StateStorage]) -> None:
     """What a saved state says, into storages as at the start."""
     for symbol, count in found.counts.items():
         _set(states[symbol], count)
@@ -192,7 +192,7 @@ def _rows(first: int, values: Array, lengths: tuple[int, ...]) -> Iterator[tuple
 
 
 def _raise(
-    key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, Storage]
+    key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, StateStorage]
 ) -> None:
     """Note how far entries reach along indices of a fixed size, where their counts are kept."""
     for axis, index in enumerate(key):
@@ -202,7 +202,7 @@ def _raise(
             _set(mark, max(int(mark.whole()), reach))
 
 
-def _set(storage: Storage, value: int) -> None:
+def _set(storage: StateStorage, value: int) -> None:
     """Set an integer kept beside a variable."""
     storage.write(((), ()), np.asarray(value, storage.type.dtype.np))
 

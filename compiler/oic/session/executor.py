@@ -26,7 +26,7 @@ from oic.diagnostics import StepError, did_you_mean, fail
 from oic.dtypes import Array
 from oic.notebook import table
 from oic.session.inputs import checked, gathered
-from oic.session.interface import Entry, Interface, Variable
+from oic.session.interface import Entry, Interface, SessionVariable
 from oic.session.trace import Record
 
 __all__ = ["Executor", "Record"]
@@ -112,7 +112,7 @@ class Executor(ABC):
             assert variable.start is not None, f"'{name}' has no starting value"
             return np.array(variable.start())
 
-    def _fetchable(self, name: str) -> Variable:
+    def _fetchable(self, name: str) -> SessionVariable:
         variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
         if variable is None:
             known = [v.name for v in self.interface.variables.values() if v.kind != "dynamic"]
@@ -261,7 +261,7 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def _typed(variable: Variable) -> str:
+def _typed(variable: SessionVariable) -> str:
     """`f32[2, ?]`, as a variable is declared; of a table, the type of an entry."""
     sizes = ", ".join("?" if d is None else str(d) for d in variable.shape)
     return f"{variable.dtype}[{sizes}]" if sizes else str(variable.dtype)

@@ -16,7 +16,7 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.dims import Extent
 from oic.ir.types import TensorType
-from oic.session.interface import Entry, Interface, Variable
+from oic.session.interface import Entry, Interface, SessionVariable
 
 INPUT, SHAPE = "OIC_ERR_INPUT", "OIC_ERR_SHAPE"
 
@@ -34,7 +34,7 @@ def checked(interface: Interface, name: str, value: Any) -> Array:
     return _array(variable, value)
 
 
-def _array(variable: Variable, value: Any) -> Array:
+def _array(variable: SessionVariable, value: Any) -> Array:
     """The elements in the variable's dtype; Python numbers convert where nothing is lost.
 
     What is refused is not copied first: a view may have far more elements than there is memory.
@@ -76,7 +76,7 @@ def _converts(given: Array, dtype: DType) -> bool:
     return int(given.min()) >= dtype.low and int(given.max()) <= dtype.high
 
 
-def _wrong_dtype(variable: Variable, given: str) -> StepError:
+def _wrong_dtype(variable: SessionVariable, given: str) -> StepError:
     what = f"input '{variable.name}' is {variable.dtype}, and was given {given}"
     name, dtype, hint = variable.name, variable.dtype, None
     if given.startswith("float" if dtype.is_float else ("int", "uint")) and not dtype.packed:
@@ -85,7 +85,7 @@ def _wrong_dtype(variable: Variable, given: str) -> StepError:
     return StepError(INPUT, what, variable=name, span=variable.span, hint=hint)
 
 
-def _require_range(variable: Variable, low: int, high: int) -> None:
+def _require_range(variable: SessionVariable, low: int, high: int) -> None:
     dtype = variable.dtype
     if low < dtype.low or high > dtype.high:
         bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
@@ -95,7 +95,7 @@ def _require_range(variable: Variable, low: int, high: int) -> None:
         )
 
 
-def _check_shape(variable: Variable, given: tuple[int, ...]) -> None:
+def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
     """Rank, the sizes that every entry agrees on, and maxima; whether extents agree, the step checks."""
     shape = variable.shape
     if len(given) != len(shape):
@@ -147,7 +147,7 @@ def bind_sizes(name: str, type_: TensorType, shape: tuple[int, ...], sizes: dict
 
 
 def _require_sizes(
-    variable: Variable, type_: TensorType, shape: tuple[int, ...], sizes: Mapping[str, int]
+    variable: SessionVariable, type_: TensorType, shape: tuple[int, ...], sizes: Mapping[str, int]
 ) -> None:
     for axis, (dim, size) in enumerate(zip(type_.shape, shape)):
         wanted = dims.evaluate(dim, sizes)

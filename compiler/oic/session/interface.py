@@ -15,7 +15,7 @@ from oic.ir.types import TensorType
 
 
 @dataclass(frozen=True)
-class Variable:
+class SessionVariable:
     """One variable as it is declared.
 
     kind    'dynamic', 'constant', 'volatile' or 'persistent'
@@ -64,7 +64,7 @@ class Interface:
     """
 
     name: str
-    variables: dict[str, Variable]
+    variables: dict[str, SessionVariable]
     entries: dict[str, Entry]
     blocks: tuple[tuple[str, Span], ...] = ()
     statements: tuple[Span, ...] = ()
@@ -92,7 +92,7 @@ class Interface:
 
 def interface(
     module: Module,
-    variables: Iterable[Variable],
+    variables: Iterable[SessionVariable],
     blocks: Iterable[tuple[str, Span]] = (),
     statements: Iterable[Span] = (),
     dropped: Mapping[str, Collection[str]] | None = None,

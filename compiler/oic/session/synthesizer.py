@@ -27,7 +27,7 @@ from oic.library.emit import Files, emit
 from oic.memory.layout import state_layout
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
-from oic.reference.state_storage import Storage, zeros
+from oic.reference.state_storage import StateStorage, zeros
 from oic.resources import runtime_dir
 from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
@@ -282,13 +282,13 @@ def status_names() -> list[str]:
     return re.findall(r"OIC_\w+", inside)
 
 
-def _storages(module: Module, memory: Array) -> dict[str, Storage]:
+def _storages(module: Module, memory: Array) -> dict[str, StateStorage]:
     """The persistent variables as the interpreter's storage, over the library's memory."""
-    found: dict[str, Storage] = {}
+    found: dict[str, StateStorage] = {}
     by_symbol = {op.symbol: op for op in module.states()}
     for symbol, offset, nbytes in state_layout(module):
         op = by_symbol[symbol]
-        storage = Storage(symbol, op.type, 0, memory[offset : offset + nbytes])
+        storage = StateStorage(symbol, op.type, 0, memory[offset : offset + nbytes])
         storage.initial = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
         found[symbol] = storage
     return found
