@@ -31,6 +31,7 @@ PARTS: dict[str, set[str]] = {
     "kernels": BASE | {"ir"},
     "operators": BASE | {"ir", "kernels"},
     "model": BASE,
+    "importers": BASE | {"model"},
     "memory": CORE,
     "syntax": BASE,
     "check": CORE | {"syntax", "model"},
@@ -44,8 +45,9 @@ PARTS: dict[str, set[str]] = {
     "session": CORE | {"memory", "model", "reference", "codegen", "library", "toolchain"},
     "compare": CORE | {"memory", "reference", "session"},
 }
-PARTS["driver"] = set(PARTS) - {"compare"}
-PARTS["api"] = set(PARTS) - {"compare"}  # the public classes: a driver with sessions
+PARTS["driver"] = set(PARTS) - {"compare", "importers"}
+PARTS["api"] = set(PARTS) - {"compare", "importers"}  # the public classes: a driver with sessions
+PARTS["generation"] = BASE | {"api", "check", "importers", "model", "session"}  # a user of the public classes
 PARTS["cli"] = set(PARTS)
 PARTS["__init__"] = set(PARTS)  # the public names of `oic`; nothing inside imports it
 PARTS["__main__"] = {"cli"}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from oic.api import Simulator, Synthesizer
     from oic.check.source import parse, parse_file
     from oic.diagnostics import Diagnostic, OicError, Refusal, StepError
+    from oic.generation import Generator, Sampling, Token, generate
+    from oic.importers import import_checkpoint
     from oic.model import Model, Tensor
     from oic.session.executor import Executor
     from oic.syntax.tree import Graph
@@ -30,6 +32,11 @@ _HOME = {
     "Model": "oic.model",
     "Tensor": "oic.model",
     "Executor": "oic.session.executor",
+    "Generator": "oic.generation",
+    "Sampling": "oic.generation",
+    "Token": "oic.generation",
+    "generate": "oic.generation",
+    "import_checkpoint": "oic.importers",
     "Diagnostic": "oic.diagnostics",
     "OicError": "oic.diagnostics",
     "Refusal": "oic.diagnostics",
@@ -39,15 +46,20 @@ _HOME = {
 __all__ = [
     "Diagnostic",
     "Executor",
+    "Generator",
     "Graph",
     "Model",
     "OicError",
     "Refusal",
+    "Sampling",
     "Simulator",
     "StepError",
     "Synthesizer",
     "Tensor",
+    "Token",
     "__version__",
+    "generate",
+    "import_checkpoint",
     "parse",
     "parse_file",
 ]

@@ -1,7 +1,8 @@
 /* The body that kernels of attention share.  The kernel that includes it defines PART(f), the names of its functions, and
    Q_T, Q_LOAD, Q_STORE: queries and results; keys and values are of type W_T.
 
-   y[.., N, Hq, Dv] = softmax(scale * q * k' + bias) * v over the keys that take part; zeros where none does.
+   y[.., N, Hq, Dv] = softmax(cap(scale * q * k') + bias) * v over the keys that take part; zeros where none does.
+   cap(s) = softcap * tanh(s / softcap), or s.
 
    Order: a score is the sum of its products in sixteen sums, product d in sum d mod 16, and their tree (keys lie as rows
    in the state, and are not copied into panels).  Keys come in blocks of OIC_ATTENTION_KEYS, at multiples of it; a block
@@ -131,7 +132,7 @@ typedef struct {
     ptrdiff_t N, keys, Hq, Hk, Dk, Dv;
     const ptrdiff_t *qs, *ks, *vs, *bs, *ms, *kss, *vss, *ls;
     int64_t length;         /* keys in use */
-    C scale;
+    C scale, softcap;       /* 0: no cap */
     int causal;
     int64_t window;         /* -1: none */
 } PART(args);
@@ -184,6 +185,11 @@ static inline void PART(rows)(const PART(args) *a, ptrdiff_t b, ptrdiff_t hk, pt
                 const ptrdiff_t c0 = oic_offset(b, rank, a->shape, a->kss) + hk * a->kss[rank + 1];
                 for (ptrdiff_t j = 0; j < n; ++j) {
                     sr[j] *= (C)a->k_scale[c0 + (j0 + j) * a->kss[rank]];
+                }
+            }
+            if (a->softcap > (C)0) {
+                for (ptrdiff_t j = 0; j < n; ++j) {
+                    sr[j] = a->softcap * MATH(oic_tanh)(sr[j] / a->softcap);
                 }
             }
             if (a->bias != NULL) {

@@ -32,7 +32,7 @@ TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
 # Commands of other tools, and what is done here instead.
 MEANT = {
     **dict.fromkeys(("fmt", "format"), "There is no formatter: the layout of a graph is its author's."),
-    **dict.fromkeys(("compile", "codegen", "emit", "generate"), "'oic build' generates C and compiles it."),
+    **dict.fromkeys(("compile", "codegen", "emit"), "'oic build' generates C and compiles it."),
     **dict.fromkeys(("lint", "validate", "verify"), "'oic check' says everything that is wrong with a graph."),
     **dict.fromkeys(("test", "compare"), "'oic diff' compares the compiled C with the reference."),
     **dict.fromkeys(("exec", "simulate", "eval"), "'oic run' runs a graph; --backend reference in NumPy."),
@@ -442,6 +442,68 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
         say(json_text(to_json(models[0], stats) if len(models) == 1 else [to_json(m, stats) for m in models]))
         return
     say("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
+
+
+@main.command("import")
+@click.argument("source", type=click.Path())
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="folder to write to")
+@click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
+@click.option(
+    "--prefill", type=click.IntRange(1), metavar="N", default=128, show_default=True,
+    help="tokens that one step takes at most",
+)  # fmt: skip
+@click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
+@guarded
+def import_(
+    as_json: bool, color: bool, source: str, output: str, context: int | None, prefill: int, name: str | None
+) -> None:
+    """Turn a checkpoint (a Hugging Face folder) into a graph and a model file that refers to its weights."""
+    from oic.cli.models import imported
+    from oic.importers import import_checkpoint
+
+    say(imported(import_checkpoint(source, output, context=context, prefill=prefill, name=name), as_json))
+
+
+def token_ids(text: str) -> list[int]:
+    """`5,17,3` of an option."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not a list of token ids: 5,17,3") from None
+
+
+@main.command()
+@click.argument("source", type=click.Path())
+@click.option("--text", help="go on with this text")
+@click.option("--ids", type=token_ids, metavar="ID,ID,…", help="go on with these token ids")
+@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, show_default=True, help="new tokens")
+@click.option("--temperature", type=float, default=0.0, show_default=True, help="0: always the most likely token")
+@click.option("--top-k", type=int, metavar="K", default=0, help="only the K most likely tokens")
+@click.option("--top-p", type=float, metavar="P", default=1.0, help="only the most likely tokens that reach P together")
+@click.option("--seed", type=int, default=0, show_default=True, help="of the numbers drawn")
+@click.option("--stop", "stop_texts", metavar="TEXT", multiple=True, help="end after this text")
+@click.option("--stop-id", "stop_ids", type=int, metavar="ID", multiple=True, help="end after this id")
+@click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
+@click.option(
+    "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
+    help="this machine, or any of its kind",
+)  # fmt: skip
+@guarded
+def generate(
+    as_json: bool, color: bool, source: str, text: str | None, ids: list[int] | None, count: int, temperature: float,
+    top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None,
+    target: str,
+) -> None:  # fmt: skip
+    """Go on with a text or token ids, by a checkpoint or a folder that 'oic import' wrote."""
+    from oic.cli.models import generated
+    from oic.generation import Generator, Sampling
+
+    if (text is None) == (ids is None):
+        raise click.UsageError("give either --text or --ids")
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    with Generator(Path(source), context, target) as generator:
+        prompt = generator.encode(text) if text is not None else ids or []
+        generated(generator, prompt, count, sampling, {"stop_ids": stop_ids or None, "stop_texts": stop_texts}, as_json)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import Array
+from oic.model import jsontext
 from oic.model.file import ModelFile
 from oic.model.others import WEIGHTS, described
 from oic.model.tensors import Contents, Metadata, TensorInfo, TensorSource, from_memory
 from oic.notebook import table
+
+REFERENCE = "oic.model"
+"""`format` of a JSON file that names other files, whose contents are one model."""
 
 _MAGIC = {b"OINF\0": "oinf", b"GGUF": "gguf", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 
@@ -55,6 +59,8 @@ class Model:
     def open(cls, path: str | Path) -> Model:
         """The model in a .oinf, .safetensors, .gguf or .npz file or a Hugging Face folder.
 
+        Or in several: `{"format": "oic.model", "version": 1, "files": ["../folder", "extra.npz"]}`, a `.json` file,
+        names them relative to itself; a tensor may be in one of them only.
         The format is known by its first bytes, else by the file's extension.
         Raises `OicError`: `model-open`, `model-format`, or what is wrong inside the file.
         """
@@ -62,7 +68,8 @@ class Model:
             contents = _reader("hf")(Path(path))
         else:
             file = ModelFile.open(path)
-            contents = _reader(_format(file))(file)
+            refers = file.content[:1] == b"{" and Path(file.name).suffix == ".json"
+            contents = _referred(file) if refers else _reader(_format(file))(file)
         return cls._of(contents, Path(path))
 
     @classmethod
@@ -126,6 +133,28 @@ class Model:
         infos = [entry.info for entry in self._entries.values()]
         rows = [(i.name, f"{i.dtype}{list(i.shape)}", f"{i.nbytes:,}") for i in infos]
         return table(repr(self)[1:-1], ("tensor", "type", "bytes"), rows)
+
+
+def _referred(file: ModelFile) -> Contents:
+    """The contents of all files that a reference names."""
+    tree = jsontext.parse(file, 0, file.size, "reference")
+    if tree.get("format") != REFERENCE or tree.get("version") != 1:
+        raise file.bad("model-format", "'format'", None, f"not {REFERENCE!r} of version 1")
+    named = tree.get("files")
+    if not isinstance(named, list) or not named or not all(isinstance(n, str) and "\0" not in n for n in named):
+        raise file.bad("model-field", "'files'", None, "not a list of paths")
+    whole = Contents({}, {}, {})
+    for name in named:
+        if name.endswith(".json"):
+            raise file.bad("model-field", "'files'", None, f"{name!r} is a reference itself")
+        part = Model.open(Path(file.name).parent / name)
+        for tensor in part.names():
+            if tensor in whole.entries:
+                raise file.bad("model-duplicate", "'files'", None, f"{tensor!r} is in {name!r} and in one before it")
+        whole.entries.update(part._entries)
+        whole.sizevars.update(part.sizevars)
+        whole.metadata.update(part.metadata)
+    return whole
 
 
 def _reader(module: str) -> Any:

@@ -38,6 +38,7 @@ class Attention(Operator, name="attention"):
     kv_len    keys in use: an integer, or one for each leading index (i32 [..]); default T
     k_scale, v_scale   f32 [Hk], [T, Hk] or [.., T, Hk]: factors of i8 keys and values
     scale     default 1/√Dk
+    softcap   c: a scaled score s becomes c·tanh(s/c), before bias and mask; default none
     causal    key j takes part for query i only if j ≤ i + (kv_len - N)
     window    and only if j > i + (kv_len - N) - window
     result    [.., N, Hq, Dv] of q's dtype; zeros where no key takes part
@@ -56,6 +57,7 @@ class Attention(Operator, name="attention"):
     k_scale: Value | None = None
     v_scale: Value | None = None
     scale: float | int | Value | None = None
+    softcap: float | int | None = None
     causal: bool = False
     window: int | Value | None = None
 
@@ -66,7 +68,8 @@ class Attention(Operator, name="attention"):
         ("f32[2, 2, 4, 8]", "f32[2, 5, 1, 8]", "f32[2, 5, 1, 8]", "mask=bool[5]", "bias=f32[4, 1, 5]"),
         ("f32[2, 2, 8]", "i8[9, 1, 8]", "i8[9, 1, 8]", "k_scale=f32[1]", "v_scale=f32[9, 1]"),
         ("f16[4, 2, 8]", "f16[4, 2, 8]", "f16[4, 2, 8]", "causal=true, window=2"),
-        ("f64[2, 1, 3]", "f64[4, 1, 3]", "f64[4, 1, 2]"),
+        ("f64[2, 1, 3]", "f64[4, 1, 3]", "f64[4, 1, 2]", "softcap=0.5"),
+        ("f32[2, 4, 8]", "f16[5, 2, 8]", "f16[5, 2, 8]", "causal=true, softcap=2.0, bias=f32[5]"),
     )
 
     def infer(self) -> list[Type]:
@@ -123,6 +126,9 @@ class Attention(Operator, name="attention"):
 
     def _require_settings(self) -> None:
         require_number(self, "scale", self.q.dtype)
+        require_number(self, "softcap", self.q.dtype)
+        if self.softcap is not None and not 0 < self.softcap < math.inf:
+            raise OpError("op-setting", f"softcap {self.softcap} is not positive", "softcap")
         window = self.window
         if window is not None and not isinstance(window, Value) and window < 1:
             raise OpError("op-setting", f"window {window} is not positive", "window")
@@ -134,13 +140,18 @@ class Attention(Operator, name="attention"):
         if mask is not None:
             part = part & mask
         keys, values = scaled(k, k_scale), scaled(v, v_scale)
-        return attend(q.astype(np.float64), keys, values, self._scale(), bias, part)
+        return attend(q.astype(np.float64), keys, values, self._scale(), bias, part, self._softcap())
 
     def _scale(self) -> float:
         """The factor of the scores as the kernel has it: a number of the type computed in."""
         wide = self.q.dtype.wide.type
         known: Any = self.scale
         return float(wide(1 / math.sqrt(max(1, dims.maximum(self.q.shape[-1]))) if known is None else known))
+
+    def _softcap(self) -> float:
+        """The cap as the kernel has it; 0: none."""
+        wide = self.q.dtype.wide.type
+        return 0.0 if self.softcap is None else float(wide(self.softcap))
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
@@ -163,6 +174,7 @@ class Attention(Operator, name="attention"):
             "bs": strides_of(self.bias, rank + 3, rank + 3), "ms": strides_of(self.mask, rank + 3, rank + 3),
             "kss": self._scale_strides(self.k_scale), "vss": self._scale_strides(self.v_scale), "ls": ls,
             "length": length, "scale": Cast(self._setting_scale(), q.dtype.value),
+            "softcap": None if self.softcap is None else Cast(self._softcap(), q.dtype.value),
             "causal": Cast(int(self.causal), "int"), "window": self._window(),
         }  # fmt: skip
 
@@ -366,12 +378,16 @@ def participating(n: int, t: int, lead: tuple[int, ...], kv_len: Any, causal: bo
     return part
 
 
-def attend(q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask) -> Array:
+def attend(
+    q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask, softcap: float = 0.0
+) -> Array:
     """The result of attention in f64.  q [.., N, Hq, Dk], k and v [.., T, Hk, D], part [.., Hq, N, T]."""
     group = q.shape[-2] // k.shape[-2]
     keys = np.repeat(k, group, -2)
     with np.errstate(all="ignore"):
         s = np.matmul(np.moveaxis(q, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
+        if softcap:
+            s = softcap * np.tanh(s / softcap)
         if bias is not None:
             s = s + np.asarray(bias).astype(np.float64)
         part = np.broadcast_to(part, s.shape)

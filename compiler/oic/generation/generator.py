@@ -1,0 +1,237 @@
+"""Generation with a compiled decoder: prompts are fed at once, then one token a step."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.api import Synthesizer
+from oic.check.source import parse_file
+from oic.diagnostics import StepError, fail
+from oic.generation.sampling import Sampling, log_probability
+from oic.generation.tokenizer import Tokenizer, no_tokenizer, tokenizer_of
+from oic.importers import import_checkpoint
+from oic.importers.folder import GRAPH, MODEL
+from oic.model import Model
+from oic.session.executor import Executor
+
+FULL = "OIC_ERR_CACHE_FULL"
+
+
+@dataclass(frozen=True)
+class Token:
+    """One new token.
+
+    text      what it adds to the text; "" without a tokenizer, or where more tokens make up the next character
+    logprob   ln of the probability that the model gives it
+    seconds   from the step before
+    """
+
+    id: int
+    text: str
+    logprob: float
+    seconds: float
+
+
+@dataclass
+class Stop:
+    """Why generation ended: 'count', 'stop' (an id or a text), or 'context', when the cache is full."""
+
+    reason: str = "count"
+
+
+@dataclass
+class Generator:
+    """A decoder, built once, and its tokenizer.
+
+    source    a checkpoint (Hugging Face folder), or a folder that `oic import` wrote
+    context   tokens that the cache has room for; None: as imported, or as the configuration says
+    target, threads   of the build, as for Synthesizer
+    Raises OicError.
+    """
+
+    source: Path
+    context: int | None = None
+    target: str = "host"
+    threads: int = 1
+    _scratch: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.source = Path(self.source)
+        if not self.source.exists():
+            raise fail("model-open", f"there is no '{self.source}'")
+        folder = self.source
+        if not (folder / GRAPH).is_file():
+            self._scratch = tempfile.TemporaryDirectory(prefix="oic-import-")
+            folder = Path(self._scratch.name)
+            import_checkpoint(self.source, folder, context=self.context)
+        model = Model.open(folder / MODEL)
+        sizes = {} if self.context is None else {"T": self.context}
+        made = Synthesizer(
+            parse_file(folder / GRAPH), model, sizes=sizes, target=self.target, threads=self.threads
+        )
+        self._built = made.build()
+        self._first = self._built.make_executor()
+        self.stops = _ids(model.metadata.get("eos_token_id"))
+        self._homes = [folder, self.source, *(Path(f).parent for f in {model.info(n).file for n in model.names()[:1]})]
+        self._begin = next(iter(_ids(model.metadata.get("bos_token_id"))), None)
+        entry = self._first.interface.entries["entry"]
+        if set(entry.inputs) != {"tokens"} or "logits" not in entry.outputs:
+            raise fail("generate-interface", f"the graph of '{self.source}' does not turn tokens into logits",
+                       hint="a decoder's entry reads 'tokens' and writes 'logits'")  # fmt: skip
+        self.prefill = min(entry.maxima.values(), default=1)
+
+    def close(self) -> None:
+        """Give memory and temporary files back."""
+        self._first.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tokenizer(self) -> Tokenizer | None:
+        """What turns texts into ids, from the checkpoint's folder."""
+        return next((t for home in self._homes if (t := tokenizer_of(home, self._begin))), None)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text; `OicError` `tokenizer` where there is none for it."""
+        tokenizer = self.tokenizer()
+        if tokenizer is None:
+            raise no_tokenizer(self.source)
+        return tokenizer.encode(text)
+
+    def stream(
+        self,
+        ids: Sequence[int],
+        count: int = 32,
+        sampling: Sampling | None = None,
+        *,
+        stop_ids: Sequence[int] | None = None,
+        stop_texts: Sequence[str] = (),
+        stop: Stop | None = None,
+        executor: Executor | None = None,
+    ) -> Iterator[Token]:
+        """New tokens after a prompt, as they come.
+
+        stop_ids    ids that end the text, given like others; None: those of the configuration
+        stop_texts  texts that end it once they are there
+        stop        is told why it ended
+        executor    the session that is used, from its start; None: the generator's own
+        A cache that is full ends the text, with nothing overwritten.  Raises OicError for a prompt of no tokens, of
+        ids that are none, or of more than the cache holds.
+        """
+        session = executor or self._first
+        how, why = sampling or Sampling(), stop or Stop()
+        ends = set(self.stops if stop_ids is None else stop_ids)
+        tokenizer = self.tokenizer()
+        draw = np.random.default_rng(how.seed)
+        session.reset()
+        start = time.perf_counter()
+        logits = self._prompt(session, ids)
+        found: list[int] = []
+        text = ""
+        why.reason = "count"
+        while len(found) < count:
+            token = how.choose(logits, draw)
+            found.append(token)
+            whole = tokenizer.decode(found) if tokenizer else ""
+            new = "" if whole.endswith("\ufffd") else whole[len(text) :]
+            text += new
+            now = time.perf_counter()
+            yield Token(token, new, log_probability(logits, token), now - start)
+            start = now
+            if token in ends or any(s in text for s in stop_texts):
+                why.reason = "stop"
+                return
+            if len(found) < count:
+                step = self._next(session, token)
+                if step is None:
+                    why.reason = "context"
+                    return
+                logits = step
+
+    def batch(
+        self, prompts: Sequence[Sequence[int]], count: int = 32, sampling: Sampling | None = None, *, threads: int = 1
+    ) -> list[list[Token]]:
+        """New tokens after each of several prompts: sessions of their own over the same weights, on so many threads."""
+
+        def one(ids: Sequence[int]) -> list[Token]:
+            with self._built.make_executor() as session:
+                return list(self.stream(ids, count, sampling, executor=session))
+
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            return list(pool.map(one, prompts))
+
+    def _prompt(self, session: Executor, ids: Sequence[int]) -> NDArray[np.float32]:
+        """The logits after the prompt, which is fed in parts of at most `prefill` tokens."""
+        if not ids:
+            raise fail("generate-prompt", "a prompt of no tokens: there is nothing to go on with")
+        whole = np.asarray(ids)
+        if whole.ndim != 1 or whole.dtype.kind not in "iu" or int(whole.min()) < 0 or int(whole.max()) >= 1 << 31:
+            raise fail("generate-prompt", "a prompt is a list of token ids")
+        fast = "prefill" in session.interface.entries
+        result: NDArray[np.float32] | None = None
+        for at in range(0, len(whole), self.prefill):
+            part = whole[at : at + self.prefill].astype(np.int32)
+            try:
+                out = session.step("prefill" if fast else "entry", tokens=part)
+            except StepError as error:
+                if error.status == FULL:
+                    message = f"the prompt has {len(whole)} tokens, more than the cache has room for"
+                    raise fail("generate-prompt", message, hint="a larger context, or a shorter prompt") from None
+                raise
+            result = out["last_logits" if fast else "logits"][-1]
+        assert result is not None
+        return result
+
+    def _next(self, session: Executor, token: int) -> NDArray[np.float32] | None:
+        """The logits after one more token; None where the cache is full."""
+        try:
+            return session.step(tokens=np.array([token], np.int32))["logits"][-1]
+        except StepError as error:
+            if error.status != FULL:
+                raise
+            return None
+
+
+def generate(
+    source: str | Path,
+    prompt: str | Sequence[int],
+    *,
+    count: int = 32,
+    temperature: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    stop_ids: Sequence[int] | None = None,
+    stop_texts: Sequence[str] = (),
+    context: int | None = None,
+    target: str = "host",
+) -> Iterator[Token]:
+    """New tokens after a prompt, as they come, from a checkpoint or an imported folder.
+
+    prompt   a text (the folder has a tokenizer), or token ids
+    The others as for Generator, Sampling and Generator.stream.  Raises OicError.
+    """
+    with Generator(Path(source), context, target) as generator:
+        ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        sampling = Sampling(temperature, top_k, top_p, seed)
+        yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
+
+
+def _ids(value: Any) -> list[int]:
+    """Token ids of a configuration: one, several or none."""
+    found = value if isinstance(value, list) else [value]
+    return [v for v in found if isinstance(v, int) and not isinstance(v, bool)]

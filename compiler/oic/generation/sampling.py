@@ -1,0 +1,70 @@
+"""From logits to the next token: the most likely one, or one drawn from filtered probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.diagnostics import fail
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen.
+
+    temperature  logits are divided by it; 0: always the most likely token
+    top_k        only so many of the most likely (ties kept); 0: all
+    top_p        only the smallest set of the most likely whose probabilities reach it, at least one
+    seed         of the numbers drawn; equal seeds give equal tokens
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < np.inf:
+            raise fail("sampling", f"a temperature is 0 or more, not {self.temperature}")
+        if self.top_k < 0:
+            raise fail("sampling", f"top_k is 0 (all) or more, not {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise fail("sampling", f"top_p is above 0 and at most 1, not {self.top_p}")
+        if self.seed < 0:
+            raise fail("sampling", f"a seed is 0 or more, not {self.seed}")
+
+    def probabilities(self, logits: NDArray[np.float32]) -> F64:
+        """Probabilities [vocab] after temperature, top_k and top_p, in that order."""
+        wide = logits.astype(np.float64)
+        if self.temperature == 0:
+            return (np.arange(wide.size) == int(wide.argmax())).astype(np.float64)
+        wide = wide / self.temperature
+        if 0 < self.top_k < wide.size:
+            wide = np.where(wide < np.partition(wide, -self.top_k)[-self.top_k], -np.inf, wide)
+        share = np.exp(wide - wide.max())
+        share /= share.sum()
+        if self.top_p < 1:
+            order = np.argsort(-share, kind="stable")
+            before = np.cumsum(share[order]) - share[order]
+            share[order[before >= self.top_p]] = 0.0
+            share /= share.sum()
+        return share
+
+    def choose(self, logits: NDArray[np.float32], draw: np.random.Generator) -> int:
+        """The next token; one number is drawn, whatever the settings."""
+        u = draw.random()
+        if self.temperature == 0:
+            return int(logits.argmax())
+        reached = np.cumsum(self.probabilities(logits)) > u
+        return int(reached.argmax()) if reached.any() else int(self.probabilities(logits).argmax())
+
+
+def log_probability(logits: NDArray[np.float32], token: int) -> float:
+    """ln of the probability that the model itself gives a token."""
+    wide = logits.astype(np.float64)
+    top = wide.max()
+    return float(wide[token] - top - np.log(np.exp(wide - top).sum()))

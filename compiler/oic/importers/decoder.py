@@ -1,0 +1,140 @@
+"""A decoder-only transformer as data, whatever its family is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A projection.
+
+    tensor      name of the weights, `{l}` for the layer: [out, in], or [in, out] if `by_columns`
+    bias        name of the bias, or None
+    """
+
+    tensor: str
+    bias: str | None = None
+    by_columns: bool = False
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A normalisation over the last axis.
+
+    kind       'rms' or 'layer'
+    plus_one   the factor is 1 + weight
+    """
+
+    tensor: str
+    kind: str
+    eps: float
+    bias: str | None = None
+    plus_one: bool = False
+
+
+@dataclass(frozen=True)
+class Rope:
+    """Rotary positions; `freqs` [dims / 2] where they are not powers of the base."""
+
+    base: float
+    dims: int
+    style: str = "half"
+    freqs: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What may differ from layer to layer: how far back attention sees (None: to the start), and rotary positions."""
+
+    window: int | None = None
+    rope: Rope | None = None
+
+    @property
+    def name(self) -> str:
+        """What the graph calls a layer of this kind."""
+        reach = "full" if self.window is None else "sliding"
+        return reach if self.rope is not None else f"{reach}_without_rope"
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """All that tells one decoder from another.
+
+    qkv          one matrix for q, k and v: `order` 'parts' (all of q, then k, v) or 'heads' (q, k, v of each head)
+    q_norm       over each head, or over the whole projection if `norm_whole`
+    before/after norms around the sublayers; None: there is none
+    parallel     both sublayers read the same input, and their results are added together
+    scale        of the scores; None: 1 / √head
+    softcap      c·tanh(s / c) of the scores, final_softcap of the logits
+    positions    table of learned positions with so many rows, of which row `offset` is for the first token
+    gate         None: the network is not gated
+    head         None: the embedding is the head
+    """
+
+    family: str
+    vocab: int
+    width: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    inner: int
+    context: int
+    layers: tuple[Layer, ...]
+    embed: str
+    o: Matrix
+    up: Matrix
+    down: Matrix
+    activation: str
+    final: Norm
+    q: Matrix | None = None
+    k: Matrix | None = None
+    v: Matrix | None = None
+    qkv: Matrix | None = None
+    order: str = "parts"
+    q_norm: Norm | None = None
+    k_norm: Norm | None = None
+    norm_whole: bool = False
+    before_attention: Norm | None = None
+    after_attention: Norm | None = None
+    before_network: Norm | None = None
+    after_network: Norm | None = None
+    parallel: bool = False
+    scale: float | None = None
+    softcap: float | None = None
+    final_softcap: float | None = None
+    positions: str | None = None
+    rows: int = 0
+    offset: int = 0
+    embed_scale: float | None = None
+    gate: Matrix | None = None
+    head: Matrix | None = None
+    notes: tuple[str, ...] = ()
+
+    def features(self) -> list[str]:
+        """What it has, in words, for reports."""
+        kinds = list(dict.fromkeys(layer.name for layer in self.layers))
+        norm = "rms norm" if self.final.kind == "rms" else "layer norm"
+        placed = [
+            place
+            for place, norms in (
+                ("before", (self.before_attention, self.before_network)),
+                ("after", (self.after_attention, self.after_network)),
+            )
+            if any(norms)
+        ]
+        found = [
+            f"{self.heads} heads over {self.kv_heads}" if self.kv_heads != self.heads else f"{self.heads} heads",
+            f"{norm} {' and '.join(placed)} sublayers" + (" (1 + weight)" if self.final.plus_one else ""),
+            f"{'gated ' if self.gate else ''}{self.activation}",
+            "rope" if any(layer.rope for layer in self.layers) else "no rope",
+            "learned positions" if self.positions else "",
+            "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",
+            "norms on q and k" if self.q_norm else "",
+            "biases on q, k, v" if any(m and m.bias for m in (self.qkv, self.q)) else "",
+            "parallel residual" if self.parallel else "",
+            "soft caps" if self.softcap or self.final_softcap else "",
+            "embedding scaled" if self.embed_scale else "",
+            "tied head" if self.head is None else "",
+        ]
+        return [text for text in found if text]

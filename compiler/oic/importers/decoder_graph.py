@@ -1,0 +1,375 @@
+"""The graph of a decoder: one entry for any number of tokens, one that leaves out all logits but the last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from oic.dtypes import Array, DType, f32
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+from oic.importers.text import Block, number, section
+
+ACTIVATIONS = {
+    "gelu": 'op gelu({0}, approx="erf") >> {0};',
+    "gelu_new": 'op gelu({0}, approx="tanh") >> {0};',
+    "gelu_fast": 'op gelu({0}, approx="tanh") >> {0};',
+    "gelu_pytorch_tanh": 'op gelu({0}, approx="tanh") >> {0};',
+    "silu": "op silu({0}) >> {0};",
+    "swish": "op silu({0}) >> {0};",
+    "relu": "op relu({0}) >> {0};",
+    "relu2": "op relu({0}) >> {0};\nop mul({0}, {0}) >> {0};",
+    "tanh": "op tanh({0}) >> {0};",
+    "sigmoid": "op sigmoid({0}) >> {0};",
+}
+"""Activations by the names that configurations use, as statements on a variable."""
+
+FREQUENCIES = "rope_frequencies"
+PREFILL = 128  # tokens of one step at most, unless the importer is told otherwise
+
+
+@dataclass
+class DecoderGraph:
+    """A decoder's graph while it is written.
+
+    dtype    the element type that a tensor or pattern is stored in, by its name and number of layers
+    prefill  tokens of one step at most
+    weights  the tensors that it asked for, with their layers
+    extra    constants that no checkpoint has
+    """
+
+    model: Decoder
+    dtype: Callable[[str, int], DType]
+    prefill: int = PREFILL
+    constants: list[str] = field(default_factory=list)
+    weights: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Array] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """The whole source."""
+        m = self.model
+        kinds = list(dict.fromkeys(m.layers))
+        blocks = self._entries()
+        if len(kinds) > 1:
+            names = _names(kinds)
+            blocks += [self._decoder(names), *(self._layer(kind, names[kind]) for kind in kinds)]
+        else:
+            blocks.append(self._decoder({}, self._layer(kinds[0], "").lines))
+        parts = [
+            section("sizes", self._sizes()),
+            section("dynamic", ["tokens: i32[N] @max(N=P);"]),
+            section("constant", self.constants),
+            section("persistent", [
+                "pos: i32 @init(0); // tokens seen",
+                "K(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
+                "V(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
+            ]),
+            section("volatile", [
+                "logits: f32[N, vocab]; // row i follows tokens[i]",
+                "next: i64[N];",
+                "last_logits: f32[1, vocab];",
+                "last: i64[1];",
+            ]),
+            *(["\n".join(b.render(1))] for b in blocks),
+        ]  # fmt: skip
+        head = [f"// {line}" for line in (f"{m.family}: {'; '.join(m.features())}.", *m.notes)]
+        return "\n".join([*head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+
+    # -- declarations
+
+    def _sizes(self) -> list[str]:
+        m = self.model
+        return [
+            f"vocab = {m.vocab};",
+            f"D = {m.width}; // width",
+            f"H = {m.heads}; // heads of queries",
+            f"Hk = {m.kv_heads}; // of keys and values",
+            f"Dh = {m.head_size}; // size of a head",
+            f"F = {m.inner}; // width inside the feed-forward network",
+            f"L = {len(m.layers)}; // layers",
+            f"T = {m.context}; // tokens that the cache has room for",
+            f"P = {min(self.prefill, m.context)}; // tokens of one step",
+        ]
+
+    def _constant(self, name: str, tensor: str, dims: str, narrow: bool = False) -> str:
+        """Declare a constant once; how it is used in the layer at hand."""
+        layers = len(self.model.layers) if "{l}" in tensor else 1
+        if tensor not in self.weights:
+            self.weights[tensor] = layers
+            dtype = self.dtype(tensor, layers) if narrow else f32
+            where = f'@pattern("{tensor}")' if "{l}" in tensor else f'@ref("{tensor}")'
+            self.constants.append(f"{name}{'(l)' if '{l}' in tensor else ''}: {dtype}[{dims}] {where};")
+        return f"{name}[l]" if "{l}" in tensor else name
+
+    # -- statements
+
+    def _norm(self, to: Block, norm: Norm, name: str, x: str, y: str, dims: str = "D") -> None:
+        """y = the norm of x."""
+        gamma = self._constant(name, norm.tensor, dims)
+        if norm.plus_one:
+            to.assign("scale_" + name, f"f32[{dims}]")
+            to.add(f"op add({gamma}, 1.0) >> scale_{name};")
+            gamma = "scale_" + name
+        beta = f", beta={self._constant(name + '_bias', norm.bias, dims)}" if norm.bias else ""
+        op = "rms_norm" if norm.kind == "rms" else "layer_norm"
+        to.add(f"op {op}({x}, {gamma}{beta}, eps={number(norm.eps)}) >> {y};")
+
+    def _product(self, to: Block, matrix: Matrix, name: str, x: str, y: str, inputs: str, outputs: str) -> None:
+        """y = x times the matrix, plus its bias."""
+        dims = f"{inputs}, {outputs}" if matrix.by_columns else f"{outputs}, {inputs}"
+        weights = self._constant(name, matrix.tensor, dims, narrow=True)
+        bias = self._constant(name + "_bias", matrix.bias, outputs) if matrix.bias else None
+        if not matrix.by_columns:
+            to.add(f"op linear({x}, {weights}{f', b={bias}' if bias else ''}) >> {y};")
+            return
+        to.add(f"op matmul({x}, {weights}) >> {y};")
+        if bias:
+            to.add(f"op add({y}, {bias}) >> {y};")
+
+    def _embedding(self, to: Block) -> None:
+        m = self.model
+        table = self._constant("embed", m.embed, "vocab, D", narrow=True)
+        wide = "" if self.dtype(m.embed, 1) is f32 else ", to=f32"
+        to.add(f"op gather({table}, tokens{wide}) >> x;")
+        if m.embed_scale is not None:
+            to.add(f"op mul(x, {number(m.embed_scale)}) >> x;")
+        if m.positions is not None:
+            more = f" + {m.offset}" if m.offset else ""
+            places = self._constant("places", m.positions, f"{m.rows}, D")
+            to.assign("place", "f32[N, D]")
+            to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
+            to.add("op add(x, place) >> x;")
+
+    def _head(self, to: Block, x: str, logits: str, chosen: str) -> None:
+        m = self.model
+        if m.head is None:
+            self._product(to, Matrix(m.embed), "embed", x, logits, "D", "vocab")
+        else:
+            self._product(to, m.head, "head", x, logits, "D", "vocab")
+        if m.final_softcap is not None:
+            cap = number(m.final_softcap)
+            for line in (f"div({logits}, {cap})", f"tanh({logits})", f"mul({logits}, {cap})"):
+                to.add(f"op {line} >> {logits};")
+        to.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
+
+    # -- blocks
+
+    def _entries(self) -> list[Block]:
+        whole = Block("block entry", "Logits of every token.")
+        whole.assign("x", "f32[N, D]")
+        whole.add("branch decoder;")
+        self._embedding(Block(""))  # declares its constants first
+        self._head(whole, "x", "logits", "next")
+        whole.add("return;")
+        last = Block("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
+        last.assign("x", "f32[N, D]")
+        last.add("branch decoder;")
+        last.assign("y", "f32[1, D]")
+        last.add("op slice(x, axis=0, start=N - 1, end=N) >> y;")
+        self._head(last, "y", "last_logits", "last")
+        last.add("return;")
+        return [whole, last]
+
+    def _decoder(self, names: dict[Layer, str], layer: list[str] | None = None) -> Block:
+        m = self.model
+        block = Block("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
+        self._embedding(block)
+        if layer is not None:
+            block.nest("loop layers (l in 0..L)", layer)
+        else:
+            for lines in _loops([names[layer] for layer in m.layers]):
+                block.lines += lines
+        self._norm(block, m.final, "norm_final", "x", "x")
+        block.add("cache.increment N pos;")
+        block.add("return;")
+        return block
+
+    def _layer(self, kind: Layer, name: str) -> Block:
+        block = Block(f"block {name}", _described(kind)) if name else Block("")
+        m = self.model
+        block.note("Attention over everything seen so far." if kind.window is None
+                   else f"Attention over the last {kind.window} tokens.")  # fmt: skip
+        block.assign("h", "f32[N, D]")
+        self._attention(block, kind, self._read(block, m.before_attention, "norm_attention"))
+        if not m.parallel:
+            self._after(block, m.after_attention, "norm_after_attention", "o")
+        block.note("The feed-forward network.")
+        if m.parallel:
+            block.assign("g", "f32[N, D]")
+            source = self._read(block, m.before_network, "norm_network", "g")
+            self._network(block, source, "u")
+            block.add("op add(x, o) >> x;")
+            block.add("op add(x, u) >> x;")
+        else:
+            self._network(block, self._read(block, m.before_network, "norm_network"), "u")
+            self._after(block, m.after_network, "norm_after_network", "u")
+        if name:
+            block.add("return;")
+        return block
+
+    def _read(self, to: Block, norm: Norm | None, name: str, h: str = "h") -> str:
+        """What a sublayer reads: x, or its norm."""
+        if norm is None:
+            return "x"
+        self._norm(to, norm, name, "x", h)
+        return h
+
+    def _after(self, to: Block, norm: Norm | None, name: str, y: str) -> None:
+        if norm is not None:
+            self._norm(to, norm, name, y, y)
+        to.add(f"op add(x, {y}) >> x;")
+
+    def _attention(self, to: Block, kind: Layer, h: str) -> None:
+        """o = attention of h."""
+        m = self.model
+        self._projections(to, h)
+        for name, norm in (("q", m.q_norm), ("k", m.k_norm)):
+            if norm is not None and not m.norm_whole:
+                self._norm(to, norm, f"norm_{name}", f"{name}h", f"{name}h", "Dh")
+        if kind.rope is not None:
+            to.add(f"op rope(qh, pos=pos{self._turned(kind.rope)}) >> qh;")
+            to.add(f"op rope(kh, pos=pos{self._turned(kind.rope)}) >> kh;")
+        for name in ("K", "V"):
+            to.add(f"cache.write {name.lower()}h >> {name}[l, pos..pos + N];")
+        for name, table in (("keys", "K"), ("values", "V")):
+            to.assign(name, "f32[?, Hk, Dh]")
+            to.add(f"cache.read {table}[l, 0..pos + N] >> {name};")
+        settings = ["causal=true"]
+        if kind.window is not None:
+            settings.append(f"window={kind.window}")
+        if m.scale is not None and not math.isclose(m.scale, m.head_size**-0.5, rel_tol=1e-12):
+            settings.append(f"scale={number(m.scale)}")
+        if m.softcap is not None:
+            settings.append(f"softcap={number(m.softcap)}")
+        to.assign("a", "f32[N, H, Dh]")
+        to.add(f"op attention(qh, keys, values, {', '.join(settings)}) >> a;")
+        to.assign("m", "f32[N, H * Dh]")
+        to.add("op reshape(a, shape=[N, H * Dh]) >> m;")
+        to.assign("o", "f32[N, D]")
+        self._product(to, m.o, "wo", "m", "o", "H * Dh", "D")
+
+    def _turned(self, rope: Rope) -> str:
+        settings = "" if rope.style == "half" else f', style="{rope.style}"'
+        if rope.dims != self.model.head_size:
+            settings += f", dims={rope.dims}"
+        if rope.freqs is None:
+            return settings + f", base={number(rope.base)}"
+        return settings + f", freqs={self._frequencies(rope.freqs)}"
+
+    def _frequencies(self, freqs: tuple[float, ...]) -> str:
+        """A constant of the importer's own with these numbers."""
+        array = np.asarray(freqs, np.float32)
+        for name, known in self.extra.items():
+            if np.array_equal(known, array):
+                return name
+        name = FREQUENCIES + (f"_{len(self.extra)}" if self.extra else "")
+        self.extra[name] = array
+        self.constants.append(f"{name}: f32[{len(array)}];")
+        return name
+
+    def _projections(self, to: Block, h: str) -> None:
+        """qh, kh and vh: queries, keys and values by head."""
+        m = self.model
+        for name, heads in (("q", "H"), ("k", "Hk"), ("v", "Hk")):
+            to.assign(f"{name}h", f"f32[N, {heads}, Dh]")
+        if m.qkv is not None and m.order == "heads":
+            to.assign("qkv", "f32[N, H * 3 * Dh]")
+            to.assign("by_head", "f32[N, H, 3 * Dh]")
+            self._product(to, m.qkv, "wqkv", h, "qkv", "D", "H * 3 * Dh")
+            to.add("op reshape(qkv, shape=[N, H, 3 * Dh]) >> by_head;")
+            to.add("op split(by_head, axis=2, sizes=[Dh, Dh, Dh]) >> qh, kh, vh;")
+            return
+        if m.qkv is not None:
+            self._split(to, m.qkv)
+        for name, matrix, heads in (("q", m.q, "H"), ("k", m.k, "Hk"), ("v", m.v, "Hk")):
+            to.assign(name, f"f32[N, {heads} * Dh]")
+            if m.qkv is not None:
+                to.add(f"op matmul({h}, w{name}) >> {name};")
+                if m.qkv.bias:
+                    to.add(f"op add({name}, b{name}) >> {name};")
+            else:
+                assert matrix is not None
+                self._product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh")
+            norm = {"q": m.q_norm, "k": m.k_norm}.get(name) if m.norm_whole else None
+            if norm is not None:
+                self._norm(to, norm, f"norm_{name}", name, name, f"{heads} * Dh")
+            to.add(f"op reshape({name}, shape=[N, {heads}, Dh]) >> {name}h;")
+
+    def _split(self, to: Block, matrix: Matrix) -> None:
+        """wq, wk, wv, and their biases: the columns of one matrix, as views."""
+        whole = "3 * D"
+        stored = self.dtype(matrix.tensor, len(self.model.layers))
+        weights = self._constant("wqkv", matrix.tensor, f"D, {whole}", narrow=True)
+        for name in "qkv":
+            to.assign(f"w{name}", f"{stored}[D, D]")
+        to.add(f"op split({weights}, axis=1, sizes=[D, D, D]) >> wq, wk, wv;")
+        if matrix.bias:
+            biases = self._constant("wqkv_bias", matrix.bias, whole)
+            for name in "qkv":
+                to.assign(f"b{name}", "f32[D]")
+            to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
+
+    def _network(self, to: Block, h: str, y: str) -> None:
+        """y = the feed-forward network of h."""
+        m = self.model
+        to.assign("up", "f32[N, F]")
+        self._product(to, m.up, "w_up", h, "up", "D", "F")
+        active = "up"
+        if m.gate is not None:
+            to.assign("gate", "f32[N, F]")
+            self._product(to, m.gate, "w_gate", h, "gate", "D", "F")
+            active = "gate"
+        for line in ACTIVATIONS[m.activation].format(active).split("\n"):
+            to.add(line)
+        if m.gate is not None:
+            to.add("op mul(gate, up) >> up;")
+        to.assign(y, "f32[N, D]")
+        self._product(to, m.down, "w_down", "up", y, "F", "D")
+
+
+def _described(kind: Layer) -> str:
+    reach = "sees everything" if kind.window is None else f"sees {kind.window} tokens"
+    return f"A layer that {reach}" + ("." if kind.rope else ", without rotary positions.")
+
+
+def _names(kinds: list[Layer]) -> dict[Layer, str]:
+    """A name for each kind of layer; those that would have the same are numbered."""
+    named = [kind.name for kind in kinds]
+    return {
+        kind: f"{kind.name}_{i}" if named.count(kind.name) > 1 else kind.name for i, kind in enumerate(kinds)
+    }
+
+
+def _loops(names: list[str]) -> list[list[str]]:
+    """Loops over layers of different kinds: a period that repeats, then the rest."""
+    count = len(names)
+    period = next((p for p in range(1, count // 2 + 1) if all(n == names[i % p] for i, n in enumerate(names))), count)
+    if period == count:
+        return [_loop(name, str(first), str(end)) for name, first, end in _runs(names, 0)]
+    groups = count // period
+    inner = [
+        line
+        for name, first, end in _runs(names[:period], 0)
+        for line in _loop(name, f"g * {period} + {first}" if first else f"g * {period}", f"g * {period} + {end}")
+    ]
+    rest = _runs(names[groups * period :], groups * period)
+    repeated = [f"loop groups (g in 0..{groups}) {{", *("  " + line for line in inner), "}"]
+    return [repeated, *(_loop(name, str(first), str(end), "rest_") for name, first, end in rest)]
+
+
+def _runs(names: list[str], start: int) -> list[tuple[str, int, int]]:
+    """Neighbours of one name, as (name, first, end)."""
+    found, at = [], start
+    for name, group in groupby(names):
+        end = at + len(list(group))
+        found.append((name, at, end))
+        at = end
+    return found
+
+
+def _loop(name: str, first: str, end: str, prefix: str = "") -> list[str]:
+    tag = f"{prefix}{name}_{first}" if first.isdigit() else f"{prefix}{name}_layers"
+    return [f"loop {tag} (l in {first}..{end}) {{ branch {name}; }}"]

@@ -1,0 +1,183 @@
+"""Llama and its kin, told apart by what their configuration and weights have, not by their names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+
+BUFFERS = r"rotary_emb\.inv_freq$"
+PLUS_ONE = {"gemma", "gemma2", "gemma3_text", "gemma3"}
+"""Families whose norms multiply by 1 + weight."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
+               "query_pre_attn_scalar": 256},
+    "gemma3_text": {"sliding_window": 4096, "query_pre_attn_scalar": 256, "rope_local_base_freq": 10000.0,
+                    "rope_theta": 1000000.0},
+    "starcoder2": {"norm_epsilon": 1e-5, "use_bias": True, "hidden_act": "gelu_pytorch_tanh"},
+    "smollm3": {"rope_theta": 2000000.0},
+    "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
+}  # fmt: skip
+"""What a family's configuration means where it says nothing, as far as it differs from Llama's."""
+
+TIED = {"gemma", "gemma2", "gemma3_text", "gemma3"}
+"""Families whose head is the embedding where the configuration says nothing."""
+
+ROPE_TYPES = ("default", "linear", "llama3")
+
+
+def llama(c: Checkpoint) -> Decoder:
+    """Source: the configurations and weights of these families in Hugging Face's transformers."""
+    c.config = DEFAULTS.get(c.family, {}) | {k: v for k, v in c.config.items() if v is not None}
+    width, heads = c.size("hidden_size"), c.size("num_attention_heads")
+    head = c.size("head_dim", default=max(1, width // heads))
+    prefix = c.prefix("model.", "", probe="embed_tokens.weight")
+    layer = prefix + "layers.{l}."
+    count = c.size("num_hidden_layers")
+    attention, network = layer + "self_attn.", layer + "mlp."
+
+    def norm(name: str) -> Norm | None:
+        if not c.present(name + ".weight"):
+            return None
+        bias = name + ".bias" if c.present(name + ".bias") else None
+        kind = "layer" if bias or c.has("norm_epsilon") or c.has("layer_norm_eps") else "rms"
+        eps = c.number("rms_norm_eps", "norm_epsilon", "layer_norm_eps", default=1e-6)
+        return Norm(name + ".weight", kind, eps, bias, plus_one=c.family in PLUS_ONE)
+
+    def matrix(name: str) -> Matrix:
+        return Matrix(name + ".weight", name + ".bias" if c.present(name + ".bias") else None)
+
+    final = norm(prefix + "norm")
+    both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
+    after = both or not c.present(layer + "input_layernorm.weight")
+    q_norm, k_norm = norm(attention + "q_norm"), norm(attention + "k_norm")
+    gated = c.present(network + "gate_proj.weight")
+    up, down = ("up_proj", "down_proj") if gated or c.present(network + "up_proj.weight") else ("c_fc", "c_proj")
+    tied = c.flag("tie_word_embeddings", default=c.family in TIED)
+    scalar = "query_pre_attn_scalar"
+    return Decoder(
+        family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
+        kv_heads=c.size("num_key_value_heads", default=heads), head_size=head, inner=c.size("intermediate_size"),
+        context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, head),
+        embed=prefix + "embed_tokens.weight",
+        embed_scale=math.sqrt(width) if c.family in PLUS_ONE else None,
+        q=matrix(attention + "q_proj"), k=matrix(attention + "k_proj"), v=matrix(attention + "v_proj"),
+        o=matrix(attention + "o_proj"), q_norm=q_norm, k_norm=k_norm,
+        norm_whole=q_norm is not None and c.model.info(q_norm.tensor.replace("{l}", "0")).shape != (head,),
+        gate=matrix(network + "gate_proj") if gated else None, up=matrix(network + up), down=matrix(network + down),
+        activation=c.text("hidden_activation", "hidden_act", default="silu"),
+        before_attention=norm(layer + "input_layernorm"),
+        after_attention=norm(layer + "post_attention_layernorm") if after else None,
+        before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"))
+        if both or not after else None,
+        after_network=norm(layer + "post_feedforward_layernorm") if after else None,
+        final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
+        scale=c.number(scalar) ** -0.5 if c.has(scalar) else None,
+        softcap=c.number("attn_logit_softcapping") if c.has("attn_logit_softcapping") else None,
+        final_softcap=c.number("final_logit_softcapping") if c.has("final_logit_softcapping") else None,
+        head=None if tied else Matrix("lm_head.weight"),
+    )  # fmt: skip
+
+
+def gpt_neox(c: Checkpoint) -> Decoder:
+    """Source: likewise, `gpt_neox`: q, k and v of a head beside each other, both sublayers side by side."""
+    c.config = DEFAULTS["gpt_neox"] | {k: v for k, v in c.config.items() if v is not None}
+    width, heads = c.size("hidden_size"), c.size("num_attention_heads")
+    prefix = c.prefix("gpt_neox.", "", probe="embed_in.weight")
+    layer = prefix + "layers.{l}."
+    eps = c.number("layer_norm_eps")
+
+    def norm(name: str) -> Norm:
+        return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
+
+    def matrix(name: str) -> Matrix:
+        bias = layer + name + ".bias"
+        return Matrix(f"{layer}{name}.weight", bias if c.present(bias) else None)
+
+    tied = c.flag("tie_word_embeddings", default=False)
+    return Decoder(
+        family="gpt_neox", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
+        head_size=width // heads, inner=c.size("intermediate_size"), context=c.size("max_position_embeddings"),
+        layers=layers(c, c.size("num_hidden_layers"), width // heads), embed=prefix + "embed_in.weight",
+        qkv=matrix("attention.query_key_value"), order="heads", o=matrix("attention.dense"),
+        up=matrix("mlp.dense_h_to_4h"), down=matrix("mlp.dense_4h_to_h"), activation=c.text("hidden_act"),
+        before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
+        parallel=c.flag("use_parallel_residual", default=True), final=norm(prefix + "final_layer_norm"),
+        head=None if tied else Matrix("embed_out.weight"),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- what differs from layer to layer
+
+
+def layers(c: Checkpoint, count: int, head: int) -> tuple[Layer, ...]:
+    """Windows and rotary positions of each layer."""
+    sliding = _sliding(c, count)
+    window = c.size("sliding_window") if any(sliding) else None
+    rotary = c.items("no_rope_layers", count) or [1] * count
+    everywhere = rope(c, head, "full_attention")
+    near = rope(c, head, "sliding_attention")
+    return tuple(
+        Layer(window if slides else None, (near if slides else everywhere) if turned else None)
+        for slides, turned in zip(sliding, rotary)
+    )
+
+
+def _sliding(c: Checkpoint, count: int) -> list[bool]:
+    """Which layers see a window of tokens only."""
+    kinds = c.items("layer_types", count)
+    if kinds is not None:
+        for kind in kinds:
+            c.require("layer_types", kind, "full_attention", "sliding_attention")
+        return [kind == "sliding_attention" for kind in kinds]
+    if not c.has("sliding_window") or not c.flag("use_sliding_window", default=True):
+        return [False] * count
+    if c.family == "gemma2":
+        return [i % 2 == 0 for i in range(count)]
+    if c.has("sliding_window_pattern"):
+        period = c.size("sliding_window_pattern")
+        return [(i + 1) % period != 0 for i in range(count)]
+    if c.family in ("gemma3", "gemma3_text"):
+        return [(i + 1) % 6 != 0 for i in range(count)]
+    return [i >= int(c.number("max_window_layers", default=0)) for i in range(count)]
+
+
+def rope(c: Checkpoint, head: int, kind: str) -> Rope:
+    """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
+    table = f"rope_parameters.{kind}." if c.has(f"rope_parameters.{kind}.rope_theta") else "rope_parameters."
+    local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
+    base = c.number("rope_local_base_freq") if local else c.number(
+        table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0
+    )  # fmt: skip
+    part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
+    dims = int(head * part)
+    if dims % 2:
+        raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
+    scaling = next((t for t in (table, "rope_scaling.") if c.has(t + "rope_type") or c.has(t + "type")), None)
+    if scaling is None or local:
+        return Rope(base, dims)
+    name = c.text(scaling + "rope_type", scaling + "type")
+    c.require(scaling + "rope_type", name, *ROPE_TYPES)
+    if name == "default":
+        return Rope(base, dims)
+    freqs = [base ** (-2 * d / dims) for d in range(dims // 2)]
+    factor = c.number(scaling + "factor")
+    if name == "linear":
+        return Rope(base, dims, freqs=tuple(f / factor for f in freqs))
+    low, high = c.number(scaling + "low_freq_factor"), c.number(scaling + "high_freq_factor")
+    whole = c.number(scaling + "original_max_position_embeddings")
+    return Rope(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
+
+
+def _stretched(freq: float, factor: float, low: float, high: float, context: float) -> float:
+    """Llama 3's scaling: long waves are stretched, short ones stay, those between are in between."""
+    turns = context * freq / (2 * math.pi)
+    if turns < low:
+        return freq / factor
+    if turns > high:
+        return freq
+    share = (turns - low) / (high - low)
+    return (1 - share) * freq / factor + share * freq

@@ -1,0 +1,55 @@
+"""Pieces of source text: numbers, sections, and blocks whose temporaries are declared where they are first used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+INDENT = "  "
+
+
+def number(value: float) -> str:
+    """A float as a literal of the language, which gives it back exactly."""
+    return repr(float(value))
+
+
+def section(name: str, lines: list[str]) -> list[str]:
+    """A section of declarations, one a line."""
+    return [f"{INDENT}{name} {{", *(INDENT * 2 + line for line in lines), f"{INDENT}}}"]
+
+
+@dataclass
+class Block:
+    """A block, or the body of a loop: statements in order; a temporary is declared once.
+
+    head     `block NAME …`; empty for a body
+    comment  what it does, one line above it
+    """
+
+    head: str
+    comment: str = ""
+    lines: list[str] = field(default_factory=list)
+    declared: set[str] = field(default_factory=set)
+
+    def add(self, statement: str) -> None:
+        self.lines.append(statement)
+
+    def assign(self, name: str, type_: str) -> None:
+        """Declare a temporary, unless that is done."""
+        if name not in self.declared:
+            self.declared.add(name)
+            self.lines.append(f"assign {name}: {type_};")
+
+    def note(self, text: str) -> None:
+        """A comment between statements, after an empty line."""
+        self.lines += [""] * bool(self.lines) + [f"// {text}"]
+
+    def nest(self, head: str, lines: list[str]) -> None:
+        """A loop with its body."""
+        self.lines += [f"{head} {{", *(INDENT + line if line else "" for line in lines), "}"]
+
+    def render(self, depth: int) -> list[str]:
+        """The lines of the whole block, indented."""
+        indent = INDENT * depth
+        body = [indent + INDENT + line if line else "" for line in self.lines]
+        comment = [f"{indent}// {self.comment}"] if self.comment else []
+        return [*comment, f"{indent}{self.head} {{", *body, f"{indent}}}"]

@@ -1,0 +1,153 @@
+"""`oic generate`: prompts, sampling, stops, batches, and the end of the context."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import oic
+from importers.test_import import checkpoint
+from oic.cli.main import main
+from oic.generation.generator import Stop
+from oic.generation.tokenizer import Pieces
+from paths import models_dir, needs_models
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpoint(tmp_path_factory.mktemp("generate") / "in", eos_token_id=None)
+
+
+@pytest.fixture(scope="module")
+def generator(source: Path) -> Iterator[oic.Generator]:
+    with oic.Generator(source) as made:
+        yield made
+
+
+def ids(generator: oic.Generator, prompt: list[int], count: int, **settings: object) -> list[int]:
+    return [t.id for t in generator.stream(prompt, count, **settings)]  # type: ignore[arg-type]
+
+
+def test_greedy_tokens_are_those_of_a_prompt_fed_anew(generator: oic.Generator, source: Path, tmp_path: Path) -> None:
+    """Cached generation equals generation that recomputes everything, logits in all bits."""
+    made = oic.import_checkpoint(source, tmp_path / "out")
+    graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
+    found = list(generator.stream([1, 2, 3], 8))
+    whole = [1, 2, 3]
+    with oic.Synthesizer(graph, model).build(tmp_path / "build").make_executor() as ex:
+        for token in found:
+            ex.reset()
+            logits = ex.step(tokens=np.array(whole, np.int32))["logits"][-1].astype(np.float64)
+            assert int(logits.argmax()) == token.id
+            share = np.exp(logits - logits.max())
+            assert token.logprob == pytest.approx(float(np.log(share[token.id] / share.sum())), abs=1e-12)
+            whole.append(token.id)
+
+
+def test_a_long_prompt_is_fed_in_parts_with_the_same_bits(source: Path, generator: oic.Generator, tmp_path: Path) -> None:
+    oic.import_checkpoint(source, tmp_path / "out", prefill=3)
+    prompt = [1, 5, 9, 2, 8, 3, 4, 7]
+    with oic.Generator(tmp_path / "out") as parts:
+        assert parts.prefill == 3
+        assert [t.logprob for t in parts.stream(prompt, 6)] == [t.logprob for t in generator.stream(prompt, 6)]
+
+
+def test_a_full_context_ends_the_text(generator: oic.Generator) -> None:
+    stop = Stop()
+    assert len(ids(generator, [1, 2, 3, 4], 100, stop=stop)) == 13  # 16 are fed; the last one is not
+    assert stop.reason == "context"
+    assert len(ids(generator, list(range(16)), 5)) == 1
+    with pytest.raises(oic.OicError, match="the prompt has 17 tokens, more than the cache has room for"):
+        ids(generator, [1] * 17, 5)
+
+
+def test_stops(generator: oic.Generator) -> None:
+    plain = ids(generator, [1, 2, 3], 6)
+    stop = Stop()
+    assert ids(generator, [1, 2, 3], 6, stop_ids=plain[2:3], stop=stop) == plain[: plain.index(plain[2]) + 1]
+    assert stop.reason == "stop"
+
+
+def test_sampling_depends_on_its_seed_alone(generator: oic.Generator) -> None:
+    hot = [oic.Sampling(temperature=3.0, seed=s) for s in (1, 1, 2)]
+    found = [ids(generator, [1, 2], 12, sampling=s) for s in hot]
+    assert found[0] == found[1] != found[2]
+    assert ids(generator, [1, 2], 12, sampling=oic.Sampling(temperature=3.0, top_k=1)) == ids(generator, [1, 2], 12)
+
+
+def test_filters() -> None:
+    logits = np.log(np.float32([0.5, 0.2, 0.2, 0.1]))
+    def shares(**settings: float) -> list[float]:
+        return oic.Sampling(1.0, **settings).probabilities(logits).round(4).tolist()  # type: ignore[arg-type]
+
+    assert shares() == [0.5, 0.2, 0.2, 0.1]
+    assert shares(top_k=2) == [0.5556, 0.2222, 0.2222, 0.0]  # ties are kept
+    assert shares(top_p=0.5) == [1.0, 0.0, 0.0, 0.0]
+    assert shares(top_p=0.6) == [0.7143, 0.2857, 0.0, 0.0]
+    for wrong in ({"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"seed": -1}, {"temperature": float("nan")}):
+        with pytest.raises(oic.OicError):
+            oic.Sampling(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_is_its_prompts_alone(generator: oic.Generator, threads: int) -> None:
+    prompts = [[1], [2, 3, 4], [5, 6]]
+    together = generator.batch(prompts, 6, threads=threads)
+    assert [[t.id for t in row] for row in together] == [ids(generator, p, 6) for p in prompts]
+
+
+def test_prompts_that_are_none(generator: oic.Generator) -> None:
+    for prompt, text in (([], "no tokens"), ([-1], "token ids"), ([1 << 40], "token ids")):
+        with pytest.raises(oic.OicError, match=text):
+            ids(generator, prompt, 2)
+    with pytest.raises(oic.StepError, match="id 24 is outside 0 to 23"):
+        ids(generator, [24], 2)
+    with pytest.raises(oic.OicError, match="there is no tokenizer in"):
+        generator.encode("text")
+
+
+def test_pieces_of_a_small_tokenizer(tmp_path: Path) -> None:
+    pieces = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), b" ", b"a", b"b", b" a", b" ab"]
+    scores = [0.0] * 261 + [-3.0] + [-1.0, -2.0]
+    data = struct.pack("<i", 6) + b"".join(struct.pack("<fi", s, len(p)) + p for p, s in zip(pieces, scores))
+    (tmp_path / "tok.bin").write_bytes(data)
+    tokenizer = Pieces(tmp_path / "tok.bin", 1)
+    assert tokenizer.encode("ab") == [1, 263] and tokenizer.decode([263]) == " ab"
+    assert tokenizer.encode("é")[1:] == [259, 3 + 0xC3, 3 + 0xA9] and tokenizer.decode([3 + 0xC3, 3 + 0xA9]) == "é"
+    assert tokenizer.encode("") == [1]
+    (tmp_path / "tok.bin").write_bytes(data[:-1])
+    with pytest.raises(oic.OicError, match="ends within token"):
+        Pieces(tmp_path / "tok.bin", 1)
+
+
+def test_the_command(source: Path, generator: oic.Generator) -> None:
+    done = CliRunner().invoke(main, ["generate", str(source), "--ids", "1,2,3", "-n", "4", "--json"])
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0 and found["ids"] == ids(generator, [1, 2, 3], 4)
+    assert len(found["logprobs"]) == len(found["seconds"]) == 4 and found["stop"] == "count"
+    assert CliRunner().invoke(main, ["generate", str(source)]).exit_code == 2
+    assert CliRunner().invoke(main, ["generate", str(source), "--ids", "x"]).exit_code == 2
+
+
+@needs_models
+def test_greedy_ids_of_the_references() -> None:
+    models = models_dir()
+    assert models is not None
+    reference = np.load(models / "llama-tiny" / "ref.npz")
+    with oic.Generator(models / "llama-tiny") as generator:
+        for i in range(int(reference["n_prompts"])):
+            wanted = reference[f"p{i}_greedy"].tolist()
+            assert ids(generator, reference[f"p{i}_prompt"].tolist(), len(wanted)) == wanted
+        rows = generator.batch([r[:n].tolist() for r, n in zip(reference["b_ids"], reference["b_len"])], 8, threads=2)
+        for row, wanted, n in zip(rows, reference["b_greedy"], reference["b_greedy_len"]):
+            assert [t.id for t in row][:n] == wanted[:n].tolist()
+        settings = reference["s_settings"]
+        for (temperature, top_k, top_p), wanted in zip(settings, reference["s_probs"]):
+            found = oic.Sampling(float(temperature), int(top_k), float(top_p)).probabilities(reference["s_logits"])
+            assert np.abs(found - wanted).max() < 1e-6

@@ -1,0 +1,171 @@
+"""`oic import`: what is written, and what is refused with the field or weight that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oic
+from model.samples import write_safetensors
+from oic.importers import import_checkpoint
+from oic.importers.decoder_graph import _loops
+from paths import models_dir, needs_models
+
+CONFIG = {
+    "model_type": "llama",
+    "vocab_size": 24,
+    "hidden_size": 8,
+    "intermediate_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 16,
+}
+SHAPES = {
+    "input_layernorm": (8,),
+    "post_attention_layernorm": (8,),
+    **{f"self_attn.{n}_proj": (8, 8) for n in "qkvo"},
+    "mlp.gate_proj": (12, 8),
+    "mlp.up_proj": (12, 8),
+    "mlp.down_proj": (8, 12),
+}
+EXAMPLES = {"gpt2": "gpt2-tiny", "llama": "llama-tiny"}
+
+
+def checkpoint(folder: Path, without: str = "", more: tuple[str, ...] = (), **config: Any) -> Path:
+    """A small random Llama; `None` takes a field out of its configuration."""
+    rng = np.random.default_rng(3)
+    shapes = {f"model.layers.{i}.{n}.weight": s for i in range(2) for n, s in SHAPES.items()}
+    shapes |= {"model.embed_tokens.weight": (24, 8), "model.norm.weight": (8,), "lm_head.weight": (24, 8)}
+    names = [n for n in (*shapes, *more) if n != without]
+    folder.mkdir()
+    tensors = {n: ("F32", rng.standard_normal(shapes.get(n, (8,))).astype(np.float32)) for n in names}
+    write_safetensors(folder / "model.safetensors", tensors)
+    given = {k: v for k, v in (CONFIG | config).items() if v is not None}
+    (folder / "config.json").write_text(json.dumps(given))
+    return folder
+
+
+def test_a_checkpoint_becomes_a_graph_that_refers_to_it(tmp_path: Path) -> None:
+    made = import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "out")
+    assert sorted(p.name for p in made.folder.iterdir()) == ["graph.oi", "model.json"]
+    assert json.loads(made.model.read_text())["files"] == ["../in"]
+    assert (made.weights, made.context, made.family) == (21, 16, "llama")
+    graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
+    with oic.Simulator(graph, model).make_executor() as ex:
+        whole = ex.step(tokens=[1, 2, 3, 4])["logits"]
+        ex.reset()
+        last = ex.step("prefill", tokens=[1, 2, 3])
+        assert np.array_equal(last["last_logits"], whole[2:3]) and last["last"][0] == whole[2].argmax()
+        assert np.array_equal(ex.step(tokens=[4])["logits"], whole[3:])
+        with pytest.raises(oic.StepError, match="slice|start"):
+            ex.step("prefill", tokens=np.zeros(0, np.int32))
+
+
+def test_an_import_twice_gives_the_same_files_and_leaves_others(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", rope_scaling={"type": "linear", "factor": 2.0})
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    read = []
+    for _ in range(2):
+        import_checkpoint(source, tmp_path / "out")
+        read.append({p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()})
+    assert read[0] == read[1] and set(read[0]) == {"extra.npz", "graph.oi", "mine.txt", "model.json"}
+
+
+def test_room_and_tokens_of_a_step_are_chosen(tmp_path: Path) -> None:
+    made = import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "out", context=5, prefill=2, name="small")
+    text = made.graph.read_text()
+    assert "graph small {" in text and "T = 5;" in text and "P = 2;" in text
+
+
+REFUSED = {
+    "no family": ({"model_type": None}, "import-family", "no configuration says which family"),
+    "near family": ({"model_type": "lama"}, "import-family", "the nearest is 'llama'"),
+    "missing field": ({"hidden_size": None}, "import-config", "config.json has no 'hidden_size'"),
+    "wrong kind": ({"num_attention_heads": "two"}, "import-config", "'num_attention_heads' is 'two'"),
+    "activation": ({"hidden_act": "swishy"}, "import-unsupported", "'hidden_act' is 'swishy'"),
+    "scaling": ({"rope_scaling": {"rope_type": "yarn", "factor": 2}}, "import-unsupported", "'default', 'linear', 'llama3'"),
+    "layers": ({"layer_types": ["full_attention", "chunked"]}, "import-unsupported", "'layer_types' is 'chunked'"),
+    "too few": ({"layer_types": ["full_attention"]}, "import-config", "a list of 2 items"),
+    "odd part": ({"partial_rotary_factor": 0.3}, "import-unsupported", "partial_rotary_factor"),
+    "more layers": ({"num_hidden_layers": 3}, "import-weights", "missing: model.layers.2.input_layernorm.weight"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_wrong_is_named_and_nothing_is_written(case: str, tmp_path: Path) -> None:
+    config, slug, text = REFUSED[case]
+    with pytest.raises(oic.OicError) as caught:
+        import_checkpoint(checkpoint(tmp_path / "in", **config), tmp_path / "out")
+    found = caught.value.diagnostics[0]
+    assert found.slug == slug and text in f"{found.message} {found.hint}"
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_missing_and_left_over_are_both_listed(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", without="model.layers.1.mlp.up_proj.weight", more=("model.layers.1.mlp.up.weight",))
+    with pytest.raises(oic.OicError) as caught:
+        import_checkpoint(source, tmp_path / "out")
+    found = caught.value.diagnostics[0]
+    assert found.message.endswith("1 weights are missing, and 1 have no place")
+    assert "missing: model.layers.1.mlp.up_proj.weight (did you mean 'model.layers.1.mlp.up.weight'?)" in str(found.hint)
+    assert "not asked for: model.layers.1.mlp.up.weight" in str(found.hint)
+
+
+def test_layers_of_several_kinds_are_loops_over_their_period() -> None:
+    assert _loops(["a", "a"]) == [["loop groups (g in 0..2) {", "  loop a_layers (l in g * 1..g * 1 + 1) { branch a; }", "}"]]
+    period = _loops(["near", "near", "far"] * 2 + ["near"])
+    assert period[0][1:3] == [
+        "  loop near_layers (l in g * 3..g * 3 + 2) { branch near; }",
+        "  loop far_layers (l in g * 3 + 2..g * 3 + 3) { branch far; }",
+    ]
+    assert period[1] == ["loop rest_near_6 (l in 6..7) { branch near; }"]
+    assert [lines[0] for lines in _loops(["a", "b", "b"])] == [
+        "loop a_0 (l in 0..1) { branch a; }",
+        "loop b_1 (l in 1..3) { branch b; }",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"format": "oic.model", "version": 2, "files": ["a"]}', '{"format": "oic.model", "version": 1, "files": []}',
+             '{"format": "oic.model", "version": 1, "files": ["model.json"]}', "[1"],
+)  # fmt: skip
+def test_a_reference_that_is_wrong_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(oic.OicError) as caught:
+        oic.Model.open(tmp_path / "model.json")
+    assert "model.json" in caught.value.diagnostics[0].message
+
+
+def test_a_tensor_in_two_files_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.ones(2, np.float32))
+    np.savez(tmp_path / "b.npz", w=np.ones(2, np.float32))
+    (tmp_path / "model.json").write_text('{"format": "oic.model", "version": 1, "files": ["a.npz", "b.npz"]}')
+    with pytest.raises(oic.OicError, match="'w' is in 'b.npz' and in one before it"):
+        oic.Model.open(tmp_path / "model.json")
+
+
+@needs_models
+@pytest.mark.parametrize("family", EXAMPLES)
+def test_tiny_models_equal_their_references(family: str, tmp_path: Path) -> None:
+    models = models_dir()
+    assert models is not None
+    source = models / EXAMPLES[family]
+    made = import_checkpoint(source, tmp_path / "out")
+    reference = np.load(source / "ref.npz")
+    built = oic.Synthesizer(oic.parse_file(made.graph), oic.Model.open(made.model)).build(tmp_path / "build")
+    with built.make_executor() as ex:
+        for i in range(int(reference["n_prompts"])):
+            ids = np.concatenate([reference[f"p{i}_prompt"], reference[f"p{i}_greedy"]]).astype(np.int32)
+            ex.reset()
+            logits = ex.step(tokens=ids)["logits"]
+            assert float(np.abs(logits - reference[f"p{i}_logits_f64"]).max()) <= 1e-4
+            at = len(reference[f"p{i}_prompt"])
+            assert logits[at - 1 : -1].argmax(-1).tolist() == reference[f"p{i}_greedy"].tolist()
+            for name, key in (("K", "k"), ("V", "v")):
+                cache = np.swapaxes(ex.fetch(name), 1, 2)[:, :, : len(ids)]
+                assert float(np.abs(cache - reference[f"p{i}_cache_{key}"]).max()) <= 5e-5

@@ -1,0 +1,148 @@
+"""Tiny random checkpoints made by transformers: each feature alone and as the families combine them.
+
+Imported without a hand edit; greedy ids equal, logits within 1e-4 of the library's, prefill and steps equal in all bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oic
+from oic.importers import import_checkpoint
+
+transformers = pytest.importorskip("transformers")
+torch = pytest.importorskip("torch")
+
+WITHIN = 1e-4
+PROMPT = [3, 17, 5, 40, 8, 21, 60]
+NEW = 20
+
+SMALL = {
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.3,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+TYPES = ["sliding_attention", "full_attention"] * 2
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", {}),
+    "llama-all-heads": ("Llama", {"num_key_value_heads": 4}),
+    "llama-head-size": ("Llama", {"head_dim": 24}),
+    "llama-biases": ("Llama", {"attention_bias": True, "mlp_bias": True}),
+    "llama-tied": ("Llama", {"tie_word_embeddings": True}),
+    "llama-gelu": ("Llama", {"hidden_act": "gelu"}),
+    "llama-relu": ("Llama", {"hidden_act": "relu"}),
+    "llama-rope-base": ("Llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}),
+    "llama-rope-linear": ("Llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}}),
+    "llama-rope-llama3": ("Llama", {"rope_parameters": LLAMA3}),
+    "mistral": ("Mistral", {"sliding_window": 6}),
+    "mistral-without-window": ("Mistral", {"sliding_window": None}),
+    "qwen2": ("Qwen2", {}),
+    "qwen2-sliding": ("Qwen2", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2}),
+    "qwen3": ("Qwen3", {"head_dim": 16}),
+    "gemma": ("Gemma", {"head_dim": 16}),
+    "gemma2": ("Gemma2", {"head_dim": 16, "sliding_window": 5, "query_pre_attn_scalar": 24}),
+    "gemma2-caps": ("Gemma2", {"head_dim": 16, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+    "gemma3": ("Gemma3Text", {"head_dim": 16, "sliding_window": 5, "layer_types": TYPES, "query_pre_attn_scalar": 16}),
+    "gemma3-seven-layers": ("Gemma3Text", {"head_dim": 16, "sliding_window": 4, "num_hidden_layers": 7}),
+    "smollm3": ("SmolLM3", {"no_rope_layers": [1, 1, 1, 0]}),
+    "smollm3-odd": ("SmolLM3", {"no_rope_layers": [0, 1, 1, 0]}),
+    "olmo2": ("Olmo2", {}),
+    "starcoder2": ("Starcoder2", {"sliding_window": 6}),
+    "gpt_neox": ("GPTNeoX", {"rotary_pct": 0.5}),
+    "gpt_neox-in-a-row": ("GPTNeoX", {"use_parallel_residual": False}),
+    "gpt2": ("GPT2", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 64}),
+    "gpt2-inner": ("GPT2", {"n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "n_inner": 40}),
+    "gpt2-gelu": ("GPT2", {"n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "activation_function": "gelu"}),
+}
+
+
+def made(family: str, settings: dict[str, Any], folder: Path, dtype: str = "float32") -> Any:
+    """A random model of a family, saved; in f32 again after its weights were rounded to `dtype`."""
+    common = {k: v for k, v in SMALL.items() if family not in ("GPT2",) or k in ("vocab_size", "initializer_range")}
+    config = getattr(transformers, f"{family}Config")(**{**common, **settings})
+    torch.manual_seed(7)
+    classes = ("ForCausalLM", "LMHeadModel")
+    cls = next(getattr(transformers, family + c) for c in classes if hasattr(transformers, family + c))
+    model = cls(config).eval()
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.ndim == 1:  # norms and biases that tell a mistake
+                weights.add_(0.2 * torch.randn_like(weights))
+    model = model.to(getattr(torch, dtype))
+    model.save_pretrained(folder)
+    return model.float()
+
+
+def executor(folder: Path, tmp_path: Path) -> oic.Executor:
+    imported = import_checkpoint(folder, tmp_path / "imported")
+    graph, model = oic.parse_file(imported.graph), oic.Model.open(imported.model)
+    return oic.Synthesizer(graph, model).build(tmp_path / "build").make_executor()
+
+
+def greedy(step: Callable[[list[int]], np.ndarray], prompt: list[int], count: int) -> list[int]:
+    ids = [int(step(prompt)[-1].argmax())]
+    while len(ids) < count:
+        ids.append(int(step(ids[-1:])[-1].argmax()))
+    return ids
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_family_equals_transformers(case: str, tmp_path: Path) -> None:
+    family, settings = CASES[case]
+    model = made(family, settings, tmp_path / "checkpoint")
+    ex = executor(tmp_path / "checkpoint", tmp_path)
+    found = greedy(lambda ids: ex.step(tokens=np.array(ids, np.int32))["logits"], PROMPT, NEW)
+    whole = [*PROMPT, *found]
+    with torch.no_grad():
+        wanted = model.double()(torch.tensor([whole])).logits[0].numpy()
+    assert found == wanted[len(PROMPT) - 1 : -1].argmax(-1).tolist()
+    ex.reset()
+    at_once = ex.step(tokens=np.array(whole, np.int32))["logits"]
+    assert float(np.abs(at_once - wanted).max()) <= WITHIN
+    ex.reset()
+    single = np.concatenate([ex.step(tokens=np.array([t], np.int32))["logits"] for t in whole])
+    assert single.tobytes() == at_once.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_weights_are_read_as_they_are_stored(dtype: str, tmp_path: Path) -> None:
+    model = made("Llama", {}, tmp_path / "checkpoint", dtype)
+    ex = executor(tmp_path / "checkpoint", tmp_path)
+    found = ex.step(tokens=np.array(PROMPT, np.int32))["logits"]
+    with torch.no_grad():
+        wanted = model.double()(torch.tensor([PROMPT])).logits[0].numpy()
+    assert float(np.abs(found - wanted).max()) <= WITHIN
+
+
+def test_shards_are_one_checkpoint(tmp_path: Path) -> None:
+    model = made("Llama", {}, tmp_path / "checkpoint")
+    for file in (tmp_path / "checkpoint").glob("*.safetensors"):
+        file.unlink()
+    model.save_pretrained(tmp_path / "checkpoint", max_shard_size="20KB")
+    assert len(list((tmp_path / "checkpoint").glob("*.safetensors"))) > 2
+    ex = executor(tmp_path / "checkpoint", tmp_path)
+    with torch.no_grad():
+        wanted = model.double()(torch.tensor([PROMPT])).logits[0].numpy()
+    assert float(np.abs(ex.step(tokens=np.array(PROMPT, np.int32))["logits"] - wanted).max()) <= WITHIN
