@@ -1,16 +1,23 @@
-/* Element types: how a stored element becomes the value that is computed with, and back.
+/* Element types: how a stored element becomes the value that is computed with, and back.  One block a type:
 
-   Stored         f8 (e5m2), f16, bf16: their bits; i1 i2 i4 u1 u2 u4 t1 t2: several in a byte,
-                  least significant bits first; all others as their C type.
-   Computed       float for f8, f16, bf16; int8_t or uint8_t for the packed types; bool is 0 or 1.
+   oic_stored_T        the C type of a stored element; for i1 i2 i4 u1 u2 u4 t1 t2 the byte that holds several,
+                       least significant bits first; for f8 (e5m2), f16, bf16 their bits
+   OIC_COMPUTED_T      the element type that it is computed in: f32 for narrow floats, i8 or u8 for packed types
+   OIC_SUMS_T          what sums of products are taken in, where there are any: integers modulo 2^32 or 2^64
+   OIC_BITS_T          of a stored element
+   oic_load_T(p, i)    element i, exactly, as the type that is computed in
+   oic_store_T(p, i, v)   v rounded or cut once to T; for a packed type the neighbours in its byte stay
 
-   For every element type T there are
+   of a float
+   oic_round_T(v)      the value after a store and a load
+   oic_finite_T(x)     whether a stored element is neither infinite nor NaN
+   oic_widen_T(p, n, to)   n elements as they are computed with: where they lie, or widened into `to`, exactly
 
-       V    oic_load_T(const S *p, ptrdiff_t i)           element i, exactly
-       void oic_store_T(S *p, ptrdiff_t i, V v)           v rounded or wrapped once to T
+   of an integer
+   OIC_SIGNED_T, OIC_LOW_T, OIC_HIGH_T   1 or 0, and the range of its values
+   oic_wrap_T(bits)    the low bits of a number, as a value of T
 
-   A store to a packed type rewrites its byte and keeps the neighbours.  Rounding is to nearest,
-   ties to even; subnormals are kept, overflow gives infinity, a NaN stays one with its sign. */
+   Rounding is to nearest, ties to even; subnormals are kept, overflow gives infinity, a NaN stays one with its sign. */
 #ifndef OIC_NUM_H
 #define OIC_NUM_H
 
@@ -24,98 +31,9 @@
 #include "machine.h"
 #include "oic.h"
 
-/* Element types by number, for functions that store several of them. */
-typedef enum {
-    OIC_F8, OIC_F16, OIC_BF16, OIC_F32, OIC_F64,
-    OIC_I1, OIC_I2, OIC_I4, OIC_I8, OIC_I16, OIC_I32, OIC_I64,
-    OIC_U1, OIC_U2, OIC_U4, OIC_U8, OIC_U16, OIC_U32, OIC_U64,
-    OIC_BOOL, OIC_BITSET, OIC_T1, OIC_T2
-} oic_dtype;
-
-/* ------------------------------------------------------------ names for kernels */
-
-/* The C type of a stored element, by element type; what it is computed in is another element type. */
-typedef oic_f8 oic_stored_f8;
-typedef oic_f16 oic_stored_f16;
-typedef oic_bf16 oic_stored_bf16;
-typedef float oic_stored_f32;
-typedef double oic_stored_f64;
-typedef int8_t oic_stored_i8;
-typedef int16_t oic_stored_i16;
-typedef int32_t oic_stored_i32;
-typedef int64_t oic_stored_i64;
-typedef uint8_t oic_stored_u8;
-typedef uint16_t oic_stored_u16;
-typedef uint32_t oic_stored_u32;
-typedef uint64_t oic_stored_u64;
-typedef uint8_t oic_stored_bool;
-typedef uint8_t oic_stored_bitset;
-typedef uint8_t oic_stored_i1;
-typedef uint8_t oic_stored_i2;
-typedef uint8_t oic_stored_i4;
-typedef uint8_t oic_stored_u1;
-typedef uint8_t oic_stored_u2;
-typedef uint8_t oic_stored_u4;
-typedef uint8_t oic_stored_t1;
-typedef uint8_t oic_stored_t2;
-
-#define OIC_COMPUTED_f8 f32
-#define OIC_COMPUTED_f16 f32
-#define OIC_COMPUTED_bf16 f32
-#define OIC_COMPUTED_f32 f32
-#define OIC_COMPUTED_f64 f64
-#define OIC_COMPUTED_i1 i8
-#define OIC_COMPUTED_i2 i8
-#define OIC_COMPUTED_i4 i8
-#define OIC_COMPUTED_i8 i8
-#define OIC_COMPUTED_i16 i16
-#define OIC_COMPUTED_i32 i32
-#define OIC_COMPUTED_i64 i64
-#define OIC_COMPUTED_u1 u8
-#define OIC_COMPUTED_u2 u8
-#define OIC_COMPUTED_u4 u8
-#define OIC_COMPUTED_u8 u8
-#define OIC_COMPUTED_u16 u16
-#define OIC_COMPUTED_u32 u32
-#define OIC_COMPUTED_u64 u64
-#define OIC_COMPUTED_bool bool
-#define OIC_COMPUTED_bitset u8
-#define OIC_COMPUTED_t1 i8
-#define OIC_COMPUTED_t2 i8
-
-/* What sums of products are taken in: integers modulo 2^32 or 2^64, by the type of the result. */
-#define OIC_SUMS_f8 f32
-#define OIC_SUMS_f16 f32
-#define OIC_SUMS_bf16 f32
-#define OIC_SUMS_f32 f32
-#define OIC_SUMS_f64 f64
-#define OIC_SUMS_i1 u32
-#define OIC_SUMS_i2 u32
-#define OIC_SUMS_i4 u32
-#define OIC_SUMS_i8 u32
-#define OIC_SUMS_i16 u32
-#define OIC_SUMS_i32 u32
-#define OIC_SUMS_i64 u64
-#define OIC_SUMS_u1 u32
-#define OIC_SUMS_u2 u32
-#define OIC_SUMS_u4 u32
-#define OIC_SUMS_u8 u32
-#define OIC_SUMS_u16 u32
-#define OIC_SUMS_u32 u32
-#define OIC_SUMS_u64 u64
-#define OIC_SUMS_bitset u32
-
-/* Bits of a stored element. */
-enum {
-    OIC_BITS_f8 = 8, OIC_BITS_f16 = 16, OIC_BITS_bf16 = 16, OIC_BITS_f32 = 32, OIC_BITS_f64 = 64,
-    OIC_BITS_i1 = 1, OIC_BITS_i2 = 2, OIC_BITS_i4 = 4, OIC_BITS_i8 = 8, OIC_BITS_i16 = 16, OIC_BITS_i32 = 32,
-    OIC_BITS_i64 = 64, OIC_BITS_u1 = 1, OIC_BITS_u2 = 2, OIC_BITS_u4 = 4, OIC_BITS_u8 = 8, OIC_BITS_u16 = 16,
-    OIC_BITS_u32 = 32, OIC_BITS_u64 = 64, OIC_BITS_bool = 8, OIC_BITS_bitset = 8, OIC_BITS_t1 = 1, OIC_BITS_t2 = 2
-};
-
+/* ab and a_b_c, of what they are defined as; in one step, which every preprocessor can. */
 #define OIC_PASTED(a, b) a##b
 #define OIC_PASTE(a, b) OIC_PASTED(a, b)
-/* a_b_c, of what they are defined as; in one step, which every preprocessor can. */
 #define OIC_JOINED_2(a, b) a##_##b
 #define OIC_JOINED_3(a, b, c) a##_##b##_##c
 #define OIC_JOINED_4(a, b, c, d) a##_##b##_##c##_##d
@@ -125,7 +43,16 @@ enum {
 #define OIC_JOIN_4(a, b, c, d) OIC_JOINED_4(a, b, c, d)
 #define OIC_JOIN_5(a, b, c, d, e) OIC_JOINED_5(a, b, c, d, e)
 
-/* ------------------------------------------------------------ bits of floats */
+/* ------------------------------------------------------------ f32 */
+
+typedef float oic_stored_f32;
+#define OIC_COMPUTED_f32 f32
+#define OIC_SUMS_f32 f32
+#define OIC_BITS_f32 32
+
+static inline float oic_load_f32(const float *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_f32(float *p, ptrdiff_t i, float v) { p[i] = v; }
+static inline float oic_round_f32(float v) { return v; }
 
 static inline uint32_t oic_bits_f32(float x)
 {
@@ -154,6 +81,26 @@ static inline float oic_select_f32(int condition, float yes, float no)
     return oic_from_bits_f32(oic_select_u32(condition, oic_bits_f32(yes), oic_bits_f32(no)));
 }
 
+static inline int oic_finite_f32(float x) { return (oic_bits_f32(x) & 0x7f800000u) != 0x7f800000u; }
+
+static inline const float *oic_widen_f32(const float *p, ptrdiff_t n, float *to)
+{
+    (void)n;
+    (void)to;
+    return p;
+}
+
+/* ------------------------------------------------------------ f64 */
+
+typedef double oic_stored_f64;
+#define OIC_COMPUTED_f64 f64
+#define OIC_SUMS_f64 f64
+#define OIC_BITS_f64 64
+
+static inline double oic_load_f64(const double *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_f64(double *p, ptrdiff_t i, double v) { p[i] = v; }
+static inline double oic_round_f64(double v) { return v; }
+
 static inline uint64_t oic_bits_f64(double x)
 {
     uint64_t bits;
@@ -168,43 +115,122 @@ static inline double oic_from_bits_f64(uint64_t bits)
     return x;
 }
 
-/* ------------------------------------------------------------ narrow floats */
-
-/* Exact.  The exponent is moved by an addition; a subnormal gets an exponent of its own and loses
-   the implied bit by a subtraction, so that no float subnormal (slow on many CPUs) ever arises. */
-static inline float oic_f16_to_f32(oic_f16 h)
+/* condition ? yes : no; see oic_select_f32. */
+static inline double oic_select_f64(int condition, double yes, double no)
 {
-    const uint32_t sign = ((uint32_t)h & 0x8000u) << 16;
-    const uint32_t body = ((uint32_t)h & 0x7fffu) << 13;
-    const uint32_t exponent = body & 0x0f800000u;
-    const uint32_t special = exponent == 0x0f800000u ? 0x38000000u : 0u;
-    const uint32_t normal = body + 0x38000000u + special;
-    const float tiny = oic_from_bits_f32(body + 0x38800000u) - 6.103515625e-05f; /* 2^-14 */
-    const uint32_t bits = oic_select_u32(exponent == 0u, oic_bits_f32(tiny), normal);
-    return oic_from_bits_f32(bits | sign);
+    const uint64_t mask = (uint64_t)0 - (uint64_t)(condition != 0);
+    return oic_from_bits_f64((oic_bits_f64(yes) & mask) | (oic_bits_f64(no) & ~mask));
 }
 
-/* Bits of |x| in a float with a 5-bit exponent of bias 15 and 23 - `drop` mantissa bits, where
-   `bits` are those of |x|.  Below the smallest normal, adding 2^(9 - 23 + drop) makes the adder
-   itself round at the last place of the narrow subnormals. */
-static inline uint32_t oic_narrow_5bit(uint32_t bits, uint32_t drop)
+static inline int oic_finite_f64(double x) { return (oic_bits_f64(x) >> 52 & 0x7ffu) != 0x7ffu; }
+
+static inline const double *oic_widen_f64(const double *p, ptrdiff_t n, double *to)
 {
-    const uint32_t magic = (127u - 15u + drop + 1u) << 23;
-    const uint32_t infinity = 0x0f800000u >> drop;
+    (void)n;
+    (void)to;
+    return p;
+}
+
+/* ------------------------------------------------------------ narrow floats with infinities, as in IEEE 754 */
+
+/* Bits of the float that a narrow one is, without its sign: `body` is its exponent, of this bias, and its mantissa, moved
+   to their places in a float.  Exact.  The exponent is moved by an addition; a subnormal gets an exponent of its own and
+   loses the implied bit by a subtraction, so that no float subnormal (slow on many CPUs) ever arises. */
+static inline uint32_t oic_widened(uint32_t body, uint32_t bias)
+{
+    const uint32_t moved = (127u - bias) << 23, least = (128u - bias) << 23, special = (2u * bias + 1u) << 23;
+    const uint32_t exponent = body & special;
+    const uint32_t normal = body + moved + (exponent == special ? moved : 0u);
+    const float tiny = oic_from_bits_f32(body + least) - oic_from_bits_f32(least);
+    return oic_select_u32(exponent == 0u, oic_bits_f32(tiny), normal);
+}
+
+/* The reverse, rounded: exponent, of this bias, and 23 - `drop` bits of mantissa of the narrow float nearest to |x|, where
+   `bits` are those of |x|.  Below the smallest normal, an addition makes the adder itself round at the last place of the
+   narrow subnormals. */
+static inline uint32_t oic_narrowed(uint32_t bits, uint32_t drop, uint32_t bias)
+{
+    const uint32_t magic = (128u - bias + drop) << 23;
+    const uint32_t moved = (127u - bias) << 23, least = (128u - bias) << 23, beyond = (128u + bias) << 23;
+    const uint32_t infinity = ((2u * bias + 1u) << 23) >> drop;
     const uint32_t odd = (bits >> drop) & 1u;
-    const uint32_t normal = (bits - 0x38000000u + (1u << (drop - 1u)) - 1u + odd) >> drop;
-    const uint32_t tiny =
-        oic_bits_f32(oic_from_bits_f32(bits) + oic_from_bits_f32(magic)) - magic;
-    const uint32_t finite = oic_select_u32(bits < 0x38800000u, tiny, normal);
+    const uint32_t normal = (bits - moved + (1u << (drop - 1u)) - 1u + odd) >> drop;
+    const uint32_t tiny = oic_bits_f32(oic_from_bits_f32(bits) + oic_from_bits_f32(magic)) - magic;
+    const uint32_t finite = oic_select_u32(bits < least, tiny, normal);
     const uint32_t quiet = oic_select_u32(bits > 0x7f800000u, 0x00400000u >> drop, 0u);
-    return oic_select_u32(bits >= 0x47800000u, infinity | quiet, finite);
+    return oic_select_u32(bits >= beyond, infinity | quiet, finite);
+}
+
+/* ------------------------------------------------------------ f8: e5m2 */
+
+typedef oic_f8 oic_stored_f8;
+#define OIC_COMPUTED_f8 f32
+#define OIC_SUMS_f8 f32
+#define OIC_BITS_f8 8
+
+static inline float oic_f8_to_f32(oic_f8 h)
+{
+    const uint32_t body = ((uint32_t)h & 0x7fu) << 21;
+    return oic_from_bits_f32(oic_widened(body, 15u) | ((uint32_t)h & 0x80u) << 24);
+}
+
+static inline oic_f8 oic_f32_to_f8(float x)
+{
+    const uint32_t bits = oic_bits_f32(x);
+    return (oic_f8)(oic_narrowed(bits & 0x7fffffffu, 21u, 15u) | ((bits >> 24) & 0x80u));
+}
+
+static inline float oic_load_f8(const oic_f8 *p, ptrdiff_t i) { return oic_f8_to_f32(p[i]); }
+static inline void oic_store_f8(oic_f8 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f8(v); }
+static inline float oic_round_f8(float v) { return oic_f8_to_f32(oic_f32_to_f8(v)); }
+static inline int oic_finite_f8(oic_f8 x) { return (x & 0x7cu) != 0x7cu; }
+
+static inline const float *oic_widen_f8(const oic_f8 *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = oic_f8_to_f32(p[i]);
+    }
+    return to;
+}
+
+/* ------------------------------------------------------------ f16 */
+
+typedef oic_f16 oic_stored_f16;
+#define OIC_COMPUTED_f16 f32
+#define OIC_SUMS_f16 f32
+#define OIC_BITS_f16 16
+
+static inline float oic_f16_to_f32(oic_f16 h)
+{
+    const uint32_t body = ((uint32_t)h & 0x7fffu) << 13;
+    return oic_from_bits_f32(oic_widened(body, 15u) | ((uint32_t)h & 0x8000u) << 16);
 }
 
 static inline oic_f16 oic_f32_to_f16(float x)
 {
     const uint32_t bits = oic_bits_f32(x);
-    return (oic_f16)(oic_narrow_5bit(bits & 0x7fffffffu, 13u) | ((bits >> 16) & 0x8000u));
+    return (oic_f16)(oic_narrowed(bits & 0x7fffffffu, 13u, 15u) | ((bits >> 16) & 0x8000u));
 }
+
+static inline float oic_load_f16(const oic_f16 *p, ptrdiff_t i) { return oic_f16_to_f32(p[i]); }
+static inline void oic_store_f16(oic_f16 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f16(v); }
+static inline float oic_round_f16(float v) { return oic_f16_to_f32(oic_f32_to_f16(v)); }
+static inline int oic_finite_f16(oic_f16 x) { return (x & 0x7c00u) != 0x7c00u; }
+
+static inline const float *oic_widen_f16(const oic_f16 *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = oic_f16_to_f32(p[i]);
+    }
+    return to;
+}
+
+/* ------------------------------------------------------------ bf16: the upper half of a float */
+
+typedef oic_bf16 oic_stored_bf16;
+#define OIC_COMPUTED_bf16 f32
+#define OIC_SUMS_bf16 f32
+#define OIC_BITS_bf16 16
 
 static inline float oic_bf16_to_f32(oic_bf16 h)
 {
@@ -219,55 +245,10 @@ static inline oic_bf16 oic_f32_to_bf16(float x)
     return (oic_bf16)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-/* An f8 is the upper byte of an f16. */
-static inline float oic_f8_to_f32(oic_f8 h)
-{
-    return oic_f16_to_f32((oic_f16)((uint32_t)h << 8));
-}
-
-static inline oic_f8 oic_f32_to_f8(float x)
-{
-    const uint32_t bits = oic_bits_f32(x);
-    return (oic_f8)(oic_narrow_5bit(bits & 0x7fffffffu, 21u) | ((bits >> 24) & 0x80u));
-}
-
-/* The value after a store and a load. */
-static inline float oic_round_f16(float x) { return oic_f16_to_f32(oic_f32_to_f16(x)); }
-static inline float oic_round_bf16(float x) { return oic_bf16_to_f32(oic_f32_to_bf16(x)); }
-static inline float oic_round_f8(float x) { return oic_f8_to_f32(oic_f32_to_f8(x)); }
-static inline float oic_round_f32(float x) { return x; }
-static inline double oic_round_f64(double x) { return x; }
-
-/* Whether it is neither infinite nor NaN. */
-static inline int oic_finite_f8(oic_f8 x) { return (x & 0x7cu) != 0x7cu; }
-static inline int oic_finite_f16(oic_f16 x) { return (x & 0x7c00u) != 0x7c00u; }
-static inline int oic_finite_bf16(oic_bf16 x) { return (x & 0x7f80u) != 0x7f80u; }
-static inline int oic_finite_f32(float x) { return (oic_bits_f32(x) & 0x7f800000u) != 0x7f800000u; }
-static inline int oic_finite_f64(double x) { return (oic_bits_f64(x) >> 52 & 0x7ffu) != 0x7ffu; }
-
-static inline float oic_load_f8(const oic_f8 *p, ptrdiff_t i) { return oic_f8_to_f32(p[i]); }
-static inline float oic_load_f16(const oic_f16 *p, ptrdiff_t i) { return oic_f16_to_f32(p[i]); }
 static inline float oic_load_bf16(const oic_bf16 *p, ptrdiff_t i) { return oic_bf16_to_f32(p[i]); }
-static inline void oic_store_f8(oic_f8 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f8(v); }
-static inline void oic_store_f16(oic_f16 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f16(v); }
 static inline void oic_store_bf16(oic_bf16 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_bf16(v); }
-
-/* n floats as they are computed with: where they lie, or widened into `to`, exactly. */
-static inline const float *oic_widen_f8(const oic_f8 *restrict p, ptrdiff_t n, float *restrict to)
-{
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        to[i] = oic_f8_to_f32(p[i]);
-    }
-    return to;
-}
-
-static inline const float *oic_widen_f16(const oic_f16 *restrict p, ptrdiff_t n, float *restrict to)
-{
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        to[i] = oic_f16_to_f32(p[i]);
-    }
-    return to;
-}
+static inline float oic_round_bf16(float v) { return oic_bf16_to_f32(oic_f32_to_bf16(v)); }
+static inline int oic_finite_bf16(oic_bf16 x) { return (x & 0x7f80u) != 0x7f80u; }
 
 static inline const float *oic_widen_bf16(const oic_bf16 *restrict p, ptrdiff_t n, float *restrict to)
 {
@@ -277,44 +258,99 @@ static inline const float *oic_widen_bf16(const oic_bf16 *restrict p, ptrdiff_t 
     return to;
 }
 
-static inline const float *oic_widen_f32(const float *p, ptrdiff_t n, float *to)
-{
-    (void)n;
-    (void)to;
-    return p;
-}
+/* ------------------------------------------------------------ integers of whole bytes */
 
-static inline const double *oic_widen_f64(const double *p, ptrdiff_t n, double *to)
-{
-    (void)n;
-    (void)to;
-    return p;
-}
+typedef int8_t oic_stored_i8;
+#define OIC_COMPUTED_i8 i8
+#define OIC_SUMS_i8 u32
+#define OIC_BITS_i8 8
+#define OIC_SIGNED_i8 1
+#define OIC_LOW_i8 INT8_MIN
+#define OIC_HIGH_i8 INT8_MAX
+static inline int8_t oic_load_i8(const int8_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_i8(int8_t *p, ptrdiff_t i, int8_t v) { p[i] = v; }
+static inline int8_t oic_wrap_i8(uint32_t bits) { return (int8_t)bits; }
 
-/* ------------------------------------------------------------ types stored as they are */
+typedef int16_t oic_stored_i16;
+#define OIC_COMPUTED_i16 i16
+#define OIC_SUMS_i16 u32
+#define OIC_BITS_i16 16
+#define OIC_SIGNED_i16 1
+#define OIC_LOW_i16 INT16_MIN
+#define OIC_HIGH_i16 INT16_MAX
+static inline int16_t oic_load_i16(const int16_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_i16(int16_t *p, ptrdiff_t i, int16_t v) { p[i] = v; }
+static inline int16_t oic_wrap_i16(uint32_t bits) { return (int16_t)bits; }
 
-#define OIC_PLAIN(T, C)                                                            \
-    static inline C oic_load_##T(const C *p, ptrdiff_t i) { return p[i]; }         \
-    static inline void oic_store_##T(C *p, ptrdiff_t i, C v) { p[i] = v; }
+typedef int32_t oic_stored_i32;
+#define OIC_COMPUTED_i32 i32
+#define OIC_SUMS_i32 u32
+#define OIC_BITS_i32 32
+#define OIC_SIGNED_i32 1
+#define OIC_LOW_i32 INT32_MIN
+#define OIC_HIGH_i32 INT32_MAX
+static inline int32_t oic_load_i32(const int32_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_i32(int32_t *p, ptrdiff_t i, int32_t v) { p[i] = v; }
+static inline int32_t oic_wrap_i32(uint32_t bits) { return (int32_t)bits; }
 
-OIC_PLAIN(f32, float)
-OIC_PLAIN(f64, double)
-OIC_PLAIN(i8, int8_t)
-OIC_PLAIN(i16, int16_t)
-OIC_PLAIN(i32, int32_t)
-OIC_PLAIN(i64, int64_t)
-OIC_PLAIN(u8, uint8_t)
-OIC_PLAIN(u16, uint16_t)
-OIC_PLAIN(u32, uint32_t)
-OIC_PLAIN(u64, uint64_t)
-OIC_PLAIN(bool, uint8_t)
-OIC_PLAIN(bitset, uint8_t)
+typedef int64_t oic_stored_i64;
+#define OIC_COMPUTED_i64 i64
+#define OIC_SUMS_i64 u64
+#define OIC_BITS_i64 64
+#define OIC_SIGNED_i64 1
+#define OIC_LOW_i64 INT64_MIN
+#define OIC_HIGH_i64 INT64_MAX
+static inline int64_t oic_load_i64(const int64_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_i64(int64_t *p, ptrdiff_t i, int64_t v) { p[i] = v; }
+static inline int64_t oic_wrap_i64(uint64_t bits) { return (int64_t)bits; }
 
-#undef OIC_PLAIN
+typedef uint8_t oic_stored_u8;
+#define OIC_COMPUTED_u8 u8
+#define OIC_SUMS_u8 u32
+#define OIC_BITS_u8 8
+#define OIC_SIGNED_u8 0
+#define OIC_LOW_u8 0
+#define OIC_HIGH_u8 UINT8_MAX
+static inline uint8_t oic_load_u8(const uint8_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_u8(uint8_t *p, ptrdiff_t i, uint8_t v) { p[i] = v; }
+static inline uint8_t oic_wrap_u8(uint32_t bits) { return (uint8_t)bits; }
+
+typedef uint16_t oic_stored_u16;
+#define OIC_COMPUTED_u16 u16
+#define OIC_SUMS_u16 u32
+#define OIC_BITS_u16 16
+#define OIC_SIGNED_u16 0
+#define OIC_LOW_u16 0
+#define OIC_HIGH_u16 UINT16_MAX
+static inline uint16_t oic_load_u16(const uint16_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_u16(uint16_t *p, ptrdiff_t i, uint16_t v) { p[i] = v; }
+static inline uint16_t oic_wrap_u16(uint32_t bits) { return (uint16_t)bits; }
+
+typedef uint32_t oic_stored_u32;
+#define OIC_COMPUTED_u32 u32
+#define OIC_SUMS_u32 u32
+#define OIC_BITS_u32 32
+#define OIC_SIGNED_u32 0
+#define OIC_LOW_u32 0
+#define OIC_HIGH_u32 UINT32_MAX
+static inline uint32_t oic_load_u32(const uint32_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_u32(uint32_t *p, ptrdiff_t i, uint32_t v) { p[i] = v; }
+static inline uint32_t oic_wrap_u32(uint32_t bits) { return (uint32_t)bits; }
+
+typedef uint64_t oic_stored_u64;
+#define OIC_COMPUTED_u64 u64
+#define OIC_SUMS_u64 u64
+#define OIC_BITS_u64 64
+#define OIC_SIGNED_u64 0
+#define OIC_LOW_u64 0
+#define OIC_HIGH_u64 UINT64_MAX
+static inline uint64_t oic_load_u64(const uint64_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_u64(uint64_t *p, ptrdiff_t i, uint64_t v) { p[i] = v; }
+static inline uint64_t oic_wrap_u64(uint64_t bits) { return (uint64_t)bits; }
 
 /* ------------------------------------------------------------ packed types */
 
-/* The BITS-bit code of element i, unsigned; BITS is 1, 2 or 4. */
+/* The code of element i, unsigned, of 1, 2 or 4 bits. */
 static inline uint32_t oic_load_code(const uint8_t *p, ptrdiff_t i, uint32_t bits)
 {
     const size_t bit = (size_t)i * bits;
@@ -328,47 +364,109 @@ static inline void oic_store_code(uint8_t *p, ptrdiff_t i, uint32_t bits, uint32
     p[bit >> 3] = (uint8_t)(((uint32_t)p[bit >> 3] & ~mask) | ((code << (bit & 7u)) & mask));
 }
 
-#define OIC_PACKED_SIGNED(T, BITS)                                                           \
-    static inline int8_t oic_load_##T(const uint8_t *p, ptrdiff_t i)                         \
-    {                                                                                        \
-        const uint32_t sign = 1u << (BITS - 1);                                              \
-        return (int8_t)((int32_t)(oic_load_code(p, i, BITS) ^ sign) - (int32_t)sign);        \
-    }                                                                                        \
-    static inline void oic_store_##T(uint8_t *p, ptrdiff_t i, int8_t v)                      \
-    {                                                                                        \
-        oic_store_code(p, i, BITS, (uint32_t)(int32_t)v);                                    \
-    }
+/* The number in two's complement that a code of so many bits is. */
+static inline int8_t oic_signed_code(uint32_t code, uint32_t bits)
+{
+    const uint32_t sign = 1u << (bits - 1u);
+    return (int8_t)((int32_t)((code & (2u * sign - 1u)) ^ sign) - (int32_t)sign);
+}
 
-#define OIC_PACKED_UNSIGNED(T, BITS)                                                         \
-    static inline uint8_t oic_load_##T(const uint8_t *p, ptrdiff_t i)                        \
-    {                                                                                        \
-        return (uint8_t)oic_load_code(p, i, BITS);                                           \
-    }                                                                                        \
-    static inline void oic_store_##T(uint8_t *p, ptrdiff_t i, uint8_t v)                     \
-    {                                                                                        \
-        oic_store_code(p, i, BITS, v);                                                       \
-    }
+typedef uint8_t oic_stored_i1;
+#define OIC_COMPUTED_i1 i8
+#define OIC_SUMS_i1 u32
+#define OIC_BITS_i1 1
+#define OIC_SIGNED_i1 1
+#define OIC_LOW_i1 -1
+#define OIC_HIGH_i1 0
+static inline int8_t oic_load_i1(const uint8_t *p, ptrdiff_t i) { return oic_signed_code(oic_load_code(p, i, 1u), 1u); }
+static inline void oic_store_i1(uint8_t *p, ptrdiff_t i, int8_t v) { oic_store_code(p, i, 1u, (uint32_t)(int32_t)v); }
+static inline int8_t oic_wrap_i1(uint32_t bits) { return oic_signed_code(bits, 1u); }
 
-OIC_PACKED_SIGNED(i1, 1)
-OIC_PACKED_SIGNED(i2, 2)
-OIC_PACKED_SIGNED(i4, 4)
-OIC_PACKED_SIGNED(t2, 2)
-OIC_PACKED_UNSIGNED(u1, 1)
-OIC_PACKED_UNSIGNED(u2, 2)
-OIC_PACKED_UNSIGNED(u4, 4)
+typedef uint8_t oic_stored_i2;
+#define OIC_COMPUTED_i2 i8
+#define OIC_SUMS_i2 u32
+#define OIC_BITS_i2 2
+#define OIC_SIGNED_i2 1
+#define OIC_LOW_i2 -2
+#define OIC_HIGH_i2 1
+static inline int8_t oic_load_i2(const uint8_t *p, ptrdiff_t i) { return oic_signed_code(oic_load_code(p, i, 2u), 2u); }
+static inline void oic_store_i2(uint8_t *p, ptrdiff_t i, int8_t v) { oic_store_code(p, i, 2u, (uint32_t)(int32_t)v); }
+static inline int8_t oic_wrap_i2(uint32_t bits) { return oic_signed_code(bits, 2u); }
 
-#undef OIC_PACKED_SIGNED
-#undef OIC_PACKED_UNSIGNED
+typedef uint8_t oic_stored_i4;
+#define OIC_COMPUTED_i4 i8
+#define OIC_SUMS_i4 u32
+#define OIC_BITS_i4 4
+#define OIC_SIGNED_i4 1
+#define OIC_LOW_i4 -8
+#define OIC_HIGH_i4 7
+static inline int8_t oic_load_i4(const uint8_t *p, ptrdiff_t i) { return oic_signed_code(oic_load_code(p, i, 4u), 4u); }
+static inline void oic_store_i4(uint8_t *p, ptrdiff_t i, int8_t v) { oic_store_code(p, i, 4u, (uint32_t)(int32_t)v); }
+static inline int8_t oic_wrap_i4(uint32_t bits) { return oic_signed_code(bits, 4u); }
+
+typedef uint8_t oic_stored_u1;
+#define OIC_COMPUTED_u1 u8
+#define OIC_SUMS_u1 u32
+#define OIC_BITS_u1 1
+#define OIC_SIGNED_u1 0
+#define OIC_LOW_u1 0
+#define OIC_HIGH_u1 1
+static inline uint8_t oic_load_u1(const uint8_t *p, ptrdiff_t i) { return (uint8_t)oic_load_code(p, i, 1u); }
+static inline void oic_store_u1(uint8_t *p, ptrdiff_t i, uint8_t v) { oic_store_code(p, i, 1u, v); }
+static inline uint8_t oic_wrap_u1(uint32_t bits) { return (uint8_t)(bits & 1u); }
+
+typedef uint8_t oic_stored_u2;
+#define OIC_COMPUTED_u2 u8
+#define OIC_SUMS_u2 u32
+#define OIC_BITS_u2 2
+#define OIC_SIGNED_u2 0
+#define OIC_LOW_u2 0
+#define OIC_HIGH_u2 3
+static inline uint8_t oic_load_u2(const uint8_t *p, ptrdiff_t i) { return (uint8_t)oic_load_code(p, i, 2u); }
+static inline void oic_store_u2(uint8_t *p, ptrdiff_t i, uint8_t v) { oic_store_code(p, i, 2u, v); }
+static inline uint8_t oic_wrap_u2(uint32_t bits) { return (uint8_t)(bits & 3u); }
+
+typedef uint8_t oic_stored_u4;
+#define OIC_COMPUTED_u4 u8
+#define OIC_SUMS_u4 u32
+#define OIC_BITS_u4 4
+#define OIC_SIGNED_u4 0
+#define OIC_LOW_u4 0
+#define OIC_HIGH_u4 15
+static inline uint8_t oic_load_u4(const uint8_t *p, ptrdiff_t i) { return (uint8_t)oic_load_code(p, i, 4u); }
+static inline void oic_store_u4(uint8_t *p, ptrdiff_t i, uint8_t v) { oic_store_code(p, i, 4u, v); }
+static inline uint8_t oic_wrap_u4(uint32_t bits) { return (uint8_t)(bits & 15u); }
 
 /* t1 is -1 (bit 0) or 1 (bit 1); zero is stored as -1. */
+typedef uint8_t oic_stored_t1;
+#define OIC_COMPUTED_t1 i8
+#define OIC_BITS_t1 1
 static inline int8_t oic_load_t1(const uint8_t *p, ptrdiff_t i)
 {
     return (int8_t)((int32_t)oic_load_code(p, i, 1u) * 2 - 1);
 }
 
-static inline void oic_store_t1(uint8_t *p, ptrdiff_t i, int8_t v)
-{
-    oic_store_code(p, i, 1u, v > 0 ? 1u : 0u);
-}
+static inline void oic_store_t1(uint8_t *p, ptrdiff_t i, int8_t v) { oic_store_code(p, i, 1u, v > 0 ? 1u : 0u); }
+
+typedef uint8_t oic_stored_t2;
+#define OIC_COMPUTED_t2 i8
+#define OIC_BITS_t2 2
+static inline int8_t oic_load_t2(const uint8_t *p, ptrdiff_t i) { return oic_signed_code(oic_load_code(p, i, 2u), 2u); }
+static inline void oic_store_t2(uint8_t *p, ptrdiff_t i, int8_t v) { oic_store_code(p, i, 2u, (uint32_t)(int32_t)v); }
+
+/* ------------------------------------------------------------ bool, which is 0 or 1, and bitset */
+
+typedef uint8_t oic_stored_bool;
+#define OIC_COMPUTED_bool bool
+#define OIC_BITS_bool 8
+static inline uint8_t oic_load_bool(const uint8_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_bool(uint8_t *p, ptrdiff_t i, uint8_t v) { p[i] = v; }
+
+typedef uint8_t oic_stored_bitset;
+#define OIC_COMPUTED_bitset u8
+#define OIC_SUMS_bitset u32
+#define OIC_BITS_bitset 8
+static inline uint8_t oic_load_bitset(const uint8_t *p, ptrdiff_t i) { return p[i]; }
+static inline void oic_store_bitset(uint8_t *p, ptrdiff_t i, uint8_t v) { p[i] = v; }
 
 #endif

@@ -4,7 +4,7 @@
    T, LOAD, STORE   stored elements of type OIC_X, and how they become numbers and back (num.h)
    C                the type that they are computed in; MATH(f) is f_f32 or f_f64, for that type
    NAME(f), ARGS(f) f, with the element types, and the struct of its arguments: oic_softmax_f32, oic_softmax_f32_args
-   BITS             of a stored element
+   BITS, LOW, HIGH  of a stored element; the range of an integer type
    W_T, B_T, …      the same for OIC_W and OIC_B
    W_SUM, ADDED(f)  what sums of products are taken in for a result of type OIC_W: f32, f64, u32 or u64
    X_IS_COMPUTED    1 if T is C; W_IS_COMPUTED: if W_T is */
@@ -15,6 +15,8 @@
 #define STORE OIC_PASTE(oic_store_, OIC_X)
 #define WIDEN OIC_PASTE(oic_widen_, OIC_X)
 #define BITS OIC_PASTE(OIC_BITS_, OIC_X)
+#define LOW OIC_PASTE(OIC_LOW_, OIC_X)
+#define HIGH OIC_PASTE(OIC_HIGH_, OIC_X)
 #define OIC_COMPUTED OIC_PASTE(OIC_COMPUTED_, OIC_X)
 #define C OIC_PASTE(oic_stored_, OIC_COMPUTED)
 #define MATH(f) OIC_PASTE(f##_, OIC_COMPUTED)
@@ -54,6 +56,8 @@
 #define W_T OIC_PASTE(oic_stored_, OIC_W)
 #define W_LOAD OIC_PASTE(oic_load_, OIC_W)
 #define W_BITS OIC_PASTE(OIC_BITS_, OIC_W)
+#define W_LOW OIC_PASTE(OIC_LOW_, OIC_W)
+#define W_HIGH OIC_PASTE(OIC_HIGH_, OIC_W)
 #define W_STORE OIC_PASTE(oic_store_, OIC_W)
 #define W_WIDEN OIC_PASTE(oic_widen_, OIC_W)
 #define W_COMPUTED OIC_PASTE(OIC_COMPUTED_, OIC_W)

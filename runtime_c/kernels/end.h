@@ -4,6 +4,8 @@
 #undef STORE
 #undef WIDEN
 #undef BITS
+#undef LOW
+#undef HIGH
 #undef OIC_COMPUTED
 #undef C
 #undef MATH
@@ -13,6 +15,8 @@
 #undef W_IS_COMPUTED
 #undef W_T
 #undef W_BITS
+#undef W_LOW
+#undef W_HIGH
 #undef W_LOAD
 #undef W_STORE
 #undef W_WIDEN

@@ -3,7 +3,6 @@
 #include "element.h"
 
 #include "../math/rounding.h"
-#include "../math/scalar_cast.h"
 
 typedef struct {
     const T *x;
@@ -25,7 +24,7 @@ static inline void NAME(oic_quantize)(const ARGS(oic_quantize) *a)
             for (ptrdiff_t e = 0; e < inner; ++e) {
                 const ptrdiff_t i = (o * a->n + p) * inner + e;
                 const double v = oic_round_half_even_f64((double)(LOAD(x, i) / scale)) + zero;
-                W_STORE(y, i, OIC_JOIN_3(oic_cast_f64, OIC_W, trunc)(v));
+                W_STORE(y, i, (W_C)oic_saturated_f64(v, W_LOW, W_HIGH));
             }
         }
     }

@@ -3,7 +3,6 @@
 #include "element.h"
 
 #include "../math/fixed_point.h"
-#include "../math/scalar_cast.h"
 
 typedef struct {
     const int32_t *x, *multiplier;
@@ -25,7 +24,7 @@ static inline void NAME(oic_requantize)(const ARGS(oic_requantize) *a)
                 const ptrdiff_t i = (o * a->n + p) * inner + e;
                 const int64_t v = a->nearest ? oic_scale_nearest(a->x[i], multiplier, shift)
                                              : oic_scale_tflite(a->x[i], multiplier, shift);
-                STORE(a->y, i, OIC_JOIN_3(oic_cast_i64, OIC_X, sat)(v + a->zero_point));
+                STORE(a->y, i, (C)oic_saturated_i64(v + a->zero_point, LOW, HIGH));
             }
         }
     }

@@ -6,6 +6,13 @@
 
 #include <stdint.h>
 
+/* v limited to low..high. */
+static inline int64_t oic_saturated_i64(int64_t v, int64_t low, int64_t high)
+{
+    const int64_t raised = v < low ? low : v;
+    return raised > high ? high : raised;
+}
+
 /* v / 2^n, rounded toward minus infinity. */
 static inline int64_t oic_shift_right(int64_t v, int n)
 {

@@ -32,11 +32,12 @@ static inline double oic_copysign_f64(double x, double y)
     return oic_from_bits_f64((oic_bits_f64(x) & ~sign) | (oic_bits_f64(y) & sign));
 }
 
-/* condition ? yes : no; see oic_select_f32. */
-static inline double oic_select_f64(int condition, double yes, double no)
+/* x limited to low..high, and NaN as 0: what may be converted to an integer of that range. */
+static inline double oic_saturated_f64(double x, double low, double high)
 {
-    const uint64_t mask = (uint64_t)0 - (uint64_t)(condition != 0);
-    return oic_from_bits_f64((oic_bits_f64(yes) & mask) | (oic_bits_f64(no) & ~mask));
+    const double number = x == x ? x : 0.0;
+    const double raised = number > low ? number : low;
+    return raised < high ? raised : high;
 }
 
 /* x if it has digits after the binary point, which only magnitudes below 2^23 (2^52) have, or else 0: what may be

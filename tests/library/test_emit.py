@@ -227,7 +227,7 @@ def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
     assert "count of index k of seen" in header and "index filled" not in header and "index touched" not in header
 
 
-# Element types of kernels that do not take floats of one type.
+# Element types of bodies that do not take floats of one type.
 TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "attention": (("f32", "f16"), ("f32", "i8"), ("f64", "f64"), ("f32", "f32")),
     "attn": (("f16", "f8", "f8"), ("f64", "f32", "f64"), ("f32", "f32", "f32")),
@@ -243,6 +243,9 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "matmul_int": (("i4", "i32"), ("bitset", "bitset")),
     "quantize": (("f16", "i4", "i32"), ("f64", "u32", "u32")),
     "requantize": (("u4",), ("i32",)),
+    "scalar_cast_int": (("i4",), ("u32",), ("i64",), ("u64",)),
+    "scalar_float": (("f32",), ("f64",)),
+    "scalar_int": (("i4",), ("u32",), ("i64",), ("u64",)),
     "totals": (("i4", "i32"), ("u8", "u64")),
 }
 
@@ -251,13 +254,15 @@ def all_headers(*without: str) -> str:
     """Lines that include the headers of the runtime but some, and the body of every kernel for some element types."""
     paths = [p for p in sorted(runtime_dir().rglob("*.h")) if not p.name.endswith(".inc.h")]
     bodies = [p for p in paths if p.parent.name == "kernels" and p.name not in ("element.h", "end.h")]
-    names = [p.relative_to(runtime_dir()).as_posix() for p in paths if p.parent.name != "kernels"]
+    bodies += [p for p in paths if p.parent.name == "math" and p.stem in TYPES]
+    apart = [p for p in paths if p.parent.name != "kernels" and p not in bodies]
+    names = [p.relative_to(runtime_dir()).as_posix() for p in apart]
     lines = [f'#include "{name}"\n' for name in names if name not in without]
     for path in bodies:
         text = path.read_text(encoding="utf-8")
         count = 1 + ("W_T" in text) + ("B_T" in text)
         default = tuple((dtype,) * count for dtype in ("f16", "f32", "f64"))
-        lines += [Instance(f"kernels/{path.name}", types).text() for types in TYPES.get(path.stem, default)]
+        lines += [Instance(f"{path.parent.name}/{path.name}", types).text() for types in TYPES.get(path.stem, default)]
     return "".join(lines)
 
 

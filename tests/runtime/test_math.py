@@ -39,7 +39,7 @@ DOUBLE: dict[str, tuple[float, Callable[[Array], Array]]] = {
 
 
 def _source() -> str:
-    lines = ['#include "math/scalar.h"']
+    lines = ['#include "math/rounding.h"', '#include "math/scalar_math.h"']
     for name in FUNCTIONS:
         for suffix, c in (("f32", "float"), ("f64", "double")):
             lines += [

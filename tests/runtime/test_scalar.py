@@ -41,7 +41,8 @@ def library(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> c
         elementwise(op, f"{name}_{i}") for name, ops in OPERATORS.items() for i, op in enumerate(ops)
     ]
     folder: Path = tmp_path_factory.mktemp(toolchain.name)
-    return toolchain.library(source(["math/scalar.h"], functions), folder, "scalar")
+    every = [op for ops in OPERATORS.values() for op in ops]
+    return toolchain.library(source(every, functions), folder, "scalar")
 
 
 def _run(library: ctypes.CDLL, symbol: str, op: Operator, inputs: list[Array]) -> Array:

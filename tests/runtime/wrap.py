@@ -67,13 +67,14 @@ def elementwise(op: Operator, symbol: str) -> str:
     dtype = computed(by.dtype)
     arguments = [_element(op, getattr(op, name), name in scalar.wide, dtype) for name in passed]
     result = op.result.dtype
+    value = arguments[0] if op.name == "fill" else f"{scalar.function(op)}({', '.join(arguments)})"
     return f"""
 void {symbol}(const void *const *x, void *y, ptrdiff_t n);
 void {symbol}(const void *const *x, void *y, ptrdiff_t n)
 {{
     (void)x;
     for (ptrdiff_t i = 0; i < n; ++i) {{
-        oic_store_{result}(({result.c} *)y, i, {scalar.function(op)}({", ".join(arguments)}));
+        oic_store_{result}(({result.c} *)y, i, {value});
     }}
 }}
 """
@@ -131,9 +132,10 @@ def _part(op: Operator, part: Any, at: int) -> str:
     raise AssertionError(part)
 
 
-def source(headers: list[str], functions: list[str]) -> str:
-    """A C file."""
-    return "".join(f'#include "{h}"\n' for h in headers) + "".join(functions)
+def source(ops: Iterable[Operator], functions: Iterable[str]) -> str:
+    """A C file of functions that call those of elementwise operators."""
+    bodies = sorted({op.c.instance(op) for op in ops if isinstance(op.c, Scalar)})
+    return "".join(['#include "num.h"\n', *(body.text() for body in bodies), *functions])
 
 
 def expected(op: Operator, inputs: list[Array]) -> Array:

@@ -18,7 +18,7 @@ from oic.codegen.loops import Nest, broadcast_strides, collapse, load, store
 from oic.dtypes import DType
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType
-from oic.operators.base import SCALARS, Scalar, computed
+from oic.operators.base import Operator, Scalar, computed
 
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
@@ -217,8 +217,9 @@ def apply(frame: Frame, op: Op, read: Read) -> c.Expr:
     if spec.infix and by.is_float:
         found = c.Binary(spec.infix, *arguments)
         return c.Cast("uint8_t", found) if spec.infix in _COMPARISONS else found
-    frame.unit.headers.add(SCALARS)
-    return c.call(spec.function(op), *arguments)  # type: ignore[arg-type]
+    assert isinstance(op, Operator)
+    frame.unit.instances.add(spec.instance(op))
+    return c.call(spec.function(op), *arguments)
 
 
 def _converted(setting: Any, wanted: DType, value: c.Expr) -> c.Expr:

@@ -152,7 +152,7 @@ class Kernel:
 
 @dataclass(frozen=True, order=True)
 class Instance:
-    """A body included for some element types."""
+    """A body included for some element types; or a header, which has none."""
 
     file: str
     types: tuple[str, ...]
@@ -162,12 +162,18 @@ class Instance:
         """The macros that the body reads."""
         return tuple(zip(("OIC_X", "OIC_W", "OIC_B"), self.types))
 
-    def text(self, folder: str = "kernels") -> str:
-        """The lines that include it, once in a unit that several libraries are compiled in; bodies lie in a folder."""
+    def text(self, folder: str = "") -> str:
+        """The lines that include it, from `folder` where all bodies lie in one.
+
+        A body is included once in a unit that several libraries are compiled in.
+        """
         name = self.file.rpartition("/")[2]
+        include = f'#include "{folder}/{name}"\n' if folder else f'#include "{self.file}"\n'
+        if not self.types:
+            return include
         once = "_".join(["OIC_HAS", name.removesuffix(".h"), *self.types])
         given = "".join(f"#define {macro} {value}\n" for macro, value in self.defines)
-        return f'#ifndef {once}\n#define {once}\n{given}#include "{folder}/{name}"\n#endif\n'
+        return f"#ifndef {once}\n#define {once}\n{given}{include}#endif\n"
 
     @property
     def generated(self) -> str:

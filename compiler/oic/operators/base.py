@@ -45,21 +45,20 @@ from oic.kernels.kernel import Stride as Stride
 EPS = 2.0**-23
 
 
-SCALARS = "math/scalar.h"  # the file below runtime_c that defines the functions of every `Scalar`
-
-
 @dataclass(frozen=True)
 class Scalar:
     """C form of an elementwise operator: a call `NAME_<dtype>(operands…, settings…)` on one element.
 
     name    prefix of the runtime function; its dtype suffix is that of the *computed* type of the
-            operand number `by` (f32 for f16, bf16 and f8; its own name for every other type)
+            operand number `by` (f32 for narrow floats; its own name for every other type)
     args    fields or properties of the op, passed in order; default: every operand, then every
             numeric attribute.  A setting has the computed type of the operand `by`: a literal of
             it, a variable of another type cast to it
     infix   C operator that may be written instead where that type is f32 or f64: "+" gives `a + b`
     by      -1: the result decides; None: `name` is complete
     wide    those of `args` that are passed as int64_t, whatever the computed type
+    file    below runtime_c, that defines it; "": that of the arithmetic of the type `by`
+    of      element type that the file is included for; None with a file: it is a header
     """
 
     name: str
@@ -67,13 +66,25 @@ class Scalar:
     infix: str | None = None
     by: int | None = 0
     wide: tuple[str, ...] = ()
+    file: str = ""
+    of: DType | None = None
 
     def function(self, op: Operator) -> str:
         """The full name of the C function for the types of this op."""
-        if self.by is None:
-            return self.name
-        value = op.result if self.by < 0 else op.operands[self.by]
-        return f"{self.name}_{computed(value.dtype)}"
+        return self.name if self.by is None else f"{self.name}_{self._by(op)}"
+
+    def instance(self, op: Operator) -> Instance:
+        """What defines the function."""
+        if self.file:
+            return Instance(self.file, (self.of.name,) if self.of else ())
+        dtype = self._by(op)
+        if not dtype.is_int and not dtype.is_float:
+            return Instance("math/scalar_bool.h", ())
+        return Instance("math/scalar_int.h" if dtype.is_int else "math/scalar_float.h", (dtype.name,))
+
+    def _by(self, op: Operator) -> DType:
+        assert self.by is not None, f"{self.name} has no file"
+        return computed((op.result if self.by < 0 else op.operands[self.by]).dtype)
 
 
 @dataclass(frozen=True)

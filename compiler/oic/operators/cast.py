@@ -100,13 +100,15 @@ class Cast(UnaryOperator, name="cast"):
     def c(self) -> Scalar:  # type: ignore[override]
         """The function of both computed types, the rounding mode and the rule out of range."""
         source, to = computed(self.x.dtype), self.to
+        how = "narrow" if to.narrow else to.name
         if to.is_int and source.is_float:
-            return Scalar(f"oic_cast_{source}_{to}_{self.rounding_mode}", ("x",), by=None)
-        if to.is_int:
-            wide = "u64" if source is dtypes.u64 else "i64"
-            how = "wrap" if self.saturate is False or holds(to, source) else "sat"
-            return Scalar(f"oic_cast_{wide}_{to}_{how}", ("x",), by=None)
-        return Scalar(f"oic_cast_{source}_{'narrow' if to.narrow else to}", ("x",), by=None)
+            how = f"{to}_{self.rounding_mode}"
+        elif to.is_int:
+            source = dtypes.u64 if source is dtypes.u64 else dtypes.i64
+            how = f"{to}_wrap" if self.saturate is False or holds(to, self.x.dtype) else f"{to}_sat"
+        whole = to if to.is_int else source if source.is_int else None
+        file = "math/scalar_cast_int.h" if whole else "math/scalar_cast.h"
+        return Scalar(f"oic_cast_{source}_{how}", ("x",), by=None, file=file, of=whole)
 
     def reference(self, x: Array) -> Array:
         if self.to.kind == "bool":

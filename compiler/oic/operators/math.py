@@ -20,6 +20,8 @@ from oic.operators.bounds import epsilon, last_place, real, rounded
 from oic.operators.cast import half_away
 from oic.operators.settings import refuse
 
+MATH, ROUNDING = "math/scalar_math.h", "math/rounding.h"  # what defines the functions
+
 EVERY = (
     *((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64")),
     ("f32[2, 3]",),
@@ -84,7 +86,7 @@ class Exp(Function, name="exp"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `exp`.
     """
 
-    c = Scalar("oic_exp")
+    c = Scalar("oic_exp", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.exp(x)
@@ -99,7 +101,7 @@ class Log(Function, name="log"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `log`.
     """
 
-    c = Scalar("oic_log")
+    c = Scalar("oic_log", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.log(x)
@@ -115,7 +117,7 @@ class Sqrt(Function, name="sqrt"):
     """
 
     units = 0.0
-    c = Scalar("oic_sqrt")
+    c = Scalar("oic_sqrt", file=MATH)
 
     @quiet
     def reference(self, x: Array) -> Array:
@@ -134,7 +136,7 @@ class Rsqrt(Function, name="rsqrt"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `rsqrt`.
     """
 
-    c = Scalar("oic_rsqrt")
+    c = Scalar("oic_rsqrt", file=MATH)
 
     def of(self, x: Array) -> Array:
         return 1.0 / np.sqrt(x)
@@ -149,7 +151,7 @@ class Sin(Function, name="sin"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `sin`.
     """
 
-    c = Scalar("oic_sin")
+    c = Scalar("oic_sin", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.sin(x)
@@ -164,7 +166,7 @@ class Cos(Function, name="cos"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `cos`.
     """
 
-    c = Scalar("oic_cos")
+    c = Scalar("oic_cos", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.cos(x)
@@ -179,7 +181,7 @@ class Tanh(Function, name="tanh"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `tanh`.
     """
 
-    c = Scalar("oic_tanh")
+    c = Scalar("oic_tanh", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.tanh(x)
@@ -194,7 +196,7 @@ class Sigmoid(Function, name="sigmoid"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `sigmoid`.
     """
 
-    c = Scalar("oic_sigmoid")
+    c = Scalar("oic_sigmoid", file=MATH)
 
     def of(self, x: Array) -> Array:
         return sigmoid(x)
@@ -209,7 +211,7 @@ class Erf(Function, name="erf"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `erf`.
     """
 
-    c = Scalar("oic_erf")
+    c = Scalar("oic_erf", file=MATH)
 
     def of(self, x: Array) -> Array:
         return erf(x)
@@ -224,7 +226,7 @@ class Silu(Function, name="silu"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `silu`.
     """
 
-    c = Scalar("oic_silu")
+    c = Scalar("oic_silu", file=MATH)
 
     def of(self, x: Array) -> Array:
         return x * sigmoid(x)
@@ -239,7 +241,7 @@ class Softplus(Function, name="softplus"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `softplus`.
     """
 
-    c = Scalar("oic_softplus")
+    c = Scalar("oic_softplus", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
@@ -269,7 +271,7 @@ class Gelu(Function, name="gelu"):
     @property
     def c(self) -> Scalar:  # type: ignore[override]
         """The function of the form chosen."""
-        return Scalar("oic_gelu_tanh" if self.approx == "tanh" else "oic_gelu_erf", ("x",))
+        return Scalar("oic_gelu_tanh" if self.approx == "tanh" else "oic_gelu_erf", ("x",), file=MATH)
 
     def of(self, x: Array) -> Array:
         if self.approx == "tanh":
@@ -292,7 +294,7 @@ class Pow(BinaryOperator, name="pow"):
     """
 
     allowed = dtypes.FLT
-    c = Scalar("oic_pow")
+    c = Scalar("oic_pow", file=MATH)
     examples = (
         ("f32[2, 3]", "f32[3]"),
         ("f32[9]", "f32"),
@@ -316,7 +318,7 @@ class Floor(UnaryOperator, name="floor"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `floor`.
     """
 
-    c = Scalar("oic_floor")
+    c = Scalar("oic_floor", file=ROUNDING)
     examples = EVERY
 
     def reference(self, x: Array) -> Array:
@@ -332,7 +334,7 @@ class Ceil(UnaryOperator, name="ceil"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `ceil`.
     """
 
-    c = Scalar("oic_ceil")
+    c = Scalar("oic_ceil", file=ROUNDING)
     examples = EVERY
 
     def reference(self, x: Array) -> Array:
@@ -348,7 +350,7 @@ class Round(UnaryOperator, name="round"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `round`.
     """
 
-    c = Scalar("oic_round_half_away")
+    c = Scalar("oic_round_half_away", file=ROUNDING)
     examples = EVERY
 
     def reference(self, x: Array) -> Array:
@@ -364,7 +366,7 @@ class Trunc(UnaryOperator, name="trunc"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `trunc`.
     """
 
-    c = Scalar("oic_trunc")
+    c = Scalar("oic_trunc", file=ROUNDING)
     examples = EVERY
 
     def reference(self, x: Array) -> Array:
