@@ -29,7 +29,9 @@ class DType:
     wide    dtype in which an operator's reference computes it
     c       C type of a stored element; for packed types the byte that holds several
     value   C type in which generated code computes it
-    low, high   range of an integer's value
+    low, high           range of the values of other types than floats
+    digits              of a float: binary digits of a normal number, the first one included
+    smallest, largest   of a float: least positive value, a subnormal; greatest finite value
     """
 
     name: str
@@ -41,6 +43,9 @@ class DType:
     value: str
     low: int = 0
     high: int = 0
+    digits: int = 0
+    smallest: float = 0.0
+    largest: float = 0.0
 
     @property
     def packed(self) -> bool:
@@ -66,6 +71,11 @@ class DType:
         return self.kind == "float" and self.bits < 32
 
     @property
+    def spacing(self) -> float:
+        """Of a float: the distance of 1.0 from the next greater number."""
+        return 2.0 ** (1 - self.digits)
+
+    @property
     def align(self) -> int:
         """Bytes to which a stored element is aligned."""
         return max(1, self.bits // 8)
@@ -74,6 +84,15 @@ class DType:
         """Bytes that hold `count` packed-together elements."""
         return (count * self.bits + 7) // 8
 
+    def holds(self, other: DType) -> bool:
+        """Every value of `other` is one of this type, exactly."""
+        if other.is_float:
+            digits = other.digits <= self.digits
+            return self.is_float and digits and other.largest <= self.largest and other.smallest >= self.smallest
+        if self.is_float:
+            return max(-other.low, other.high) <= 1 << self.digits
+        return self.low <= other.low and other.high <= self.high
+
     def __str__(self) -> str:
         return self.name
 
@@ -81,41 +100,42 @@ class DType:
         return f"dtypes.{self.name}"
 
 
-def _dtype(name: str, kind: str, bits: int, np_: object, wide: object, c: str, value: str) -> DType:
-    low = high = 0
-    if kind == "int":
-        low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    elif kind in ("uint", "bitset", "bool"):
-        high = 1 if kind == "bool" else (1 << bits) - 1
-    elif kind == "ternary":
-        low, high = -1, 1
-    return DType(name, bits, kind, np.dtype(np_), np.dtype(wide), c, value, low, high)  # type: ignore[call-overload]
+def _float(name: str, np_: object, c: str) -> DType:
+    """A float whose NumPy form says its range; one of less than 32 bits is computed in f32."""
+    kept = np.dtype(np_)  # type: ignore[call-overload]
+    found, bits = ml_dtypes.finfo(kept), kept.itemsize * 8  # type: ignore[no-untyped-call]
+    wide, value = (np.float64, "double") if bits == 64 else (np.float32, "float")
+    digits, ends = int(found.nmant) + 1, (float(found.smallest_subnormal), float(found.max))
+    return DType(name, bits, "float", kept, np.dtype(wide), c, value, 0, 0, digits, *ends)
 
 
-def _integer(name: str, bits: int) -> DType:
-    kind = "int" if name[0] == "i" else "uint"
-    signed = "" if kind == "int" else "u"
-    if bits >= 8:
-        word = f"{signed}int{bits}"
-        return _dtype(name, kind, bits, word, word, f"{word}_t", f"{word}_t")
+def _whole(name: str, kind: str, bits: int, np_: object, value: str, low: int, high: int) -> DType:
+    """A type of whole numbers; `value` is the name of its integer in NumPy, and with `_t` in C."""
+    c = "uint8_t" if bits < 8 else f"{value}_t"
+    wide = np.bool_ if kind == "bool" else value
+    return DType(name, bits, kind, np.dtype(np_), np.dtype(wide), c, f"{value}_t", low, high)  # type: ignore[call-overload]
+
+
+def _integer(bits: int, signed: bool) -> DType:
+    kind, sign, letter = ("int", "", "i") if signed else ("uint", "u", "u")
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    word = f"{sign}int{max(bits, 8)}"
     # ml_dtypes has 2- and 4-bit integers; one-bit values are held in a byte.
-    border = getattr(ml_dtypes, f"{signed}int{bits}") if bits > 1 else f"{signed}int8"
-    return _dtype(name, kind, bits, border, f"{signed}int8", "uint8_t", f"{signed}int8_t")
+    border = getattr(ml_dtypes, f"{sign}int{bits}") if bits in (2, 4) else word
+    return _whole(f"{letter}{bits}", kind, bits, border, word, low, high)
 
 
-f8 = _dtype("f8", "float", 8, ml_dtypes.float8_e5m2, np.float32, "oic_f8", "float")
-f16 = _dtype("f16", "float", 16, np.float16, np.float32, "oic_f16", "float")
-bf16 = _dtype("bf16", "float", 16, ml_dtypes.bfloat16, np.float32, "oic_bf16", "float")
-f32 = _dtype("f32", "float", 32, np.float32, np.float32, "float", "float")
-f64 = _dtype("f64", "float", 64, np.float64, np.float64, "double", "double")
-i1, i2, i4 = _integer("i1", 1), _integer("i2", 2), _integer("i4", 4)
-i8, i16, i32, i64 = (_integer(f"i{n}", n) for n in (8, 16, 32, 64))
-u1, u2, u4 = _integer("u1", 1), _integer("u2", 2), _integer("u4", 4)
-u8, u16, u32, u64 = (_integer(f"u{n}", n) for n in (8, 16, 32, 64))
-bool_ = _dtype("bool", "bool", 8, np.bool_, np.bool_, "uint8_t", "uint8_t")
-bitset = _dtype("bitset", "bitset", 8, np.uint8, np.uint8, "uint8_t", "uint8_t")
-t1 = _dtype("t1", "ternary", 1, np.int8, np.int8, "uint8_t", "int8_t")
-t2 = _dtype("t2", "ternary", 2, np.int8, np.int8, "uint8_t", "int8_t")
+f8 = _float("f8", ml_dtypes.float8_e5m2, "oic_f8")
+f16 = _float("f16", np.float16, "oic_f16")
+bf16 = _float("bf16", ml_dtypes.bfloat16, "oic_bf16")
+f32 = _float("f32", np.float32, "float")
+f64 = _float("f64", np.float64, "double")
+i1, i2, i4, i8, i16, i32, i64 = (_integer(bits, signed=True) for bits in (1, 2, 4, 8, 16, 32, 64))
+u1, u2, u4, u8, u16, u32, u64 = (_integer(bits, signed=False) for bits in (1, 2, 4, 8, 16, 32, 64))
+bool_ = _whole("bool", "bool", 8, np.bool_, "uint8", 0, 1)
+bitset = _whole("bitset", "bitset", 8, np.uint8, "uint8", 0, 255)
+t1 = _whole("t1", "ternary", 1, np.int8, "int8", -1, 1)
+t2 = _whole("t2", "ternary", 2, np.int8, "int8", -1, 1)
 
 ALL: dict[str, DType] = {
     d.name: d
@@ -126,14 +146,15 @@ ALL: dict[str, DType] = {
         *(bool_, bitset, t1, t2),
     )
 }
+FLOATS = tuple(d for d in ALL.values() if d.is_float)
 
 # The classes of OPS, "Everywhere".
-FLT = frozenset({f8, f16, bf16, f32, f64})
-SINT = frozenset({i1, i2, i4, i8, i16, i32, i64})
-UINT = frozenset({u1, u2, u4, u8, u16, u32, u64})
+FLT = frozenset(FLOATS)
+SINT = frozenset(d for d in ALL.values() if d.kind == "int")
+UINT = frozenset(d for d in ALL.values() if d.kind == "uint")
 INT = SINT | UINT
 NUM = FLT | INT
-WHOLE = frozenset({i8, i16, i32, i64, u8, u16, u32, u64})  # integers of whole bytes
+WHOLE = frozenset(d for d in INT if not d.packed)  # integers of whole bytes
 
 
 def store(values: Array, dtype: DType) -> Array:

@@ -257,14 +257,8 @@ def _converts(value: Any, dtype: DType) -> bool:
 
 def widens(stored: DType, declared: DType) -> bool:
     """A stored dtype may be used as a declared one: equal, or narrower of the same kind."""
-    if stored is declared:
-        return True
-    if stored.is_float and declared.is_float:
-        exact = {("f8", "f16"), ("f8", "bf16")}
-        return stored.bits < declared.bits and (
-            declared.bits >= 32 or (stored.name, declared.name) in exact
-        )
-    return stored.kind == declared.kind and stored.is_int and stored.bits < declared.bits
+    alike = stored.kind == declared.kind and (stored.is_float or stored.is_int)
+    return stored is declared or (alike and declared.holds(stored))
 
 
 # ---------------------------------------------------------------- values

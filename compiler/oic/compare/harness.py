@@ -314,11 +314,9 @@ def _ulp(array: Array) -> Array:
     dtype = dtypes.from_array(array.dtype)
     if dtype is None or not dtype.is_float:
         return np.ones(array.shape)
-    digits = {"f8": 2, "f16": 10, "bf16": 7, "f32": 23, "f64": 52}[dtype.name]
-    tiny = {"f8": 2.0**-16, "f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 5e-324}
     wide = np.abs(array.astype(np.float64))
     exponent = np.floor(np.log2(np.where(np.isfinite(wide) & (wide > 0), wide, 1.0)))
-    return np.asarray(np.maximum(2.0 ** (exponent - digits), tiny[dtype.name]))
+    return np.asarray(np.maximum(2.0**exponent * dtype.spacing, dtype.smallest))
 
 
 def _outcome(step: Callable[[], dict[str, Array]]) -> tuple[dict[str, Array], str | None]:

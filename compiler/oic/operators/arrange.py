@@ -317,12 +317,9 @@ class Gather(Operator, name="gather"):
 
 def holds(wide: dtypes.DType, narrow: dtypes.DType) -> bool:
     """Every value of `narrow` is a value of `wide`, for the pairs that gather widens."""
-    if wide.name not in ("f32", "f64", "i32") or narrow.kind == "bitset" or narrow.kind == "bool":
+    if wide not in (dtypes.f32, dtypes.f64, dtypes.i32) or narrow.kind in ("bitset", "bool"):
         return False
-    if narrow.is_float:
-        return wide.is_float and (narrow.narrow or narrow.bits < wide.bits)
-    whole = 24 if wide.name == "f32" else 53 if wide.is_float else 31
-    return narrow.bits <= min(16, whole)
+    return (narrow.is_float or narrow.bits <= 16) and wide.holds(narrow)
 
 
 class Iota(Operator, name="iota"):

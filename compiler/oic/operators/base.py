@@ -216,10 +216,9 @@ def computed(dtype: DType) -> DType:
 
 def ulp(y: Array, n: float, dtype: DType = dtypes.f32) -> Array:
     """`n` units in the last place of each element, as an absolute tolerance."""
-    eps = {64: 2.0**-52, 32: EPS}.get(dtype.bits, EPS)
-    tiny = {64: 5e-324, 32: 1.4e-45}.get(dtype.bits, 1.4e-45)
-    magnitude = np.abs(np.asarray(y, np.float64))
-    return np.asarray(n * np.maximum(np.where(np.isfinite(magnitude), magnitude, 0) * eps, tiny))
+    exact, magnitude = computed(dtype), np.abs(np.asarray(y, np.float64))
+    unit = np.where(np.isfinite(magnitude), magnitude, 0) * exact.spacing
+    return np.asarray(n * np.maximum(unit, exact.smallest))
 
 
 def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:

@@ -12,18 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.dtypes import DType
-from oic.operators.base import EPS
+from oic.operators.base import computed
 
 F64 = NDArray[np.float64]
-
-# Distance of 1.0 from the next number, and the smallest subnormal.
-_SPACING = {
-    "f8": (2.0**-2, 2.0**-16),
-    "f16": (2.0**-10, 2.0**-24),
-    "bf16": (2.0**-7, 2.0**-133),
-    "f32": (2.0**-23, 2.0**-149),
-    "f64": (2.0**-52, 5e-324),
-}
 
 
 def real(values: Any) -> F64:
@@ -34,7 +25,7 @@ def real(values: Any) -> F64:
 
 def epsilon(dtype: DType) -> float:
     """ε of the type a result is computed in: 2^-23, or 2^-52 for f64."""
-    return 2.0**-52 if dtype.bits == 64 else EPS
+    return computed(dtype).spacing
 
 
 def last_place(y: Any, dtype: DType) -> F64:
@@ -42,10 +33,9 @@ def last_place(y: Any, dtype: DType) -> F64:
 
     For a type that is computed in f32 this is what one more or less rounding can move a result.
     """
-    spacing, least = _SPACING[dtype.name]
     wide = real(y)
-    unit = np.where(wide == 0, 0.0, np.ldexp(spacing, np.frexp(wide)[1] - 1))
-    return np.asarray(np.maximum(unit, least))
+    unit = np.where(wide == 0, 0.0, np.ldexp(dtype.spacing, np.frexp(wide)[1] - 1))
+    return np.asarray(np.maximum(unit, dtype.smallest))
 
 
 def rounded(y: Any, error: Any, dtype: DType) -> F64:
@@ -53,4 +43,4 @@ def rounded(y: Any, error: Any, dtype: DType) -> F64:
     total = np.asarray(error, np.float64)
     if dtype.narrow:
         return total + last_place(np.abs(real(y)) + total, dtype)
-    return total + _SPACING[dtype.name][1]
+    return total + dtype.smallest

@@ -13,7 +13,6 @@ from oic.ir.types import Type
 from oic.operators.base import Scalar, UnaryOperator, computed
 from oic.operators.settings import (
     as_computed,
-    holds,
     range_checks,
     refuse,
     require_flag,
@@ -88,7 +87,7 @@ class Cast(UnaryOperator, name="cast"):
             return
         if source.is_float and self.saturate is False:
             raise OpError("op-setting", "a float always saturates to an integer", "saturate")
-        if not source.is_float and self.saturate is None and not holds(to, source):
+        if not source.is_float and self.saturate is None and not to.holds(source):
             raise OpError(
                 "op-setting",
                 f"{to} cannot hold every {source}, and saturate is not given",
@@ -105,7 +104,7 @@ class Cast(UnaryOperator, name="cast"):
             how = f"{to}_{self.rounding_mode}"
         elif to.is_int:
             source = dtypes.u64 if source is dtypes.u64 else dtypes.i64
-            how = f"{to}_wrap" if self.saturate is False or holds(to, self.x.dtype) else f"{to}_sat"
+            how = f"{to}_wrap" if self.saturate is False or to.holds(self.x.dtype) else f"{to}_sat"
         whole = to if to.is_int else source if source.is_int else None
         file = "math/scalar_cast_int.h" if whole else "math/scalar_cast.h"
         return Scalar(f"oic_cast_{source}_{how}", ("x",), by=None, file=file, of=whole)
@@ -123,7 +122,7 @@ class Cast(UnaryOperator, name="cast"):
             whole = rounded(np.where(x == x, x, 0).astype(np.float64), self.rounding_mode)
             return saturated(whole, to)
         wide = x.astype(np.uint64 if self.x.dtype is dtypes.u64 else np.int64)
-        if self.saturate is False or holds(to, self.x.dtype):
+        if self.saturate is False or to.holds(self.x.dtype):
             return dtypes.wrap(wide, to)
         low = np.maximum(wide, np.asarray(max(to.low, np.iinfo(wide.dtype).min), wide.dtype))
         return np.minimum(low, np.asarray(min(to.high, np.iinfo(wide.dtype).max), wide.dtype))
@@ -243,17 +242,11 @@ def to_float(x: Array, to: DType) -> Array:
     if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
         x = _sticky(x)
     wide = x.astype(np.float64)
-    digits, least = {"f8": (3, -16), "f16": (11, -24), "bf16": (8, -133)}[to.name]
     with np.errstate(all="ignore"):
-        exponent = np.frexp(wide)[1] - digits
-        unit = np.ldexp(1.0, np.maximum(exponent, least))
+        unit = np.maximum(np.ldexp(1.0, np.frexp(wide)[1] - to.digits), to.smallest)
         nearest = np.where(np.isfinite(wide), np.rint(wide / unit) * unit, wide)
-    too_large = np.abs(nearest) > _largest(to)
+    too_large = np.abs(nearest) > to.largest
     return np.where(too_large, np.copysign(np.inf, nearest), nearest).astype(to.wide)
-
-
-def _largest(to: DType) -> float:
-    return {"f8": 57344.0, "f16": 65504.0, "bf16": float.fromhex("0x1.fep127")}[to.name]
 
 
 def _sticky(x: Array) -> Array:

@@ -14,7 +14,7 @@ from oic.kernels.kernel import Kernel, Members, Out
 from oic.operators.base import Comparison, Operator, Scalar, UnaryOperator
 
 ORDERED = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM)
-FLOATS = tuple((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64"))
+FLOATS = tuple((f"{d}[9]",) for d in dtypes.FLOATS)
 
 
 class Eq(Comparison, name="eq"):

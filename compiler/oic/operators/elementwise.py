@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.dtypes import FLT, SINT, WHOLE, Array, DType
+from oic.dtypes import FLOATS, FLT, SINT, WHOLE, Array, DType
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType, Type
 from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator
@@ -255,7 +255,7 @@ class Fma(Operator, name="fma"):
     c = Scalar("oic_fma")
     examples = (
         ("f32[2, 3]", "f32[3]", "f32"),
-        *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in ("f8", "f16", "bf16", "f32", "f64")),
+        *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in FLOATS),
     )
 
     def infer(self) -> list[Type]:
@@ -361,7 +361,7 @@ class Recip(UnaryOperator, name="recip"):
     c = Scalar("oic_recip", ("x", "div_by_zero_mask"))
     examples = (
         ("f32[2, 3]",),
-        *((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64")),
+        *((f"{d}[9]",) for d in FLOATS),
         ("f32[5]", "div_by_zero_mask=0.5"),
     )
 

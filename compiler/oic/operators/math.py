@@ -23,7 +23,7 @@ from oic.operators.settings import refuse
 MATH, ROUNDING = "math/scalar_math.h", "math/rounding.h"  # what defines the functions
 
 EVERY = (
-    *((f"{d}[9]",) for d in ("f8", "f16", "bf16", "f32", "f64")),
+    *((f"{d}[9]",) for d in dtypes.FLOATS),
     ("f32[2, 3]",),
     ("f32",),
     ("f32[0]",),
@@ -298,7 +298,7 @@ class Pow(BinaryOperator, name="pow"):
     examples = (
         ("f32[2, 3]", "f32[3]"),
         ("f32[9]", "f32"),
-        *((f"{d}[9]", f"{d}[9]") for d in ("f8", "f16", "bf16", "f32", "f64")),
+        *((f"{d}[9]", f"{d}[9]") for d in dtypes.FLOATS),
     )
 
     @quiet

@@ -23,7 +23,7 @@ from oic.operators.settings import accumulated
 
 def narrower(wide: DType, narrow: DType) -> bool:
     """A weight of the second float type is widened exactly to the first."""
-    return wide.is_float and narrow.is_float and (narrow is wide or narrow.bits < wide.bits)
+    return narrow.is_float and wide.holds(narrow)
 
 
 def product(a: Array, b: Array, dtype: DType) -> Array:

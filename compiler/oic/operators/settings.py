@@ -81,7 +81,7 @@ def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
         if setting.tensor.size != 1:
             raise refuse(op, where, "a scalar")
         floats = setting.dtype in {dtypes.f32, dtypes.f64}
-        fits = floats if dtype.is_float else setting.dtype.is_int and holds(dtype, setting.dtype)
+        fits = floats if dtype.is_float else setting.dtype.is_int and dtype.holds(setting.dtype)
     if not fits:
         kind = "an f32 or f64 variable" if dtype.is_float else "an integer variable"
         raise refuse(op, where, kind)
@@ -89,14 +89,9 @@ def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
 
 def _require_range(op: Op, where: str, setting: float, dtype: DType) -> None:
     """A finite number that would become infinite in the type it is computed in."""
-    largest = np.finfo(np.float64 if dtype is dtypes.f64 else np.float32).max
-    if np.isfinite(setting) and abs(setting) > float(largest):
+    widest = dtypes.f64 if dtype is dtypes.f64 else dtypes.f32
+    if np.isfinite(setting) and abs(setting) > widest.largest:
         raise refuse(op, where, f"within the range of {dtype}")
-
-
-def holds(to: DType, source: DType) -> bool:
-    """An integer type has every value of another, or of bool."""
-    return to.low <= source.low and to.high >= source.high
 
 
 def as_computed(setting: Number, dtype: DType) -> Array:

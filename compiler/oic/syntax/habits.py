@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from oic.dtypes import ALL
+
 _WORDS = {
     "NAME": r"([A-Za-z_]\w*)",
     "ARGS": r"([^()]*?)",
@@ -68,7 +70,7 @@ _FORMS = (
     (r"block NAME \(.*", "a block takes no parameters, it sees the variables of the graph: 'block {0} {{ … }}'"),
     (r"(?:assign )?NAME : NAME \( ([^()]*) \).*", "dimensions are in brackets: '{0}: {1}[{2}]'"),
     (r"((?:assign )?)NAME : ([^=;]+?) = ([^=;]+)", "a starting value is written '{0}{1}: {2} @init({3});'"),
-    (r"(f8|f16|bf16|f32|f64|i8|i16|i32|i64|u8|u16|u32|u64|bool) (\[[^\]]*\])? NAME",
+    (rf"({'|'.join(ALL)})\b (\[[^\]]*\])? NAME",
      "the name comes first: '{2}: {0}{1};'"),
 )  # fmt: skip
 
