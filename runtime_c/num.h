@@ -133,8 +133,8 @@ static inline const double *oic_widen_f64(const double *p, ptrdiff_t n, double *
 
 /* ------------------------------------------------------------ narrow floats with infinities, as in IEEE 754 */
 
-/* Bits of the float that a narrow one is, without its sign: `body` is its exponent, of this bias, and its mantissa, moved
-   to their places in a float.  Exact.  The exponent is moved by an addition; a subnormal gets an exponent of its own and
+/* Bits of the float that a narrow one is, without its sign: `body` is its exponent, of this bias, and its mantissa, at
+   their places in a float.  Exact.  The exponent is moved by an addition; a subnormal gets an exponent of its own and
    loses the implied bit by a subtraction, so that no float subnormal (slow on many CPUs) ever arises. */
 static inline uint32_t oic_widened(uint32_t body, uint32_t bias)
 {
@@ -145,9 +145,9 @@ static inline uint32_t oic_widened(uint32_t body, uint32_t bias)
     return oic_select_u32(exponent == 0u, oic_bits_f32(tiny), normal);
 }
 
-/* The reverse, rounded: exponent, of this bias, and 23 - `drop` bits of mantissa of the narrow float nearest to |x|, where
-   `bits` are those of |x|.  Below the smallest normal, an addition makes the adder itself round at the last place of the
-   narrow subnormals. */
+/* The reverse, rounded: exponent, of this bias, and 23 - `drop` bits of mantissa of the narrow float nearest to |x|,
+   where `bits` are those of |x|.  Below the smallest normal, an addition makes the adder itself round at the last place
+   of the narrow subnormals. */
 static inline uint32_t oic_narrowed(uint32_t bits, uint32_t drop, uint32_t bias)
 {
     const uint32_t magic = (128u - bias + drop) << 23;

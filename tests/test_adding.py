@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +29,7 @@ from oic.operators.base import Operator
 from oic.operators.matmul import Linear
 from oic.passes import pipeline
 from oic.passes.pipeline import Step
+from paths import ROOT
 
 ROWS = np.random.default_rng(0).standard_normal((3, 20)).astype(np.float32)
 
@@ -180,3 +184,135 @@ def test_a_target_is_an_entry_of_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert np.allclose(made.make_executor().step(x=ROWS[0])["y"], ROWS[0].sum(), atol=1e-4)
     assert "-DSMALL" in (tmp_path / "Makefile").read_text()
     assert "oic_linear_f32" in (tmp_path / "small_one.c").read_text()  # its costs choose rows
+
+
+# An element type: a row, a name for its bits in C, and a block of C.
+ROW = 'f8e4 = _float("f8e4", ml_dtypes.float8_e4m3, "oic_f8e4")\n'
+NAME = "typedef uint8_t oic_f8e4;\n"
+BLOCK = """/* ------------------------------------------------------------ f8e4: e4m3 */
+
+typedef oic_f8e4 oic_stored_f8e4;
+#define OIC_COMPUTED_f8e4 f32
+#define OIC_SUMS_f8e4 f32
+#define OIC_BITS_f8e4 8
+
+static inline float oic_f8e4_to_f32(oic_f8e4 h)
+{
+    const uint32_t body = ((uint32_t)h & 0x7fu) << 20;
+    return oic_from_bits_f32(oic_widened(body, 7u) | ((uint32_t)h & 0x80u) << 24);
+}
+
+static inline oic_f8e4 oic_f32_to_f8e4(float x)
+{
+    const uint32_t bits = oic_bits_f32(x);
+    return (oic_f8e4)(oic_narrowed(bits & 0x7fffffffu, 20u, 7u) | ((bits >> 24) & 0x80u));
+}
+
+static inline float oic_load_f8e4(const oic_f8e4 *p, ptrdiff_t i) { return oic_f8e4_to_f32(p[i]); }
+static inline void oic_store_f8e4(oic_f8e4 *p, ptrdiff_t i, float v) { p[i] = oic_f32_to_f8e4(v); }
+static inline float oic_round_f8e4(float v) { return oic_f8e4_to_f32(oic_f32_to_f8e4(v)); }
+static inline int oic_finite_f8e4(oic_f8e4 x) { return (x & 0x78u) != 0x78u; }
+
+static inline const float *oic_widen_f8e4(const oic_f8e4 *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = oic_f8e4_to_f32(p[i]);
+    }
+    return to;
+}
+
+"""
+USED = """
+import sys
+import ml_dtypes
+import numpy as np
+import oic
+from oic.dtypes import ALL
+
+dtype = ALL["f8e4"]
+assert dtype.digits == 4 and dtype.smallest == 2.0**-9 and dtype.largest == 240
+assert ALL["f16"].holds(dtype) and not ALL["f8"].holds(dtype) and not dtype.holds(ALL["f8"])
+graph = oic.parse('''
+dynamic { x: f32[2048]; y: f8e4[256]; rows: f32[3, 40]; }
+constant { w: f8e4[24, 40]; }
+persistent { past(i): f8e4[256] @table @fixed(i=3); step: i32 @init(0); }
+volatile {
+    narrow: f8e4[2048]; wide: f32[2048]; half: f16[256]; whole: i8[256]; counted: f8e4[256];
+    sum: f8e4[256]; product: f8e4[256]; fused: f8e4[256]; first: f8e4[256]; y2: f32[3, 24]; most: f8e4[]; bad: bool[];
+}
+block entry {
+    op cast(x, to=f8e4) >> narrow;
+    op cast(narrow, to=f32) >> wide;
+    op cast(y, to=f16) >> half;
+    op cast(y, to=i8, rounding_mode="nearest") >> whole;
+    op cast(whole, to=f8e4) >> counted;
+    op add(y, counted) >> sum;
+    op mul(y, y) >> product;
+    op relu(product, alpha=0.5) >> fused;
+    op sub(fused, sum) >> fused;
+    op linear(rows, w) >> y2;
+    op max_axis(y, axes=[0]) >> most;
+    op is_finite(y) >> bad;
+    cache.write sum >> past[step];
+    cache.read past[0] >> first;
+    cache.increment 1 step;
+    return;
+}
+''', "added")
+patterns = np.arange(256, dtype=np.uint8).view(dtype.np)
+values = np.sort(patterns[np.isfinite(patterns.astype(np.float32))].astype(np.float32))
+middle = (values[1:] + values[:-1]) / 2
+points = np.concatenate([values, middle, [248, -248, np.inf, -np.inf, np.nan, 1e-30, 1e30]]).astype(np.float32)
+points = np.concatenate([points, np.nextafter(points, np.float32(1e38)), np.nextafter(points, np.float32(-1e38))])
+rng = np.random.default_rng(5)
+x = np.concatenate([points, rng.standard_normal(2048 - len(points)).astype(np.float32) * 50])
+weights = rng.integers(-8, 9, (24, 40)).astype(np.float32).astype(dtype.np)
+rows = rng.integers(-99, 100, (3, 40)).astype(np.float32)  # whole numbers: every order of additions is exact
+model = oic.Model(tensors={"w": weights})
+inputs = {"x": x, "y": patterns, "rows": rows}
+makers = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+makers.append(oic.Synthesizer(graph, model).build(sys.argv[1]))
+runs = [maker.make_executor() for maker in makers]
+
+def same(a, b):
+    assert a.dtype == b.dtype and a.shape == b.shape
+    nan = np.isnan(a.astype(np.float64))
+    kept = np.where(nan, a.dtype.type(0), a), np.where(nan, b.dtype.type(0), b)
+    return np.array_equal(nan, np.isnan(b.astype(np.float64))) and kept[0].tobytes() == kept[1].tobytes()
+
+for step in range(2):
+    found = [run.step(**inputs) for run in runs]
+    assert [name for other in found for name in other if not same(found[0][name], other[name])] == []
+assert same(found[0]["narrow"], x.astype(dtype.np))
+saved = [run.save() for run in runs]
+assert saved[0] == saved[1] == saved[2]
+fresh = [maker.make_executor() for maker in makers]
+for run, state in zip(fresh, (saved[2], saved[0], saved[1])):
+    run.load(state)
+last = [run.step(**inputs) for run in fresh]
+assert all(same(last[0][n], other[n]) for other in last for n in last[0]) and same(last[0]["first"], found[0]["sum"])
+assert {run.save() for run in fresh} == {fresh[0].save()} != {saved[0]}
+"""
+
+
+def inserted(path: Path, before: str, text: str) -> None:
+    """Write `text` before the first line that starts so."""
+    whole = path.read_text(encoding="utf-8")
+    at = whole.index(f"\n{before}") + 1
+    path.write_text(whole[:at] + text + whole[at:], encoding="utf-8")
+
+
+def test_an_element_type_is_a_row_a_name_and_a_block_of_c(tmp_path: Path) -> None:
+    """In a copy of the product: cast, computed with, multiplied as weights, kept in a table, saved and loaded."""
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "compiler" / "oic", tmp_path / "compiler" / "oic", ignore=without)
+    for folder in ("runtime_c", "templates"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "f16 = ", ROW)
+    inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "        *(f8, f16, bf16, f32, f64),", "        f8e4,\n")
+    inserted(tmp_path / "runtime_c" / "oic.h", "typedef uint16_t oic_f16;", NAME)
+    inserted(tmp_path / "runtime_c" / "num.h", "/* ------------------------------------------------------------ f16", BLOCK)
+    call = [sys.executable, "-B", "-c", USED, str(tmp_path / "made")]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "compiler")}
+    done = subprocess.run(call, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
