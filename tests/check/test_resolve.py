@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Iterator
 
 import pytest
@@ -135,3 +136,21 @@ def test_lowering_reads_no_names() -> None:
         assert not [d for d in found if d.severity == "error"]
         assert print_module(module) == print_module(expected), text
     assert seen > 900
+
+
+def calls_for(count: int) -> int:
+    """Python calls that it takes to refuse a program with so many errors in names, and as many in types."""
+    one = "op relu(x) >> y; op relu(q{0}) >> z;"
+    body = "\n".join(one.format(i) for i in range(count))
+    head = "dynamic { x: f32[4]; } volatile { y: f32[5]; z: f32[4]; }"
+    graph = parse(f"{head} block entry {{ {body} }}")
+    profile = cProfile.Profile()
+    with pytest.raises(OicError) as caught:
+        profile.runcall(compile_graph, graph, None, Settings())
+    assert len(caught.value.diagnostics) == 2 * count
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_work_grows_like_the_number_of_errors() -> None:
+    calls_for(1)
+    assert calls_for(400) < 2.2 * calls_for(200)

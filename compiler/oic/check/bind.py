@@ -26,8 +26,9 @@ def bind(resolved: Resolved, model: ModelLike | None, overrides: Mapping[str, in
     overrides  values of `--set`
     Nothing is reported twice that the checks of the graph said.
     """
-    errors = [d for d in resolved.diagnostics if d.severity == "error"]
-    binding = Binding(resolved, model, refused=[d.span for d in errors if d.span is not None])
+    errors = [d.span for d in resolved.diagnostics if d.severity == "error"]
+    refused = sorted((span for span in errors if span is not None), key=lambda span: span.start)
+    binding = Binding(resolved, model, refused=refused)
     for variable in resolved.symbols.variables.values():
         _begin(binding, variable)
     _resolve_sizes(binding, overrides)

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import Any, Protocol
 
 from oic.check.report import Refused, refused
@@ -51,7 +53,7 @@ class Binding:
 
     sizes      every sizevar that has a value
     extents    every extent, by name
-    refused    what the checks refused: no more is said about these places
+    refused    what the checks refused, in source order: no more is said about these places
     broken     sizes and extents without a value for a reason that was reported
     pinned     extents that `@entry(N=1)` fixes, while that entry is lowered
     unbound    extents that no input of the entry being lowered gives a value
@@ -78,7 +80,9 @@ class Binding:
 
     def is_refused(self, span: Span) -> bool:
         """Something inside this place was refused by the checks."""
-        return any(span.start <= r.start and r.end <= span.end for r in self.refused)
+        first = bisect_left(self.refused, span.start, key=lambda r: r.start)
+        inside = takewhile(lambda r: r.start <= span.end, islice(self.refused, first, None))
+        return any(r.end <= span.end for r in inside)
 
     def report(self, refusal: Refused) -> None:
         """Keep the diagnostic of a refusal, unless it was reported."""

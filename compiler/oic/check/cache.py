@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
@@ -112,7 +112,7 @@ def _negative(expr: s.Expr) -> bool:
     return value is not None and value < 0
 
 
-def copied_out(access: s.Access, found: Variable, taken: Collection[str]) -> str:
+def copied_out(access: s.Access, found: Variable, taken: Container[str]) -> str:
     """The hint that copies what an access of persistent memory selects into a new temporary."""
     given, declaration = access.indices or (), found.declaration
     slices = sum(i >= len(given) or isinstance(given[i], s.Slice) for i in range(len(found.table)))

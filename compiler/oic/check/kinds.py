@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 
 from oic.check.cache import check_access, copied_out
 from oic.check.report import DiagnosticCollector
@@ -18,7 +18,7 @@ def check_condition(condition: s.Name, found: Variable, report: DiagnosticCollec
 
 
 def check_operand(
-    access: s.Access, found: Variable, taken: Collection[str], report: DiagnosticCollector
+    access: s.Access, found: Variable, taken: Container[str], report: DiagnosticCollector
 ) -> None:
     """A variable that is read: not persistent, a pattern's member with all its indices.
 

@@ -14,6 +14,7 @@ class DiagnosticCollector:
     """Diagnostics as they are found; the same one at the same place is kept once."""
 
     found: list[Diagnostic] = field(default_factory=list)
+    _seen: set[object] = field(default_factory=set)
 
     def error(
         self, slug: str, message: str, span: Span, label: str = "", *,
@@ -28,7 +29,11 @@ class DiagnosticCollector:
         self.add(Diagnostic(slug, message, span, "", notes, None, "warning"))
 
     def add(self, diagnostic: Diagnostic) -> None:
-        if diagnostic not in self.found:
+        places = [(note.span.start, note.text) for note in diagnostic.notes]
+        start = diagnostic.span.start if diagnostic.span else None
+        key = (diagnostic.slug, diagnostic.message, start, *places)
+        if key not in self._seen:
+            self._seen.add(key)
             self.found.append(diagnostic)
 
     def once(self, name: str, span: Span, first: Span) -> None:

@@ -7,7 +7,7 @@ of the block; see `check.resolved` for why a block may have several.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -74,6 +74,7 @@ class Resolver:
         self._indices: dict[object, LoopIndex] = {}
         self._declared: dict[tuple[str, str], Span] = {}  # names of a block's temporaries
         self._mentioned: dict[str, list[str]] = {}
+        self._assigns: dict[str, dict[str, s.Declaration]] = {}  # of every block, where names go wrong
         self._left = MOST_STATEMENTS
 
     def run(self) -> Resolved:
@@ -318,7 +319,7 @@ class Resolver:
 
     def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
         if found is not None:
-            check_operand(access, found, {*self.symbols.variables, *scope.temporaries}, self.report)
+            check_operand(access, found, ChainMap(scope.temporaries, self.symbols.variables), self.report)
         self._positions(access, found, scope)
 
     def _transfer_source(self, access: s.Access, scope: Scope) -> None:
@@ -463,9 +464,11 @@ class Resolver:
 
     def _assigned(self, name: str) -> s.Declaration | None:
         """The temporary of this name that the block assigns somewhere."""
-        body = self.symbols.bodies[self.instance.block.name]
-        made = (x.declaration for x in body if isinstance(x, s.Assign))
-        return next((d for d in made if d.name == name), None)
+        block = self.instance.block.name
+        if block not in self._assigns:
+            made = (x.declaration for x in self.symbols.bodies[block] if isinstance(x, s.Assign))
+            self._assigns[block] = {d.name: d for d in reversed(list(made))}
+        return self._assigns[block].get(name)
 
     def _unknown_name(self, name: s.Name, scope: Scope, also: Collection[str]) -> None:
         symbols = self.symbols

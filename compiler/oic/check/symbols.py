@@ -197,7 +197,7 @@ class SymbolTable:
     passed   names of temporaries and loop indices, which blocks branched to may see
     """
 
-    variables: Mapping[str, Variable]
+    variables: dict[str, Variable]
     blocks: Mapping[str, s.Block]
     bodies: Mapping[str, list[s.Statement]]
     sizes: Mapping[str, s.SizeDef]

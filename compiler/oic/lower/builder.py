@@ -57,7 +57,7 @@ class Builder(IndexBuilder):
     instance: BlockInstance
     states: dict[Variable, Value]
     constants: dict[str, Value]
-    diagnostics: list[Diagnostic]
+    diagnostics: dict[object, Diagnostic]
     inputs: dict[Variable, Value] = field(default_factory=dict)
     env: Env = field(default_factory=dict)
     shapes: Shapes = field(default_factory=dict)
@@ -74,12 +74,14 @@ class Builder(IndexBuilder):
 
     # -- ops and diagnostics ---------------------------------------------------
 
-    def refuse(self, diagnostic: Diagnostic) -> None:
-        """Record a diagnostic once, however often its statement is lowered."""
-        for known in self.diagnostics:
-            if known.slug == diagnostic.slug and known.span == diagnostic.span:
-                return
-        self.diagnostics.append(diagnostic)
+    def refuse(self, diagnostic: Diagnostic, key: object = None) -> None:
+        """Record a diagnostic once, however often its statement is lowered.
+
+        key   what it is about, beside its slug; default: its place
+        """
+        span = diagnostic.span
+        place = (span.start, span.end) if span is not None else None
+        self.diagnostics.setdefault((diagnostic.slug, key or place), diagnostic)
 
     def report(self, refusal: Refused) -> None:
         """Record the diagnostic of a refusal, unless it was reported."""
@@ -91,14 +93,15 @@ class Builder(IndexBuilder):
         """A checkpoint of lowering."""
         ops, prologue = len(self.block.ops), len(self.prologue.ops)
         kept = dict(self.env), dict(self.shapes), set(self.whole)
-        return Mark(*kept, ops, prologue, list(self.diagnostics))
+        return Mark(*kept, ops, prologue, dict(self.diagnostics))
 
     def restore(self, mark: Mark) -> None:
         """Forget what was lowered into this block since the mark."""
         self.env, self.shapes, self.whole = dict(mark.env), dict(mark.shapes), set(mark.whole)
         self.block.set_ops(self.block.ops[: mark.ops])
         self.prologue.set_ops(self.prologue.ops[: mark.prologue])
-        self.diagnostics[:] = mark.diagnostics
+        self.diagnostics.clear()
+        self.diagnostics.update(mark.diagnostics)
 
     @contextmanager
     def nested(self, block: Block) -> Iterator[Block]:
@@ -190,9 +193,7 @@ class Builder(IndexBuilder):
         what = f"'{variable.name}' is read before it is written: it is zero"
         zero = {"float": "0.0", "bool": "false"}.get(variable.dtype.kind, "0")
         notes, hint = (variable.note(),), f"if that is meant, declare it with @init({zero})"
-        if any(d.slug == "reads-zeros" and d.message == what for d in self.diagnostics):
-            return  # said at the first place
-        self.refuse(Diagnostic("reads-zeros", what, span, "", notes, hint, "warning"))
+        self.refuse(Diagnostic("reads-zeros", what, span, "", notes, hint, "warning"), variable)  # at the first place
 
     def is_visible(self, variable: Variable) -> bool:
         """It is no temporary of inner braces, and its declaration was not refused."""

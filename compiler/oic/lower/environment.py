@@ -44,4 +44,4 @@ class Mark:
     whole: set[Quotient]
     ops: int
     prologue: int
-    diagnostics: list[Diagnostic]
+    diagnostics: dict[object, Diagnostic]

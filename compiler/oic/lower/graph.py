@@ -70,13 +70,15 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
             module.top.append(state)
             states[variable] = state.result
     constants: dict[str, Value] = {}
+    refusals: dict[object, Diagnostic] = {}
     counter: dict[str, int] = {}
     silent = False
     for entry in entries(binding, found):
-        f = _lower_entry(binding, options, module, states, constants, found, entry, counter)
+        f = _lower_entry(binding, options, module, states, constants, refusals, entry, counter)
         silent |= f.silent
     for state in keeps_touched(module):  # passes may find that no step gets there
         state.forgets = True
+    found += refusals.values()
     wrong = any(d.severity == "error" for d in (*found, *binding.diagnostics))
     assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
     return module, found
@@ -152,7 +154,7 @@ def _lower_entry(
     module: Module,
     states: dict[Variable, Value],
     constants: dict[str, Value],
-    found: list[Diagnostic],
+    refusals: dict[object, Diagnostic],
     entry: ExportedBlock,
     counter: dict[str, int],
 ) -> Builder:
@@ -167,7 +169,7 @@ def _lower_entry(
     )
     f = Builder(
         binding=own, module=module, instance=entry.instance, states=states, constants=constants,
-        diagnostics=found, counter=counter,
+        diagnostics=refusals, counter=counter,
     )  # fmt: skip
     body = f.block
     for variable in inputs:
