@@ -29,7 +29,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "errors"
 SOURCES = Path(oic.__file__).parent
 
 # Slugs are looked for in calls of these functions, and in tables of strings that look like slugs.
-REPORTING = {"Diagnostic", "OpError", "fail", "error", "warn", "_error", "_unclosed"}
+REPORTING = {"Diagnostic", "OpError", "refused", "fail", "error", "warn", "_error", "_unclosed"}
 TABLES = {"recover.py", "text.py", "attributes.py", "tree.py"}
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
 

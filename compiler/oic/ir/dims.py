@@ -185,6 +185,12 @@ def _atom_bounds(atom: Atom, of: Callable[[Extent], Range] | None) -> Range:
     return intervals.quotient(bounds(atom.numerator, of), bounds(atom.divisor, of))
 
 
+def differ(a: Dim, b: Dim) -> bool:
+    """Two sizes that no values of their extents make equal."""
+    low, high = bounds(a - b)
+    return low > 0 or high < 0
+
+
 def floor_div(a: Dim, b: Dim) -> Dim:
     """a // b; 0 where b is below 1, which is refused elsewhere."""
     if isinstance(a, int) and isinstance(b, int):

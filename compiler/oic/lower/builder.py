@@ -131,13 +131,13 @@ class Builder(IndexBuilder):
     @contextmanager
     def inside(self, instance: BlockInstance, returns: bool) -> Iterator[None]:
         """Lower a block that is branched to, or a consumer."""
-        saved = self.instance, self.returns
-        self.instance, self.returns = instance, returns
+        saved = self.instance, self.returns, self.turns
+        self.instance, self.returns, self.turns = instance, returns, {}  # a branch may choose turns
         try:
             with self.braces():
                 yield
         finally:
-            self.instance, self.returns = saved
+            self.instance, self.returns, self.turns = saved
 
     # -- variables -------------------------------------------------------------
 

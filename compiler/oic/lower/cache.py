@@ -90,7 +90,7 @@ def lower_reset(f: Builder, statement: s.CacheReset) -> None:
         if isinstance(index, s.Slice):
             raise Refused(None)
         value = f.integer(index)
-        refuse_negative(value, index.span)
+        refuse_negative(f, value, index.span)
         indices.append(f.value(value, index.span))
     f.emit(CacheReset(f.states[variable], indices, span=statement.span))
     f.known.pop(variable, None)
@@ -159,9 +159,9 @@ class Positions:
 
     def _refuse_outside(self, value: Dim, bound: int | None, index: s.Index, what: str) -> None:
         """Raises Refused for an index known to be outside 0..bound-1."""
-        refuse_negative(value, index.span)
-        if bound is not None and isinstance(value, int) and value >= bound:
-            message = f"{what} is {value}, and @fixed allows 0 to {bound - 1}"
+        refuse_negative(self.f, value, index.span)
+        if bound is not None and self.f.reached(value)[1] >= bound:
+            message = f"{what} {self.f.says_reached(value, 1)}, and @fixed allows 0 to {bound - 1}"
             raise refused("index-bound", message, index.span, self.variable)
 
     def _table(self, axis: int, index: s.Index) -> None:
@@ -176,7 +176,7 @@ class Positions:
         start = f.integer(index.start) if index.start is not None else 0
         end = self._end(start, None if index.end is None else f.integer(index.end), axis, 0, index)
         length = end - start
-        if spec.fixed and isinstance(end, int) and end > spec.capacity:
+        if spec.fixed and f.reached(end)[1] > spec.capacity:
             self._refuse_outside(end, spec.capacity + 1, index, f"the end of slice {spec.name}")
         if spec.fixed and isinstance(length, int) and length > spec.capacity:
             what = f"this slice is {length} long, and @fixed allows {spec.capacity}"
@@ -197,7 +197,7 @@ class Positions:
         if not isinstance(index, s.Slice):
             value = bound(index)
             if self.writing:
-                refuse_negative(value, index.span)
+                refuse_negative(f, value, index.span)
             self._at(value, index.span)
             return
         if index.start is not None:
@@ -239,7 +239,7 @@ class Positions:
 
         if not isinstance(index, s.Slice):
             value = bound(index)
-            refuse_negative(value, index.span)
+            refuse_negative(self.f, value, index.span)
             self._at(value, index.span)
             return
         base = self.type.shape[axis]

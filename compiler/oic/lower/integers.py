@@ -29,6 +29,7 @@ from oic.ir.index import (
     IndexSize,
     IndexSub,
 )
+from oic.ir.intervals import Range
 from oic.ir.ranges import Ranges
 from oic.ir.types import TensorType, Type
 from oic.syntax import tree as s
@@ -40,6 +41,7 @@ class IndexBuilder:
 
     nonneg   expressions that checks made before have shown not to be negative
     memo     index values and lengths that the current block and those around it have
+    turns    of loops around in this block whose turns are known at build, and all run: their first and last index
     """
 
     binding: Binding
@@ -49,6 +51,7 @@ class IndexBuilder:
     nonneg: set[Dim] = field(default_factory=set)
     atoms: dict[str, Value] = field(default_factory=dict)
     memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
+    turns: dict[Extent, Range] = field(default_factory=dict)
 
     def emit(self, op: Op) -> Op:
         """Append an op to the current block."""
@@ -112,6 +115,19 @@ class IndexBuilder:
             return dim
         return None if any(e.name in self.atoms for e in dim.extents) else dim
 
+    def reached(self, value: Dim) -> Range:
+        """The least and the largest that an integer surely is, in some turns of the loops around; else no range."""
+        if isinstance(value, int):
+            return value, value
+        factors = [atoms for atoms, _ in value.terms if atoms]
+        if any(len(atoms) > 1 or atoms[0] not in self.turns for atoms in factors):
+            return INDEX_BOUND, -INDEX_BOUND
+        return dims.bounds(value, self.turns.__getitem__)
+
+    def says_reached(self, value: Dim, end: int) -> str:
+        """What such an integer is, in words; of the two ends, this one."""
+        return f"is {value}" if isinstance(value, int) else f"reaches {self.reached(value)[end]}"
+
     def nonnegative(self, dim: Dim) -> bool:
         """The expression cannot be negative here."""
         if isinstance(dim, int):
@@ -147,9 +163,11 @@ class IndexBuilder:
         """A type in a message: sizes that no name of the source stands for are `?`."""
         if not isinstance(type_, TensorType) or not type_.shape:
             return str(type_)
-        own = set(self.binding.extents.values())
-        sizes = ["?" if dims.extents([d]) - own else str(d) for d in type_.shape]
-        return f"{type_.dtype}[{', '.join(sizes)}]"
+        return f"{type_.dtype}[{', '.join(map(self.shown_size, type_.shape))}]"
+
+    def shown_size(self, size: Dim) -> str:
+        """A size in a message; `?` where no name of the source stands for it."""
+        return "?" if dims.extents([size]) - set(self.binding.extents.values()) else str(size)
 
     def checked_size(self, size: Dim, name: str, span: Span | None) -> Dim:
         """A size, checked at run time not to be negative where build cannot tell.  Raises Refused."""

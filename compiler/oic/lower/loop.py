@@ -81,7 +81,7 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
     least: Least = {}
     for _ in range(ATTEMPTS):
         mark = f.mark()
-        made = _lower_body(f, loop, (low, high), start, least, iteration)
+        made = _lower_body(f, loop, (low, high), (start, end), least, iteration)
         more = _grown(made.carried, least)
         if more is None:
             _finish(f, made, mark.env, runs=static)
@@ -128,7 +128,7 @@ def _candidates(f: Builder, loop: s.Loop) -> list[Key]:
 
 
 def _lower_body(
-    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], start: Dim, least: Least, iteration: Iteration
+    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], ends: tuple[Dim, Dim], least: Least, iteration: Iteration
 ) -> Attempt:
     body = Block()
     index = body.argument(INDEX, loop.index.name)
@@ -140,9 +140,11 @@ def _lower_body(
             values, extents = [v for _, _, v in c.sizes], [e for _, e, _ in c.sizes]
             bind_sizes(f, values, extents, loop.head_span)
             f.env[c.key] = c.arg
-        position = f.atom(index)
+        position, (start, end) = f.atom(index), ends
         if f.nonnegative(start):
             f.nonneg.add(position)
+        if isinstance(start, int) and isinstance(end, int) and not returns(loop.body):
+            f.turns |= {extent: (start, end - 1) for extent in dims.extents([position])}
         lower_iteration(f, loop, position, iteration)
         for c in carried:
             c.end = f.env.get(c.key, POISON)

@@ -87,7 +87,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
         raise Refused(None)
     indices = [f.integer(i) for i in given]
     for index, part in zip(indices, given, strict=True):
-        refuse_negative(index, part.span)
+        refuse_negative(f, index, part.span)
     if not variable.stored:
         shape = tuple(d for d in f.dims(variable) if d is not None)
         init = number(variable.init or 0, variable.dtype)
@@ -99,12 +99,12 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
         raise refused("missing-member", what, access.span, variable)
     family = f.constant(variable)
     for index, count in zip(indices, variable.counts, strict=True):
+        if f.reached(index)[1] >= count:
+            what = f"the members of '{variable.name}' in the model end at {count - 1}"
+            raise refused("missing-member", what, access.span, variable)
         if not isinstance(index, int):
             value, status = f.value(index, access.span), "OIC_ERR_INDEX"
             f.emit(CheckRange(value, 0, count - 1, status, status, variable.name, span=access.span))
-        elif index >= count:
-            what = f"the members of '{variable.name}' in the model end at {count - 1}"
-            raise refused("missing-member", what, access.span, variable)
     holes = variable.members and len(variable.members) != math.prod(variable.counts)
     if holes and not static:
         _check_presence(f, variable, access, indices)
@@ -136,10 +136,10 @@ def _check_presence(
     f.emit(CheckRange(flag, 1, 1, status, status, variable.name, says, shown, counts, span=span))
 
 
-def refuse_negative(index: Dim, span: Span) -> None:
-    """Raises Refused for an index that is known to be negative."""
-    if isinstance(index, int) and index < 0:
-        raise refused("index-negative", f"this index is {index}", span)
+def refuse_negative(f: Builder, index: Dim, span: Span) -> None:
+    """Raises Refused for an index that is known to be negative, in some turn of a loop at least."""
+    if f.reached(index)[0] < 0:
+        raise refused("index-negative", f"this index {f.says_reached(index, 0)}", span)
 
 
 def refuse_order(length: Dim, span: Span) -> None:

@@ -198,6 +198,9 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
     old = unequal.value
     shape = list(old.shape)
     shape[unequal.axis] = unequal.expected
+    if differ(size := old.shape[unequal.axis], unequal.expected):
+        what = f"size {_limits(f, size)} is never {_limits(f, unequal.expected)}"
+        raise refused("shape-mismatch", what, span)
     new = f.shaped(old, tuple(shape), span)
     assert new is not old
     replaced = False
@@ -286,9 +289,16 @@ def _other_shape(
     return f.shaped(value, wanted, span)
 
 
+def _limits(f: Builder, size: Dim) -> str:
+    """A size in words, with what it can be."""
+    low, high = dims.bounds(size)
+    name = f.shown_size(size)
+    return name if low == high else f"{name} ({f'{low} to' if low > 0 else 'at most'} {high})"
+
+
 def differ(a: Dim | None, b: Dim) -> bool:
     """Two sizes differ on all inputs."""
-    return a is not None and isinstance(a - b, int) and a != b
+    return a is not None and dims.differ(a, b)
 
 
 def _takes_shape(f: Builder, access: s.Access, variable: Variable, value: Value) -> Diagnostic:

@@ -49,7 +49,7 @@ def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part
 
 def _require_shape(f: Builder, target: s.Access, variable: Variable, wanted: TensorType, part: Value) -> None:
     given = part.shape
-    apart = (isinstance(a - b, int) and a != b for a, b in zip(wanted.shape, given))
+    apart = (dims.differ(a, b) for a, b in zip(wanted.shape, given))
     if len(wanted.shape) == len(given) and not any(apart):
         return
     what = f"'{target.span.text}' is {f.shown(wanted)}, the value is {f.shown(part.type)}"
@@ -59,9 +59,9 @@ def _require_shape(f: Builder, target: s.Access, variable: Variable, wanted: Ten
 def _scalar(f: Builder, variable: Variable, size: Dim, index: s.Expr, box: _Box) -> None:
     """One place along an axis."""
     value = f.integer(index)
-    refuse_negative(value, index.span)
-    if isinstance(value, int) and value >= dims.maximum(size):
-        what = f"this index is {value}, and the axis has {_at_most(size)}"
+    refuse_negative(f, value, index.span)
+    if f.reached(value)[1] >= dims.maximum(size):
+        what = f"this index {f.says_reached(value, 1)}, and the axis has {_at_most(size)}"
         raise refused("index-bound", what, index.span, variable)
     _check(f, variable, 0, value, size - 1, index.span)
     box.offsets.append(value)
@@ -73,11 +73,11 @@ def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice, box: _Box)
     start = f.integer(index.start) if index.start is not None else 0
     end = None if index.end is None else f.integer(index.end)
     end = slice_end(f, start, end, lambda: size, index.span)
-    refuse_negative(start, index.span)
+    refuse_negative(f, start, index.span)
     length, most = end - start, dims.maximum(size)
     refuse_order(length, index.span)
-    if isinstance(end, int) and end > most:
-        what = f"this slice ends at {end}, and the axis has {_at_most(size)}"
+    if f.reached(end)[1] > most:
+        what = f"the end of this slice {f.says_reached(end, 1)}, and the axis has {_at_most(size)}"
         raise refused("index-bound", what, index.span, variable)
     _check(f, variable, 0, start, end, index.span)
     _check(f, variable, start, end, size, index.span)
