@@ -40,6 +40,14 @@ class Program:
     entry: str = "entry"
 
 
+def _in_four(last: int, entries: dict[tuple[int, ...], float]) -> list[Any]:
+    """A table of 3 by 4 by 3 by so many, zeros but for some entries."""
+    found = np.zeros((3, 4, 3, last), np.float32)
+    for at, value in entries.items():
+        found[at] = value
+    return found.tolist()
+
+
 PROGRAMS: dict[str, Program] = {
     # ---------------------------------------------------------------- loop indices in blocks
     "indices_in_blocks": Program(
@@ -265,6 +273,35 @@ PROGRAMS: dict[str, Program] = {
             ({"a": 1, "n": 3}, {"y": [1, 2, 3], "w": [0, -1]}),
             ({"a": 1, "n": 2}, {"y": [2, 4], "w": [0, -2]}),
             ({"a": 0, "n": 4}, {"y": [1, 0, 3, 4], "w": [1, -1, 3, 4]}),
+        ),
+    ),
+    # How far a table of four indices goes once an entry is forgotten, along each of them.
+    "entries_forgotten_in_four": Program(
+        """
+        dynamic { x: f32; a: i32; b: i32; c: i32; d: i32; }
+        volatile { more: f32[?, ?, ?, ?]; less: f32[?, ?, ?, ?]; }
+        persistent { T(a, b, c, d): f32 @table @fixed(a=3, b=4, c=3); }
+        block entry {
+            cache.write x >> T[a, b, c, d];
+            cache.write x >> T[2, 3, 2, 3];
+            cache.read T[] >> more;
+            cache.reset T[2, 3, 2, 3];
+            cache.read T[] >> less;
+            return;
+        }
+        """,
+        (
+            (
+                {"x": 7, "a": 1, "b": 1, "c": 0, "d": 1},
+                {"more": _in_four(4, {(1, 1, 0, 1): 7, (2, 3, 2, 3): 7}), "less": _in_four(2, {(1, 1, 0, 1): 7})},
+            ),
+            (
+                {"x": 5, "a": 0, "b": 0, "c": 1, "d": 2},
+                {
+                    "more": _in_four(4, {(1, 1, 0, 1): 7, (0, 0, 1, 2): 5, (2, 3, 2, 3): 5}),
+                    "less": _in_four(3, {(1, 1, 0, 1): 7, (0, 0, 1, 2): 5}),
+                },
+            ),
         ),
     ),
     # ---------------------------------------------------------------- parts

@@ -200,25 +200,28 @@ class _Line:
                 self._fill(piece, after)
 
     def _fill(self, group: Group, after: int) -> None:
-        """Items, as many a line as fit."""
+        """Items, as many a line as fit, below the first of them or where that is too far right, below the statement."""
         whole = len(self.now) + group.width + after <= WIDTH
         self.now += group.opening
-        hangs = isinstance(group.opening, Hanging)
-        column = self.indent + INDENT if hangs else len(self.now)
+        column, last = len(self.now), len(group.items) - 1
+        far = bool(group.opening) and any(column + _width(item) >= WIDTH for item in group.items[:last])
+        hangs = not whole and (far or isinstance(group.opening, Hanging))
+        if hangs:
+            column = self.indent + INDENT
         for at, item in enumerate(group.items):
-            last = at == len(group.items) - 1
-            tail = len(group.closing) + after if last else len(group.mark.rstrip())
-            if not whole and (self._begins(item, column, tail) if at else hangs):
+            tail = len(group.closing) + after if at == last else len(group.mark.rstrip())
+            if not whole and (self._begins(item, column, tail, at == last) if at else hangs):
                 self.done.append(self.now.rstrip())
                 self.now = " " * column
             self.put(item, tail)
-            self.now += group.closing if last else group.mark
+            self.now += group.closing if at == last else group.mark
 
-    def _begins(self, item: Sequence[str | Group], column: int, tail: int) -> bool:
-        """An item goes to a line of its own: it fits there whole, or it cannot be broken."""
+    def _begins(self, item: Sequence[str | Group], column: int, tail: int, last: bool) -> bool:
+        """An item goes to a line of its own; but not a last one that must be broken anyway, where there is room."""
         width = _width(item) + tail
-        fits = len(self.now) + width <= WIDTH
-        return not fits and (column + width <= WIDTH or all(isinstance(piece, str) for piece in item))
+        if len(self.now) + width <= WIDTH:
+            return False
+        return column + width <= WIDTH or not last or len(self.now) > WIDTH // 2 or not isinstance(item[-1], Group)
 
 
 def _set(depth: int, pieces: Sequence[str], end: str, note: str = "") -> list[str]:

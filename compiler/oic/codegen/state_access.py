@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -17,7 +16,6 @@ from oic.codegen.elementwise import cast, immediate
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import STATE, WHY, Frame, Ref
 from oic.codegen.loops import (
-    COUNTERS,
     Nest,
     broadcast_strides,
     collapse,
@@ -185,31 +183,32 @@ def set_(frame: Frame, op: Any) -> None:
 
 
 def reach(frame: Frame, op: Any) -> None:
-    """`state.reach`: a search from the last position down."""
+    """`state.reach`: a search of the marks from the last position down, for each place along the other axes."""
     field = frame.unit.by_state[op.state]
-    axis, lengths = op.axis, [frame.number(n) for n in op.lengths]
-    offsets = [frame.index(o) for o in op.offsets]
-    target = frame.named(box(frame, op.state, offsets, op.lengths, ()), field.member)
-    start_at = offsets[axis] if axis < len(offsets) else expr.ZERO
-    steps = list(layout.storage_strides(field.type))
-    found = c.Name(frame.names.unique(op.result.hint or "reached"))
-    others = [i for i in range(len(lengths)) if i != axis and lengths[i].number != 1]
-    order, body = [axis, *others], frame.body
-    free = [c.Name(counter) for counter in COUNTERS if counter not in frame.names]
-    last = free[0]
-    body.add(c.Declare("int64_t", found.text, c.integer(0)))
-    searching = c.Binary("==", found, c.integer(0))
-    places: list[c.Expr] = [c.Binary("-", last, c.integer(1)), *free[1:]]
-    at = c.total(*(c.times(place, steps[i]) for place, i in zip(places, order)))
-    with ExitStack() as loops:
-        for counter, i in zip(free, order):
-            size, down = expr.signed(lengths[i]), counter is last
-            more = c.Binary(">", last, c.integer(0)) if down else c.Binary("<", counter, size)
-            test = c.Binary("&&", more, searching)
-            loop = c.For("ptrdiff_t", counter.text, size if down else c.integer(0), test, down)
-            loops.enter_context(body.inside(loop))
-        loops.enter_context(body.inside(c.If(c.Binary("!=", c.Element(target.pointer, at), c.integer(0)))))
-        body.add(c.Assign(found, c.total(start_at.value, last)))
+    offsets, lengths = [frame.index(o) for o in op.offsets], [frame.number(n) for n in op.lengths]
+    target, steps = box(frame, op.state, offsets, op.lengths, ()), list(layout.storage_strides(field.type))
+    rows, row = lengths.pop(op.axis), steps.pop(op.axis)
+    sizes, strides = collapsed(lengths, steps)
+    marks, step = (sizes.pop(), strides.pop()) if sizes else (expr.number(1), 1)
+    numbers = [expr.signed(n) for n in (rows, expr.number(row), marks, expr.number(step))]
+    frame.unit.headers.add("state/marks.h")
+
+    def search(first: c.Expr) -> c.Expr:
+        return c.call("oic_marked_rows", first, *numbers)
+
+    hint = op.result.hint or "reached"
+    if sizes:
+        found, target = c.Name(frame.names.unique(hint)), frame.named(target, field.member)
+        frame.body.add(c.Declare("int64_t", found.text, expr.ZERO.value))
+        with Nest(frame, sizes) as nest:
+            here = search(c.total(target.pointer, nest.index(strides)))
+            frame.body.add(c.Assign(found, c.call("oic_index_max", found, here)))
+    else:
+        found = frame.local(hint, search(target.pointer))
+    start = offsets[op.axis] if op.axis < len(offsets) else expr.ZERO
+    if start.number != 0:
+        some = c.Binary(">", found, expr.ZERO.value)
+        found = frame.local(hint, c.Choice(some, c.Binary("+", start.value, found), expr.ZERO.value))
     frame.indices[op.result] = Index(found)
 
 
