@@ -15,16 +15,6 @@ typedef uint8_t oic_f8;
 typedef uint16_t oic_f16;
 typedef uint16_t oic_bf16;
 
-/* Hosted builds have an operating system with mmap: they also offer <name>_open and <name>_close.
-   -DOIC_HOSTED=0 or 1 decides; otherwise the compiler's own macros do. */
-#ifndef OIC_HOSTED
-#if defined(__unix__) || defined(__APPLE__)
-#define OIC_HOSTED 1
-#else
-#define OIC_HOSTED 0
-#endif
-#endif
-
 #if defined(__GNUC__)
 #define OIC_API __attribute__((visibility("default")))
 #else

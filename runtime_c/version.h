@@ -5,3 +5,13 @@
 #elif OIC_RUNTIME_VERSION != 0
 #error "headers oic/*.h of two versions of oic in one translation unit: generate all its graphs with one version"
 #endif
+
+/* Hosted builds have an operating system with mmap: they also offer <name>_open and <name>_close.
+   -DOIC_HOSTED=0 or 1 decides; otherwise the compiler's own macros do. */
+#ifndef OIC_HOSTED
+#if defined(__unix__) || defined(__APPLE__)
+#define OIC_HOSTED 1
+#else
+#define OIC_HOSTED 0
+#endif
+#endif

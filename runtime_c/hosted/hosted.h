@@ -5,14 +5,6 @@
 
 #include "../version.h"
 
-#ifndef OIC_HOSTED
-#if defined(__unix__) || defined(__APPLE__)
-#define OIC_HOSTED 1
-#else
-#define OIC_HOSTED 0
-#endif
-#endif
-
 #if OIC_HOSTED
 
 #ifndef _DEFAULT_SOURCE

@@ -44,8 +44,8 @@ class Target:
     """One machine.
 
     flags      of the C compiler, beside those of every target
-    hosted     it has an operating system with mmap; the library is shared and can be loaded here
-    reserve    bytes of address space that an unbounded variable may be given; 0: none
+    hosted     it has an operating system with mmap: the library is shared and can be loaded here, and tables without
+               a bound get address space
     features   what it has, of FEATURES; as its compiler says
     numerics   class of sums of products, of NUMERICS
     costs      by which kernels are chosen
@@ -54,7 +54,6 @@ class Target:
     name: str
     flags: tuple[str, ...] = ()
     hosted: bool = True
-    reserve: int = 64 << 30
     features: frozenset[str] = frozenset()
     numerics: str = SEPARATE
     costs: Costs = field(default=Costs())
@@ -70,6 +69,6 @@ TARGETS = {
     for t in (
         Target("host", ("-march=native",)),
         Target("portable"),
-        Target("freestanding", ("-DOIC_HOSTED=0",), hosted=False, reserve=0),
+        Target("freestanding", ("-DOIC_HOSTED=0",), hosted=False),
     )
 }
