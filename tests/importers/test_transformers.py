@@ -5,6 +5,7 @@ Imported without a hand edit; greedy ids equal, logits within 1e-4 of the librar
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,20 +80,19 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def made(family: str, settings: dict[str, Any], folder: Path, dtype: str = "float32") -> Any:
-    """A random model of a family, saved; in f32 again after its weights were rounded to `dtype`."""
+    """A random model of a family, saved in `dtype`; its weights are what is stored."""
     common = {k: v for k, v in SMALL.items() if family not in ("GPT2",) or k in ("vocab_size", "initializer_range")}
     config = getattr(transformers, f"{family}Config")(**{**common, **settings})
     torch.manual_seed(7)
-    classes = ("ForCausalLM", "LMHeadModel")
-    cls = next(getattr(transformers, family + c) for c in classes if hasattr(transformers, family + c))
-    model = cls(config).eval()
+    names = [family.removesuffix("Text") + end for end in ("ForCausalLM", "LMHeadModel")]
+    model = next(getattr(transformers, n) for n in names if hasattr(transformers, n))(config).eval()
     with torch.no_grad():
         for weights in model.parameters():
             if weights.ndim == 1:  # norms and biases that tell a mistake
                 weights.add_(0.2 * torch.randn_like(weights))
-    model = model.to(getattr(torch, dtype))
-    model.save_pretrained(folder)
-    return model.float()
+            weights.copy_(weights.to(getattr(torch, dtype)))
+    copy.deepcopy(model).to(getattr(torch, dtype)).save_pretrained(folder)  # rounds constants of the model's too
+    return model
 
 
 def executor(folder: Path, tmp_path: Path) -> oic.Executor:

@@ -170,6 +170,43 @@ def test_a_member_that_is_cut_out_is_selected(tmp_path: Path) -> None:
             assert refused.value.status == "OIC_ERR_INDEX"
 
 
+ODD = """
+dynamic  {{ x: f32[3, 32]; }}
+constant {{ up(l): f32[32, {n}] @pattern("up.{{l}}"); down(l): f32[{n}, 32] @pattern("down.{{l}}");
+           wide(l): f32[{n}, 32]; thin(l): f32[32, {n}]; }}
+volatile {{ y: f32[3, 32]; z: f32[3, 32]; }}
+block entry {{
+  assign h: f32[3, 32]; assign u: f32[3, {n}];
+  op abs(x) >> h;
+  loop layers (l in 0..3) {{ op matmul(h, up[l]) >> u; op matmul(u, down[l]) >> h; }}
+  op abs(h) >> y;
+  op abs(x) >> h;
+  loop others (l in 0..3) {{ op linear(h, wide[l]) >> u; op linear(u, thin[l]) >> h; }}
+  op abs(h) >> z;
+  return;
+}}
+"""
+
+
+@pytest.mark.parametrize("n", [40, 57, 100])
+def test_members_of_a_size_that_panels_do_not_divide_are_read_where_they_lie(n: int, tmp_path: Path) -> None:
+    """No copy is made of a member, which would be dense under a kernel that takes panels."""
+    rng, names = np.random.default_rng(n), ("up", "down")
+    weights = {f"{name}.{i}": rng.standard_normal((32, n) if name == "up" else (n, 32)) for name in names for i in range(3)}
+    weights |= {"wide": rng.standard_normal((3, n, 32)), "thin": rng.standard_normal((3, 32, n))}
+    model = oic.Model(tensors={name: (w / 6).astype(np.float32) for name, w in weights.items()})
+    graph = oic.parse(ODD.format(n=n), "odd")
+    program = compile_graph(graph, model, Settings(verified=True))
+    *_, (_, module) = lowered(program.module, program.settings)
+    assert set(encodings(module).values()) == {"columns", "panels"}
+    assert not [op for op in module.all_ops() if op.name == "copy" and op.operands[0].tensor.encoding]
+    x = rng.standard_normal((3, 32)).astype(np.float32)
+    expected = oic.Simulator(graph, model).make_executor().step(x=x)
+    compiled = oic.Synthesizer(graph, model).build(tmp_path).make_executor().step(x=x)
+    for name, value in expected.items():
+        np.testing.assert_allclose(compiled[name], value, rtol=1e-4, atol=1e-4)
+
+
 PACKED = """
 dynamic  { x: i4[4, 5]; at: i64; }
 constant { w: i4[3, 5, 5]; }
