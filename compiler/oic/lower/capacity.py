@@ -59,6 +59,12 @@ def _check_storage(binding: Binding, variable: Variable, type_: StateType) -> No
         binding.error("size-limit", what, variable.declaration.head_span, hint=hint)
 
 
+def is_fixed(variable: Variable, index: str) -> bool:
+    """The graph itself bounds the index."""
+    fixed = variable.attribute("fixed")
+    return fixed is not None and any(arg.key == index for arg in fixed.args)
+
+
 def _bounded(
     binding: Binding, variable: Variable, index: str, capacity: Mapping[str, int]
 ) -> tuple[int | None, bool]:

@@ -24,7 +24,7 @@ from oic.ir.module import Module
 from oic.ir.state import State, keeps_touched
 from oic.ir.types import StateType, TensorType
 from oic.lower.builder import Builder
-from oic.lower.capacity import state_type
+from oic.lower.capacity import is_fixed, state_type
 from oic.lower.control import lower_block
 from oic.syntax import tree as s
 
@@ -129,13 +129,11 @@ def _state(variable: Variable, type_: StateType) -> State:
 
 
 def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diagnostic]) -> None:
-    known = {
-        key
-        for v in binding.variables
-        if v.kind == "persistent"
-        for i in v.indices
-        for key in (i, f"{v.name}.{i}")
-    }
+    known: dict[str, bool] = {}  # whether any index of the name is not `@fixed`
+    for v in binding.variables:
+        for i in v.indices if v.kind == "persistent" else ():
+            for key in (i, f"{v.name}.{i}"):
+                known[key] = known.get(key, False) or not is_fixed(v, i)
     for key, size in options.capacity.items():
         if key not in known:
             listed = ", ".join(sorted(known)) or "none"
@@ -143,6 +141,9 @@ def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diag
             found.append(Diagnostic("capacity-unknown-index", what, hint=f"known: {listed}"))
         elif size < 1:
             found.append(Diagnostic("capacity-value", f"--max {key}={size} is not a positive number"))
+        elif not known[key]:
+            what = f"--max {key}={size} bounds nothing: every index of that name is @fixed"
+            found.append(Diagnostic("capacity-value", what, hint="change @fixed, or the size in it by --set"))
 
 
 # ---------------------------------------------------------------- one entry
