@@ -2,6 +2,8 @@
 #ifndef OIC_MARKS_H
 #define OIC_MARKS_H
 
+#include "../version.h"
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -91,10 +91,10 @@ def test_json_of_a_graph_that_is_nested_too_deeply() -> None:
 # ---------------------------------------------------------------- files
 
 
-def test_what_is_no_file_is_no_source(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.oi")
+def test_what_is_no_file_is_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.oi")
     with socket.socket(socket.AF_UNIX) as listener:
-        os.chdir(tmp_path)
         listener.bind("socket.oi")
         for name in ("/dev/zero", "pipe.oi", "socket.oi", ".", "missing.oi", "a\0b.oi"):
             with pytest.raises(OicError) as error:

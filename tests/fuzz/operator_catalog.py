@@ -98,7 +98,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "rms_norm": ("eps",),
     "batch_norm": ("eps",),
     **dict.fromkeys(("softmax", "log_softmax"), ("axis",)),
-    "attention": ("bias", "mask", "kv_len", "k_scale", "v_scale", "scale", "causal", "window"),
+    "attention": ("bias", "mask", "kv_len", "k_scale", "v_scale", "scale", "softcap", "causal", "window"),
     "rope": ("freqs", "pos", "base", "style", "dims"),
     **dict.fromkeys(("conv1d", "conv2d"), CONVOLVED),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d"), (*CONVOLVED, "output_padding")),

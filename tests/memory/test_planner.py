@@ -15,6 +15,7 @@ import oic
 from oic.ir.module import Buffer
 from oic.memory import placement, planner
 from oic.memory.search import Search
+from paths import ROOT
 from tests.fuzz.generate_lifetimes import CLASSES, lifetimes
 
 SIZES = st.one_of(st.integers(0, 700), st.just(0), st.sampled_from([64, 128, 192]))
@@ -255,7 +256,7 @@ def test_the_same_buffers_get_the_same_offsets() -> None:
     found = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}, cwd=ROOT,
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip

@@ -27,7 +27,7 @@ PROGRAMS = {
         "op slice(w, axis=0, start=at-4, end=at-3) >> y; cache.write x >> K[at+9223372036854775804]; cache.read K[0] >> z;",
         {4: "OIC_ERR_OVERFLOW"},
     ),
-    "loop": ("loop l (i in 4..5) { cache.write x >> K[i*4611686018427387904]; } cache.read K[0] >> z;", {0: "OIC_ERR_OVERFLOW"}),
+    "loop": ("loop l (i in at+4..at+5) { cache.write x >> K[i*4611686018427387904]; } cache.read K[0] >> z;", {0: "OIC_ERR_OVERFLOW"}),
     # What is known of `at` folds the count of a read twice.
     "twice": (
         "assign c: f32[?, 4]; op slice(w, axis=0, start=at+7, end=at+8) >> y; cache.read K[0..at] >> c; "

@@ -457,7 +457,10 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
 def import_(
     as_json: bool, color: bool, source: str, output: str, context: int | None, prefill: int, name: str | None
 ) -> None:
-    """Turn a checkpoint (a Hugging Face folder) into a graph and a model file that refers to its weights."""
+    """Turn a checkpoint into a graph.
+
+    SOURCE is a folder in the Hugging Face layout.  Beside the graph comes a model file that refers to the weights.
+    """
     from oic.cli.models import imported
     from oic.importers import import_checkpoint
 
@@ -494,7 +497,10 @@ def generate(
     top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None,
     target: str,
 ) -> None:  # fmt: skip
-    """Go on with a text or token ids, by a checkpoint or a folder that 'oic import' wrote."""
+    """Go on with a text or token ids.
+
+    SOURCE is a checkpoint, or a folder that 'oic import' wrote.
+    """
     from oic.cli.models import generated
     from oic.generation import Generator, Sampling
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import Array
-from oic.model import jsontext
 from oic.model.file import ModelFile
 from oic.model.others import WEIGHTS, described
 from oic.model.tensors import Contents, Metadata, TensorInfo, TensorSource, from_memory
@@ -137,7 +136,7 @@ class Model:
 
 def _referred(file: ModelFile) -> Contents:
     """The contents of all files that a reference names."""
-    tree = jsontext.parse(file, 0, file.size, "reference")
+    tree = import_module("oic.model.jsontext").parse(file, 0, file.size, "reference")
     if tree.get("format") != REFERENCE or tree.get("version") != 1:
         raise file.bad("model-format", "'format'", None, f"not {REFERENCE!r} of version 1")
     named = tree.get("files")
