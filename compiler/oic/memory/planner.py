@@ -32,7 +32,7 @@ from oic.memory.search import NODE, Search, cells
 ALIGN = 64  # bytes: a cache line and the widest vector
 SWAPS = 3_000_000  # steps of the local search of a part, about a tenth of a second
 EFFORT = 1_500_000_000  # cost of the exact searches of all parts together, about two seconds
-CELLS = 1 << 23  # buffers times sections of a part: no exact search of larger ones
+CELLS = 1 << 21  # buffers times sections of a part: no exact search of larger ones
 
 
 @dataclass
