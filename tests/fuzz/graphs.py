@@ -34,7 +34,7 @@ class FullGraph(Graph):
         super().__init__(rng, options, name)
         self.families: list[Var] = []
         self.stored_dtypes = self.dtypes[1:]
-        self.more = [(34, self.catalog), (3, self.ordered), (4, self.part)]
+        self.more = [(34, self.catalog), (3, self.ordered), (4, self.part), (2, self.stacked)]
         if options.state:
             self.more += [(5, self.forget_part), (3, self.step_entry)]
         if options.extents:
@@ -176,6 +176,39 @@ class FullGraph(Graph):
         type_ = of_shape(ALL[to.dtype], (*lead, *rest))
         assert type_ is not None
         self.emit(f"transfer {operand(self, type_, None, weight=False)} >> {to.name}[{at}];")
+
+    def stacked(self) -> None:
+        """A loop over layers of weights that are large enough for panels, which divide their sizes or not.
+
+        Members of a family, or cut out of one tensor.
+        """
+        rows, wide, thin = self.r.choice((1, 1, 3)), self.r.choice((16, 33, 40, 64)), self.r.choice((24, 32, 57))
+        dtype, op = self.r.choice(("f32", "f32", "f16", "bf16")), self.r.choice(("linear", "matmul"))
+        x = self.input("f32", (rows, wide))
+        names = [self.fresh("t") for _ in range(2)]
+        for name, size in zip(names, (wide, thin), strict=True):
+            self.emit(f"assign {name}: f32[{rows}, {size}];")
+        self.emit(f"op tanh({x.name}) >> {names[0]};")
+        loop, index = self.fresh("layers"), self.fresh("i")
+        self.emit(f"loop {loop} ({index} in 0..{MEMBERS}) {{")
+        for source, to, sizes in ((names[0], names[1], (wide, thin)), (names[1], names[0], (thin, wide))):
+            shape = sizes if op == "matmul" else sizes[::-1]
+            self.emit(f"op {op}({source}, {self._layer(dtype, shape, index)}) >> {to};")
+            self.emit(f"op tanh({to}) >> {to};")
+        self.emit("}")
+        self.op(f"neg({names[0]})", "f32", (rows, wide))
+
+    def _layer(self, dtype: str, shape: Shape, index: str) -> str:
+        """The weights of one layer."""
+        if self.r.random() < 0.6:
+            return f"{self.family(dtype, shape).name}[{index}]"
+        whole = self._variable("constant", dtype, (MEMBERS, *shape))
+        cut, one = self.fresh("t"), self.fresh("t")
+        self.emit(f"assign {cut}: {shaped(dtype, (1, *shape))};")
+        self.emit(f"assign {one}: {shaped(dtype, shape)};")
+        self.emit(f"op slice({whole.name}, axis=0, start={index}, end={index}+1) >> {cut};")
+        self.emit(f"op reshape({cut}, shape=[{', '.join(map(str, shape))}]) >> {one};")
+        return one
 
     def step_entry(self) -> None:
         """Add to an entry of a table of scalars, or forget it."""
