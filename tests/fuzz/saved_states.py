@@ -60,16 +60,21 @@ def taken_apart(form: Form, data: bytes) -> Body:
 
 def put_together(form: Form, body: Body) -> bytes:
     """The bytes of a state with a right head, whatever it says."""
-    pieces = [struct.pack("<q", n) for n in body.counts]
+    pieces = [_word(n) for n in body.counts]
     for part, runs, said in zip(form.parts, body.runs, body.said, strict=True):
         if part.table:
-            pieces.append(struct.pack("<q", said))
+            pieces.append(_word(said))
         for first, many, entries in runs:
-            pieces += [struct.pack("<qq", first, many), entries] if part.table else [entries]
+            pieces += [_word(first), _word(many), entries] if part.table else [entries]
     rest = b"".join(pieces) + body.rest
     head = (form.fingerprint, HEAD + len(rest))
     checksum = crc32c(saved.START.pack(saved.MAGIC, VERSION, 0, *head) + rest)
     return saved.START.pack(saved.MAGIC, VERSION, checksum, *head) + rest
+
+
+def _word(n: int) -> bytes:
+    """The 64 bits of an integer, of one beyond them the lowest."""
+    return struct.pack("<Q", n % (1 << 64))
 
 
 class Mutator:
