@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 
 import oic
-from tokenizer import BOS, Tokenizer
+from oic.generation.tokenizer import Pieces
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+BEGIN = 1  # the id that every text begins with
 
 
 def model_folder() -> Path:
@@ -75,12 +76,12 @@ def main() -> int:
     with oic.Synthesizer(graph, model).build(HERE / "out").make_executor() as executor:
         if options.check:
             return 0 if check(executor, folder) else 1
-        tokenizer = Tokenizer.read(folder / "tok512.bin")
-        prompt = [BOS, *tokenizer.encode(options.prompt)]
+        tokenizer = Pieces(folder / "tok512.bin", BEGIN)
+        prompt = tokenizer.encode(options.prompt)
         start = time.perf_counter()
         found, _ = generate(executor, prompt, options.n)
         seconds = time.perf_counter() - start
-        print(options.prompt + tokenizer.decode(found))
+        print((options.prompt + tokenizer.decode(found)).lstrip())
         print(f"{len(found) / seconds:,.0f} tokens per second", file=sys.stderr)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,6 +113,24 @@ def test_prompts_that_are_none(generator: oic.Generator) -> None:
         generator.encode("text")
 
 
+def test_ids_need_no_tokenizer(source: Path, generator: oic.Generator, tmp_path: Path) -> None:
+    """A folder's tokenizer may need a package that is not there, or be damaged: that concerns texts alone."""
+    shutil.copytree(source, tmp_path / "in")
+    (tmp_path / "in" / "tokenizer.json").write_text("{")
+    with oic.Generator(tmp_path / "in") as other:
+        assert ids(other, [1, 2], 3) == ids(generator, [1, 2], 3)
+        with pytest.raises(oic.OicError, match=r"tokenizer\.json"):
+            other.encode("text")
+        with pytest.raises(oic.OicError, match=r"tokenizer\.json"):
+            ids(other, [1, 2], 3, stop_texts=["x"])
+
+
+def test_the_function_gives_tokens_as_they_come(source: Path, generator: oic.Generator) -> None:
+    tokens = oic.generate(source, [1, 2, 3], count=4)
+    assert next(tokens).id == ids(generator, [1, 2, 3], 1)[0]
+    assert [t.id for t in tokens] == ids(generator, [1, 2, 3], 4)[1:]
+
+
 def test_pieces_of_a_small_tokenizer(tmp_path: Path) -> None:
     pieces = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), b" ", b"a", b"b", b" a", b" ab"]
     scores = [0.0] * 261 + [-3.0] + [-1.0, -2.0]
@@ -133,6 +152,18 @@ def test_the_command(source: Path, generator: oic.Generator) -> None:
     assert len(found["logprobs"]) == len(found["seconds"]) == 4 and found["stop"] == "count"
     assert CliRunner().invoke(main, ["generate", str(source)]).exit_code == 2
     assert CliRunner().invoke(main, ["generate", str(source), "--ids", "x"]).exit_code == 2
+
+
+@needs_models
+def test_a_context_beyond_learned_positions_is_refused(tmp_path: Path) -> None:
+    models = models_dir()
+    assert models is not None
+    oic.import_checkpoint(models / "gpt2-tiny", tmp_path / "out", context=8)
+    for source in (models / "gpt2-tiny", tmp_path / "out"):
+        with pytest.raises(oic.OicError, match="65"):
+            oic.Generator(source, 65)
+    with oic.Generator(tmp_path / "out", 64) as whole:
+        assert len(ids(whole, [1] * 60, 20, stop_ids=[])) == 5
 
 
 @needs_models

@@ -35,8 +35,10 @@ SHAPES = {
 EXAMPLES = {"gpt2": "gpt2-tiny", "llama": "llama-tiny"}
 
 
-def checkpoint(folder: Path, without: str = "", more: tuple[str, ...] = (), **config: Any) -> Path:
-    """A small random Llama; `None` takes a field out of its configuration."""
+def checkpoint(
+    folder: Path, without: str = "", more: tuple[str, ...] = (), null: tuple[str, ...] = (), **config: Any
+) -> Path:
+    """A small random Llama; `None` takes a field out of its configuration, `null` are there without a value."""
     rng = np.random.default_rng(3)
     shapes = {f"model.layers.{i}.{n}.weight": s for i in range(2) for n, s in SHAPES.items()}
     shapes |= {"model.embed_tokens.weight": (24, 8), "model.norm.weight": (8,), "lm_head.weight": (24, 8)}
@@ -44,7 +46,7 @@ def checkpoint(folder: Path, without: str = "", more: tuple[str, ...] = (), **co
     folder.mkdir()
     tensors = {n: ("F32", rng.standard_normal(shapes.get(n, (8,))).astype(np.float32)) for n in names}
     write_safetensors(folder / "model.safetensors", tensors)
-    given = {k: v for k, v in (CONFIG | config).items() if v is not None}
+    given = {k: v for k, v in (CONFIG | config).items() if v is not None} | dict.fromkeys(null)
     (folder / "config.json").write_text(json.dumps(given))
     return folder
 
@@ -74,6 +76,38 @@ def test_an_import_twice_gives_the_same_files_and_leaves_others(tmp_path: Path) 
         import_checkpoint(source, tmp_path / "out")
         read.append({p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()})
     assert read[0] == read[1] and set(read[0]) == {"extra.npz", "graph.oi", "mine.txt", "model.json"}
+
+
+def test_constants_of_an_import_before_go(tmp_path: Path) -> None:
+    import_checkpoint(checkpoint(tmp_path / "scaled", rope_scaling={"type": "linear", "factor": 2.0}), tmp_path / "out")
+    import_checkpoint(checkpoint(tmp_path / "plain"), tmp_path / "out")
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["graph.oi", "model.json"]
+
+
+def test_a_folder_behind_a_link_finds_its_weights(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in")
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
+    made = import_checkpoint(source, tmp_path / "link")
+    assert oic.Model.open(made.model).has("lm_head.weight")
+
+
+def test_null_switches_off_what_a_family_has_by_default(tmp_path: Path) -> None:
+    """A window of 4096 where Mistral's configuration says nothing; none where it says null."""
+    for name, null, window in (("absent", (), "window=4096"), ("null", ("sliding_window",), "causal=true)")):
+        source = checkpoint(tmp_path / name, model_type="mistral", null=null, num_key_value_heads=2)
+        assert window in import_checkpoint(source, tmp_path / f"{name}_out").graph.read_text()
+
+
+def test_every_fourth_layer_of_smollm3_has_no_rope_by_default(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", model_type="smollm3", no_rope_layer_interval=2, tie_word_embeddings=False)
+    text = import_checkpoint(source, tmp_path / "out").graph.read_text()
+    assert text.count("op rope(") == 2 and "block full_without_rope {" in text
+
+
+def test_a_tied_head_may_be_stored_too(tmp_path: Path) -> None:
+    made = import_checkpoint(checkpoint(tmp_path / "in", tie_word_embeddings=True), tmp_path / "out")
+    assert "lm_head" not in made.graph.read_text() and "linear(x, embed)" in made.graph.read_text()
 
 
 def test_room_and_tokens_of_a_step_are_chosen(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma": ("Gemma", {"head_dim": 16}),
     "gemma2": ("Gemma2", {"head_dim": 16, "sliding_window": 5, "query_pre_attn_scalar": 24}),
     "gemma2-caps": ("Gemma2", {"head_dim": 16, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+    "gemma2-without-caps": ("Gemma2", {"head_dim": 16, "attn_logit_softcapping": None, "final_logit_softcapping": None}),
     "gemma3": ("Gemma3Text", {"head_dim": 16, "sliding_window": 5, "layer_types": TYPES, "query_pre_attn_scalar": 16}),
     "gemma3-seven-layers": ("Gemma3Text", {"head_dim": 16, "sliding_window": 4, "num_hidden_layers": 7}),
     "smollm3": ("SmolLM3", {"no_rope_layers": [1, 1, 1, 0]}),

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from oic.cli.text import json_text, say
+from oic.diagnostics import visible
 from oic.generation import Generator, Sampling, Token
 from oic.generation.generator import Stop
 from oic.importers import Imported
@@ -32,13 +33,13 @@ def generated(
     generator: Generator, ids: list[int], count: int, sampling: Sampling, stops: dict[str, Any], as_json: bool
 ) -> None:
     """Print tokens as they come: their text, or ids where there is no tokenizer; or all as JSON."""
-    readable = generator.tokenizer() is not None
+    readable = generator.reads()
     stop, found = Stop(), list[Token]()
     start = time.perf_counter()
     for token in generator.stream(ids, count, sampling, stop=stop, **stops):
         found.append(token)
         if not as_json:
-            sys.stdout.write(token.text if readable else f"{token.id} ")
+            sys.stdout.write(visible(token.text) if readable else f"{token.id} ")
             sys.stdout.flush()
     seconds = time.perf_counter() - start
     if as_json:

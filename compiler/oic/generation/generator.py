@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from oic.api import Synthesizer
 from oic.check.source import parse_file
-from oic.diagnostics import StepError, fail
+from oic.diagnostics import OicError, StepError, fail
 from oic.generation.sampling import Sampling, log_probability
 from oic.generation.tokenizer import Tokenizer, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
-from oic.importers.folder import GRAPH, MODEL
+from oic.importers.folder import GRAPH, MODEL, POSITIONS
 from oic.model import Model
 from oic.session.executor import Executor
 
@@ -63,6 +63,7 @@ class Generator:
     target: str = "host"
     threads: int = 1
     _scratch: Any = field(default=None, repr=False)
+    _tokenizer: Tokenizer | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.source = Path(self.source)
@@ -75,6 +76,10 @@ class Generator:
             import_checkpoint(self.source, folder, context=self.context)
         model = Model.open(folder / MODEL)
         sizes = {} if self.context is None else {"T": self.context}
+        most = model.metadata.get(POSITIONS)
+        if self.context is not None and isinstance(most, int) and self.context > most:
+            message = f"a context of {self.context} tokens, but the model has learned {most} positions"
+            raise fail("import-config", message)
         made = Synthesizer(
             parse_file(folder / GRAPH), model, sizes=sizes, target=self.target, threads=self.threads
         )
@@ -101,16 +106,24 @@ class Generator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def tokenizer(self) -> Tokenizer | None:
-        """What turns texts into ids, from the checkpoint's folder."""
-        return next((t for home in self._homes if (t := tokenizer_of(home, self._begin))), None)
+    def tokenizer(self) -> Tokenizer:
+        """What turns texts into ids, from the checkpoint's folder; `OicError` `tokenizer` where there is none."""
+        if self._tokenizer is None:
+            self._tokenizer = next((t for home in self._homes if (t := tokenizer_of(home, self._begin))), None)
+        if self._tokenizer is None:
+            raise no_tokenizer(self.source)
+        return self._tokenizer
+
+    def reads(self) -> bool:
+        """There is a tokenizer that can be used: tokens have texts."""
+        try:
+            return self.tokenizer() is not None
+        except OicError:
+            return False
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; `OicError` `tokenizer` where there is none for it."""
-        tokenizer = self.tokenizer()
-        if tokenizer is None:
-            raise no_tokenizer(self.source)
-        return tokenizer.encode(text)
+        return self.tokenizer().encode(text)
 
     def stream(
         self,
@@ -126,7 +139,7 @@ class Generator:
         """New tokens after a prompt, as they come.
 
         stop_ids    ids that end the text, given like others; None: those of the configuration
-        stop_texts  texts that end it once they are there
+        stop_texts  texts that end it once they are there; they need a tokenizer
         stop        is told why it ended
         executor    the session that is used, from its start; None: the generator's own
         A cache that is full ends the text, with nothing overwritten.  Raises OicError for a prompt of no tokens, of
@@ -135,7 +148,7 @@ class Generator:
         session = executor or self._first
         how, why = sampling or Sampling(), stop or Stop()
         ends = set(self.stops if stop_ids is None else stop_ids)
-        tokenizer = self.tokenizer()
+        tokenizer = self.tokenizer() if stop_texts or self.reads() else None
         draw = np.random.default_rng(how.seed)
         session.reset()
         start = time.perf_counter()

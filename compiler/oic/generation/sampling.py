@@ -1,4 +1,4 @@
-"""From logits to the next token: the most likely one, or one drawn from filtered probabilities."""
+"""From logits to the next token, as the operator `sample` chooses it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.diagnostics import fail
+from oic.operators.sampling import drawn, shares
 
 F64 = NDArray[np.float64]
 
@@ -38,29 +39,13 @@ class Sampling:
             raise fail("sampling", f"a seed is 0 or more, not {self.seed}")
 
     def probabilities(self, logits: NDArray[np.float32]) -> F64:
-        """Probabilities [vocab] after temperature, top_k and top_p, in that order."""
-        wide = logits.astype(np.float64)
-        if self.temperature == 0:
-            return (np.arange(wide.size) == int(wide.argmax())).astype(np.float64)
-        wide = wide / self.temperature
-        if 0 < self.top_k < wide.size:
-            wide = np.where(wide < np.partition(wide, -self.top_k)[-self.top_k], -np.inf, wide)
-        share = np.exp(wide - wide.max())
-        share /= share.sum()
-        if self.top_p < 1:
-            order = np.argsort(-share, kind="stable")
-            before = np.cumsum(share[order]) - share[order]
-            share[order[before >= self.top_p]] = 0.0
-            share /= share.sum()
-        return share
+        """Probabilities [vocab] after temperature, top_k and top_p, in that order: those of the operator `sample`."""
+        p = shares(logits, self.temperature, self.top_k, self.top_p)
+        return p / p.sum()
 
     def choose(self, logits: NDArray[np.float32], draw: np.random.Generator) -> int:
         """The next token; one number is drawn, whatever the settings."""
-        u = draw.random()
-        if self.temperature == 0:
-            return int(logits.argmax())
-        reached = np.cumsum(self.probabilities(logits)) > u
-        return int(reached.argmax()) if reached.any() else int(self.probabilities(logits).argmax())
+        return drawn(shares(logits, self.temperature, self.top_k, self.top_p), draw.random())
 
 
 def log_probability(logits: NDArray[np.float32], token: int) -> float:

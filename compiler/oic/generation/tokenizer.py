@@ -83,7 +83,7 @@ class Pieces:
             tokens += [self._ids[piece]] if piece in self._ids else [3 + b for b in piece]
         while pairs := list(self._pairs(tokens)):
             _, where, merged = max(pairs)
-            tokens[-where : 2 - where or None] = [merged]
+            tokens[-where : 2 - where] = [merged]
         return ([] if self.begin is None else [self.begin]) + tokens
 
     def _pairs(self, tokens: list[int]) -> Any:

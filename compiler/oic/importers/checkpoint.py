@@ -1,13 +1,17 @@
-"""What an importer reads: a checkpoint's configuration and weights, and a record of what was asked for."""
+"""What an importer reads: a checkpoint's configuration and weights."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import FLT, DType, f32, f64
 from oic.model import Model
+from oic.model.hf import CONFIG
 
 LISTED = 8  # names shown of a longer list
 
@@ -17,13 +21,20 @@ class Checkpoint:
 
     model    configuration as metadata, keys of nested tables joined by dots; tensors by name
     family   `model_type` of the configuration
+    absent   keys whose value is `null`: a feature that is switched off, whatever the family's default
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.config: dict[str, Any] = dict(model.metadata)
-        self.asked: set[str] = set()
         self.family = str(self.config.get("model_type", ""))
+        folder = model.path if model.path is not None and model.path.is_dir() else None
+        config = {} if folder is None else json.loads((Path(folder) / CONFIG).read_text(encoding="utf-8"))
+        self.absent = {key for key, value in config.items() if value is None}
+
+    def assume(self, defaults: Mapping[str, Any]) -> None:
+        """What the configuration means where it says nothing."""
+        self.config = {k: v for k, v in defaults.items() if k not in self.absent} | self.config
 
     # -- configuration
 
@@ -91,9 +102,9 @@ class Checkpoint:
 
     # -- weights
 
-    def present(self, name: str, layers: int = 1) -> bool:
+    def present(self, name: str) -> bool:
         """The tensor is there, for layer 0 of a pattern."""
-        return self.model.has(name.replace("{l}", "0")) and layers > 0
+        return self.model.has(name.replace("{l}", "0"))
 
     def prefix(self, *candidates: str, probe: str) -> str:
         """The first prefix with which the probed tensor is there; the first one if none is."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oic.importers.checkpoint import Checkpoint
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -16,6 +18,14 @@ class Matrix:
     tensor: str
     bias: str | None = None
     by_columns: bool = False
+
+
+def head(c: Checkpoint, tensor: str, *, default: bool) -> Matrix | None:
+    """The matrix that gives the logits; None: the embedding, whose copy some checkpoints store too.
+
+    default   the embedding is the head where the configuration says nothing
+    """
+    return None if c.flag("tie_word_embeddings", default=default) else Matrix(tensor)
 
 
 @dataclass(frozen=True)

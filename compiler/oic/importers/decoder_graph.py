@@ -139,6 +139,9 @@ class DecoderGraph:
         if m.positions is not None:
             more = f" + {m.offset}" if m.offset else ""
             places = self._constant("places", m.positions, f"{m.rows}, D")
+            to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
+            to.assign("room", "f32[?, Hk, Dh]")
+            to.add("cache.read K[0, 0..pos + N] >> room;")
             to.assign("place", "f32[N, D]")
             to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
             to.add("op add(x, place) >> x;")

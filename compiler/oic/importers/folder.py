@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from oic.diagnostics import fail, nearest
+from oic.dtypes import Array
 from oic.importers.checkpoint import Checkpoint, members
 from oic.importers.decoder import Decoder
 from oic.importers.decoder_graph import ACTIVATIONS, PREFILL, DecoderGraph
@@ -24,6 +24,10 @@ from oic.model import Model
 from oic.model.model import REFERENCE
 
 GRAPH, MODEL, EXTRA = "graph.oi", "model.json", "extra.npz"
+POSITIONS = "learned_positions"
+"""Metadata of an imported model: tokens that it has positions for, where these are a table."""
+HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
+"""The head of a model whose embedding is its head, stored a second time."""
 
 
 @dataclass(frozen=True)
@@ -85,23 +89,19 @@ def import_checkpoint(
     decoder = family.read(checkpoint)
     if decoder.activation not in ACTIVATIONS:
         raise checkpoint.unsupported("hidden_act", decoder.activation, ", ".join(ACTIVATIONS))
-    most = decoder.context
-    room = most if context is None else context
-    if room < 1 or (decoder.positions and room > decoder.rows - decoder.offset):
-        raise fail("import-config", f"a context of {room} tokens, but the model has positions for 1 to {most}")
+    room = decoder.context if context is None else context
+    most = decoder.rows - decoder.offset if decoder.positions else None
+    if room < 1 or prefill < 1 or (most is not None and room > most):
+        known = "1 or more" if most is None else f"1 to {most}, the positions that it has learned"
+        raise fail("import-config", f"a context of {room} tokens, {prefill} a step: the model takes {known}")
     graph = DecoderGraph(replace(decoder, context=room), checkpoint.dtype, prefill)
     text = graph.text(name or checkpoint.family)
-    checkpoint.settle(graph.weights, family.buffers)
+    copies = f"|{HEAD_COPY}" if decoder.head is None else ""
+    checkpoint.settle(graph.weights, family.buffers + copies)
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = [os.path.relpath(source, folder)]
-        if graph.extra:
-            _replace(folder / EXTRA, lambda stream: np.savez(stream, **graph.extra))  # type: ignore[arg-type]
-            files.append(EXTRA)
-        reference = json.dumps({"format": REFERENCE, "version": 1, "files": files}, indent=2) + "\n"
-        _replace(folder / GRAPH, lambda stream: stream.write(text.encode()))
-        _replace(folder / MODEL, lambda stream: stream.write(reference.encode()))
+        _write_all(folder, text, graph.extra, _relative(Path(source), folder), most)
     except OSError as error:
         raise fail("model-write", f"cannot write into '{folder}': {str(error.strerror).lower()}") from None
     used = [n for pattern, layers in graph.weights.items() for n in members(pattern, layers)]
@@ -122,14 +122,28 @@ def family_of(checkpoint: Checkpoint) -> Family:
     return FAMILIES[checkpoint.family]
 
 
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """The file appears complete or not at all."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+def _relative(source: Path, folder: Path) -> str:
+    """The source as seen from the folder; where no path leads from one to the other, the whole path."""
+    there, here = source.resolve(), folder.resolve()
     try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
+        return os.path.relpath(there, here)
+    except ValueError:  # another drive
+        return str(there)
+
+
+def _write_all(folder: Path, text: str, extra: dict[str, Array], source: str, most: int | None) -> None:
+    """Every file is written whole beside its place before the first takes it; constants of an import before go."""
+    files = [source, EXTRA] if extra else [source]
+    reference: dict[str, object] = {"format": REFERENCE, "version": 1, "files": files}
+    if most is not None:
+        reference["metadata"] = {POSITIONS: most}
+    contents = {GRAPH: text.encode(), MODEL: (json.dumps(reference, indent=2) + "\n").encode()}
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".import-") as scratch:
+        for name, content in contents.items():
+            (Path(scratch) / name).write_bytes(content)
+        if extra:
+            np.savez(Path(scratch) / EXTRA, **extra)  # type: ignore[arg-type]  # its one other parameter is a bool
+        for name in ([EXTRA] if extra else []) + list(contents):
+            os.replace(Path(scratch) / name, folder / name)
+    if not extra:
+        (folder / EXTRA).unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, head
 
 BUFFERS = r"\.attn\.(bias|masked_bias)$"
 
@@ -18,7 +18,6 @@ def gpt2(c: Checkpoint) -> Decoder:
     eps = c.number("layer_norm_epsilon", default=1e-5)
     prefix = c.prefix("transformer.", "", probe="wte.weight")
     layer = prefix + "h.{l}."
-    tied = c.flag("tie_word_embeddings", default=True)
 
     def norm(name: str) -> Norm:
         return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
@@ -36,5 +35,5 @@ def gpt2(c: Checkpoint) -> Decoder:
         activation=c.text("activation_function", default="gelu_new"),
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
-        head=None if tied else Matrix("lm_head.weight"),
+        head=head(c, "lm_head.weight", default=True),
     )  # fmt: skip

@@ -6,24 +6,29 @@ import math
 from typing import Any
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope, head
 
 BUFFERS = r"rotary_emb\.inv_freq$"
-PLUS_ONE = {"gemma", "gemma2", "gemma3_text", "gemma3"}
+PLUS_ONE = {"gemma", "gemma2", "gemma3_text"}
 """Families whose norms multiply by 1 + weight."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
+    "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
+    "qwen2": {"use_sliding_window": False, "max_window_layers": 28},
+    "qwen3": {"use_sliding_window": False, "max_window_layers": 28, "head_dim": 128},
+    "gemma": {"hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
     "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
-               "query_pre_attn_scalar": 256},
+               "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
     "gemma3_text": {"sliding_window": 4096, "query_pre_attn_scalar": 256, "rope_local_base_freq": 10000.0,
-                    "rope_theta": 1000000.0},
-    "starcoder2": {"norm_epsilon": 1e-5, "use_bias": True, "hidden_act": "gelu_pytorch_tanh"},
-    "smollm3": {"rope_theta": 2000000.0},
+                    "rope_theta": 1000000.0, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
+    "starcoder2": {"norm_epsilon": 1e-5, "hidden_act": "gelu_pytorch_tanh"},
+    "smollm3": {"rope_theta": 2000000.0, "no_rope_layer_interval": 4},
+    "olmo2": {"rms_norm_eps": 1e-5},
     "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
 }  # fmt: skip
 """What a family's configuration means where it says nothing, as far as it differs from Llama's."""
 
-TIED = {"gemma", "gemma2", "gemma3_text", "gemma3"}
+TIED = {"gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"}
 """Families whose head is the embedding where the configuration says nothing."""
 
 ROPE_TYPES = ("default", "linear", "llama3")
@@ -31,9 +36,9 @@ ROPE_TYPES = ("default", "linear", "llama3")
 
 def llama(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
-    c.config = DEFAULTS.get(c.family, {}) | {k: v for k, v in c.config.items() if v is not None}
+    c.assume(DEFAULTS.get(c.family, {}))
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
-    head = c.size("head_dim", default=max(1, width // heads))
+    size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
     layer = prefix + "layers.{l}."
     count = c.size("num_hidden_layers")
@@ -43,8 +48,8 @@ def llama(c: Checkpoint) -> Decoder:
         if not c.present(name + ".weight"):
             return None
         bias = name + ".bias" if c.present(name + ".bias") else None
-        kind = "layer" if bias or c.has("norm_epsilon") or c.has("layer_norm_eps") else "rms"
-        eps = c.number("rms_norm_eps", "norm_epsilon", "layer_norm_eps", default=1e-6)
+        kind = "layer" if bias or not (c.has("rms_norm_eps") or not c.has("norm_epsilon")) else "rms"
+        eps = c.number("rms_norm_eps", "norm_epsilon", default=1e-6)
         return Norm(name + ".weight", kind, eps, bias, plus_one=c.family in PLUS_ONE)
 
     def matrix(name: str) -> Matrix:
@@ -56,17 +61,16 @@ def llama(c: Checkpoint) -> Decoder:
     q_norm, k_norm = norm(attention + "q_norm"), norm(attention + "k_norm")
     gated = c.present(network + "gate_proj.weight")
     up, down = ("up_proj", "down_proj") if gated or c.present(network + "up_proj.weight") else ("c_fc", "c_proj")
-    tied = c.flag("tie_word_embeddings", default=c.family in TIED)
     scalar = "query_pre_attn_scalar"
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("num_key_value_heads", default=heads), head_size=head, inner=c.size("intermediate_size"),
-        context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, head),
+        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=c.size("intermediate_size"),
+        context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, size),
         embed=prefix + "embed_tokens.weight",
         embed_scale=math.sqrt(width) if c.family in PLUS_ONE else None,
         q=matrix(attention + "q_proj"), k=matrix(attention + "k_proj"), v=matrix(attention + "v_proj"),
         o=matrix(attention + "o_proj"), q_norm=q_norm, k_norm=k_norm,
-        norm_whole=q_norm is not None and c.model.info(q_norm.tensor.replace("{l}", "0")).shape != (head,),
+        norm_whole=q_norm is not None and c.model.info(q_norm.tensor.replace("{l}", "0")).shape != (size,),
         gate=matrix(network + "gate_proj") if gated else None, up=matrix(network + up), down=matrix(network + down),
         activation=c.text("hidden_activation", "hidden_act", default="silu"),
         before_attention=norm(layer + "input_layernorm"),
@@ -78,13 +82,13 @@ def llama(c: Checkpoint) -> Decoder:
         scale=c.number(scalar) ** -0.5 if c.has(scalar) else None,
         softcap=c.number("attn_logit_softcapping") if c.has("attn_logit_softcapping") else None,
         final_softcap=c.number("final_logit_softcapping") if c.has("final_logit_softcapping") else None,
-        head=None if tied else Matrix("lm_head.weight"),
+        head=head(c, "lm_head.weight", default=c.family in TIED),
     )  # fmt: skip
 
 
 def gpt_neox(c: Checkpoint) -> Decoder:
     """Source: likewise, `gpt_neox`: q, k and v of a head beside each other, both sublayers side by side."""
-    c.config = DEFAULTS["gpt_neox"] | {k: v for k, v in c.config.items() if v is not None}
+    c.assume(DEFAULTS["gpt_neox"])
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     prefix = c.prefix("gpt_neox.", "", probe="embed_in.weight")
     layer = prefix + "layers.{l}."
@@ -97,7 +101,6 @@ def gpt_neox(c: Checkpoint) -> Decoder:
         bias = layer + name + ".bias"
         return Matrix(f"{layer}{name}.weight", bias if c.present(bias) else None)
 
-    tied = c.flag("tie_word_embeddings", default=False)
     return Decoder(
         family="gpt_neox", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
         head_size=width // heads, inner=c.size("intermediate_size"), context=c.size("max_position_embeddings"),
@@ -106,20 +109,21 @@ def gpt_neox(c: Checkpoint) -> Decoder:
         up=matrix("mlp.dense_h_to_4h"), down=matrix("mlp.dense_4h_to_h"), activation=c.text("hidden_act"),
         before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
         parallel=c.flag("use_parallel_residual", default=True), final=norm(prefix + "final_layer_norm"),
-        head=None if tied else Matrix("embed_out.weight"),
+        head=head(c, "embed_out.weight", default=False),
     )  # fmt: skip
 
 
 # ---------------------------------------------------------------- what differs from layer to layer
 
 
-def layers(c: Checkpoint, count: int, head: int) -> tuple[Layer, ...]:
+def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     """Windows and rotary positions of each layer."""
     sliding = _sliding(c, count)
     window = c.size("sliding_window") if any(sliding) else None
-    rotary = c.items("no_rope_layers", count) or [1] * count
-    everywhere = rope(c, head, "full_attention")
-    near = rope(c, head, "sliding_attention")
+    every = c.size("no_rope_layer_interval") if c.has("no_rope_layer_interval") else count + 1
+    rotary = c.items("no_rope_layers", count) or [(i + 1) % every != 0 for i in range(count)]
+    everywhere = rope(c, size, "full_attention")
+    near = rope(c, size, "sliding_attention")
     return tuple(
         Layer(window if slides else None, (near if slides else everywhere) if turned else None)
         for slides, turned in zip(sliding, rotary)
@@ -145,7 +149,7 @@ def _sliding(c: Checkpoint, count: int) -> list[bool]:
     return [i >= int(c.number("max_window_layers", default=0)) for i in range(count)]
 
 
-def rope(c: Checkpoint, head: int, kind: str) -> Rope:
+def rope(c: Checkpoint, size: int, kind: str) -> Rope:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
     table = f"rope_parameters.{kind}." if c.has(f"rope_parameters.{kind}.rope_theta") else "rope_parameters."
     local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
@@ -153,7 +157,7 @@ def rope(c: Checkpoint, head: int, kind: str) -> Rope:
         table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0
     )  # fmt: skip
     part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
-    dims = int(head * part)
+    dims = int(size * part)
     if dims % 2:
         raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
     scaling = next((t for t in (table, "rope_scaling.") if c.has(t + "rope_type") or c.has(t + "type")), None)

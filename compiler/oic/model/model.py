@@ -59,7 +59,7 @@ class Model:
         """The model in a .oinf, .safetensors, .gguf or .npz file or a Hugging Face folder.
 
         Or in several: `{"format": "oic.model", "version": 1, "files": ["../folder", "extra.npz"]}`, a `.json` file,
-        names them relative to itself; a tensor may be in one of them only.
+        names them relative to itself; a tensor may be in one of them only.  `metadata` adds to theirs.
         The format is known by its first bytes, else by the file's extension.
         Raises `OicError`: `model-open`, `model-format`, or what is wrong inside the file.
         """
@@ -153,6 +153,10 @@ def _referred(file: ModelFile) -> Contents:
         whole.entries.update(part._entries)
         whole.sizevars.update(part.sizevars)
         whole.metadata.update(part.metadata)
+    added = tree.get("metadata", {})
+    if not isinstance(added, dict):
+        raise file.bad("model-field", "'metadata'", None, "not a table")
+    whole.metadata.update(import_module("oic.model.jsontext").flatten(file, added))
     return whole
 
 

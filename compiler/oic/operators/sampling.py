@@ -123,26 +123,8 @@ class Sample(Operator, name="sample"):
 
     def reference(self, logits: Array, u: Array) -> Array:
         given: Any = (self.temperature, self.top_k, self.top_p)
-        wide = logits.dtype.type
-        temperature, top_k, top_p = wide(given[0]), int(given[1]), float(np.float32(given[2]))
-        if temperature == 0:
-            return np.asarray(np.argmax(np.where(np.isnan(logits), -np.inf, logits)))
-        with np.errstate(all="ignore"):
-            x = (logits / temperature).astype(np.float64)
-            x = np.where(np.isnan(x), -np.inf, x)
-            order = np.argsort(-x, kind="stable")
-            keep = np.ones(x.shape, bool)
-            if 0 < top_k < x.size:
-                keep = x >= x[order[top_k - 1]]
-            top = x[order[0]]
-            p = np.where(keep, np.where(x == top, 1.0, np.exp(x - top)), 0.0)
-            if top_p < 1:
-                reached = np.cumsum(p[order]) >= top_p * np.cumsum(p)[-1]
-                count = int(np.argmax(reached)) + 1 if reached.any() else x.size
-                keep[order[count:]] = False
-                p = np.where(keep, p, 0.0)
-            beyond = np.flatnonzero((p > 0) & (np.cumsum(p) > float(u.reshape(())) * np.cumsum(p)[-1]))
-        return np.asarray(beyond[0] if beyond.size else np.flatnonzero(p > 0)[-1])
+        p = shares(logits, float(given[0]), int(given[1]), float(np.float32(given[2])))
+        return np.asarray(drawn(p, float(u.reshape(()))))
 
     def _args(self) -> Members:
         size = self.logits.shape[0]
@@ -153,3 +135,32 @@ class Sample(Operator, name="sample"):
         return {"logits": self.logits, "u": self.u, "y": Out(), "work": work, "V": size, **settings}
 
     kernels = (Kernel("sample", ("logits",), _args),)
+
+
+def shares(logits: Array, temperature: float, top_k: int, top_p: float) -> Array:
+    """What the probabilities are in proportion to, f64 [V], after the three filters of `sample`, in that order."""
+    scale = logits.dtype.type(temperature)
+    if scale == 0:
+        best = np.argmax(np.where(np.isnan(logits), -np.inf, logits))
+        return (np.arange(logits.size) == best).astype(np.float64)
+    with np.errstate(all="ignore"):
+        x = (logits / scale).astype(np.float64)
+        x = np.where(np.isnan(x), -np.inf, x)
+        order = np.argsort(-x, kind="stable")
+        keep = np.ones(x.shape, bool)
+        if 0 < top_k < x.size:
+            keep = x >= x[order[top_k - 1]]
+        top = x[order[0]]
+        p = np.where(keep, np.where(x == top, 1.0, np.exp(x - top)), 0.0)
+        if top_p < 1:
+            reached = np.cumsum(p[order]) >= top_p * np.cumsum(p)[-1]
+            count = int(np.argmax(reached)) + 1 if reached.any() else x.size
+            keep[order[count:]] = False
+            p = np.where(keep, p, 0.0)
+    return np.asarray(p)
+
+
+def drawn(p: Array, u: float) -> int:
+    """The first token, in index order, whose cumulative probability exceeds u in [0, 1)."""
+    beyond = np.flatnonzero((p > 0) & (np.cumsum(p) > u * np.cumsum(p)[-1]))
+    return int(beyond[0] if beyond.size else np.flatnonzero(p > 0)[-1])
