@@ -1,0 +1,186 @@
+"""What commands share: options, the handling of refusals, and loading a graph."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oic.cli.text import in_color, report
+
+if TYPE_CHECKING:
+    from oic.driver import Program
+
+OK, USER, MISMATCH, TOOLCHAIN = 0, 1, 3, 4  # 2, usage, is click's own
+TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
+
+Command = Callable[..., Any]
+
+
+def binding(text: str) -> tuple[str, int]:
+    """`NAME=INTEGER` of an option."""
+    name, equals, number = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' has no '='")
+    try:
+        return name.strip(), int(number, 0)
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not NAME=INTEGER") from None
+
+
+def given(text: str) -> tuple[str, str]:
+    """`NAME=FILE.npy` or `NAME=[1, 2, 3]` of an option."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not NAME=FILE.npy or NAME=[numbers]")
+    return name.strip(), value.strip()
+
+
+def graph_command(command: Command) -> Command:
+    """Options of every command that takes a graph, and the handling of refusals."""
+    options = (
+        click.argument("graph", type=click.Path()),
+        click.option("--model", type=click.Path(), help="model file or Hugging Face folder"),
+        click.option(
+            "--set", "sizes", type=binding, metavar="NAME=N", multiple=True, help="value of a sizevar"
+        ),
+        click.option(
+            "--max", "capacity", type=binding, metavar="NAME=N", multiple=True,
+            help="the most a table's index may reach: t=N or K.t=N",
+        ),
+        click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return guarded(command)
+
+
+def inputs_option(help_text: str) -> Callable[[Command], Command]:
+    """`--input NAME=FILE.npy`, any number of times."""
+    return click.option(
+        "--input", "inputs", type=given, metavar="NAME=VALUE", multiple=True, help=help_text
+    )
+
+
+def threads_option(command: Command) -> Command:
+    """`--threads N`."""
+    return click.option(
+        "--threads", type=click.IntRange(1, 64), metavar="N", default=1, show_default=True,
+        help="run consumers of a yield on so many threads",
+    )(command)  # fmt: skip
+
+
+def target_option(command: Command) -> Command:
+    """`--target NAME` and `--numerics CLASS`."""
+    options = (
+        click.option(
+            "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
+            show_default=True, help="this machine, any of its kind, or bare metal",
+        ),
+        click.option(
+            "--numerics", type=click.Choice(("fused", "separate")),
+            help="steps of sums of products are one rounding or two (default: fused where the target has it)",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def guarded(command: Command) -> Command:
+    """Refusals become diagnostics and exit statuses, and never a traceback."""
+
+    @click.option("--json", "as_json", is_flag=True, help="print what a program can read")
+    @click.option(
+        "--color", type=click.Choice(("auto", "always", "never")), default="auto",
+        show_default=True, help="of diagnostics",
+    )  # fmt: skip
+    @wraps(command)
+    def run(*args: Any, as_json: bool, color: str, **kw: Any) -> None:
+        _prepare_streams()
+        tinted = in_color(color, sys.stderr.isatty())
+        try:
+            command(*args, as_json=as_json, color=tinted, **kw)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has seen enough, as in `oic ops | head`
+            _silence()
+        except Exception as error:
+            sys.exit(_refused(error, as_json, tinted))
+
+    return run
+
+
+def _refused(error: Exception, as_json: bool, color: bool) -> int:
+    """Report what a command was refused for; the exit status.  What is our own fault goes on."""
+    from oic.diagnostics import Diagnostic, OicError, StepError
+
+    match error:
+        case OicError():
+            report(error.diagnostics, as_json, color)
+            slugs = {d.slug for d in error.diagnostics if d.severity == "error"}
+            return TOOLCHAIN if slugs & TOOLCHAIN_SLUGS else USER
+        case StepError():
+            report([error.diagnostic()], as_json, color)
+        case MemoryError():
+            report([Diagnostic("out-of-memory", str(error) or "no memory is left")], as_json, color)
+        case OSError():
+            if error.filename is None:  # standard output, on a full disk
+                _silence()
+                as_json = False
+            what = f"{error.filename or 'standard output'}: {error.strerror or error}"
+            report([Diagnostic("system", what)], as_json, color)
+        case _:
+            raise error
+    return USER
+
+
+def _prepare_streams() -> None:
+    """Neither closed streams nor names of files that are no text keep a command from its work."""
+    if sys.stdout is None or sys.stderr is None:
+        while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # no other file gets their numbers
+            pass
+        os.close(file)
+        sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence() -> None:
+    """Nothing more goes to standard output, nor is complained about when Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def load(
+    graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, target: str | None = None,
+    numerics: str | None = None, **more: Any,
+) -> Program:  # fmt: skip
+    """Parse, check and lower a graph; for a target, if one is named.  Raises OicError."""
+    from oic.check.source import parse_file
+    from oic.driver import Settings, compile_graph
+    from oic.model import Model
+
+    wanted = [n.strip() for n in fetch.split(",") if n.strip()] if fetch is not None else None
+    if target is not None:
+        from oic.toolchain.target import target as target_named
+
+        more["target"] = target_named(target, numerics)
+    settings = Settings(dict(sizes), dict(capacity), wanted, **more)
+    tree = parse_file(graph)
+    return compile_graph(tree, Model.open(model) if model else None, settings)
+
+
+def token_ids(text: str) -> list[int]:
+    """`5,17,3` of an option."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not a list of token ids: 5,17,3") from None
