@@ -276,6 +276,20 @@ def test_a_size_that_grows_every_turn_needs_a_known_number_of_turns() -> None:
     assert slugs(text % "n") == ["size-unbounded"]
 
 
+def test_the_end_of_a_slice_is_within_its_table_from_there_on() -> None:
+    text = """dynamic { x: f32[N] @max(N=3); table: f32[4, 1]; } volatile { y: f32[1, N, ?]; k: f32[?]; }
+    persistent { pos: i32; K(t): f32 @table @fixed(t=4); }
+    block entry { %s op relative_position_bias(table, q_start=pos, n=N, t=%s, bidirectional=false) >> y;
+      %s cache.increment N pos; op exp(x) >> k; return; }"""
+    read = "cache.read K[pos..pos + N] >> k;"
+    both = Both(text % (read, "pos + N", ""))
+    table = [[0], [1], [2], [3]]
+    assert [both.step(x=[0] * n, table=table)["y"][0] for n in (1, 3)] == [[[0]], [[1, 0, 0, 0], [2, 1, 0, 0], [2, 2, 1, 0]]]
+    assert both.refused(x=[0], table=table).status == "OIC_ERR_CACHE_FULL"
+    for wrong in (("", "pos + N", read), (read, "pos + N + 1", ""), (read + " cache.increment pos;", "pos + N", "")):
+        assert slugs(text % wrong) == ["size-unbounded"]
+
+
 def test_a_rank_that_changes_in_a_loop() -> None:
     text = """dynamic { n: i32; x: f32[2]; } volatile { h: f32[2]; y: f32[2]; }
     persistent { K(t): f32[2] @table @fixed(t=4); }

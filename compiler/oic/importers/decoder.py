@@ -44,6 +44,16 @@ class Norm:
 
 
 @dataclass(frozen=True)
+class Network:
+    """A feed-forward network: down(activation(up(x))), or down(activation(gate(x)) * up(x))."""
+
+    up: Matrix
+    down: Matrix
+    activation: str
+    gate: Matrix | None = None
+
+
+@dataclass(frozen=True)
 class Rope:
     """Rotary positions; `freqs` [dims / 2] where they are not powers of the base."""
 
@@ -120,6 +130,15 @@ class Decoder:
     gate: Matrix | None = None
     head: Matrix | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def network(self) -> Network:
+        return Network(self.up, self.down, self.activation, self.gate)
+
+    @property
+    def most(self) -> int | None:
+        """Tokens that it has learned positions for; None: there is no table of them."""
+        return self.rows - self.offset if self.positions else None
 
     def features(self) -> list[str]:
         """What it has, in words, for reports."""

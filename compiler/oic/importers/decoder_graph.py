@@ -3,50 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
 
-from oic.dtypes import Array, DType, f32
 from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
 from oic.importers.text import Block, number, section
-
-ACTIVATIONS = {
-    "gelu": 'op gelu({0}, approx="erf") >> {0};',
-    "gelu_new": 'op gelu({0}, approx="tanh") >> {0};',
-    "gelu_fast": 'op gelu({0}, approx="tanh") >> {0};',
-    "gelu_pytorch_tanh": 'op gelu({0}, approx="tanh") >> {0};',
-    "silu": "op silu({0}) >> {0};",
-    "swish": "op silu({0}) >> {0};",
-    "relu": "op relu({0}) >> {0};",
-    "relu2": "op relu({0}) >> {0};\nop mul({0}, {0}) >> {0};",
-    "tanh": "op tanh({0}) >> {0};",
-    "sigmoid": "op sigmoid({0}) >> {0};",
-}
-"""Activations by the names that configurations use, as statements on a variable."""
+from oic.importers.writer import Writer
 
 FREQUENCIES = "rope_frequencies"
 PREFILL = 128  # tokens of one step at most, unless the importer is told otherwise
 
 
-@dataclass
-class DecoderGraph:
+@dataclass(kw_only=True)
+class DecoderGraph(Writer):
     """A decoder's graph while it is written.
 
-    dtype    the element type that a tensor or pattern is stored in, by its name and number of layers
     prefill  tokens of one step at most
-    weights  the tensors that it asked for, with their layers
-    extra    constants that no checkpoint has
     """
 
     model: Decoder
-    dtype: Callable[[str, int], DType]
     prefill: int = PREFILL
-    constants: list[str] = field(default_factory=list)
-    weights: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, Array] = field(default_factory=dict)
+    layers: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layers = len(self.model.layers)
 
     def text(self, name: str) -> str:
         """The whole source."""
@@ -94,51 +76,16 @@ class DecoderGraph:
             f"P = {min(self.prefill, m.context)}; // tokens of one step",
         ]
 
-    def _constant(self, name: str, tensor: str, dims: str, narrow: bool = False) -> str:
-        """Declare a constant once; how it is used in the layer at hand."""
-        layers = len(self.model.layers) if "{l}" in tensor else 1
-        if tensor not in self.weights:
-            self.weights[tensor] = layers
-            dtype = self.dtype(tensor, layers) if narrow else f32
-            where = f'@pattern("{tensor}")' if "{l}" in tensor else f'@ref("{tensor}")'
-            self.constants.append(f"{name}{'(l)' if '{l}' in tensor else ''}: {dtype}[{dims}] {where};")
-        return f"{name}[l]" if "{l}" in tensor else name
-
     # -- statements
-
-    def _norm(self, to: Block, norm: Norm, name: str, x: str, y: str, dims: str = "D") -> None:
-        """y = the norm of x."""
-        gamma = self._constant(name, norm.tensor, dims)
-        if norm.plus_one:
-            to.assign("scale_" + name, f"f32[{dims}]")
-            to.add(f"op add({gamma}, 1.0) >> scale_{name};")
-            gamma = "scale_" + name
-        beta = f", beta={self._constant(name + '_bias', norm.bias, dims)}" if norm.bias else ""
-        op = "rms_norm" if norm.kind == "rms" else "layer_norm"
-        to.add(f"op {op}({x}, {gamma}{beta}, eps={number(norm.eps)}) >> {y};")
-
-    def _product(self, to: Block, matrix: Matrix, name: str, x: str, y: str, inputs: str, outputs: str) -> None:
-        """y = x times the matrix, plus its bias."""
-        dims = f"{inputs}, {outputs}" if matrix.by_columns else f"{outputs}, {inputs}"
-        weights = self._constant(name, matrix.tensor, dims, narrow=True)
-        bias = self._constant(name + "_bias", matrix.bias, outputs) if matrix.bias else None
-        if not matrix.by_columns:
-            to.add(f"op linear({x}, {weights}{f', b={bias}' if bias else ''}) >> {y};")
-            return
-        to.add(f"op matmul({x}, {weights}) >> {y};")
-        if bias:
-            to.add(f"op add({y}, {bias}) >> {y};")
 
     def _embedding(self, to: Block) -> None:
         m = self.model
-        table = self._constant("embed", m.embed, "vocab, D", narrow=True)
-        wide = "" if self.dtype(m.embed, 1) is f32 else ", to=f32"
-        to.add(f"op gather({table}, tokens{wide}) >> x;")
+        self.lookup(to, m.embed, "tokens", "x")
         if m.embed_scale is not None:
             to.add(f"op mul(x, {number(m.embed_scale)}) >> x;")
         if m.positions is not None:
             more = f" + {m.offset}" if m.offset else ""
-            places = self._constant("places", m.positions, f"{m.rows}, D")
+            places = self.constant("places", m.positions, f"{m.rows}, D")
             to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
             to.assign("room", "f32[?, Hk, Dh]")
             to.add("cache.read K[0, 0..pos + N] >> room;")
@@ -149,9 +96,9 @@ class DecoderGraph:
     def _head(self, to: Block, x: str, logits: str, chosen: str) -> None:
         m = self.model
         if m.head is None:
-            self._product(to, Matrix(m.embed), "embed", x, logits, "D", "vocab")
+            self.product(to, Matrix(m.embed), "embed", x, logits, "D", "vocab")
         else:
-            self._product(to, m.head, "head", x, logits, "D", "vocab")
+            self.product(to, m.head, "head", x, logits, "D", "vocab")
         if m.final_softcap is not None:
             cap = number(m.final_softcap)
             for line in (f"div({logits}, {cap})", f"tanh({logits})", f"mul({logits}, {cap})"):
@@ -185,7 +132,7 @@ class DecoderGraph:
         else:
             for lines in _loops([names[layer] for layer in m.layers]):
                 block.lines += lines
-        self._norm(block, m.final, "norm_final", "x", "x")
+        self.norm(block, m.final, "norm_final", "x", "x")
         block.add("cache.increment N pos;")
         block.add("return;")
         return block
@@ -203,11 +150,11 @@ class DecoderGraph:
         if m.parallel:
             block.assign("g", "f32[N, D]")
             source = self._read(block, m.before_network, "norm_network", "g")
-            self._network(block, source, "u")
+            self.network(block, m.network, source, "u")
             block.add("op add(x, o) >> x;")
             block.add("op add(x, u) >> x;")
         else:
-            self._network(block, self._read(block, m.before_network, "norm_network"), "u")
+            self.network(block, m.network, self._read(block, m.before_network, "norm_network"), "u")
             self._after(block, m.after_network, "norm_after_network", "u")
         if name:
             block.add("return;")
@@ -217,12 +164,12 @@ class DecoderGraph:
         """What a sublayer reads: x, or its norm."""
         if norm is None:
             return "x"
-        self._norm(to, norm, name, "x", h)
+        self.norm(to, norm, name, "x", h)
         return h
 
     def _after(self, to: Block, norm: Norm | None, name: str, y: str) -> None:
         if norm is not None:
-            self._norm(to, norm, name, y, y)
+            self.norm(to, norm, name, y, y)
         to.add(f"op add(x, {y}) >> x;")
 
     def _attention(self, to: Block, kind: Layer, h: str) -> None:
@@ -231,7 +178,7 @@ class DecoderGraph:
         self._projections(to, h)
         for name, norm in (("q", m.q_norm), ("k", m.k_norm)):
             if norm is not None and not m.norm_whole:
-                self._norm(to, norm, f"norm_{name}", f"{name}h", f"{name}h", "Dh")
+                self.norm(to, norm, f"norm_{name}", f"{name}h", f"{name}h", "Dh")
         if kind.rope is not None:
             to.add(f"op rope(qh, pos=pos{self._turned(kind.rope)}) >> qh;")
             to.add(f"op rope(kh, pos=pos{self._turned(kind.rope)}) >> kh;")
@@ -252,7 +199,7 @@ class DecoderGraph:
         to.assign("m", "f32[N, H * Dh]")
         to.add("op reshape(a, shape=[N, H * Dh]) >> m;")
         to.assign("o", "f32[N, D]")
-        self._product(to, m.o, "wo", "m", "o", "H * Dh", "D")
+        self.product(to, m.o, "wo", "m", "o", "H * Dh", "D")
 
     def _turned(self, rope: Rope) -> str:
         settings = "" if rope.style == "half" else f', style="{rope.style}"'
@@ -281,7 +228,7 @@ class DecoderGraph:
         if m.qkv is not None and m.order == "heads":
             to.assign("qkv", "f32[N, H * 3 * Dh]")
             to.assign("by_head", "f32[N, H, 3 * Dh]")
-            self._product(to, m.qkv, "wqkv", h, "qkv", "D", "H * 3 * Dh")
+            self.product(to, m.qkv, "wqkv", h, "qkv", "D", "H * 3 * Dh")
             to.add("op reshape(qkv, shape=[N, H, 3 * Dh]) >> by_head;")
             to.add("op split(by_head, axis=2, sizes=[Dh, Dh, Dh]) >> qh, kh, vh;")
             return
@@ -295,42 +242,25 @@ class DecoderGraph:
                     to.add(f"op add({name}, b{name}) >> {name};")
             else:
                 assert matrix is not None
-                self._product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh")
+                self.product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh")
             norm = {"q": m.q_norm, "k": m.k_norm}.get(name) if m.norm_whole else None
             if norm is not None:
-                self._norm(to, norm, f"norm_{name}", name, name, f"{heads} * Dh")
+                self.norm(to, norm, f"norm_{name}", name, name, f"{heads} * Dh")
             to.add(f"op reshape({name}, shape=[N, {heads}, Dh]) >> {name}h;")
 
     def _split(self, to: Block, matrix: Matrix) -> None:
         """wq, wk, wv, and their biases: the columns of one matrix, as views."""
         whole = "3 * D"
         stored = self.dtype(matrix.tensor, len(self.model.layers))
-        weights = self._constant("wqkv", matrix.tensor, f"D, {whole}", narrow=True)
+        weights = self.constant("wqkv", matrix.tensor, f"D, {whole}", narrow=True)
         for name in "qkv":
             to.assign(f"w{name}", f"{stored}[D, D]")
         to.add(f"op split({weights}, axis=1, sizes=[D, D, D]) >> wq, wk, wv;")
         if matrix.bias:
-            biases = self._constant("wqkv_bias", matrix.bias, whole)
+            biases = self.constant("wqkv_bias", matrix.bias, whole)
             for name in "qkv":
                 to.assign(f"b{name}", "f32[D]")
             to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
-
-    def _network(self, to: Block, h: str, y: str) -> None:
-        """y = the feed-forward network of h."""
-        m = self.model
-        to.assign("up", "f32[N, F]")
-        self._product(to, m.up, "w_up", h, "up", "D", "F")
-        active = "up"
-        if m.gate is not None:
-            to.assign("gate", "f32[N, F]")
-            self._product(to, m.gate, "w_gate", h, "gate", "D", "F")
-            active = "gate"
-        for line in ACTIVATIONS[m.activation].format(active).split("\n"):
-            to.add(line)
-        if m.gate is not None:
-            to.add("op mul(gate, up) >> up;")
-        to.assign(y, "f32[N, D]")
-        self._product(to, m.down, "w_down", "up", y, "F", "D")
 
 
 def _described(kind: Layer) -> str:

@@ -15,11 +15,12 @@ from oic.diagnostics import fail, nearest
 from oic.dtypes import Array
 from oic.importers.checkpoint import Checkpoint, members
 from oic.importers.decoder import Decoder
-from oic.importers.decoder_graph import ACTIVATIONS, PREFILL, DecoderGraph
+from oic.importers.decoder_graph import PREFILL, DecoderGraph
 from oic.importers.gpt2 import BUFFERS as GPT2_BUFFERS
 from oic.importers.gpt2 import gpt2
 from oic.importers.llama import BUFFERS as LLAMA_BUFFERS
 from oic.importers.llama import gpt_neox, llama
+from oic.importers.writer import ACTIVATIONS
 from oic.model import Model
 from oic.model.model import REFERENCE
 
@@ -90,11 +91,11 @@ def import_checkpoint(
     if decoder.activation not in ACTIVATIONS:
         raise checkpoint.unsupported("hidden_act", decoder.activation, ", ".join(ACTIVATIONS))
     room = decoder.context if context is None else context
-    most = decoder.rows - decoder.offset if decoder.positions else None
+    most = decoder.most
     if room < 1 or prefill < 1 or (most is not None and room > most):
         known = "1 or more" if most is None else f"1 to {most}, the positions that it has learned"
         raise fail("import-config", f"a context of {room} tokens, {prefill} a step: the model takes {known}")
-    graph = DecoderGraph(replace(decoder, context=room), checkpoint.dtype, prefill)
+    graph = DecoderGraph(model=replace(decoder, context=room), dtype=checkpoint.dtype, prefill=prefill)
     text = graph.text(name or checkpoint.family)
     copies = f"|{HEAD_COPY}" if decoder.head is None else ""
     checkpoint.settle(graph.weights, family.buffers + copies)

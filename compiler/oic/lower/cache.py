@@ -183,6 +183,7 @@ class Positions:
             raise refused("index-bound", what, index.span, self.variable)
         self._between(start, end, spec.capacity, FULL, index.span)
         f.nonneg.update((start, end))
+        f.memo["most", end] = spec.capacity
 
     def _ring(self, axis: int, index: s.Index) -> None:
         """A position of a rolling window: bounds with a leading minus count back from `next`."""

@@ -30,7 +30,7 @@ BOUND = "a size has a value at build, and an extent declared with @max a maximum
 # What bounds a size where an operator knows better, by operator and setting.
 BOUNDED = {
     ("reshape", "shape"): "let one size be -1: it takes what is left",
-    ("relative_position_bias", "t"): "give the most there can be, t=T, and take the part with 'slice'",
+    ("relative_position_bias", "t"): "read the entries of a table first, K[pos..pos + N]: pos + N is within it then",
     ("relative_position_bias", "n"): "give the most there can be, n=N, and take the part with 'slice'",
 }  # fmt: skip
 
@@ -200,9 +200,9 @@ class _Setting:
             return f.checked_size(size, self.keyword.key, value.span)
         if "Value" in choices:
             return f.value(found, value.span)
-        if "Dim" in choices and dims.maximum(found) < INDEX_BOUND:  # a remainder, or made of some
-            most = max(0, dims.maximum(found))
-            return f.length(found, most, self.keyword.key, value.span, above="OIC_ERR_SHAPE")
+        within = min(dims.maximum(found), f.memo.get(("most", found), INDEX_BOUND))
+        if "Dim" in choices and within < INDEX_BOUND:  # a remainder, made of some, or the end of a slice before
+            return f.length(found, max(0, within), self.keyword.key, value.span, above="OIC_ERR_SHAPE")
         if "Dim" not in choices:
             raise self._not_known(value)
         what = f"'{value.span.text}' decides a size, and nothing bounds it"
