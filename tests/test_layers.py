@@ -48,6 +48,7 @@ PARTS: dict[str, set[str]] = {
 PARTS["driver"] = set(PARTS) - {"compare", "importers"}
 PARTS["api"] = set(PARTS) - {"compare", "importers"}  # the public classes: a driver with sessions
 PARTS["generation"] = BASE | {"api", "check", "importers", "model", "operators", "session"}  # a user of the public classes
+PARTS["verification"] = BASE | {"generation", "model"}
 PARTS["cli"] = set(PARTS)
 PARTS["__init__"] = set(PARTS)  # the public names of `oic`; nothing inside imports it
 PARTS["__main__"] = {"cli"}

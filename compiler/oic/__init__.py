@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from oic.diagnostics import Diagnostic, OicError, Refusal, StepError
     from oic.generation import Generator, Sampling, Token, generate
     from oic.importers import import_checkpoint
+    from oic.verification import verify
     from oic.model import Model, Tensor
     from oic.session.executor import Executor
     from oic.syntax.tree import Graph
@@ -37,6 +38,7 @@ _HOME = {
     "Token": "oic.generation",
     "generate": "oic.generation",
     "import_checkpoint": "oic.importers",
+    "verify": "oic.verification",
     "Diagnostic": "oic.diagnostics",
     "OicError": "oic.diagnostics",
     "Refusal": "oic.diagnostics",
@@ -62,6 +64,7 @@ __all__ = [
     "import_checkpoint",
     "parse",
     "parse_file",
+    "verify",
 ]
 
 

@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MEANT = {
     **dict.fromkeys(("fmt", "format"), "There is no formatter: the layout of a graph is its author's."),
     **dict.fromkeys(("compile", "codegen", "emit"), "'oic build' generates C and compiles it."),
-    **dict.fromkeys(("lint", "validate", "verify"), "'oic check' says everything that is wrong with a graph."),
+    **dict.fromkeys(("lint", "validate"), "'oic check' says everything that is wrong with a graph."),
     **dict.fromkeys(("test", "compare"), "'oic diff' compares the compiled C with the reference."),
     **dict.fromkeys(("exec", "simulate", "eval"), "'oic run' runs a graph; --backend reference in NumPy."),
     **dict.fromkeys(("size", "memory"), "'oic fit' counts memory, 'oic explain' says why."),
@@ -347,6 +347,42 @@ def generate(
     with Generator(Path(source), context, target) as generator:
         prompt = generator.encode(text) if text is not None else ids or []
         generated(generator, prompt, count, sampling, {"stop_ids": stop_ids or None, "stop_texts": stop_texts}, as_json)
+
+
+@main.command()
+@click.argument("source", type=click.Path())
+@click.option("--against", metavar="WHAT", required=True, help="transformers, or a file of references: FILE.npz")
+@click.option("--text", "texts", metavar="TEXT", multiple=True, help="a prompt")
+@click.option("--texts", "file", type=click.File(encoding="utf-8"), metavar="FILE", help="prompts, one a line")
+@click.option("--ids", "ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="a prompt as token ids")
+@click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
+@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
+@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=16, help="new tokens a prompt (default: 16)")
+@click.option("--within", type=float, default=1e-4, show_default=True, help="largest difference of logits that passes")
+@click.option("--save", metavar="FILE", help="keep what the original says: an .npz for --against")
+@click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
+@click.option(
+    "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
+    help="this machine, or any of its kind",
+)  # fmt: skip
+@guarded
+def verify(
+    as_json: bool, color: bool, source: str, against: str, texts: tuple[str, ...], file: TextIO | None,
+    ids: tuple[list[int], ...], **settings: Any,
+) -> None:  # fmt: skip
+    """Compare a compiled model with the library that it comes from.
+
+    SOURCE is a checkpoint, or a folder that 'oic import' wrote.  Logits are compared token by token, and what the
+    compiled model writes by itself with what the original writes.
+    """
+    from oic.cli.models import verified
+    from oic.verification import verify as compare
+
+    lines = [line.rstrip("\n") for line in file or () if line.strip()]
+    report = compare(source, against, prompts=[*texts, *lines, *ids], **settings)
+    say(verified(report, as_json))
+    if not report.passed:
+        sys.exit(MISMATCH)
 
 
 if __name__ == "__main__":

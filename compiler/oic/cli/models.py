@@ -1,4 +1,4 @@
-"""`oic import` and `oic generate`: from a checkpoint to a graph, and to text."""
+"""`oic import`, `oic generate` and `oic verify`: from a checkpoint to a graph, to text, and to a proof."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from oic.diagnostics import visible
 from oic.generation import Generator, Sampling, Token
 from oic.generation.generator import Stop
 from oic.importers import Imported
+from oic.verification import Report
+from oic.verification.verify import Outcome
 
 
 def imported(made: Imported, as_json: bool) -> str:
@@ -54,3 +56,48 @@ def generated(
     said = {"count": "", "stop": "; it ended", "context": "; the context is full"}[stop.reason]
     tokens = f"{len(ids)} + {len(found)} tokens in {seconds:.2f} s"
     sys.stderr.write(f"{tokens}: the first after {first:.3f} s{speed}{said}\n")
+
+
+def verified(report: Report, as_json: bool) -> str:
+    """How far the compiled model and the original agree."""
+    count, tokens = len(report.outcomes), sum(len(o.case.chosen) for o in report.outcomes)
+    readable = any(o.text is not None for o in report.outcomes)
+    if as_json:
+        return json_text({
+            "passed": report.passed, "worst_logit_error": report.worst, "within": report.within, "tokens": tokens,
+            "exact_match": report.exact / count,
+            "character_error_rate" if readable else "token_error_rate": report.error_rate,
+            "prompts": [_outcome_json(o) for o in report.outcomes],
+        })  # fmt: skip
+    lines = [line for i, o in enumerate(report.outcomes) for line in _outcome_lines(i, o, report.within)]
+    rate = "character error rate" if readable else "token error rate"
+    return "\n".join([
+        *lines,
+        f"{report.exact} of {count} prompts exact, {tokens} tokens, {rate} {report.error_rate:.4f}",
+        f"worst logit error {report.worst:.2g}, {report.within:g} passes: {'ok' if report.passed else 'they differ'}",
+    ])  # fmt: skip
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "prompt": outcome.case.prompt, "ids": outcome.chosen, "reference_ids": outcome.case.chosen,
+        "text": outcome.text, "reference_text": outcome.original, "logit_errors": outcome.errors,
+        "first_divergent": outcome.divergent, "margin": outcome.margin,
+    }  # fmt: skip
+
+
+def _outcome_lines(number: int, outcome: Outcome, within: float) -> list[str]:
+    """A line for a prompt that agrees, more for one that does not."""
+    worst = max(range(len(outcome.errors)), key=outcome.errors.__getitem__)
+    case = outcome.case
+    tokens = f"{len(case.prompt)} + {len(case.chosen)} tokens"
+    lines = [f"prompt {number}: {tokens}, logit error {outcome.errors[worst]:.2g}"]
+    if not outcome.errors[worst] <= within:
+        lines.append(f"    the largest is after token {worst} that the decoder reads, {case.fed[worst]}")
+    if (at := outcome.divergent) is not None:
+        ours, theirs = outcome.chosen[at], case.chosen[at]
+        margin = f"its two largest logits differ by {outcome.margin:.2g}"
+        lines.append(f"    new token {at} is {ours}, the original's {theirs}; {margin}")
+        if outcome.text is not None:
+            lines += [f"    ours:     {visible(outcome.text)}", f"    original: {visible(outcome.original or '')}"]
+    return lines

@@ -21,6 +21,7 @@ from oic.generation.tokenizer import Tokenizer, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
 from oic.importers.folder import GRAPH, MODEL, POSITIONS
 from oic.model import Model
+from oic.model.hf import CONFIG
 from oic.session.executor import Executor
 
 FULL = "OIC_ERR_CACHE_FULL"
@@ -175,6 +176,38 @@ class Generator:
                     return
                 logits = step
 
+    @property
+    def vocab(self) -> int:
+        """How many tokens the logits are of."""
+        last = self._first.interface.variables["logits"].shape[-1]
+        assert isinstance(last, int)
+        return last
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder whose weights are used; `OicError` `model-open` where they lie in no such folder."""
+        found = next((home for home in self._homes if (home / CONFIG).is_file()), None)
+        if found is None:
+            raise fail("model-open", f"the weights of '{self.source}' are in no folder with a {CONFIG}")
+        return found
+
+    def logits(self, fed: Sequence[int], *, given: int = 1, source: Sequence[int] | None = None) -> NDArray[np.float32]:
+        """Logits [len(fed), vocab]: row t follows token t; the first `given` are fed at once, the others one by one.
+
+        Raises OicError as `stream` does.
+        """
+        if source is not None:
+            raise fail("generate-prompt", f"'{self.source}' is a decoder: nothing reads a source")
+        session = self._first
+        session.reset()
+        whole = np.asarray(fed, np.int32)
+        starts = [*range(0, given, self.prefill), *range(given, len(whole))]
+        parts = np.split(whole, starts[1:])
+        try:
+            return np.concatenate([session.step(tokens=part)["logits"] for part in parts])
+        except StepError as error:
+            raise _longer(len(whole)) if error.status == FULL else error from None
+
     def batch(
         self, prompts: Sequence[Sequence[int]], count: int = 32, sampling: Sampling | None = None, *, threads: int = 1
     ) -> list[list[Token]]:
@@ -201,10 +234,7 @@ class Generator:
             try:
                 out = session.step("prefill" if fast else "entry", tokens=part)
             except StepError as error:
-                if error.status == FULL:
-                    message = f"the prompt has {len(whole)} tokens, more than the cache has room for"
-                    raise fail("generate-prompt", message, hint="a larger context, or a shorter prompt") from None
-                raise
+                raise _longer(len(whole)) if error.status == FULL else error from None
             result = out["last_logits" if fast else "logits"][-1]
         assert result is not None
         return result
@@ -242,6 +272,12 @@ def generate(
         ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
+
+
+def _longer(count: int) -> OicError:
+    """The refusal of more tokens than the cache has room for."""
+    message = f"the prompt has {count} tokens, more than the cache has room for"
+    return fail("generate-prompt", message, hint="a larger context, or a shorter prompt")
 
 
 def _ids(value: Any) -> list[int]:

@@ -1,0 +1,82 @@
+"""The original: a checkpoint's model in Hugging Face's transformers (an extra), computed in f32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oic.diagnostics import fail
+from oic.verification.cases import Case
+
+
+class Original:
+    """A checkpoint's model; `OicError` `verify-library` where the library is missing or refuses the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._torch: Any = import_module("torch")
+            library: Any = import_module("transformers")
+        except ImportError as error:
+            message = f"the Python package '{error.name}' is not installed"
+            hint = "pip install 'oic[verify]', or compare with a file: --against FILE.npz"
+            raise fail("verify-library", message, hint=hint) from None
+        library.logging.set_verbosity_error()
+        library.logging.disable_progress_bar()
+        try:
+            config = library.AutoConfig.from_pretrained(folder, local_files_only=True)
+            self.encodes = bool(getattr(config, "is_encoder_decoder", False))
+            kind = library.AutoModelForSeq2SeqLM if self.encodes else library.AutoModelForCausalLM
+            model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager")
+        except Exception as error:  # whatever the library raises
+            message = f"transformers does not open '{folder}': {str(error).strip().splitlines()[0]}"
+            raise fail("verify-library", message) from None
+        self._model = model.float().eval()
+        self._config = model.config
+        self._settings = model.generation_config
+
+    def _setting(self, name: str) -> Any:
+        """What generation is told, else what the configuration says."""
+        found = getattr(self._settings, name, None)
+        return getattr(self._config, name, None) if found is None else found
+
+    def case(self, prompt: Sequence[int], count: int) -> Case:
+        """What it makes of a prompt, `count` new tokens at most: the likeliest each time, to the end token."""
+        with self._torch.no_grad():
+            return self._encoded(prompt, count) if self.encodes else self._continued(prompt, count)
+
+    def _continued(self, prompt: Sequence[int], count: int) -> Case:
+        chosen = self._greedy({}, "input_ids", list(prompt), count)
+        fed = [*prompt, *chosen[:-1]]
+        rows = self._model(input_ids=self._torch.tensor([fed])).logits[0]
+        return Case(None, tuple(fed), tuple(chosen), rows.numpy())
+
+    def _encoded(self, prompt: Sequence[int], count: int) -> Case:
+        source = self._torch.tensor([list(prompt)])
+        encoder = self._model.get_encoder()(input_ids=source)
+        context = {"encoder_outputs": encoder, "attention_mask": self._torch.ones_like(source)}
+        start = [int(self._setting("decoder_start_token_id"))]
+        chosen = self._greedy(context, "decoder_input_ids", start, count)
+        fed = [*start, *chosen[:-1]]
+        rows = self._model(**context, decoder_input_ids=self._torch.tensor([fed])).logits[0]
+        return Case(tuple(prompt), tuple(fed), tuple(chosen), rows.numpy())
+
+    def _greedy(self, context: dict[str, Any], name: str, fed: list[int], count: int) -> list[int]:
+        end = self._setting("eos_token_id")
+        ends = set(end) if isinstance(end, list) else {end}
+        past, found = None, list[int]()
+        while len(found) < count and not (found and found[-1] in ends):
+            out = self._model(**context, **{name: self._torch.tensor([fed])}, past_key_values=past, use_cache=True)
+            past = out.past_key_values
+            fed = [int(np.argmax(out.logits[0, -1].numpy()))]
+            found += fed
+        return found
+
+
+def cases_of(folder: Path, prompts: Sequence[Sequence[int]], count: int) -> Iterator[Case]:
+    """What the model of a checkpoint makes of every prompt."""
+    original = Original(folder)
+    return (original.case(prompt, count) for prompt in prompts)
