@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from oic.diagnostics import Diagnostic, OicError, Refusal, StepError
     from oic.generation import Generator, Sampling, Token, generate
     from oic.importers import import_checkpoint
-    from oic.verification import verify
     from oic.model import Model, Tensor
     from oic.session.executor import Executor
     from oic.syntax.tree import Graph
+    from oic.verification import verify
 
 # Public names and where they are: imported when first used, so that `import oic` costs nothing.
 _HOME = {
