@@ -17,7 +17,7 @@ from importers.test_import import checkpoint
 from oic.cli.main import main
 from oic.cli.models import verified
 from oic.verification import Case, read_cases, verify, write_cases
-from oic.verification.verify import changes
+from oic.verification.outcome import changes
 from paths import models_dir, needs_models
 
 PROMPT, COUNT = [1, 5, 9, 2], 6

@@ -12,7 +12,7 @@ from oic.generation import Generator, Sampling, Token
 from oic.generation.generator import Stop
 from oic.importers import Imported
 from oic.verification import Report
-from oic.verification.verify import Outcome
+from oic.verification.outcome import Outcome
 
 
 def imported(made: Imported, as_json: bool) -> str:

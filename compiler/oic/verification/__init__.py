@@ -6,6 +6,6 @@ What the original does with a prompt is a `Case`: from the library at hand, or f
 """
 
 from oic.verification.cases import Case, read_cases, write_cases
-from oic.verification.verify import Report, verify
+from oic.verification.outcome import Report, verify
 
 __all__ = ["Case", "Report", "read_cases", "verify", "write_cases"]
