@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,8 @@ from oic.diagnostics import OicError, StepError, fail
 from oic.generation.sampling import Sampling, log_probability
 from oic.generation.tokenizer import Tokenizer, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
-from oic.importers.folder import GRAPH, MODEL, POSITIONS
+from oic.importers.decoder_graph import POSITIONS
+from oic.importers.folder import GRAPH, MODEL
 from oic.model import Model
 from oic.model.hf import CONFIG
 from oic.session.executor import Executor
@@ -56,6 +57,7 @@ class Generator:
     source    a checkpoint (Hugging Face folder), or a folder that `oic import` wrote
     context   tokens that the cache has room for; None: as imported, or as the configuration says
     target, threads   of the build, as for Synthesizer
+    config, settings  of a checkpoint, as for import_checkpoint
     Raises OicError.
     """
 
@@ -63,6 +65,8 @@ class Generator:
     context: int | None = None
     target: str = "host"
     threads: int = 1
+    config: str | Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     _scratch: Any = field(default=None, repr=False)
     _tokenizer: Tokenizer | None = field(default=None, repr=False)
 
@@ -74,7 +78,12 @@ class Generator:
         if not (folder / GRAPH).is_file():
             self._scratch = tempfile.TemporaryDirectory(prefix="oic-import-")
             folder = Path(self._scratch.name)
-            import_checkpoint(self.source, folder, context=self.context)
+            import_checkpoint(
+                self.source, folder, config=self.config, settings=self.settings, context=self.context
+            )
+        elif self.config is not None or self.settings:
+            raise fail("import-config", f"'{self.source}' was imported: a configuration is for checkpoints",
+                       hint="import the checkpoint again, or change sizes in the graph")  # fmt: skip
         model = Model.open(folder / MODEL)
         sizes = {} if self.context is None else {"T": self.context}
         most = model.metadata.get(POSITIONS)
@@ -262,13 +271,15 @@ def generate(
     stop_texts: Sequence[str] = (),
     context: int | None = None,
     target: str = "host",
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Token]:
     """New tokens after a prompt, as they come, from a checkpoint or an imported folder.
 
     prompt   a text (the folder has a tokenizer), or token ids
     The others as for Generator, Sampling and Generator.stream.  Raises OicError.
     """
-    with Generator(Path(source), context, target) as generator:
+    with Generator(Path(source), context, target, config=config, settings=settings or {}) as generator:
         ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
