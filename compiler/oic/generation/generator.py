@@ -1,10 +1,11 @@
-"""Generation with a compiled decoder: prompts are fed at once, then one token a step."""
+"""Generation with a compiled model: what is given is fed at once, then one token a step."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +16,18 @@ from numpy.typing import NDArray
 
 from oic.api import Synthesizer
 from oic.check.source import parse_file
-from oic.diagnostics import OicError, StepError, fail
+from oic.diagnostics import OicError, fail
+from oic.generation.feeding import kind_of, token_ids
 from oic.generation.sampling import Sampling, log_probability
-from oic.generation.tokenizer import Tokenizer, no_tokenizer, tokenizer_of
+from oic.generation.tokenizer import Tokenizer, described, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
-from oic.importers.decoder_graph import POSITIONS
-from oic.importers.folder import GRAPH, MODEL
+from oic.importers.folder import GRAPH, MODEL, POSITIONS
 from oic.model import Model
 from oic.model.hf import CONFIG
 from oic.session.executor import Executor
 
-FULL = "OIC_ERR_CACHE_FULL"
+GENERATION = "generation_config.json"
+"""What a checkpoint says of generation beside its configuration, and before it."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,12 @@ class Stop:
 
 @dataclass
 class Generator:
-    """A decoder, built once, and its tokenizer.
+    """A decoder or an encoder–decoder, built once, and its tokenizer.
 
     source    a checkpoint (Hugging Face folder), or a folder that `oic import` wrote
-    context   tokens that the cache has room for; None: as imported, or as the configuration says
+    context   tokens that the cache has room for, of an encoder–decoder also those of a source; None: as imported, or as
+              the configuration says
     target, threads   of the build, as for Synthesizer
-    config, settings  of a checkpoint, as for import_checkpoint
     Raises OicError.
     """
 
@@ -65,8 +67,6 @@ class Generator:
     context: int | None = None
     target: str = "host"
     threads: int = 1
-    config: str | Path | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
     _scratch: Any = field(default=None, repr=False)
     _tokenizer: Tokenizer | None = field(default=None, repr=False)
 
@@ -78,31 +78,26 @@ class Generator:
         if not (folder / GRAPH).is_file():
             self._scratch = tempfile.TemporaryDirectory(prefix="oic-import-")
             folder = Path(self._scratch.name)
-            import_checkpoint(
-                self.source, folder, config=self.config, settings=self.settings, context=self.context
-            )
-        elif self.config is not None or self.settings:
-            raise fail("import-config", f"'{self.source}' was imported: a configuration is for checkpoints",
-                       hint="import the checkpoint again, or change sizes in the graph")  # fmt: skip
+            import_checkpoint(self.source, folder, context=self.context)
         model = Model.open(folder / MODEL)
-        sizes = {} if self.context is None else {"T": self.context}
+        graph = parse_file(folder / GRAPH)
+        kind = kind_of(graph)
+        sizes = {} if self.context is None else dict.fromkeys(kind.sizes, self.context)
         most = model.metadata.get(POSITIONS)
         if self.context is not None and isinstance(most, int) and self.context > most:
             message = f"a context of {self.context} tokens, but the model has learned {most} positions"
             raise fail("import-config", message)
-        made = Synthesizer(
-            parse_file(folder / GRAPH), model, sizes=sizes, target=self.target, threads=self.threads
-        )
-        self._built = made.build()
-        self._first = self._built.make_executor()
-        self.stops = _ids(model.metadata.get("eos_token_id"))
         self._homes = [folder, self.source, *(Path(f).parent for f in {model.info(n).file for n in model.names()[:1]})]
-        self._begin = next(iter(_ids(model.metadata.get("bos_token_id"))), None)
-        entry = self._first.interface.entries["entry"]
-        if set(entry.inputs) != {"tokens"} or "logits" not in entry.outputs:
-            raise fail("generate-interface", f"the graph of '{self.source}' does not turn tokens into logits",
-                       hint="a decoder's entry reads 'tokens' and writes 'logits'")  # fmt: skip
-        self.prefill = min(entry.maxima.values(), default=1)
+        self._settings = model.metadata | _generation(self._homes)
+        self._built = Synthesizer(graph, model, sizes=sizes, target=self.target, threads=self.threads).build()
+        self._first = self._built.make_executor()
+        self.stops = token_ids(self._settings.get("eos_token_id"))
+        self._kind = kind(self._first.interface, self._settings, self.source)
+
+    @property
+    def prefill(self) -> int:
+        """Tokens of one step at most."""
+        return self._kind.prefill
 
     def close(self) -> None:
         """Give memory and temporary files back."""
@@ -119,7 +114,9 @@ class Generator:
     def tokenizer(self) -> Tokenizer:
         """What turns texts into ids, from the checkpoint's folder; `OicError` `tokenizer` where there is none."""
         if self._tokenizer is None:
-            self._tokenizer = next((t for home in self._homes if (t := tokenizer_of(home, self._begin))), None)
+            begin = next(iter(token_ids(self._settings.get("bos_token_id"))), None)
+            found = (tokenizer_of(home, begin) for home in self._homes)
+            self._tokenizer = next((t for t in found if t), None) or described(self._settings)
         if self._tokenizer is None:
             raise no_tokenizer(self.source)
         return self._tokenizer
@@ -146,7 +143,7 @@ class Generator:
         stop: Stop | None = None,
         executor: Executor | None = None,
     ) -> Iterator[Token]:
-        """New tokens after a prompt, as they come.
+        """New tokens after a prompt, of an encoder–decoder the output for a source, as they come.
 
         stop_ids    ids that end the text, given like others; None: those of the configuration
         stop_texts  texts that end it once they are there; they need a tokenizer
@@ -160,14 +157,14 @@ class Generator:
         ends = set(self.stops if stop_ids is None else stop_ids)
         tokenizer = self.tokenizer() if stop_texts or self.reads() else None
         draw = np.random.default_rng(how.seed)
-        session.reset()
         start = time.perf_counter()
-        logits = self._prompt(session, ids)
+        logits = self._kind.last(session, self._kind.start(session, ids))
         found: list[int] = []
         text = ""
         why.reason = "count"
         while len(found) < count:
-            token = how.choose(logits, draw)
+            forced = self._kind.forced[len(found) : len(found) + 1]
+            token = forced[0] if forced else how.choose(logits, draw)
             found.append(token)
             whole = tokenizer.decode(found) if tokenizer else ""
             new = "" if whole.endswith("\ufffd") else whole[len(text) :]
@@ -179,7 +176,7 @@ class Generator:
                 why.reason = "stop"
                 return
             if len(found) < count:
-                step = self._next(session, token)
+                step = self._kind.next(session, token)
                 if step is None:
                     why.reason = "context"
                     return
@@ -203,19 +200,15 @@ class Generator:
     def logits(self, fed: Sequence[int], *, given: int = 1, source: Sequence[int] | None = None) -> NDArray[np.float32]:
         """Logits [len(fed), vocab]: row t follows token t; the first `given` are fed at once, the others one by one.
 
+        source   what an encoder reads
         Raises OicError as `stream` does.
         """
-        if source is not None:
+        if source is not None and not self._kind.encodes:
             raise fail("generate-prompt", f"'{self.source}' is a decoder: nothing reads a source")
-        session = self._first
-        session.reset()
-        whole = np.asarray(fed, np.int32)
-        starts = [*range(0, given, self.prefill), *range(given, len(whole))]
-        parts = np.split(whole, starts[1:])
-        try:
-            return np.concatenate([session.step(tokens=part)["logits"] for part in parts])
-        except StepError as error:
-            raise _longer(len(whole)) if error.status == FULL else error from None
+        if source is None and self._kind.encodes:
+            raise fail("generate-prompt", f"'{self.source}' is an encoder–decoder: there is no source that it reads")
+        self._kind.start(self._first, fed if source is None else source)
+        return np.concatenate(list(self._kind.rows(self._first, fed, given)))
 
     def batch(
         self, prompts: Sequence[Sequence[int]], count: int = 32, sampling: Sampling | None = None, *, threads: int = 1
@@ -228,34 +221,6 @@ class Generator:
 
         with ThreadPoolExecutor(max(1, threads)) as pool:
             return list(pool.map(one, prompts))
-
-    def _prompt(self, session: Executor, ids: Sequence[int]) -> NDArray[np.float32]:
-        """The logits after the prompt, which is fed in parts of at most `prefill` tokens."""
-        if not ids:
-            raise fail("generate-prompt", "a prompt of no tokens: there is nothing to go on with")
-        whole = np.asarray(ids)
-        if whole.ndim != 1 or whole.dtype.kind not in "iu" or int(whole.min()) < 0 or int(whole.max()) >= 1 << 31:
-            raise fail("generate-prompt", "a prompt is a list of token ids")
-        fast = "prefill" in session.interface.entries
-        result: NDArray[np.float32] | None = None
-        for at in range(0, len(whole), self.prefill):
-            part = whole[at : at + self.prefill].astype(np.int32)
-            try:
-                out = session.step("prefill" if fast else "entry", tokens=part)
-            except StepError as error:
-                raise _longer(len(whole)) if error.status == FULL else error from None
-            result = out["last_logits" if fast else "logits"][-1]
-        assert result is not None
-        return result
-
-    def _next(self, session: Executor, token: int) -> NDArray[np.float32] | None:
-        """The logits after one more token; None where the cache is full."""
-        try:
-            return session.step(tokens=np.array([token], np.int32))["logits"][-1]
-        except StepError as error:
-            if error.status != FULL:
-                raise
-            return None
 
 
 def generate(
@@ -271,27 +236,27 @@ def generate(
     stop_texts: Sequence[str] = (),
     context: int | None = None,
     target: str = "host",
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Token]:
     """New tokens after a prompt, as they come, from a checkpoint or an imported folder.
 
-    prompt   a text (the folder has a tokenizer), or token ids
+    prompt   what a decoder goes on with, or an encoder reads: a text (the folder has a tokenizer), or token ids
     The others as for Generator, Sampling and Generator.stream.  Raises OicError.
     """
-    with Generator(Path(source), context, target, config=config, settings=settings or {}) as generator:
+    with Generator(Path(source), context, target) as generator:
         ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
 
 
-def _longer(count: int) -> OicError:
-    """The refusal of more tokens than the cache has room for."""
-    message = f"the prompt has {count} tokens, more than the cache has room for"
-    return fail("generate-prompt", message, hint="a larger context, or a shorter prompt")
-
-
-def _ids(value: Any) -> list[int]:
-    """Token ids of a configuration: one, several or none."""
-    found = value if isinstance(value, list) else [value]
-    return [v for v in found if isinstance(v, int) and not isinstance(v, bool)]
+def _generation(homes: Sequence[Path]) -> dict[str, Any]:
+    """What the first of the folders with such a file says of generation.  Raises OicError."""
+    path = next((home / GENERATION for home in homes if (home / GENERATION).is_file()), None)
+    if path is None:
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise fail("model-format", f"'{path}': {error}") from None
+    if not isinstance(found, dict):
+        raise fail("model-format", f"'{path}' is no table of settings")
+    return {key: value for key, value in found.items() if value is not None}

@@ -1,9 +1,14 @@
-"""Texts as token ids: a folder's `tokenizer.json` (package `tokenizers`, an extra), or a `tok*.bin` of llama2.c."""
+"""Texts as token ids.
+
+A folder's `tokenizer.json` (package `tokenizers`, an extra), a `tok*.bin` of llama2.c, or what the configuration
+describes: bytes, as ByT5 has them, or tables of characters.
+"""
 
 from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +17,8 @@ from typing import Any, Protocol
 from oic.diagnostics import OicError, fail
 
 JSON = "tokenizer.json"
+BYT5 = 384
+"""Tokens of a ByT5: bytes, three special tokens and 125 sentinels."""
 
 
 class Tokenizer(Protocol):
@@ -100,6 +107,67 @@ class Pieces:
             byte = re.fullmatch(rb"<0x([0-9A-F]{2})>", piece)
             out += bytes([int(byte[1], 16)]) if byte else piece
         return out.decode(errors="replace")
+
+
+class Bytes:
+    """Bytes of UTF-8 as ids, three more: ByT5's tokenizer.
+
+    Names of special tokens in a text are these tokens: `<pad>`, `</s>`, `<unk>`, then `<extra_id_0>` and so on up to
+    the vocabulary's end.  A text ends in `</s>`.
+    Source: Xue et al., ByT5, 2022; `ByT5Tokenizer` of Hugging Face's transformers.
+    """
+
+    OFFSET = 3
+    END = 1
+
+    def __init__(self, vocab: int) -> None:
+        first = self.OFFSET + 256
+        self._special = {"<pad>": 0, "</s>": 1, "<unk>": 2}
+        self._special |= {f"<extra_id_{i}>": first + i for i in range(max(0, vocab - first))}
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = []
+        for part in re.split(r"(<pad>|</s>|<unk>|<extra_id_\d+>)", text):
+            own = self._special.get(part)
+            ids += [self.OFFSET + b for b in part.encode()] if own is None else [own]
+        return [*ids, self.END]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids; special tokens and bytes that make no character are left out."""
+        found = bytes(i - self.OFFSET for i in ids if self.OFFSET <= i < self.OFFSET + 256)
+        return found.decode(errors="ignore")
+
+
+class Characters:
+    """A token for every character, by tables of characters read and characters written: position is id.
+
+    The first four ids are pad, begin, end and unknown.  A text begins and ends with the tokens for it.
+    Source: the configuration of hexgrad's misaki, `grapheme_chars` and `phoneme_chars`.
+    """
+
+    RESERVED = 4
+
+    def __init__(self, read: str, written: str) -> None:
+        self._ids = {char: i for i, char in enumerate(read) if i >= self.RESERVED}
+        self._written = written
+
+    def encode(self, text: str) -> list[int]:
+        return [1, *(self._ids.get(char, 3) for char in text), 2]
+
+    def decode(self, ids: list[int]) -> str:
+        return "".join(self._written[i] for i in ids if self.RESERVED <= i < len(self._written))
+
+
+def described(settings: Mapping[str, Any]) -> Tokenizer | None:
+    """The tokenizer that a configuration describes, or None."""
+    tables = settings.get("grapheme_chars"), settings.get("phoneme_chars")
+    if isinstance(tables[0], str) and isinstance(tables[1], str):
+        return Characters(tables[0], tables[1])
+    vocab, named = settings.get("vocab_size"), settings.get("tokenizer_class")
+    of_bytes = settings.get("model_type") in ("t5", "mt5") and vocab == BYT5
+    if isinstance(vocab, int) and (named == "ByT5Tokenizer" or (named is None and of_bytes)):
+        return Bytes(vocab)
+    return None
 
 
 def no_tokenizer(folder: Path) -> OicError:

@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
 
-from oic.diagnostics import fail
-from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
-from oic.importers.family import PREFILL, Program, Request
 from oic.importers.text import Block, number, section
-from oic.importers.writer import ACTIVATIONS, Writer
+from oic.importers.writer import Writer
 
 FREQUENCIES = "rope_frequencies"
-POSITIONS = "learned_positions"
-"""Metadata of an imported model: tokens that it has positions for, where these are a table."""
-ENDS = ("bos_token_id", "eos_token_id")
-"""Keys of the configuration that generation reads."""
-HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
-"""The head of a model whose embedding is its head, stored a second time."""
-
-
-def decoder_program(c: Checkpoint, decoder: Decoder, buffers: str, request: Request) -> Program:
-    """The graph of a decoder; `OicError` for an activation or a context that it cannot have.
-
-    buffers  names of tensors that are no weights (a regular expression)
-    """
-    if decoder.activation not in ACTIVATIONS:
-        raise c.unsupported("hidden_act", decoder.activation, ", ".join(ACTIVATIONS))
-    room = decoder.context if request.context is None else request.context
-    most = decoder.most
-    if room < 1 or request.prefill < 1 or (most is not None and room > most):
-        known = "1 or more" if most is None else f"1 to {most}, the positions that it has learned"
-        raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
-    graph = DecoderGraph(model=replace(decoder, context=room), dtype=c.dtype, prefill=request.prefill)
-    text = graph.text(request.name or c.family)
-    metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
-    return Program(
-        text, decoder.features(), graph.weights, f"{buffers}|{HEAD_COPY}" if decoder.head is None else buffers,
-        graph.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
-    )  # fmt: skip
+PREFILL = 128  # tokens of one step at most, unless the importer is told otherwise
 
 
 @dataclass(kw_only=True)
@@ -266,7 +237,9 @@ class DecoderGraph(Writer):
         for name, matrix, heads in (("q", m.q, "H"), ("k", m.k, "Hk"), ("v", m.v, "Hk")):
             to.assign(name, f"f32[N, {heads} * Dh]")
             if m.qkv is not None:
-                self._part(to, m.qkv, name, h)
+                to.add(f"op matmul({h}, w{name}) >> {name};")
+                if m.qkv.bias:
+                    to.add(f"op add({name}, b{name}) >> {name};")
             else:
                 assert matrix is not None
                 self.product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh")
@@ -276,28 +249,18 @@ class DecoderGraph(Writer):
             to.add(f"op reshape({name}, shape=[N, {heads}, Dh]) >> {name}h;")
 
     def _split(self, to: Block, matrix: Matrix) -> None:
-        """wq, wk, wv, and their biases: columns or rows of one matrix, as views."""
+        """wq, wk, wv, and their biases: the columns of one matrix, as views."""
         whole = "3 * D"
         stored = self.dtype(matrix.tensor, len(self.model.layers))
-        dims, axis = (f"D, {whole}", 1) if matrix.by_columns else (f"{whole}, D", 0)
-        weights = self.constant("wqkv", matrix.tensor, dims, narrow=True)
+        weights = self.constant("wqkv", matrix.tensor, f"D, {whole}", narrow=True)
         for name in "qkv":
             to.assign(f"w{name}", f"{stored}[D, D]")
-        to.add(f"op split({weights}, axis={axis}, sizes=[D, D, D]) >> wq, wk, wv;")
+        to.add(f"op split({weights}, axis=1, sizes=[D, D, D]) >> wq, wk, wv;")
         if matrix.bias:
             biases = self.constant("wqkv_bias", matrix.bias, whole)
             for name in "qkv":
                 to.assign(f"b{name}", "f32[D]")
             to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
-
-    def _part(self, to: Block, matrix: Matrix, name: str, h: str) -> None:
-        """q, k or v by the part that `_split` gave."""
-        if not matrix.by_columns:
-            to.add(f"op linear({h}, w{name}{f', b=b{name}' if matrix.bias else ''}) >> {name};")
-            return
-        to.add(f"op matmul({h}, w{name}) >> {name};")
-        if matrix.bias:
-            to.add(f"op add({name}, b{name}) >> {name};")
 
 
 def _described(kind: Layer) -> str:

@@ -1,0 +1,169 @@
+"""How a graph is fed that generates: what its entries and inputs are called, and what follows on what.
+
+A decoder has
+    entry     reads `tokens`, i32 [N] or [1, N]; gives `logits` [.., N, vocab], whose row i follows tokens[i]
+    prefill   optional, reads the same; gives `last_logits`, the last of these rows
+and goes on with what it was fed since its state was reset.
+
+An encoder–decoder has
+    encode    reads the source, the only input whatever its name, i32 [M] or [1, M]; optionally `lengths`, i32 [1]: M.
+              Outputs begin anew.
+    entry     as that of a decoder, for the output: it is fed the start token first
+
+A token more than there is room for is OIC_ERR_CACHE_FULL, with the state as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oic.diagnostics import OicError, StepError, fail
+from oic.ir import dims
+from oic.session.executor import Executor
+from oic.session.interface import Entry, Interface
+from oic.syntax.tree import Graph
+
+FULL = "OIC_ERR_CACHE_FULL"
+ENCODE, LENGTHS = "encode", "lengths"
+FEWER = "a larger context, or a shorter prompt"
+
+
+class Decoder:
+    """A graph that goes on with a prompt.
+
+    forced   ids that the output begins with, whatever the logits
+    prefill  tokens of one step at most
+    """
+
+    encodes = False
+    sizes: tuple[str, ...] = ("T",)
+    """What a graph calls the numbers of tokens that it has room for."""
+
+    def __init__(self, face: Interface, settings: Mapping[str, Any], source: object) -> None:
+        self.forced: list[int] = []
+        entry = face.entries["entry"]
+        if set(entry.inputs) != {"tokens"} or "logits" not in entry.outputs:
+            raise _wrong(source, "does not turn tokens into logits", "its entry reads 'tokens' and writes 'logits'")
+        self._shape = _row(entry, "tokens", source)
+        self._fast = "prefill" in face.entries
+        self.prefill = min(entry.maxima.values(), default=1)
+
+    def start(self, session: Executor, ids: Sequence[int]) -> list[int]:
+        """Put the session at its start for a prompt; what is fed to it first.  Raises OicError."""
+        session.reset()
+        return checked(ids)
+
+    def rows(self, session: Executor, fed: Sequence[int], given: int) -> Iterator[NDArray[np.float32]]:
+        """Logits [n, vocab] of the next tokens: the first `given` are fed at once, the others one by one.
+
+        Raises OicError for more than there is room for.
+        """
+        starts = [*range(0, given, self.prefill), *range(given, len(fed))]
+        for part in np.split(np.asarray(fed, np.int32), starts[1:]):
+            yield self._step(session, "entry", "logits", part, len(fed))
+
+    def last(self, session: Executor, fed: Sequence[int]) -> NDArray[np.float32]:
+        """Logits [vocab] after tokens, fed in parts of at most `prefill`.  Raises OicError likewise."""
+        entry, output = ("prefill", "last_logits") if self._fast else ("entry", "logits")
+        whole = np.asarray(fed, np.int32)
+        parts = np.split(whole, range(self.prefill, len(whole), self.prefill))
+        return [self._step(session, entry, output, part, len(whole)) for part in parts][-1][-1]
+
+    def next(self, session: Executor, token: int) -> NDArray[np.float32] | None:
+        """Logits [vocab] after one more token; None where there is no room for it."""
+        try:
+            return _rows(session.step(tokens=self._tokens([token]))["logits"])[-1]
+        except StepError as error:
+            if error.status != FULL:
+                raise
+            return None
+
+    def _step(
+        self, session: Executor, entry: str, output: str, part: Sequence[int] | NDArray[np.int32], whole: int
+    ) -> NDArray[np.float32]:
+        try:
+            return _rows(session.step(entry, tokens=self._tokens(part))[output])
+        except StepError as error:
+            if error.status != FULL:
+                raise
+            message = f"the prompt has {whole} tokens, more than the cache has room for"
+            raise fail("generate-prompt", message, hint=FEWER) from None
+
+    def _tokens(self, ids: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.asarray(ids, np.int32).reshape(self._shape)
+
+
+class EncoderDecoder(Decoder):
+    """A graph that reads a source and writes an output."""
+
+    encodes = True
+    sizes = ("S", "T")
+
+    def __init__(self, face: Interface, settings: Mapping[str, Any], source: object) -> None:
+        super().__init__(face, settings, source)
+        entry = face.entries[ENCODE]
+        names = [name for name in entry.inputs if name != LENGTHS]
+        if len(names) != 1:
+            raise _wrong(source, "does not read a source", f"'{ENCODE}' reads the source, and {LENGTHS} if it wishes")
+        self._name, self._measured = names[0], LENGTHS in entry.inputs
+        self._source = _row(entry, self._name, source)
+        self._most = min(entry.maxima.values(), default=dims.maximum(entry.inputs[self._name].shape[-1]))
+        keys = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+        self._begin = next((i for key in keys for i in token_ids(settings.get(key))), None)
+        self.forced = token_ids(settings.get("forced_bos_token_id"))[:1]
+
+    def start(self, session: Executor, ids: Sequence[int]) -> list[int]:
+        if self._begin is None:
+            message = "the configuration does not say which token an output starts with"
+            raise fail("import-config", message, hint="'decoder_start_token_id' does")
+        given = checked(ids)
+        if len(given) > self._most:
+            message = f"the source has {len(given)} tokens, and the encoder reads {self._most} at most"
+            raise fail("generate-prompt", message, hint=FEWER)
+        session.reset()
+        more = {LENGTHS: np.array([len(given)], np.int32)} if self._measured else {}
+        session.step(ENCODE, **{self._name: np.array(given, np.int32).reshape(self._source)}, **more)
+        return [self._begin]
+
+
+def kind_of(graph: Graph) -> type[Decoder]:
+    """What a graph is, by its entries."""
+    return EncoderDecoder if any(block.name == ENCODE for block in graph.blocks) else Decoder
+
+
+def token_ids(value: Any) -> list[int]:
+    """Token ids of a configuration: one, several or none."""
+    found = value if isinstance(value, list) else [value]
+    return [v for v in found if isinstance(v, int) and not isinstance(v, bool)]
+
+
+def checked(ids: Sequence[int]) -> list[int]:
+    """A prompt's ids; `OicError` `generate-prompt` for none, and for what is no id."""
+    if not len(ids):
+        raise fail("generate-prompt", "a prompt of no tokens: there is nothing to go on with")
+    whole = np.asarray(ids)
+    if whole.ndim != 1 or whole.dtype.kind not in "iu" or int(whole.min()) < 0 or int(whole.max()) >= 1 << 31:
+        raise fail("generate-prompt", "a prompt is a list of token ids")
+    return [int(i) for i in whole]
+
+
+def _rows(logits: Any) -> NDArray[np.float32]:
+    """Logits [n, vocab] without the axes before."""
+    found: NDArray[np.float32] = np.asarray(logits)
+    return found.reshape(-1, found.shape[-1])
+
+
+def _row(entry: Entry, name: str, source: object) -> tuple[int, ...]:
+    """The shape that one row of ids takes."""
+    shape = entry.inputs[name].shape
+    if not shape or any(size != 1 for size in shape[:-1]):
+        raise _wrong(source, f"takes {list(map(str, shape))} as '{name}'", "one row is fed: [N] or [1, N]")
+    return (*(1 for _ in shape[:-1]), -1)
+
+
+def _wrong(source: object, what: str, hint: str) -> OicError:
+    return fail("generate-interface", f"the graph of '{source}' {what}", hint=hint)

@@ -1,0 +1,317 @@
+"""The graph of an encoder–decoder: `encode` reads sources, `entry` goes on with their outputs.
+
+    encode   source i32[B, M], lengths i32[B]    →  encoded; the decoder is at its start
+    entry    tokens i32[B, N]                    →  logits f32[B, N, vocab], next i64[B, N]
+
+Keys and values of the attention to the encoder are computed by `encode`, once a source.  Sources of different lengths
+are padded behind; what is behind a length has no effect, so each row has the bits of a run of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oic.dtypes import Array, DType
+from oic.importers.decoder import Matrix, Norm
+from oic.importers.encoder_decoder import Attention, EncoderDecoder, Stack
+from oic.importers.text import Block, number, section
+from oic.importers.writer import Writer
+
+
+@dataclass(kw_only=True)
+class EncoderDecoderGraph:
+    """An encoder–decoder's graph while it is written.
+
+    dtype           as for Writer
+    prefill         tokens of one decoder step at most
+    weights, extra  as for Writer, of both sides
+    """
+
+    model: EncoderDecoder
+    dtype: Callable[[str, int], DType]
+    prefill: int
+    constants: list[str] = field(default_factory=list)
+    weights: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Array] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """The whole source."""
+        m = self.model
+        encode, step = self._encode(), self._step()
+        caches = [("K", "t", "T", ""), ("V", "t", "T", ""), ("cross_K", "s", "S", ""), ("cross_V", "s", "S", "")]
+        parts = [
+            section("sizes", self._sizes()),
+            section("dynamic", [
+                "source: i32[B, M] @max(M=S); // padded behind with any token",
+                "lengths: i32[B];             // of the sources",
+                "tokens: i32[B, N] @max(N=P); // of the outputs",
+            ]),
+            section("constant", self.constants),
+            section("persistent", [
+                "pos: i32 @init(0); // tokens of the outputs seen",
+                "source_lengths(b): i32 @table @fixed(b=B);",
+                *(f"{c}(l, b, h, {i}): f32[Dh] @table @fixed(l=L, b=B, h=H, {i}={n});" for c, i, n, _ in caches),
+            ]),
+            section("volatile", [
+                "encoded: f32[B, M, D];      // what the encoder gives",
+                "logits: f32[B, N, vocab];   // row i follows tokens[.., i]",
+                "next: i64[B, N];",
+            ]),
+            *(["\n".join(b.render(1))] for b in (encode, step)),
+        ]  # fmt: skip
+        head = [f"// {line}" for line in (f"{m.family}: {'; '.join(m.features())}.", *m.notes)]
+        return "\n".join([*head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+
+    def _sizes(self) -> list[str]:
+        m, e, d = self.model, self.model.encoder, self.model.decoder
+        return [
+            "B = 1; // sources at once",
+            f"S = {m.context}; // tokens of a source at most",
+            f"T = {m.context}; // tokens of an output at most: the cache has room for so many",
+            f"P = {min(self.prefill, m.context)}; // tokens of one step",
+            f"vocab = {m.vocab};",
+            f"D = {m.width}; // width",
+            f"Le = {e.layers}; // layers of the encoder",
+            f"He = {e.heads}; // its heads",
+            f"Dhe = {e.head_size}; // size of one",
+            f"Fe = {e.inner}; // width inside its feed-forward network",
+            f"L = {d.layers}; // likewise of the decoder",
+            f"H = {d.heads};",
+            f"Dh = {d.head_size};",
+            f"F = {d.inner};",
+        ]
+
+    def _side(self, stack: Stack) -> _Side:
+        shared = {"constants": self.constants, "weights": self.weights, "extra": self.extra}
+        return _Side(model=self.model, stack=stack, dtype=self.dtype, layers=stack.layers, **shared)  # type: ignore[arg-type]
+
+    # -- blocks
+
+    def _encode(self) -> Block:
+        """The encoder, and keys and values of every layer of the decoder."""
+        m, side = self.model, self._side(self.model.encoder)
+        block = Block("block encode @entry", "Reads sources; the outputs begin anew.")
+        block.note("A length that its source does not have is refused.")
+        block.assign("length", "i32[1]")
+        block.assign("whole", "i32[B, ?]")
+        block.nest("loop rows (b in 0..B)", [
+            "op slice(lengths, axis=0, start=b, end=b + 1) >> length;",
+            "op slice(source, axis=1, start=0, end=length) >> whole;",
+        ])  # fmt: skip
+        block.note("The encoder.")
+        side.embedding(block, "source", "0", "M")
+        side.bias(block, "0", "M")
+        block.nest("loop encoder_layers (l in 0..Le)", side.encoder_layer().lines)
+        if m.encoder.final is not None:
+            side.norm(block, m.encoder.final, "encoder_norm_final", "x", "encoded")
+        else:
+            block.add("transfer x >> encoded;")
+        block.note("What every layer of the decoder attends to.")
+        block.nest("loop cross_layers (l in 0..L)", self._side(m.decoder).cross_tables().lines)
+        block.add("cache.write lengths >> source_lengths[0..B];")
+        block.add("cache.reset pos;")
+        block.add("return;")
+        return block
+
+    def _step(self) -> Block:
+        """The decoder."""
+        m, side = self.model, self._side(self.model.decoder)
+        block = Block("block entry", "Logits of the next tokens of the outputs; keys and values go into the cache.")
+        block.assign("room", "f32[?, Dh]")
+        block.add("cache.read K[0, 0, 0, pos..pos + N] >> room; // a full cache is refused here")
+        block.assign("used", "i32[B]")
+        block.add("cache.read source_lengths[0..B] >> used;")
+        side.embedding(block, "tokens", "pos", "N")
+        side.bias(block, "pos", "N")
+        block.nest("loop layers (l in 0..L)", side.decoder_layer().lines)
+        if m.decoder.final is not None:
+            side.norm(block, m.decoder.final, "norm_final", "x", "x")
+        if m.head_scale is not None:
+            block.add(f"op mul(x, {number(m.head_scale)}) >> x;")
+        name, head = ("embed", Matrix(m.embed)) if m.head is None else ("head", m.head)
+        side.product(block, head, name, "x", "logits", "D", "vocab")
+        if m.logits_bias is not None:
+            block.add(f"op add(logits, {side.constant('logits_bias', m.logits_bias, '1, vocab')}) >> logits;")
+        block.add("op argmax_axis(logits, axis=-1) >> next;")
+        block.add("cache.increment N pos;")
+        block.add("return;")
+        return block
+
+
+@dataclass(kw_only=True)
+class _Side(Writer):
+    """Statements of the encoder or of the decoder: rows are [B, M] or [B, N]."""
+
+    model: EncoderDecoder
+    stack: Stack
+
+    @property
+    def _encodes(self) -> bool:
+        return self.stack.cross is None
+
+    @property
+    def _prefix(self) -> str:
+        return "encoder_" if self._encodes else ""
+
+    @property
+    def _rows(self) -> str:
+        return "B, M" if self._encodes else "B, N"
+
+    @property
+    def _heads(self) -> tuple[str, str]:
+        """Names of the number of heads and of the size of one."""
+        return ("He", "Dhe") if self._encodes else ("H", "Dh")
+
+    def embedding(self, to: Block, ids: str, start: str, count: str) -> None:
+        """x = the embedding of tokens, with their positions where these are learned."""
+        m, s = self.model, self.stack
+        to.assign("x", f"f32[{self._rows}, D]")
+        self.lookup(to, m.embed, ids, "x")
+        if m.embed_scale is not None:
+            to.add(f"op mul(x, {number(m.embed_scale)}) >> x;")
+        if s.places is not None:
+            table = self.constant(f"{self._prefix}places", s.places.tensor, f"{s.places.rows}, D")
+            first, end = _sum(start, s.places.offset), _sum(start, count, s.places.offset)
+            to.assign("place", f"f32[{count}, D]")
+            to.add(f"op slice({table}, axis=0, start={first}, end={end}) >> place;")
+            to.add("op add(x, place) >> x;")
+        if s.norm_embedding is not None:
+            self.norm(to, s.norm_embedding, f"{self._prefix}norm_embedding", "x", "x")
+
+    def bias(self, to: Block, start: str, count: str) -> None:
+        """bias = what is added to scores by distance, the same in every layer."""
+        b, heads = self.stack.bias, self._heads[0]
+        if b is None:
+            return
+        keys = _sum(start, count)
+        table = self.constant(f"{self._prefix}distances", b.tensor, f"{b.buckets}, {heads}")
+        to.assign("bias", f"f32[{heads}, {count}, {'?' if keys != count else keys}]")
+        both = "true" if self._encodes else "false"
+        to.add(
+            f"op relative_position_bias({table}, q_start={start}, n={count}, t={keys}, bidirectional={both}, "
+            f"max_distance={b.max_distance}) >> bias;"
+        )
+
+    def encoder_layer(self) -> Block:
+        """The body of the loop over the encoder's layers."""
+        block, s = Block(""), self.stack
+        block.note("Attention over the tokens of each source.")
+        with_bias = "" if s.bias is None else ", bias=bias"
+
+        def attend(h: str) -> str:
+            self._projections(block, h)
+            return f"qh, kh, vh{with_bias}, kv_len=lengths"
+
+        self._attention(block, s.attention, "", attend)
+        self._network(block)
+        return block
+
+    def decoder_layer(self) -> Block:
+        """The body of the loop over the decoder's layers."""
+        block, s = Block(""), self.stack
+        assert s.cross is not None
+        with_bias = "" if s.bias is None else ", bias=bias"
+
+        def attend(h: str) -> str:
+            self._projections(block, h)
+            self._write(block, "k", "K", "N", "pos..pos + N")
+            self._write(block, "v", "V", "N", "pos..pos + N")
+            for name, table in (("keys", "K"), ("values", "V")):
+                self._read(block, name, f"{table}[l, 0..B, 0..H, 0..pos + N]", "?")
+            return f"qh, keys, values{with_bias}, causal=true"
+
+        def attend_across(h: str) -> str:
+            assert s.cross is not None
+            self._projected(block, s.cross.q, "cross_wq", h, "q", self._rows)
+            for name, table in (("cross_keys", "cross_K"), ("cross_values", "cross_V")):
+                self._read(block, name, f"{table}[l]", "S")
+            return "qh, cross_keys, cross_values, kv_len=used"
+
+        block.note("Attention over everything of the output so far.")
+        self._attention(block, s.attention, "", attend)
+        block.note("Attention over the source.")
+        self._attention(block, s.cross, "cross_", attend_across)
+        self._network(block)
+        return block
+
+    def cross_tables(self) -> Block:
+        """The body of the loop that fills the tables of the attention to the encoder."""
+        block, cross = Block(""), self.stack.cross
+        assert cross is not None
+        for name, matrix in (("k", cross.k), ("v", cross.v)):
+            self._projected(block, matrix, f"cross_w{name}", "encoded", f"cross_{name}", "B, M")
+            self._write(block, f"cross_{name}", f"cross_{name.upper()}", "M", "0..M")
+        return block
+
+    # -- parts of a layer
+
+    def _attention(self, to: Block, part: Attention, prefix: str, attend: Callable[[str], str]) -> None:
+        """x = x + attention, with its norm; `attend` writes what gives the operands, and names them."""
+        heads, size = self._heads
+        scale, usual = self.model.scale, self.stack.head_size**-0.5
+        arguments = attend(self._input(to, part.norm, f"{prefix}norm_attention"))
+        if scale is not None and not math.isclose(scale, usual, rel_tol=1e-12):
+            arguments += f", scale={number(scale)}"
+        to.assign("a", f"f32[{self._rows}, {heads}, {size}]")
+        to.add(f"op attention({arguments}) >> a;")
+        to.assign("m", f"f32[{self._rows}, {heads} * {size}]")
+        to.add(f"op reshape(a, shape=[{self._rows}, {heads} * {size}]) >> m;")
+        to.assign("o", f"f32[{self._rows}, D]")
+        self.product(to, part.o, f"{self._prefix}{prefix}wo", "m", "o", f"{heads} * {size}", "D")
+        self._added(to, part.norm, f"{prefix}norm_attention", "o")
+
+    def _network(self, to: Block) -> None:
+        """x = x + the feed-forward network, with its norm."""
+        s, inner = self.stack, "Fe" if self._encodes else "F"
+        to.note("The feed-forward network.")
+        h = self._input(to, s.network_norm, "norm_network")
+        self.network(to, s.network, h, "u", self._rows, inner, self._prefix)
+        self._added(to, s.network_norm, "norm_network", "u")
+
+    def _input(self, to: Block, norm: Norm, name: str) -> str:
+        """What a sublayer reads."""
+        if not self.model.before:
+            return "x"
+        to.assign("h", f"f32[{self._rows}, D]")
+        self.norm(to, norm, self._prefix + name, "x", "h")
+        return "h"
+
+    def _added(self, to: Block, norm: Norm, name: str, y: str) -> None:
+        """x = x + y, and its norm where that comes after."""
+        to.add(f"op add(x, {y}) >> x;")
+        if not self.model.before:
+            self.norm(to, norm, self._prefix + name, "x", "x")
+
+    def _projections(self, to: Block, h: str) -> None:
+        """qh, kh and vh = queries, keys and values of h by head."""
+        part = self.stack.attention
+        for name, matrix in (("q", part.q), ("k", part.k), ("v", part.v)):
+            self._projected(to, matrix, f"{self._prefix}w{name}", h, name, self._rows)
+
+    def _projected(self, to: Block, matrix: Matrix, name: str, h: str, y: str, rows: str) -> None:
+        """y = the product of h, and by head."""
+        heads, size = self._heads
+        to.assign(y, f"f32[{rows}, {heads} * {size}]")
+        self.product(to, matrix, name, h, y, "D", f"{heads} * {size}")
+        to.assign(f"{y}h", f"f32[{rows}, {heads}, {size}]")
+        to.add(f"op reshape({y}, shape=[{rows}, {heads}, {size}]) >> {y}h;")
+
+    def _write(self, to: Block, name: str, table: str, count: str, where: str) -> None:
+        """Keys or values into a table, whose positions come after the heads."""
+        to.assign(f"{name}t", f"f32[B, H, {count}, Dh]")
+        to.add(f"op transpose({name}h, perm=[0, 2, 1, 3]) >> {name}t;")
+        to.add(f"cache.write {name}t >> {table}[l, 0..B, 0..H, {where}];")
+
+    def _read(self, to: Block, name: str, access: str, count: str) -> None:
+        """Keys or values out of a table, as attention takes them."""
+        to.assign(f"{name}_t", f"f32[B, H, {count}, Dh]")
+        to.add(f"cache.read {access} >> {name}_t;")
+        to.assign(name, f"f32[B, {count}, H, Dh]")
+        to.add(f"op transpose({name}_t, perm=[0, 2, 1, 3]) >> {name};")
+
+
+def _sum(*terms: str | int) -> str:
+    """An index expression without its zeros."""
+    return " + ".join(str(t) for t in terms if str(t) != "0") or "0"

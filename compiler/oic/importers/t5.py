@@ -1,0 +1,77 @@
+"""T5, mT5 and ByT5: relative positions, no scaling of scores, rms norms, networks plain or gated."""
+
+from __future__ import annotations
+
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Matrix, Network, Norm
+from oic.importers.encoder_decoder import Attention, EncoderDecoder, RelativeBias, Stack
+
+BUFFERS = r"^(encoder|decoder)\.embed_tokens\.weight$|EncDecAttention\.relative_attention_bias\.weight$"
+"""Copies of the embedding, and a table that old checkpoints have without using it."""
+CONTEXT = 512
+"""Tokens of a source or output where the configuration does not say: its positions have no end."""
+
+
+def t5(c: Checkpoint) -> EncoderDecoder:
+    """Source: the configurations and weights of `t5` and `mt5` in Hugging Face's transformers."""
+    gated_by_default = c.family == "mt5"
+    c.assume({"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "layer_norm_epsilon": 1e-6,
+              "feed_forward_proj": "gated-gelu" if gated_by_default else "relu"})  # fmt: skip
+    width = c.size("d_model", "hidden_size")
+    count = c.size("num_layers", "num_hidden_layers")
+    tied = c.flag("tie_word_embeddings", default=True)
+    stored = c.present("lm_head.weight")
+    scaled = c.flag("scale_decoder_outputs", default=tied and c.family == "t5")
+    embed = next((n for n in ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+                  if c.present(n)), "shared.weight")  # fmt: skip
+    return EncoderDecoder(
+        family=c.family, vocab=c.size("vocab_size"), width=width, context=c.size("n_positions", default=CONTEXT),
+        embed=embed, encoder=_stack(c, "encoder", count),
+        decoder=_stack(c, "decoder", c.size("num_decoder_layers", default=count)), before=True, scale=1.0,
+        head=Matrix("lm_head.weight") if stored or not tied else None, head_scale=width**-0.5 if scaled else None,
+    )  # fmt: skip
+
+
+def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
+    """The encoder or the decoder."""
+    layer, decodes, eps = f"{side}.block.{{l}}.layer.", side == "decoder", c.number("layer_norm_epsilon")
+
+    def norm(name: str) -> Norm:
+        return Norm(f"{name}.weight", "rms", eps)
+
+    def attention(at: int, name: str) -> Attention:
+        q, k, v, o = (Matrix(f"{layer}{at}.{name}.{n}.weight") for n in "qkvo")
+        return Attention(q, k, v, o, norm(f"{layer}{at}.layer_norm"))
+
+    last = 2 if decodes else 1
+    return Stack(
+        layers=layers, heads=c.size("num_heads", "num_attention_heads"), head_size=c.size("d_kv", "head_dim"),
+        inner=c.size("d_ff"), attention=attention(0, "SelfAttention"),
+        cross=attention(1, "EncDecAttention") if decodes else None,
+        network=_network(c, f"{layer}{last}.DenseReluDense."), network_norm=norm(f"{layer}{last}.layer_norm"),
+        bias=_bias(c, side), final=norm(f"{side}.final_layer_norm"),
+    )  # fmt: skip
+
+
+def _network(c: Checkpoint, prefix: str) -> Network:
+    """`relu`, or `gated-` and an activation; gated-gelu means the tanh form."""
+    key = "feed_forward_proj"
+    gate, _, activation = c.text(key).rpartition("-")
+    if gate not in ("", "gated"):
+        raise c.unsupported(key, c.text(key), "an activation, or 'gated-' and one")
+    activation = "gelu_new" if (gate, activation) == ("gated", "gelu") else activation
+    up, down = Matrix(f"{prefix}wi.weight"), Matrix(f"{prefix}wo.weight")
+    if not gate:
+        return Network(up, down, activation)
+    return Network(Matrix(f"{prefix}wi_1.weight"), down, activation, gate=Matrix(f"{prefix}wi_0.weight"))
+
+
+def _bias(c: Checkpoint, side: str) -> RelativeBias:
+    """The table of the first layer, which all layers use."""
+    key, far = "relative_attention_num_buckets", "relative_attention_max_distance"
+    buckets, distance = c.size(key), c.size(far)
+    if buckets % 2 or buckets < 4:
+        raise c.unsupported(key, buckets, "an even number, 4 or more")
+    if distance <= buckets // 2:
+        raise c.unsupported(far, distance, f"more than half of the {buckets} buckets")
+    return RelativeBias(f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", buckets, distance)
