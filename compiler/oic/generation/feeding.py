@@ -15,17 +15,15 @@ A token more than there is room for is OIC_ERR_CACHE_FULL, with the state as it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, StepError, fail
-from oic.ir import dims
 from oic.session.executor import Executor
 from oic.session.interface import Entry, Interface
-from oic.syntax.tree import Graph
 
 FULL = "OIC_ERR_CACHE_FULL"
 ENCODE, LENGTHS = "encode", "lengths"
@@ -111,7 +109,8 @@ class EncoderDecoder(Decoder):
             raise _wrong(source, "does not read a source", f"'{ENCODE}' reads the source, and {LENGTHS} if it wishes")
         self._name, self._measured = names[0], LENGTHS in entry.inputs
         self._source = _row(entry, self._name, source)
-        self._most = min(entry.maxima.values(), default=dims.maximum(entry.inputs[self._name].shape[-1]))
+        size = entry.inputs[self._name].shape[-1]
+        self._most = size if isinstance(size, int) else min(entry.maxima.values())
         keys = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
         self._begin = next((i for key in keys for i in token_ids(settings.get(key))), None)
         self.forced = token_ids(settings.get("forced_bos_token_id"))[:1]
@@ -130,9 +129,9 @@ class EncoderDecoder(Decoder):
         return [self._begin]
 
 
-def kind_of(graph: Graph) -> type[Decoder]:
-    """What a graph is, by its entries."""
-    return EncoderDecoder if any(block.name == ENCODE for block in graph.blocks) else Decoder
+def kind_of(blocks: Iterable[str]) -> type[Decoder]:
+    """What a graph is, by the names of its blocks."""
+    return EncoderDecoder if ENCODE in blocks else Decoder
 
 
 def token_ids(value: Any) -> list[int]:

@@ -81,7 +81,7 @@ class Generator:
             import_checkpoint(self.source, folder, context=self.context)
         model = Model.open(folder / MODEL)
         graph = parse_file(folder / GRAPH)
-        kind = kind_of(graph)
+        kind = kind_of(block.name for block in graph.blocks)
         sizes = {} if self.context is None else dict.fromkeys(kind.sizes, self.context)
         most = model.metadata.get(POSITIONS)
         if self.context is not None and isinstance(most, int) and self.context > most:
