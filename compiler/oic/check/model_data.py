@@ -6,7 +6,6 @@ import difflib
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import Array, DType
 from oic.ir import dims
+from oic.ir.members import Elements, Members
 from oic.syntax import tree as s
 
 NEAR = 3  # names of a model that are shown for one it lacks
@@ -265,6 +265,11 @@ def widens(stored: DType, declared: DType) -> bool:
 
 
 def data_of(binding: Binding, variable: Variable) -> Array:
+    """The value of a constant, or the starting value of a volatile: `elements_of`, as an array."""
+    return np.asarray(elements_of(binding, variable))
+
+
+def elements_of(binding: Binding, variable: Variable) -> Elements:
     """The value of a constant, or the starting value of a volatile: model, else @init, else zeros.
 
     Families: members along leading axes, of a pattern zeros where there is none.
@@ -272,13 +277,15 @@ def data_of(binding: Binding, variable: Variable) -> Array:
     """
     shape = tuple(dims.maximum(d) if d is not None else 0 for d in variable.dims)
     if variable.members:
-        assert binding.model is not None
-        stacked = np.zeros(variable.counts + shape, variable.dtype.np)
-        for key in product(*map(range, variable.counts)):
-            if key in variable.members:
-                member = binding.model.tensor(variable.members[key])
-                stacked[key] = member.astype(variable.dtype.np).reshape(shape)
-        return stacked
+        model, dtype = binding.model, variable.dtype.np
+        assert model is not None
+
+        def read(key: tuple[int, ...]) -> Array:
+            if key not in variable.members:
+                return np.zeros(shape, dtype)
+            return model.tensor(variable.members[key]).astype(dtype, copy=False).reshape(shape)
+
+        return Members(variable.counts, shape, dtype, read)
     if variable.data is not None:
         assert binding.model is not None
         array = binding.model.tensor(variable.data)

@@ -32,10 +32,11 @@ def chunks(module: Module) -> Iterator[memoryview | bytes]:
     for op in module.constants():
         offset, nbytes = where[op.symbol]
         yield bytes(offset - end)
-        data = layout.constant_stored(module.weights[op.symbol], op.type, ranks[op.symbol])
-        assert data.nbytes == nbytes, f"{op.symbol}: {data.nbytes} bytes, planned {nbytes}"
-        yield data.data if nbytes else b""
-        end = offset + nbytes
+        end = offset
+        for part in layout.constant_parts(module.weights[op.symbol], op.type, ranks[op.symbol]):
+            yield part.data if part.size else b""
+            end += part.nbytes
+        assert end == offset + nbytes, f"{op.symbol}: {end - offset} bytes, planned {nbytes}"
     yield bytes(layout.weights_bytes(module) - end)
 
 

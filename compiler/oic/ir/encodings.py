@@ -11,6 +11,7 @@ An encoding concerns the last two axes; those before them number matrices.  It c
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from oic.dtypes import Array
 PANELS, COLUMNS = "panels", "columns"
 ENCODINGS = (PANELS, COLUMNS)
 ROWS = 16  # of a panel, or columns: OIC_LANES
+PART = 1 << 20  # elements that are encoded at once
 
 
 def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:
@@ -43,6 +45,20 @@ def encoded(values: Array, encoding: str) -> Array:
     filled[:, : values.shape[-2]] = values.reshape(count, *values.shape[-2:])
     panels = filled.reshape(count, rows // ROWS, ROWS, columns).swapaxes(-1, -2)
     return np.ascontiguousarray(panels).reshape(*shape[:-2], -1)
+
+
+def encoded_parts(values: Array, encoding: str) -> Iterator[Array]:
+    """What `encoded` gives, flat, a part after the other."""
+    if encoding == COLUMNS:
+        yield from encoded_parts(values.swapaxes(-1, -2), PANELS)
+    elif encoding == PANELS:
+        rows = max(1, PART // (ROWS * max(1, values.shape[-1]))) * ROWS
+        for key in np.ndindex(values.shape[:-2]):
+            for first in range(0, values.shape[-2], rows):
+                yield encoded(values[key][first : first + rows], PANELS).reshape(-1)
+    else:
+        flat = values.reshape(-1)
+        yield from (flat[first : first + PART] for first in range(0, flat.size, PART))
 
 
 def decoded(elements: Array, shape: tuple[int, ...], encoding: str) -> Array:

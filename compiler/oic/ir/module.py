@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oic.diagnostics import Source
-from oic.dtypes import Array
 from oic.ir.core import Block, Op, Value, clone_block
+from oic.ir.members import Elements
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Module:
     name: str
     stage: str = "graph"
     top: Block = field(default_factory=Block)
-    weights: dict[str, Array] = field(default_factory=dict)
+    weights: dict[str, Elements] = field(default_factory=dict)
     source: Source | None = None
     plan: Plan | None = None
 

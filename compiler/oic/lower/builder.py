@@ -5,12 +5,13 @@ A volatile variable or a temporary is no memory: `env` maps it to the SSA value 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oic.check.literals import number
-from oic.check.model_data import data_of
+from oic.check.model_data import data_of, elements_of
 from oic.check.report import Refused, refused
 from oic.check.resolved import BlockInstance
 from oic.check.sizes import evaluate, exactly
@@ -225,16 +226,17 @@ class Builder(IndexBuilder):
         """The value of a constant (or of model data behind a volatile), made once a module."""
         if variable.name in self.constants:
             return self.constants[variable.name]
-        array = data_of(self.binding, variable)
-        if not variable.stored or (not variable.family and array.size == 1):
+        elements = elements_of(self.binding, variable)
+        if not variable.stored or (not variable.family and math.prod(elements.shape) == 1):
+            array = data_of(self.binding, variable)
             shape = tuple(d for d in self.dims(variable) if d is not None)
             value = array.reshape(-1)[0].item() if array.size else 0
-            type_ = TensorType(variable.dtype, array.shape if variable.stored else shape)
+            type_ = TensorType(variable.dtype, elements.shape if variable.stored else shape)
             splat = Splat(number(value, variable.dtype), type_, hint=variable.name)
             return self.prologue.append(splat).result
-        type_ = TensorType(variable.dtype, tuple(array.shape))
+        type_ = TensorType(variable.dtype, tuple(elements.shape))
         op = Constant(variable.name, type_, hint=variable.name, span=variable.declaration.name_span)
-        self.module.weights[variable.name] = array
+        self.module.weights[variable.name] = elements
         self.module.top.append(op)
         self.constants[variable.name] = op.result
         return op.result

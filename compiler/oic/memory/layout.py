@@ -12,6 +12,7 @@ Offsets of both are from the start of the memory, the header included.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.dtypes import Array, DType
-from oic.ir.encodings import encoded, padded
+from oic.ir.encodings import encoded, encoded_parts, padded
+from oic.ir.members import Elements, Members, forget
 from oic.ir.module import Module
 from oic.ir.types import StateType, TensorType
 from oic.memory.planner import ALIGN
@@ -100,9 +102,14 @@ def constant_bytes(type: TensorType, family: int) -> int:
     return math.prod(shape[:family]) * type.dtype.nbytes(math.prod(shape[family:]))
 
 
-def constant_stored(values: Array, type: TensorType, family: int) -> NDArray[np.uint8]:
-    """The bytes of a constant in the blob."""
-    return stored(encoded(values.reshape(type.maximum), type.encoding), type.dtype, family)
+def constant_parts(values: Elements, type: TensorType, family: int) -> Iterator[NDArray[np.uint8]]:
+    """The bytes of a constant in the blob, in order; no more of them are made at a time than one part needs."""
+    if type.dtype.packed:
+        yield stored(encoded(np.asarray(values).reshape(type.maximum), type.encoding), type.dtype, family)
+        return
+    for member in values if isinstance(values, Members) else (values.reshape(type.maximum),):
+        yield from (dtypes.pack(part, type.dtype) for part in encoded_parts(member, type.encoding))
+        forget(member)
 
 
 def weights_layout(module: Module) -> dict[str, tuple[int, int]]:

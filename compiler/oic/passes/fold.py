@@ -163,7 +163,7 @@ def _data(module: Module, value: Value) -> Array:
         case Splat(value=known, type=type_):
             return np.full(type_.maximum, known).astype(type_.dtype.np)
         case Constant(symbol=symbol):
-            return module.weights[symbol]
+            return np.asarray(module.weights[symbol])
     raise AssertionError(value)
 
 

@@ -53,7 +53,7 @@ class Machine:
         self.observer: Observer | None = None
         self.journal = Journal()
         self.places = Places(module) if module.stage == "planned" else None
-        self.constants = {op.result: module.weights[op.symbol] for op in module.constants()}
+        self.constants = {op.result: np.asarray(module.weights[op.symbol]) for op in module.constants()}
         self.values: dict[Value, Any] = {}
         self.sizes: dict[str, int] = {}
         self.broken = False

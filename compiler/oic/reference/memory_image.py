@@ -23,7 +23,7 @@ from oic.ir.encodings import decoded
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.layout import (
-    constant_stored,
+    constant_parts,
     constant_strides,
     family_ranks,
     state_bytes,
@@ -329,5 +329,6 @@ def _fill_weights(module: Module, blob: Array) -> None:
         offset = layout[op.symbol][0]
         if place is not None and place.offset is not None:
             offset = place.offset
-        data = constant_stored(module.weights[op.symbol], op.type, ranks[op.symbol])
-        blob[offset : offset + len(data)] = data
+        for part in constant_parts(module.weights[op.symbol], op.type, ranks[op.symbol]):
+            blob[offset : offset + len(part)] = part
+            offset += len(part)
