@@ -146,6 +146,40 @@ block entry {
 }
 """
 
+# Positions skipped, and entries that are whole, packed, and parts of what they may grow to.
+RINGS = """
+dynamic { x: f32[3]; h: i4[5]; m: f32[3,2]; o: i4[3,2]; u: f32; }
+persistent {
+  a(l, t): f32[3] @table @fixed(l=2, t=4) @ring(t);
+  b(t): i4[5] @table @fixed(t=4) @ring(t);
+  c(t, r, q): f32[2,2] @table @auto_dim(r, q) @fixed(t=4,r=6,q=6) @ring(t);
+  e(t, r, q): i4[2,2] @table @auto_dim(r, q) @fixed(t=4,r=6,q=6) @ring(t);
+  d(t): f32 @table @fixed(t=8) @ring(t) @init(0.5);
+  k: i32 @init(0);
+}
+volatile { y: f32[3]; v: f32[?,?]; s: i4[5]; z: i4[?,?]; all: f32[?]; }
+block entry {
+  cache.write x >> a[0, k];
+  cache.write h >> b[k];
+  cache.write m >> c[k, 1, 0];
+  cache.write o >> e[k, 1, 0];
+  cache.write u >> d[k];
+  cache.increment d[k];
+  cache.increment 2 k;
+  cache.write x >> a[0, k];
+  cache.write h >> b[k];
+  cache.write m >> c[k, 1, 0];
+  cache.write o >> e[k, 1, 0];
+  cache.read a[0, -1] >> y;
+  cache.read b[-1] >> s;
+  cache.read c[-2, 1, 0] >> v;
+  cache.read e[-2, 1, 0] >> z;
+  cache.read d[] >> all;
+  cache.increment k;
+  return;
+}
+"""
+
 # Sizes that a branch gives and no op uses, loops that exchange addresses, entries of the state.
 MOVED = """graph moved {
     dynamic { g: bool; x: f32[4, 8]; }
@@ -177,6 +211,7 @@ PROGRAMS = {
     "branches": BRANCHES,
     "names": NAMES,
     "late": LATE,
+    "rings": RINGS,
     "moved": MOVED,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ import pytest
 
 from codegen import programs
 from codegen.kinds import sealed
+from oic.check.source import parse
 from oic.diagnostics import StepError
+from oic.driver import Settings, compile_graph
 from oic.ir.state import COUNTS
 from oic.ir.types import TensorType
+from oic.library.emit import emit
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import CompiledExecutor
+from oic.toolchain.target import target
 
 Make = Callable[[str], CompiledExecutor]
 
@@ -49,6 +54,18 @@ def test_c_agrees_with_reference(name: str, seed: int, make: Make) -> None:
                 continue
             found_state = compiled._fetch_state(op.symbol)
             np.testing.assert_array_equal(found_state, reference.fetch_state(op.symbol), err_msg=op.symbol)
+
+
+def test_counts_that_grow_again_and_again_have_names(tmp_path: Path) -> None:
+    """A count raised by every write is a variable each time, not a call in a call for all that came before."""
+    writes = "cache.write x >> R[k]; cache.read R[-1] >> y; cache.increment k;" * 40
+    text = f"""dynamic {{ x: f32; }} volatile {{ y: f32; }} persistent {{ R(t): f32 @table @fixed(t=4) @ring(t); k: i32; }}
+block entry {{ {writes} return; }}"""
+    module = compile_graph(parse(text, "ring.oi"), None, Settings()).planned
+    emit(module, target("portable"), tmp_path)
+    made = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.c"))
+    assert "oic_index_max(R_t" in made
+    assert "oic_index_max(oic_index_max(" not in made
 
 
 def test_outputs_belong_to_the_caller(make: Make) -> None:

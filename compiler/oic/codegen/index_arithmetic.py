@@ -16,6 +16,7 @@ from oic.ir.index import NUMBERS, CheckRange
 
 ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
 _LONGEST = 40  # characters of index arithmetic that is still written inside another expression
+_LONGEST_CALL = 64  # of a call
 
 
 class Integers:
@@ -26,13 +27,14 @@ class Integers:
 
     # -- index arithmetic ------------------------------------------------------
 
-    def _local(self, value: Value, index: Index) -> None:
-        """Give an index c.integer a name where it is long or used more than once."""
-        simple = not isinstance(index.value, (c.Binary, c.Unary, c.Cast))
-        if simple or (len(value.users) == 1 and len(text(index.value)) <= _LONGEST):
+    def _local(self, value: Value, index: Index, hint: str = "") -> None:
+        """Give an index integer a name where it is long or used more than once."""
+        longest = _LONGEST_CALL if isinstance(index.value, c.Call) else _LONGEST
+        simple = isinstance(index.value, (c.Name, c.Literal))
+        if simple or (len(value.users) == 1 and len(text(index.value)) <= longest):
             self.frame.indices[value] = index
         else:
-            self._named(value, index.value)
+            self._named(value, index.value, hint)
 
     def _named(self, value: Value, found: c.Expr, hint: str | None = None) -> None:
         """A local variable for what is no plain arithmetic."""
@@ -55,8 +57,10 @@ class Integers:
 
     def _least(self, op: Any) -> None:
         left, right = self.frame.index(op.left), self.frame.index(op.right)
-        function = "oic_index_min" if op.name == "index.min" else "oic_index_max"
-        self._local(op.result, Index(c.call(function, left.value, right.value)))
+        if op.name == "index.max":  # of a count and what raises it: the count as it will be
+            self._local(op.result, Index(c.call("oic_index_max", left.value, right.value)), self.frame.stem(left.value))
+        else:
+            self._local(op.result, Index(c.call("oic_index_min", left.value, right.value)))
 
     def _division(self, op: Any) -> None:
         """Quotient or remainder, toward minus infinity; C's are that of numbers that are not negative."""

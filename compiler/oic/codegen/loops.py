@@ -138,7 +138,9 @@ def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Exp
     if count.number is None:
         sure = not clamped or (count.low >= 0 and not count.wide)
         found = c.Cast("size_t", found) if sure else c.call("oic_run", found)
-    return found if dtype.align == 1 else c.times(found, c.sizeof(dtype.c))
+    if dtype.align == 1:
+        return found
+    return c.sizeof(dtype.c) if count.number == 1 else c.times(found, c.sizeof(dtype.c))
 
 
 def copy(frame: Frame, source: Ref, target: Ref) -> None:

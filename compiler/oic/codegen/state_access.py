@@ -212,50 +212,51 @@ def reach(frame: Frame, op: Any) -> None:
     frame.indices[op.result] = Index(found)
 
 
-def copy_within(frame: Frame, op: Any) -> None:
-    """`state.copy`: a run of neighbours at a time; entries of packed types that are whole, as bytes."""
+def double(frame: Frame, op: Any) -> None:
+    """`state.double`: a call where entries are whole, else a loop over slots."""
     field = frame.unit.by_state[op.state]
-    dtype, outer = field.type.dtype, len(field.type.table)
-    offsets = [frame.index(o) for o in op.offsets]
-    offsets += [expr.ZERO] * (op.axis + 1 - len(offsets))
-    moved = [*offsets[: op.axis], frame.index(op.to), *offsets[op.axis + 1 :]]
-    source, target = (box(frame, op.state, at, op.lengths, ()) for at in (offsets, moved))
-    lengths, steps = [frame.number(n) for n in op.lengths], list(layout.storage_strides(field.type))
-    entry = field.type.capacity_shape[outer:]
-    if dtype.packed and tuple(op.lengths[outer:]) != entry:
-        _copy_packed(frame, source, target, collapsed(lengths, steps), field)
+    type_, axis = field.type, len(op.offsets) - 1
+    *ring, slot = (frame.index(o) for o in op.offsets)
+    lengths, steps = [frame.number(n) for n in op.lengths], layout.storage_strides(type_)
+    first = address(field, ring)
+    frame.unit.headers.add("state/ring.h")
+    if tuple(op.lengths[axis + 1 :]) != type_.capacity_shape[axis + 1 :]:
+        base = Ref(first, TensorType(type_.dtype), (), False)
+        _double_parts(frame, frame.named(base, field.member), slot, (lengths[axis:], steps[axis:]), type_.window)
         return
-    if dtype.packed:
-        per, width = 8 // dtype.bits, dtype.nbytes(math.prod(entry))
-        source, target = _at_bytes(source, per), _at_bytes(target, per)
-        lengths, steps = [*lengths[:outer], expr.number(width)], [*(s // per for s in steps[:outer]), 1]
-    sizes, strides = collapsed(lengths, steps)
-    lone = not sizes or strides[-1] != 1  # no neighbours: one element at a time
-    run = expr.number(1) if lone else sizes.pop()
-    if sizes:
-        source, target = frame.named(source, "from"), frame.named(target, "to")
-    with Nest(frame, sizes) as nest:
-        at = nest.index(strides[: len(sizes)])
-        to, from_ = (whole(c.total(ref.pointer, at)) for ref in (target, source))
-        frame.body.add(c.call("memcpy", to, from_, size_in_bytes(run, dtype)))
+    stride = _bytes(steps[axis], type_.dtype)
+    frame.body.add(
+        c.call("oic_ring_double", whole(first), type_.window, stride, slot.value, lengths[axis].value)
+    )
 
 
-def _copy_packed(
-    frame: Frame, source: Ref, target: Ref, nest: tuple[list[Index], list[int]], field: Field
+def _bytes(elements: int, dtype: dtypes.DType) -> c.Expr:
+    """The bytes of so many elements that are stored one after the other."""
+    return c.integer(dtype.nbytes(elements)) if dtype.packed else size_in_bytes(expr.number(elements), dtype)
+
+
+def _double_parts(
+    frame: Frame, ring: Ref, first: Index, box: tuple[Sequence[Index], Sequence[int]], window: int
 ) -> None:
-    """Elements of a packed type, one by one."""
-    sizes, strides = nest
-    with Nest(frame, sizes) as loops:
-        value = load_element(source, loops.index(strides, source.start))
-        frame.body.add(store_element(target, loops.index(strides, target.start), value))
-
-
-def _at_bytes(ref: Ref, per: int) -> Ref:
-    """The same position, where entries start at whole bytes: all of it in the address."""
-    if ref.start.number == 0:
-        return ref
-    pointer = c.total(ref.pointer, c.Binary("/", ref.start.value, c.integer(per)))
-    return Ref(pointer, ref.type, (), False)
+    """`state.double` of the parts of entries that they have grown to; `box`: slots and sizes, and their strides."""
+    (count, *lengths), (stride, *steps) = box
+    sizes, strides = collapsed(lengths, steps)
+    dtype = ring.type.dtype
+    lone = dtype.packed or not sizes or strides[-1] != 1  # no neighbours: one element at a time
+    run = expr.number(1) if lone else sizes.pop()
+    nest = Nest(frame, [count, *sizes])
+    nest.open()
+    slot = frame.local("slot", c.total(first.value, c.Name(nest.counters[0])))
+    other = frame.local("other", c.call("oic_ring_other", slot, window))
+    source, target = (c.times(at, stride) for at in (slot, other))
+    with nest:
+        there = nest.index([0, *strides[: len(sizes)]])
+        source, target = c.total(source, there), c.total(target, there)
+        if dtype.packed:
+            frame.body.add(store_element(ring, target, load_element(ring, source)))
+        else:
+            to, from_ = (c.total(ring.pointer, at) for at in (target, source))
+            frame.body.add(c.call("memcpy", to, from_, size_in_bytes(run, dtype)))
 
 
 def add(frame: Frame, op: Any) -> None:

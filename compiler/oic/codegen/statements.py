@@ -450,7 +450,7 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     index.AssertShape: _Writer._assert_shape,
     state.StateGet: lambda w, op: persistent.get(w.frame, op),
     state.StateReach: lambda w, op: persistent.reach(w.frame, op),
-    state.StateCopy: lambda w, op: w._effect(persistent.copy_within, op),
+    state.StateDouble: lambda w, op: w._effect(persistent.double, op),
     state.StateSet: lambda w, op: w._effect(persistent.set_, op),
     state.StateLoad: lambda w, op: persistent.load(w.frame, op),
     state.StateAdd: lambda w, op: w._effect(persistent.add, op),

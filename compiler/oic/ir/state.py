@@ -227,26 +227,25 @@ class StateReach(Op, name="state.reach", reads="state"):
         return [INDEX]
 
 
-class StateCopy(Op, name="state.copy", writes="state"):
-    """Copy a box of a state's storage to another position along a table index, clear of itself.
+class StateDouble(Op, name="state.double", writes="state"):
+    """Copy entries of a ring to where they lie a second time.
 
-    to       where it goes along `axis`
-    offsets  where it starts, an index integer for each of the leading table indices
-    lengths  a size each; index integers where they are only known at run time
+    That is W slots further on, and for slots from W on, W slots back.
+
+    offsets  where the entries start: the indices of the ring, then a slot below W
+    lengths  a size each, of no more than W slots; index integers where they are only known at run time
     """
 
     state: Value
-    to: Value
     offsets: list[Value]
     lengths: list[Dim | Value]
-    axis: int
 
     def infer(self) -> list[Type]:
         _require_box(self.state, self.offsets, self.lengths)
         type_ = self.state.type
         assert isinstance(type_, StateType)
-        if max(len(self.offsets), self.axis + 1) > len(type_.table):
-            raise OpError("ir", "state.copy moves along table indices", "axis")
+        if not type_.ring or len(self.offsets) != len(type_.table):
+            raise OpError("ir", f"state.double takes a ring and a slot of it, not {type_}", "offsets")
         return []
 
 

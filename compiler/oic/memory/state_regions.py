@@ -18,7 +18,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.ranges import Linear, Ranges, added
-from oic.ir.state import StateCopy, StateEntry, StateFill, StateLoad, StateStore
+from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateStore
 from oic.ir.types import StateType
 from oic.operators.part import Insert, PartEntry
 
@@ -54,9 +54,12 @@ def boxes_of(op: Op) -> list[Box] | None:
     """The boxes that an op reads and writes; None for what has none that could be compared."""
     if isinstance(op, (StateLoad, StateStore, StateEntry, StateFill)):
         return [Box.of(op)]
-    if isinstance(op, StateCopy) and op.axis < len(op.offsets):
-        there = [*op.offsets[: op.axis], op.to, *op.offsets[op.axis + 1 :]]
-        return [Box(op.state, tuple(at), tuple(op.lengths)) for at in (op.offsets, there)]
+    if isinstance(op, StateDouble):  # anywhere in the ring
+        *ring, _ = op.offsets
+        type_ = op.state.type
+        assert isinstance(type_, StateType)
+        lengths = [*op.lengths[: len(ring)], 2 * type_.window, *op.lengths[len(ring) + 1 :]]
+        return [Box(op.state, tuple(ring), tuple(lengths))]
     return None
 
 

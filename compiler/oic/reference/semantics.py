@@ -38,7 +38,7 @@ from oic.ir.state import (
     CacheWrite,
     Splat,
     StateAdd,
-    StateCopy,
+    StateDouble,
     StateEntry,
     StateFill,
     StateGet,
@@ -220,14 +220,18 @@ def _state_reach(m: Machine, op: Any) -> None:
     m.values[op.result] = start[op.axis] + int(found.max()) + 1 if len(found) else 0
 
 
-def _state_copy(m: Machine, op: Any) -> None:
+def _state_double(m: Machine, op: Any) -> None:
     storage, (start, lengths) = m.storage(op.state), box_of(m, op)
-    to = m.integer(op.to)
-    apart = abs(to - start[op.axis]) >= lengths[op.axis] or not all(lengths)
-    assert apart, f"state.copy from {start[op.axis]} to {to} overlaps"
-    target = (*start[: op.axis], to, *start[op.axis + 1 :])
+    axis, window = len(op.offsets) - 1, op.state.type.window
+    first, count = start[axis], lengths[axis]
+    assert 0 <= first < window and count <= window, f"state.double of {count} from {first} on, of {window}"
     m.effects = True
-    storage.write((target, lengths), storage.read((start, lengths)))
+    for slot in range(first, first + count):
+        here, there = (
+            ((*start[:axis], at, *start[axis + 1 :]), (*lengths[:axis], 1, *lengths[axis + 1 :]))
+            for at in (slot, slot + window if slot < window else slot - window)
+        )
+        storage.write(there, storage.read(here))
 
 
 def _state_add(m: Machine, op: Any) -> None:
@@ -333,7 +337,7 @@ SEMANTICS.update({
     StateSet: _state_set,
     StateAdd: _state_add,
     StateReach: _state_reach,
-    StateCopy: _state_copy,
+    StateDouble: _state_double,
     StateLoad: _state_load,
     StateEntry: _state_entry,
     Splat: _splat,

@@ -9,6 +9,7 @@
 #include "oic/float_modes.h"
 #include "oic/image.h"
 #include "oic/num.h"
+#include "oic/ring.h"
 #include "oic/saved.h"
 #include "oic/session.h"
 
@@ -102,26 +103,23 @@ static oic_status window_step_body(window_session *s, const window_inputs *in, w
     const int64_t at = n + 1;
     const int64_t at_2 = n - oic_index_min(n, oic_index_max(recent_t, at - 4));
     const int64_t at_3 = (n - at_2) % 4;
+    const int64_t recent_t_2 = oic_index_max(recent_t, at);
+    const int64_t at_4 = oic_index_min(recent_t_2, 4);
 
     /* window.oi:9  cache.read recent[] >> all; */
-    const ptrdiff_t n1 = (ptrdiff_t)oic_index_min(oic_index_max(recent_t, at), 4);
-    const int64_t at_4 = oic_index_max(recent_t, at) - oic_index_min(oic_index_max(recent_t, at), 4);
+    const ptrdiff_t n1 = (ptrdiff_t)at_4;
 
     /* window.oi:7  cache.write row >> recent[n]; */
     memset((float *)state->recent + at_3 * 3, 0, oic_run(at_2 * 3) * sizeof(float));
     memcpy(state->recent[at_3 + at_2], row, 3 * sizeof(float));
-    const int64_t at_5 = 1 + at_2;
-    memcpy((float *)state->recent + (at_3 + 4) * 3, (float *)state->recent + at_3 * 3,
-           (size_t)(oic_index_min(at_5, 4 - at_3) * 3) * sizeof(float));
-    memcpy(state->recent, (float *)state->recent + 12,
-           (size_t)((at_5 - oic_index_min(at_5, 4 - at_3)) * 3) * sizeof(float));
-    state->recent_t = oic_index_max(recent_t, at);
+    oic_ring_double(state->recent, 4, 3 * sizeof(float), at_3, 1 + at_2);
+    state->recent_t = recent_t_2;
 
     /* window.oi:8  cache.increment n; */
     state->n = (int32_t)((uint32_t)state->n + 1u);
 
     /* window.oi:9  cache.read recent[] >> all; */
-    const float *const all_2 = (float *)state->recent + at_4 % 4 * 3; /* f32[n1, 3] */
+    const float *const all_2 = (float *)state->recent + (recent_t_2 - at_4) % 4 * 3; /* f32[n1, 3] */
     memcpy(all, all_2, (size_t)(n1 * 3) * sizeof(float));
 
     /* window.oi:10  op max_axis(all, axes=[0]) >> top; */

@@ -4,7 +4,7 @@
                                              check.range(%n, max(%next - W, 0), ...)
                                              state.fill(%X, ..)      positions skipped
                                              state.store(%X, %v, ..)
-                                             state.copy(%X, ..)      to the other half, in two parts
+                                             state.double(%X, ..)    in the other half too
                                              state.set(%X.t, max(%next, %n + 1))
 
     %x = cache.read(%X, [%a, %b])      =>    check.range(%a, %next - W, %b)
@@ -29,7 +29,7 @@ from oic.ir.state import (
     CacheStep,
     CacheWrite,
     StateAdd,
-    StateCopy,
+    StateDouble,
     StateFill,
     StateStore,
 )
@@ -137,7 +137,7 @@ def _store(
     _fill(e, kept, [*selected, slot], [skipped, *entry])
     e.add(StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
     changed = e.plus(e.minus(after, start), skipped)
-    _double(e, kept, [*selected, slot], changed, entry)
+    e.add(StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
 
 
 def next_of(e: Emitter, kept: StateVariable, others: list[Value]) -> Value:
@@ -186,17 +186,3 @@ def _fill(e: Emitter, kept: StateVariable, offsets: list[Value], lengths: list[A
     """Initial values in positions of one ring."""
     ones = [1] * kept.outer
     e.add(StateFill(kept.state, kept.op.init, offsets, [*ones, *lengths]))
-
-
-def _double(
-    e: Emitter, kept: StateVariable, offsets: list[Value], count: Value, entry: list[Any]
-) -> None:
-    """Copy entries from a slot below W on to where they lie a second time."""
-    window, axis, slot = kept.type.window, kept.outer, offsets[-1]
-    up = e.least(count, e.minus(window, slot))
-    for from_, to, length in (
-        (slot, e.plus(slot, window), up),
-        (e.value(window), e.value(0), e.minus(count, up)),
-    ):
-        lengths = [*[1] * axis, length, *entry]
-        e.add(StateCopy(kept.state, to, [*offsets[:-1], from_], lengths, axis))
