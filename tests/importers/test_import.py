@@ -119,7 +119,7 @@ def test_room_and_tokens_of_a_step_are_chosen(tmp_path: Path) -> None:
 REFUSED = {
     "no family": ({"model_type": None}, "import-family", "no configuration says which family"),
     "near family": ({"model_type": "lama"}, "import-family", "the nearest is 'llama'"),
-    "missing field": ({"hidden_size": None}, "import-config", "config.json has no 'hidden_size'"),
+    "missing field": ({"num_attention_heads": None}, "import-config", "config.json has no 'num_attention_heads'"),
     "wrong kind": ({"num_attention_heads": "two"}, "import-config", "'num_attention_heads' is 'two'"),
     "activation": ({"hidden_act": "swishy"}, "import-unsupported", "'hidden_act' is 'swishy'"),
     "scaling": ({"rope_scaling": {"rope_type": "yarn", "factor": 2}}, "import-unsupported", "'default', 'linear', 'llama3'"),

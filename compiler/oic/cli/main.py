@@ -18,6 +18,7 @@ import click
 from oic.cli.options import (
     MISMATCH,
     USER,
+    checkpoint_command,
     graph_command,
     guarded,
     inputs_option,
@@ -290,7 +291,7 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
 
 
 @main.command("import")
-@click.argument("source", type=click.Path())
+@checkpoint_command
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="folder to write to")
 @click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
 @click.option(
@@ -300,20 +301,25 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
 @guarded
 def import_(
-    as_json: bool, color: bool, source: str, output: str, context: int | None, prefill: int, name: str | None
-) -> None:
+    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
+    output: str, context: int | None, prefill: int, name: str | None,
+) -> None:  # fmt: skip
     """Turn a checkpoint into a graph.
 
-    SOURCE is a folder in the Hugging Face layout.  Beside the graph comes a model file that refers to the weights.
+    SOURCE is a folder in the Hugging Face layout, a file of weights, or a folder with one.  Beside the graph comes a
+    model file that refers to the weights.
     """
     from oic.cli.models import imported
     from oic.importers import import_checkpoint
 
-    say(imported(import_checkpoint(source, output, context=context, prefill=prefill, name=name), as_json))
+    made = import_checkpoint(
+        source, output, config=config, settings=dict(settings), context=context, prefill=prefill, name=name
+    )
+    say(imported(made, as_json))
 
 
 @main.command()
-@click.argument("source", type=click.Path())
+@checkpoint_command
 @click.option("--text", help="go on with this text")
 @click.option("--ids", type=token_ids, metavar="ID,ID,…", help="go on with these token ids")
 @click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, show_default=True, help="new tokens")
@@ -330,9 +336,9 @@ def import_(
 )  # fmt: skip
 @guarded
 def generate(
-    as_json: bool, color: bool, source: str, text: str | None, ids: list[int] | None, count: int, temperature: float,
-    top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None,
-    target: str,
+    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
+    text: str | None, ids: list[int] | None, count: int, temperature: float, top_k: int, top_p: float, seed: int,
+    stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None, target: str,
 ) -> None:  # fmt: skip
     """Go on with a text or token ids.
 
@@ -344,7 +350,7 @@ def generate(
     if (text is None) == (ids is None):
         raise click.UsageError("give either --text or --ids")
     sampling = Sampling(temperature, top_k, top_p, seed)
-    with Generator(Path(source), context, target) as generator:
+    with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
         prompt = generator.encode(text) if text is not None else ids or []
         generated(generator, prompt, count, sampling, {"stop_ids": stop_ids or None, "stop_texts": stop_texts}, as_json)
 

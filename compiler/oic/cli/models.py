@@ -20,11 +20,14 @@ def imported(made: Imported, as_json: bool) -> str:
     if as_json:
         return json_text({
             "family": made.family, "features": made.features, "graph": str(made.graph), "model": str(made.model),
-            "weights": made.weights, "bytes": made.nbytes, "context": made.context,
+            "weights": made.weights, "bytes": made.nbytes, "context": made.context, "assumed": dict(made.assumed),
         })  # fmt: skip
+    room = "a state of fixed size" if made.context is None else f"context {made.context}"
+    assumed = ", ".join(f"{key}={json_text(value, None)}" for key, value in made.assumed.items())
     return "\n".join([
         f"{made.family}: {'; '.join(made.features)}",
-        f"{made.weights} weights, {made.nbytes:,} bytes, referred to where they are; context {made.context}",
+        *([f"nothing says, so taken as usual (--set changes it): {assumed}"] if assumed else []),
+        f"{made.weights} weights, {made.nbytes:,} bytes, referred to where they are; {room}",
         f"wrote {made.graph} and {made.model}",
         f"next: oic generate {made.folder} --ids 1,2,3",
         f"      oic build {made.graph} --model {made.model}",

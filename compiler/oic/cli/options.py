@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -34,6 +35,17 @@ def binding(text: str) -> tuple[str, int]:
         raise click.BadParameter(f"'{text}' is not NAME=INTEGER") from None
 
 
+def setting(text: str) -> tuple[str, object]:
+    """`KEY=VALUE` of an option; the value is JSON, and anything else is a text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise click.BadParameter(f"'{text}' is not KEY=VALUE")
+    try:
+        return key.strip(), json.loads(value)
+    except (ValueError, RecursionError):
+        return key.strip(), value
+
+
 def given(text: str) -> tuple[str, str]:
     """`NAME=FILE.npy` or `NAME=[1, 2, 3]` of an option."""
     name, equals, value = text.partition("=")
@@ -59,6 +71,21 @@ def graph_command(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return guarded(command)
+
+
+def checkpoint_command(command: Command) -> Command:
+    """SOURCE, `--config FILE` and `--set KEY=VALUE`."""
+    options = (
+        click.argument("source", type=click.Path()),
+        click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
+        click.option(
+            "--set", "settings", type=setting, metavar="KEY=VALUE", multiple=True,
+            help="a key of the configuration; null switches off",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def inputs_option(help_text: str) -> Callable[[Command], Command]:

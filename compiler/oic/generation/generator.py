@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,8 @@ from oic.generation.feeding import kind_of, token_ids
 from oic.generation.sampling import Sampling, log_probability
 from oic.generation.tokenizer import Tokenizer, described, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
-from oic.importers.folder import GRAPH, MODEL, POSITIONS
+from oic.importers.folder import GRAPH, MODEL
+from oic.importers.transformer import POSITIONS
 from oic.model import Model
 from oic.model.hf import CONFIG
 from oic.session.executor import Executor
@@ -60,6 +61,7 @@ class Generator:
     context   tokens that the cache has room for, of an encoder–decoder also those of a source; None: as imported, or as
               the configuration says
     target, threads   of the build, as for Synthesizer
+    config, settings  of a checkpoint, as for import_checkpoint
     Raises OicError.
     """
 
@@ -67,6 +69,8 @@ class Generator:
     context: int | None = None
     target: str = "host"
     threads: int = 1
+    config: str | Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     _scratch: Any = field(default=None, repr=False)
     _tokenizer: Tokenizer | None = field(default=None, repr=False)
 
@@ -78,7 +82,12 @@ class Generator:
         if not (folder / GRAPH).is_file():
             self._scratch = tempfile.TemporaryDirectory(prefix="oic-import-")
             folder = Path(self._scratch.name)
-            import_checkpoint(self.source, folder, context=self.context)
+            import_checkpoint(
+                self.source, folder, config=self.config, settings=self.settings, context=self.context
+            )
+        elif self.config is not None or self.settings:
+            raise fail("import-config", f"'{self.source}' was imported: a configuration is for checkpoints",
+                       hint="import the checkpoint again, or change sizes in the graph")  # fmt: skip
         model = Model.open(folder / MODEL)
         graph = parse_file(folder / GRAPH)
         kind = kind_of(block.name for block in graph.blocks)
@@ -236,13 +245,15 @@ def generate(
     stop_texts: Sequence[str] = (),
     context: int | None = None,
     target: str = "host",
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Token]:
     """New tokens after a prompt, as they come, from a checkpoint or an imported folder.
 
     prompt   what a decoder goes on with, or an encoder reads: a text (the folder has a tokenizer), or token ids
     The others as for Generator, Sampling and Generator.stream.  Raises OicError.
     """
-    with Generator(Path(source), context, target) as generator:
+    with Generator(Path(source), context, target, config=config, settings=settings or {}) as generator:
         ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)

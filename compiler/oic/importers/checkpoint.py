@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import FLT, DType, f32, f64
 from oic.model import Model
-from oic.model.hf import CONFIG
 
 LISTED = 8  # names shown of a longer list
+STACKED = "[{l}]"
+"""End of a pattern that names parts of one tensor, not tensors: `wq[{l}]` is part l of `wq`."""
 
 
+@dataclass(eq=False)
 class Checkpoint:
     """A model whose configuration is read key by key.
 
-    model    configuration as metadata, keys of nested tables joined by dots; tensors by name
-    family   `model_type` of the configuration
+    model    tensors by name
+    config   keys of nested tables joined by dots
+    files    what the model was read from: what a reference to it names
+    said_in  name of the file that the configuration came from; "" where there is none
+    given    what was said beside the files of the model: by another configuration or key by key
     absent   keys whose value is `null`: a feature that is switched off, whatever the family's default
+    assumed  keys that nothing says, and what they were taken for
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.config: dict[str, Any] = dict(model.metadata)
-        self.family = str(self.config.get("model_type", ""))
-        folder = model.path if model.path is not None and model.path.is_dir() else None
-        config = {} if folder is None else json.loads((Path(folder) / CONFIG).read_text(encoding="utf-8"))
-        self.absent = {key for key, value in config.items() if value is None}
+    model: Model
+    config: dict[str, Any]
+    files: list[Path] = field(default_factory=list)
+    said_in: str = ""
+    given: dict[str, Any] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
+    assumed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """`model_type` of the configuration."""
+        return str(self.config.get("model_type", ""))
 
     def assume(self, defaults: Mapping[str, Any]) -> None:
         """What the configuration means where it says nothing."""
         self.config = {k: v for k, v in defaults.items() if k not in self.absent} | self.config
+
+    def ask(self, *wanted: tuple[str, ...]) -> None:
+        """Refuse a model without a configuration where one of several keys of the same meaning is not set.
+
+        For what neither shapes nor a convention tell.  Raises `OicError` `import-config` that names the first of each.
+        """
+        missing = [keys[0] for keys in wanted if not any(self.has(key) for key in keys)]
+        if missing and not self.said_in:
+            message = f"{self.model.name}: nothing says {', '.join(map(repr, missing))}, which weights do not tell"
+            raise fail("import-config", message, hint=" ".join(f"--set {k}=…" for k in missing) + ", or --config FILE")
 
     # -- configuration
 
@@ -45,7 +67,7 @@ class Checkpoint:
     def number(self, *keys: str, default: float | None = None) -> float:
         """The value of the first of the keys that is there; `OicError` `import-config` if none is a number."""
         value = self._first(keys, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise self._wrong(keys[0], value, "a number")
         return value
 
@@ -57,8 +79,8 @@ class Checkpoint:
         return value
 
     def flag(self, *keys: str, default: bool) -> bool:
-        """A bool, likewise."""
-        value = self._first(keys, default)
+        """A bool, likewise; a default is no assumption, because features are off where nothing says."""
+        value = next((self.config[key] for key in keys if self.has(key)), default)
         if not isinstance(value, bool):
             raise self._wrong(keys[0], value, "true or false")
         return value
@@ -83,12 +105,15 @@ class Checkpoint:
         for key in keys:
             if self.has(key):
                 return self.config[key]
+        if default is not None:
+            self.assumed[next((key for key in keys if "." not in key), keys[0])] = default
         return default
 
     def _wrong(self, key: str, value: Any, wanted: str) -> OicError:
         if value is None:
-            hint = did_you_mean(key, [k for k in self.config if k != key])
-            return fail("import-config", f"{self.model.name}: config.json has no '{key}'", hint=hint)
+            hint = did_you_mean(key, [k for k in self.config if k != key]) or f"--set {key}=…"
+            said = f"{self.said_in} has no '{key}'" if self.said_in else f"nothing says '{key}'"
+            return fail("import-config", f"{self.model.name}: {said}", hint=hint)
         return fail("import-config", f"{self.model.name}: '{key}' is {value!r}, and should be {wanted}")
 
     def unsupported(self, key: str, value: Any, supported: str) -> OicError:
@@ -104,7 +129,26 @@ class Checkpoint:
 
     def present(self, name: str) -> bool:
         """The tensor is there, for layer 0 of a pattern."""
-        return self.model.has(name.replace("{l}", "0"))
+        return self.model.has(members(name, 1)[0])
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, that of layer 0 of a pattern; () where it is not there."""
+        if not self.present(name):
+            return ()
+        shape = self.model.info(members(name, 1)[0]).shape
+        return shape[1:] if name.endswith(STACKED) else shape
+
+    def count(self, pattern: str) -> int:
+        """Layers that a pattern has tensors for, from 0 on."""
+        if pattern.endswith(STACKED):
+            return self.model.info(members(pattern, 1)[0]).shape[0] if self.present(pattern) else 0
+        return next(i for i in range(len(self.model.names()) + 1) if not self.model.has(pattern.replace("{l}", str(i))))
+
+    def fill(self, **told: int | None) -> None:
+        """What shapes tell, for keys that the configuration leaves out; None and 0: they tell nothing."""
+        for key, value in told.items():
+            if not self.has(key) and key not in self.absent and value:
+                self.config[key] = value
 
     def prefix(self, *candidates: str, probe: str) -> str:
         """The first prefix with which the probed tensor is there; the first one if none is."""
@@ -139,5 +183,7 @@ class Checkpoint:
 
 
 def members(pattern: str, layers: int) -> list[str]:
-    """The tensors of a pattern: one a layer, or the name itself."""
+    """The tensors of a pattern: one a layer, the one that has all of them, or the name itself."""
+    if pattern.endswith(STACKED):
+        return [pattern.removesuffix(STACKED)]
     return [pattern.replace("{l}", str(i)) for i in range(layers)] if "{l}" in pattern else [pattern]

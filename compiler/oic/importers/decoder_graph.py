@@ -9,11 +9,11 @@ from itertools import groupby
 import numpy as np
 
 from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+from oic.importers.family import PREFILL
 from oic.importers.text import Block, number, section
 from oic.importers.writer import Writer
 
 FREQUENCIES = "rope_frequencies"
-PREFILL = 128  # tokens of one step at most, unless the importer is told otherwise
 
 
 @dataclass(kw_only=True)
@@ -237,9 +237,7 @@ class DecoderGraph(Writer):
         for name, matrix, heads in (("q", m.q, "H"), ("k", m.k, "Hk"), ("v", m.v, "Hk")):
             to.assign(name, f"f32[N, {heads} * Dh]")
             if m.qkv is not None:
-                to.add(f"op matmul({h}, w{name}) >> {name};")
-                if m.qkv.bias:
-                    to.add(f"op add({name}, b{name}) >> {name};")
+                self._part(to, m.qkv, name, h)
             else:
                 assert matrix is not None
                 self.product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh")
@@ -249,18 +247,28 @@ class DecoderGraph(Writer):
             to.add(f"op reshape({name}, shape=[N, {heads}, Dh]) >> {name}h;")
 
     def _split(self, to: Block, matrix: Matrix) -> None:
-        """wq, wk, wv, and their biases: the columns of one matrix, as views."""
+        """wq, wk, wv, and their biases: columns or rows of one matrix, as views."""
         whole = "3 * D"
         stored = self.dtype(matrix.tensor, len(self.model.layers))
-        weights = self.constant("wqkv", matrix.tensor, f"D, {whole}", narrow=True)
+        dims, axis = (f"D, {whole}", 1) if matrix.by_columns else (f"{whole}, D", 0)
+        weights = self.constant("wqkv", matrix.tensor, dims, narrow=True)
         for name in "qkv":
             to.assign(f"w{name}", f"{stored}[D, D]")
-        to.add(f"op split({weights}, axis=1, sizes=[D, D, D]) >> wq, wk, wv;")
+        to.add(f"op split({weights}, axis={axis}, sizes=[D, D, D]) >> wq, wk, wv;")
         if matrix.bias:
             biases = self.constant("wqkv_bias", matrix.bias, whole)
             for name in "qkv":
                 to.assign(f"b{name}", "f32[D]")
             to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
+
+    def _part(self, to: Block, matrix: Matrix, name: str, h: str) -> None:
+        """q, k or v by the part that `_split` gave."""
+        if not matrix.by_columns:
+            to.add(f"op linear({h}, w{name}{f', b=b{name}' if matrix.bias else ''}) >> {name};")
+            return
+        to.add(f"op matmul({h}, w{name}) >> {name};")
+        if matrix.bias:
+            to.add(f"op add({name}, b{name}) >> {name};")
 
 
 def _described(kind: Layer) -> str:

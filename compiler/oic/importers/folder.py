@@ -5,56 +5,23 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from oic.diagnostics import fail, nearest
+from oic.diagnostics import fail
 from oic.dtypes import Array
-from oic.importers.checkpoint import Checkpoint, members
-from oic.importers.decoder import Decoder
-from oic.importers.decoder_graph import PREFILL, DecoderGraph
-from oic.importers.encoder_decoder import EncoderDecoder
-from oic.importers.encoder_decoder_graph import EncoderDecoderGraph
-from oic.importers.gpt2 import BUFFERS as GPT2_BUFFERS
-from oic.importers.gpt2 import gpt2
-from oic.importers.llama import BUFFERS as LLAMA_BUFFERS
-from oic.importers.llama import gpt_neox, llama
-from oic.importers.t5 import BUFFERS as T5_BUFFERS
-from oic.importers.t5 import t5
-from oic.importers.writer import ACTIVATIONS
-from oic.model import Model
+from oic.importers.checkpoint import members
+from oic.importers.families import family_of
+from oic.importers.family import PREFILL, Request
+from oic.importers.source import open_checkpoint
+from oic.model.hf import CONFIG
 from oic.model.model import REFERENCE
 
 GRAPH, MODEL, EXTRA = "graph.oi", "model.json", "extra.npz"
-POSITIONS = "learned_positions"
-"""Metadata of an imported model: tokens that it has positions for, where these are a table."""
-ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "feed_forward_proj")
-HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
-"""The head of a model whose embedding is its head, stored a second time."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """How a family is read, and names of tensors that are no weights (a regular expression)."""
-
-    read: Callable[[Checkpoint], Decoder | EncoderDecoder]
-    buffers: str
-
-
-FAMILIES = {
-    "gpt2": Family(gpt2, GPT2_BUFFERS),
-    "gpt_neox": Family(gpt_neox, rf"{LLAMA_BUFFERS}|\.attention\.(bias|masked_bias)$"),
-    **dict.fromkeys(
-        ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3", "olmo2", "starcoder2"),
-        Family(llama, LLAMA_BUFFERS),
-    ),
-    **dict.fromkeys(("t5", "mt5"), Family(t5, T5_BUFFERS)),
-}
-"""By `model_type`."""
-
 
 @dataclass(frozen=True)
 class Imported:
@@ -62,6 +29,8 @@ class Imported:
 
     features  what the model has, in words
     weights   tensors used, and bytes that they take in the checkpoint
+    context   tokens that it has room for; None: a state of fixed size
+    assumed   keys that nothing says, and what they were taken for
     """
 
     folder: Path
@@ -69,7 +38,8 @@ class Imported:
     features: list[str]
     weights: int
     nbytes: int
-    context: int
+    context: int | None
+    assumed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def graph(self) -> Path:
@@ -81,60 +51,34 @@ class Imported:
 
 
 def import_checkpoint(
-    source: str | Path, out: str | Path, *, context: int | None = None, prefill: int = PREFILL, name: str | None = None
+    source: str | Path, out: str | Path, *, config: str | Path | None = None, settings: Mapping[str, Any] | None = None,
+    context: int | None = None, prefill: int = PREFILL, name: str | None = None,
 ) -> Imported:
     """Write the graph of a checkpoint, and a model file that refers to its weights, into a folder.
 
-    context  tokens that the cache has room for, of an encoder–decoder also those of a source; None: as configured
-    prefill  tokens that one step takes at most
-    name     of the graph; None: after the family
+    source    a folder in the Hugging Face layout, a file of weights, or a folder with one
+    config    its configuration, a JSON file; None: the `config.json` beside the weights, if there is one
+    settings  keys of the configuration that are set, or None: switched off, whatever it says
+    context   tokens that the cache has room for, of an encoder–decoder also those of a source; None: as configured
+    prefill   tokens that one step takes at most
+    name      of the graph; None: after the family
     Raises OicError: `import-family`, `import-config`, `import-unsupported`, `import-weights`, or what is wrong with
     the files.  The folder is as it was then.
     """
-    checkpoint = Checkpoint(Model.open(source))
-    family = family_of(checkpoint)
-    decoder = family.read(checkpoint)
-    if decoder.activation not in ACTIVATIONS:
-        key = next((k for k in ACTIVATION_KEYS if checkpoint.has(k)), "hidden_act")
-        raise checkpoint.unsupported(key, decoder.activation, ", ".join(ACTIVATIONS))
-    room = decoder.context if context is None else context
-    most = decoder.most
-    if room < 1 or prefill < 1 or (most is not None and room > most):
-        known = "1 or more" if most is None else f"1 to {most}, the positions that it has learned"
-        raise fail("import-config", f"a context of {room} tokens, {prefill} a step: the model takes {known}")
-    graph = _graph(replace(decoder, context=room), checkpoint, prefill)
-    text = graph.text(name or checkpoint.family)
-    copies = f"|{HEAD_COPY}" if decoder.head is None else ""
-    checkpoint.settle(graph.weights, family.buffers + copies)
+    checkpoint = open_checkpoint(source, config, settings)
+    program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name))
+    checkpoint.settle(program.weights, program.buffers)
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_all(folder, text, graph.extra, _relative(Path(source), folder), most)
+        files = [_relative(path, folder) for path in checkpoint.files]
+        _write_all(folder, program.text, program.extra, files, checkpoint.given | dict(program.metadata))
     except OSError as error:
         raise fail("model-write", f"cannot write into '{folder}': {str(error.strerror).lower()}") from None
-    used = [n for pattern, layers in graph.weights.items() for n in members(pattern, layers)]
+    used = [n for pattern, layers in program.weights.items() for n in members(pattern, layers)]
     nbytes = sum(checkpoint.model.info(n).nbytes for n in used)
-    return Imported(folder, checkpoint.family, decoder.features(), len(used), nbytes, room)
-
-
-def _graph(model: Decoder | EncoderDecoder, checkpoint: Checkpoint, prefill: int) -> DecoderGraph | EncoderDecoderGraph:
-    """What writes the graph of a model of this kind."""
-    if isinstance(model, Decoder):
-        return DecoderGraph(model=model, dtype=checkpoint.dtype, prefill=prefill)
-    return EncoderDecoderGraph(model=model, dtype=checkpoint.dtype, prefill=prefill)
-
-
-def family_of(checkpoint: Checkpoint) -> Family:
-    """The family that the configuration names."""
-    known = ", ".join(sorted(FAMILIES))
-    if checkpoint.family not in FAMILIES:
-        if not checkpoint.family:
-            message = f"{checkpoint.model.name}: no configuration says which family it is ('model_type')"
-            raise fail("import-family", message, hint=f"families: {known}")
-        near = nearest(checkpoint.family, FAMILIES)
-        message = f"{checkpoint.model.name}: 'model_type' is '{checkpoint.family}', a family that is not known"
-        raise fail("import-family", message, hint=f"{f'the nearest is {near!r}; ' if near else ''}families: {known}")
-    return FAMILIES[checkpoint.family]
+    assumed = {} if checkpoint.said_in == CONFIG and not checkpoint.given else checkpoint.assumed
+    return Imported(folder, checkpoint.family, program.features, len(used), nbytes, program.context, assumed)
 
 
 def _relative(source: Path, folder: Path) -> str:
@@ -146,12 +90,14 @@ def _relative(source: Path, folder: Path) -> str:
         return str(there)
 
 
-def _write_all(folder: Path, text: str, extra: dict[str, Array], source: str, most: int | None) -> None:
+def _write_all(
+    folder: Path, text: str, extra: dict[str, Array], sources: Sequence[str], metadata: Mapping[str, Any]
+) -> None:
     """Every file is written whole beside its place before the first takes it; constants of an import before go."""
-    files = [source, EXTRA] if extra else [source]
+    files = [*sources, EXTRA] if extra else [*sources]
     reference: dict[str, object] = {"format": REFERENCE, "version": 1, "files": files}
-    if most is not None:
-        reference["metadata"] = {POSITIONS: most}
+    if metadata:
+        reference["metadata"] = dict(metadata)
     contents = {GRAPH: text.encode(), MODEL: (json.dumps(reference, indent=2) + "\n").encode()}
     with tempfile.TemporaryDirectory(dir=folder, prefix=".import-") as scratch:
         for name, content in contents.items():

@@ -1,4 +1,4 @@
-"""GPT-2: learned positions, one matrix for q, k and v, matrices [in, out]."""
+"""GPT-2: learned positions, one matrix for q, k and v; matrices are [in, out], or [out, in] as minGPT has them."""
 
 from __future__ import annotations
 
@@ -6,34 +6,61 @@ from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Norm, head
 
 BUFFERS = r"\.attn\.(bias|masked_bias)$"
+LAYERS = ("n_layer", "num_hidden_layers")
+POSITIONS = ("n_positions", "n_ctx", "block_size")
+
+
+def _table(c: Checkpoint, name: str) -> str:
+    """The name of an embedding: a module's weight, or the bare name."""
+    prefix = c.prefix("transformer.", "", probe="h.0.ln_1.weight")
+    return prefix + name if c.model.has(prefix + name) else f"{prefix}{name}.weight"
+
+
+def gpt2_shapes(c: Checkpoint) -> None:
+    """All sizes but the number of heads."""
+    tokens, positions = c.shape(_table(c, "wte")), c.shape(_table(c, "wpe"))
+    layer = c.prefix("transformer.", "", probe="h.0.ln_1.weight") + "h.{l}."
+    if len(tokens) == 2 and len(positions) == 2:
+        c.fill(vocab_size=tokens[0], n_embd=tokens[1])
+        if not any(map(c.has, POSITIONS)):
+            c.fill(n_positions=positions[0])
+    if not any(map(c.has, LAYERS)):
+        c.fill(n_layer=c.count(layer + "ln_1.weight"))
+    c.fill(n_inner=max(c.shape(layer + "mlp.c_fc.weight"), default=0))
 
 
 def gpt2(c: Checkpoint) -> Decoder:
-    """Source: the configuration and weights of `gpt2` in Hugging Face's transformers."""
+    """Source: `gpt2` in Hugging Face's transformers; karpathy's minGPT and nanoGPT, `model.py`."""
     for key, good in (("scale_attn_by_inverse_layer_idx", False), ("add_cross_attention", False)):
         c.require(key, c.flag(key, default=good), good)
-    width, heads = c.size("n_embd"), c.size("n_head")
+    width, heads = c.size("n_embd"), c.size("n_head", "num_attention_heads")
     if width % heads:
         raise c.unsupported("n_head", heads, f"a divisor of 'n_embd', {width}")
     eps = c.number("layer_norm_epsilon", default=1e-5)
-    prefix = c.prefix("transformer.", "", probe="wte.weight")
+    prefix = c.prefix("transformer.", "", probe="h.0.ln_1.weight")
     layer = prefix + "h.{l}."
+    by_columns = c.shape(layer + "attn.c_attn.weight") != (3 * width, width)
+    # nanoGPT, which has the plain gelu, says 'bias', or has none.
+    plain = not by_columns and (c.has("bias") or not c.present(layer + "attn.c_attn.bias"))
 
     def norm(name: str) -> Norm:
-        return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
+        return Norm(f"{name}.weight", "layer", eps, bias(name))
+
+    def bias(name: str) -> str | None:
+        return f"{name}.bias" if by_columns or c.present(f"{name}.bias") else None
 
     def matrix(name: str) -> Matrix:
-        return Matrix(f"{layer}{name}.weight", f"{layer}{name}.bias", by_columns=True)
+        return Matrix(f"{layer}{name}.weight", bias(layer + name), by_columns=by_columns)
 
+    positions = c.size(*POSITIONS, default=1024)
     return Decoder(
         family="gpt2", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
-        head_size=width // heads, inner=c.size("n_inner", default=4 * width),
-        context=c.size("n_positions", "n_ctx", default=1024),
-        layers=(Layer(),) * c.size("n_layer", "num_hidden_layers"),
-        embed=prefix + "wte.weight", positions=prefix + "wpe.weight", rows=c.size("n_positions", default=1024),
+        head_size=width // heads, inner=c.size("n_inner", default=4 * width), context=positions,
+        layers=(Layer(),) * c.size(*LAYERS),
+        embed=_table(c, "wte"), positions=_table(c, "wpe"), rows=positions,
         qkv=matrix("attn.c_attn"), o=matrix("attn.c_proj"), up=matrix("mlp.c_fc"), down=matrix("mlp.c_proj"),
-        activation=c.text("activation_function", default="gelu_new"),
+        activation=c.text("activation_function", default="gelu" if plain else "gelu_new"),
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
-        head=head(c, "lm_head.weight", default=True),
+        head=head(c, "lm_head.weight", default=by_columns or not c.model.has("lm_head.weight")),
     )  # fmt: skip

@@ -34,6 +34,22 @@ TIED = {"gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"}
 ROPE_TYPES = ("default", "linear", "llama3")
 
 
+def llama_shapes(c: Checkpoint) -> None:
+    """Sizes; those of heads too, where their number is known."""
+    prefix = c.prefix("model.", "", probe="embed_tokens.weight")
+    layer = prefix + "layers.{l}."
+    embed, q, k = (c.shape(name) for name in (
+        prefix + "embed_tokens.weight", layer + "self_attn.q_proj.weight", layer + "self_attn.k_proj.weight"
+    ))  # fmt: skip
+    inner = c.shape(layer + "mlp.up_proj.weight") or c.shape(layer + "mlp.c_fc.weight")
+    if len(embed) == len(inner) == len(q) == len(k) == 2:
+        c.fill(vocab_size=embed[0], hidden_size=embed[1], intermediate_size=inner[0])
+        c.fill(num_hidden_layers=c.count(layer + "self_attn.q_proj.weight"))
+        if c.has("num_attention_heads"):
+            c.fill(head_dim=q[0] // c.size("num_attention_heads"))
+            c.fill(num_key_value_heads=k[0] // c.size("head_dim"))
+
+
 def llama(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
     c.assume(DEFAULTS.get(c.family, {}))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from oic.dtypes import Array, DType, f32
+from oic.importers.checkpoint import STACKED
 from oic.importers.decoder import Matrix, Network, Norm
 from oic.importers.text import Block, number
 
@@ -47,7 +48,8 @@ class Writer:
         if tensor not in self.weights:
             self.weights[tensor] = layers
             dtype = self.dtype(tensor, layers) if narrow else f32
-            where = f'@pattern("{tensor}")' if "{l}" in tensor else f'@ref("{tensor}")'
+            bound = tensor.removesuffix(STACKED)
+            where = f'@pattern("{tensor}")' if "{l}" in bound else f'@ref("{bound}")'
             self.constants.append(f"{name}{'(l)' if '{l}' in tensor else ''}: {dtype}[{dims}] {where};")
         return f"{name}[l]" if "{l}" in tensor else name
 

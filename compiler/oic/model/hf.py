@@ -7,8 +7,11 @@ sizevars too (SPEC, section 9).  Shards are named by `model.safetensors.index.js
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from oic.diagnostics import OicError, fail
 from oic.model import jsontext, safetensors
@@ -42,12 +45,43 @@ def read(folder: Path) -> Contents:
     return Contents(weights.entries, jsontext.sizes_among(metadata), metadata)
 
 
+def configuration(path: Path) -> tuple[dict[str, Metadata], set[str]]:
+    """A configuration file: its values by dotted key, and the keys that are `null`."""
+    file = ModelFile.open(path)
+    tree = _json(file, path.name)
+    return jsontext.flatten(file, tree), _nulls(tree)
+
+
+def flattened(settings: Mapping[str, Any]) -> tuple[dict[str, Metadata], set[str]]:
+    """Settings given by a caller, likewise; `OicError` `import-config` for values that JSON does not have."""
+    try:
+        json.dumps(settings)
+    except (TypeError, ValueError) as error:
+        raise fail("import-config", f"settings: {str(error).lower()}") from None
+    return jsontext.flatten(ModelFile("settings", b""), dict(settings)), _nulls(settings)
+
+
+def _nulls(tree: Mapping[str, Any]) -> set[str]:
+    return {key for key, value in tree.items() if value is None}
+
+
+def shard_names(folder: Path) -> list[str]:
+    """The files that the index of a folder names."""
+    index = ModelFile.open(folder / INDEX)
+    return sorted(set(_weight_map(index, _json(index, INDEX)).values()))
+
+
+def pickled(present: set[str]) -> str | None:
+    """What to do where PyTorch's pickles are all there is."""
+    if not any(name.endswith((".bin", ".pt", ".pth")) for name in present):
+        return None
+    return "PyTorch's pickled weights are not read; save them as safetensors"
+
+
 def _incomplete(folder: Path, present: set[str], fact: str) -> OicError:
     others = sorted(name for name in present if name.endswith(".safetensors"))
     hint = f"open the file itself: '{folder / others[0]}'" if others else None
-    if not others and any(name.endswith((".bin", ".pt", ".pth")) for name in present):
-        hint = "PyTorch's pickled weights are not read; save them as safetensors"
-    return fail("model-format", f"{folder}: not a Hugging Face model: {fact}", hint=hint)
+    return fail("model-format", f"{folder}: not a Hugging Face model: {fact}", hint=hint or pickled(present))
 
 
 def _config(file: ModelFile) -> dict[str, Metadata]:

@@ -7,7 +7,7 @@ Source: SPEC, section 9.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,13 @@ class Model:
             refers = file.content[:1] == b"{" and Path(file.name).suffix == ".json"
             contents = _referred(file) if refers else _reader(_format(file))(file)
         return cls._of(contents, Path(path))
+
+    @classmethod
+    def of_files(cls, paths: Sequence[Path]) -> Model:
+        """The model in several files, of which each tensor is in one; named after the first's folder."""
+        home = paths[0].parent
+        parts = [(path.name, path) for path in paths]
+        return cls._of(_together(parts, lambda fact: fail("model-duplicate", f"{home}: {fact}")), home)
 
     @classmethod
     def _of(cls, contents: Contents, path: Path) -> Model:
@@ -142,21 +149,28 @@ def _referred(file: ModelFile) -> Contents:
     named = tree.get("files")
     if not isinstance(named, list) or not named or not all(isinstance(n, str) and "\0" not in n for n in named):
         raise file.bad("model-field", "'files'", None, "not a list of paths")
-    whole = Contents({}, {}, {})
-    for name in named:
-        if name.endswith(".json"):
-            raise file.bad("model-field", "'files'", None, f"{name!r} is a reference itself")
-        part = Model.open(Path(file.name).parent / name)
-        for tensor in part.names():
-            if tensor in whole.entries:
-                raise file.bad("model-duplicate", "'files'", None, f"{tensor!r} is in {name!r} and in one before it")
-        whole.entries.update(part._entries)
-        whole.sizevars.update(part.sizevars)
-        whole.metadata.update(part.metadata)
+    if any(name.endswith(".json") for name in named):
+        raise file.bad("model-field", "'files'", None, "a reference to a reference")
+    home = Path(file.name).parent
+    whole = _together([(n, home / n) for n in named], lambda fact: file.bad("model-duplicate", "'files'", None, fact))
     added = tree.get("metadata", {})
     if not isinstance(added, dict):
         raise file.bad("model-field", "'metadata'", None, "not a table")
     whole.metadata.update(import_module("oic.model.jsontext").flatten(file, added))
+    return whole
+
+
+def _together(parts: Sequence[tuple[str, Path]], twice: Callable[[str], OicError]) -> Contents:
+    """The contents of several files, each with its name for messages; `twice` refuses a tensor that two have."""
+    whole = Contents({}, {}, {})
+    for name, path in parts:
+        part = Model.open(path)
+        for tensor in part.names():
+            if tensor in whole.entries:
+                raise twice(f"{tensor!r} is in {name!r} and in one before it")
+        whole.entries.update(part._entries)
+        whole.sizevars.update(part.sizevars)
+        whole.metadata.update(part.metadata)
     return whole
 
 

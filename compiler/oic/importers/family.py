@@ -1,0 +1,63 @@
+"""What a model family is to the importer: how it is told, and how its graph is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oic.dtypes import Array
+from oic.importers.checkpoint import Checkpoint
+
+PREFILL = 128  # tokens of one step at most, unless the importer is told otherwise
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user chose.
+
+    context  tokens that caches have room for; None: what the configuration says
+    prefill  tokens that one step takes at most
+    name     of the graph; None: after the family
+    """
+
+    context: int | None = None
+    prefill: int = PREFILL
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A family's graph.
+
+    features  what the model has, in words
+    weights   the tensors that it asks for: by name or pattern, how many layers
+    buffers   a regular expression of names in the checkpoint that are no weights
+    extra     constants that no checkpoint has
+    context   tokens that it has room for; None: a state of fixed size
+    metadata  what generation has to know beside the configuration
+    """
+
+    text: str
+    features: list[str]
+    weights: dict[str, int]
+    buffers: str
+    extra: dict[str, Array] = field(default_factory=dict)
+    context: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Family:
+    """One row of the table of families.
+
+    write   the graph of a checkpoint
+    signs   sets of tensor names, each of which tells the family where no configuration does
+    shapes  fills in what shapes tell, before the configuration is read
+    asks    keys (of one meaning) that a model without a configuration has to be told
+    """
+
+    write: Callable[[Checkpoint, Request], Program]
+    signs: tuple[tuple[str, ...], ...] = ()
+    shapes: Callable[[Checkpoint], None] | None = None
+    asks: tuple[tuple[str, ...], ...] = ()

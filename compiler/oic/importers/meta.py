@@ -1,0 +1,85 @@
+"""Llama under the names of its first publication, and of llama2.c, where one tensor has a matrix of all layers."""
+
+from __future__ import annotations
+
+from oic.importers.checkpoint import STACKED, Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+
+META = "llama_meta"
+BUFFERS = r"^freq_cis_(real|imag)$|^rope\.freqs$"
+NAMES = {
+    "embed": ("tok_embeddings.weight", "tok_embeddings"),
+    "norm_attention": ("layers.{l}.attention_norm.weight", "rms_att"),
+    "norm_network": ("layers.{l}.ffn_norm.weight", "rms_ffn"),
+    **{f"w{n}": (f"layers.{{l}}.attention.w{n}.weight", f"w{n}") for n in "qkvo"},
+    **{f"w{n}": (f"layers.{{l}}.feed_forward.w{n}.weight", f"w{n}") for n in "123"},
+    "final": ("norm.weight", "rms_final"),
+    "head": ("output.weight", "wcls"),
+}
+"""Of checkpoints in PyTorch's names, and of llama2.c's file as a tensor for each of its parts."""
+
+ONCE = ("embed", "final", "head")
+SIZES = {
+    "dim": ("dim", "hidden_size"),
+    "n_layers": ("n_layers", "num_hidden_layers"),
+    "n_heads": ("n_heads", "num_attention_heads"),
+    "n_kv_heads": ("n_kv_heads", "num_key_value_heads"),
+    "seq_len": ("max_seq_len", "seq_len", "max_position_embeddings"),
+}
+
+
+def _name(c: Checkpoint, part: str) -> str:
+    """The name, or pattern, of a part in this checkpoint."""
+    plain, short = NAMES[part]
+    if part in ONCE:
+        return short if c.model.has(short) else plain
+    return short + STACKED if c.model.has(short) else plain
+
+
+def meta_shapes(c: Checkpoint) -> None:
+    """Sizes, layers, and heads of keys and values where heads of queries are known."""
+    embed, hidden = c.shape(_name(c, "embed")), c.shape(_name(c, "w1"))
+    if len(embed) != 2 or len(hidden) != 2:
+        return
+    c.config["vocab_size"] = embed[0]  # published configurations may say -1
+    for key, told in (("dim", embed[1]), ("n_layers", c.count(_name(c, "wq")))):
+        if not any(map(c.has, SIZES[key])):
+            c.fill(**{key: told})
+    if not any(map(c.has, SIZES["n_heads"])) and len(table := c.shape("freq_cis_real")) == 2:
+        c.fill(n_heads=embed[1] // max(1, 2 * table[1]))
+    heads = c.size(*SIZES["n_heads"]) if any(map(c.has, SIZES["n_heads"])) else 0
+    keys = c.shape(_name(c, "wk"))
+    if heads and len(keys) == 2 and not any(map(c.has, SIZES["n_kv_heads"])):
+        c.fill(n_kv_heads=keys[0] * heads // embed[1])
+
+
+def meta(c: Checkpoint) -> Decoder:
+    """Source: llama2.c (`run.c`, `export.py`) and Meta's `llama` (`model.py`): rotary positions turn adjacent pairs."""
+    width, heads = c.size(*SIZES["dim"]), c.size(*SIZES["n_heads"])
+    if width % heads:
+        raise c.unsupported("n_heads", heads, f"a divisor of 'dim', {width}")
+    if c.has("use_scaled_rope"):
+        c.require("use_scaled_rope", c.flag("use_scaled_rope", default=False), False)
+    eps = c.number("norm_eps", "rms_norm_eps", default=1e-5)
+    hidden = c.shape(_name(c, "w1"))
+    if c.present(NAMES["wq"][1]):  # llama2.c begins and ends every text with token 1
+        c.fill(bos_token_id=1, eos_token_id=1)
+
+    def norm(part: str) -> Norm:
+        return Norm(_name(c, part), "rms", eps)
+
+    def matrix(part: str) -> Matrix:
+        return Matrix(_name(c, part))
+
+    rope = Rope(c.number("rope_theta", default=10000.0), width // heads, style="interleaved")
+    return Decoder(
+        family=META, vocab=c.size("vocab_size"), width=width, heads=heads,
+        kv_heads=c.size(*SIZES["n_kv_heads"], default=heads), head_size=width // heads,
+        inner=hidden[0] if hidden else c.size("hidden_dim", "intermediate_size"),
+        context=c.size(*SIZES["seq_len"], default=2048),
+        layers=(Layer(rope=rope),) * c.size(*SIZES["n_layers"]), embed=_name(c, "embed"),
+        q=matrix("wq"), k=matrix("wk"), v=matrix("wv"), o=matrix("wo"),
+        gate=matrix("w1"), up=matrix("w3"), down=matrix("w2"), activation="silu",
+        before_attention=norm("norm_attention"), before_network=norm("norm_network"), final=norm("final"),
+        head=matrix("head") if c.present(_name(c, "head")) else None,
+    )  # fmt: skip

@@ -1,0 +1,48 @@
+"""From a transformer as data to its program, whichever kind it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oic.diagnostics import fail
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder
+from oic.importers.decoder_graph import DecoderGraph
+from oic.importers.encoder_decoder import EncoderDecoder
+from oic.importers.encoder_decoder_graph import EncoderDecoderGraph
+from oic.importers.family import Program, Request
+from oic.importers.writer import ACTIVATIONS
+
+POSITIONS = "learned_positions"
+"""Metadata of an imported model: tokens that it has positions for, where these are a table."""
+ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
+"""Keys of the configuration that generation reads."""
+ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "feed_forward_proj")
+HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
+"""The head of a model whose embedding is its head, stored a second time."""
+
+
+def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers: str, request: Request) -> Program:
+    """The graph of a model; `OicError` for an activation or a context that it cannot have.
+
+    buffers  names of tensors that are no weights (a regular expression)
+    """
+    if model.activation not in ACTIVATIONS:
+        key = next((k for k in ACTIVATION_KEYS if c.has(k)), "hidden_act")
+        raise c.unsupported(key, model.activation, ", ".join(ACTIVATIONS))
+    room = model.context if request.context is None else request.context
+    most = model.most
+    if room < 1 or request.prefill < 1 or (most is not None and room > most):
+        known = "1 or more" if most is None else f"1 to {most}, the positions that it has learned"
+        raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
+    graph: DecoderGraph | EncoderDecoderGraph
+    if isinstance(model, Decoder):
+        graph = DecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
+    else:
+        graph = EncoderDecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
+    text = graph.text(request.name or c.family)
+    metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
+    return Program(
+        text, model.features(), graph.weights, f"{buffers}|{HEAD_COPY}" if model.head is None else buffers,
+        graph.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
+    )  # fmt: skip
