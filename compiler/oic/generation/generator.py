@@ -97,11 +97,11 @@ class Generator:
             message = f"a context of {self.context} tokens, but the model has learned {most} positions"
             raise fail("import-config", message)
         self._homes = [folder, self.source, *(Path(f).parent for f in {model.info(n).file for n in model.names()[:1]})]
-        self._settings = model.metadata | _generation(self._homes)
+        self._told = model.metadata | _generation(self._homes) | dict(self.settings)
         self._built = Synthesizer(graph, model, sizes=sizes, target=self.target, threads=self.threads).build()
         self._first = self._built.make_executor()
-        self.stops = token_ids(self._settings.get("eos_token_id"))
-        self._kind = kind(self._first.interface, self._settings, self.source)
+        self.stops = token_ids(self._told.get("eos_token_id"))
+        self._kind = kind(self._first.interface, self._told, self.source)
 
     @property
     def prefill(self) -> int:
@@ -123,9 +123,9 @@ class Generator:
     def tokenizer(self) -> Tokenizer:
         """What turns texts into ids, from the checkpoint's folder; `OicError` `tokenizer` where there is none."""
         if self._tokenizer is None:
-            begin = next(iter(token_ids(self._settings.get("bos_token_id"))), None)
+            begin = next(iter(token_ids(self._told.get("bos_token_id"))), None)
             found = (tokenizer_of(home, begin) for home in self._homes)
-            self._tokenizer = next((t for t in found if t), None) or described(self._settings)
+            self._tokenizer = next((t for t in found if t), None) or described(self._told)
         if self._tokenizer is None:
             raise no_tokenizer(self.source)
         return self._tokenizer
