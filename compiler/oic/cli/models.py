@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from oic.cli.text import json_text, say
@@ -11,6 +12,7 @@ from oic.diagnostics import visible
 from oic.generation import Generator, Sampling, Token
 from oic.generation.generator import Stop
 from oic.importers import Imported
+from oic.importers.folder import WIDENED
 from oic.verification import Report
 from oic.verification.outcome import Outcome
 
@@ -21,6 +23,7 @@ def imported(made: Imported, as_json: bool) -> str:
         return json_text({
             "family": made.family, "features": made.features, "graph": str(made.graph), "model": str(made.model),
             "weights": made.weights, "bytes": made.nbytes, "context": made.context, "assumed": dict(made.assumed),
+            "widened": dict(made.widened), "written": made.written,
         })  # fmt: skip
     room = "a state of fixed size" if made.context is None else f"context {made.context}"
     assumed = ", ".join(f"{key}={json_text(value, None)}" for key, value in made.assumed.items())
@@ -28,10 +31,16 @@ def imported(made: Imported, as_json: bool) -> str:
         f"{made.family}: {'; '.join(made.features)}",
         *([f"nothing says, so taken as usual (--set changes it): {assumed}"] if assumed else []),
         f"{made.weights} weights, {made.nbytes:,} bytes, referred to where they are; {room}",
+        *([f"widened to f32, {made.written:,} bytes in {WIDENED}: {_counted(made.widened)}"] if made.widened else []),
         f"wrote {made.graph} and {made.model}",
         f"next: oic generate {made.folder} --ids 1,2,3",
         f"      oic build {made.graph} --model {made.model}",
     ])  # fmt: skip
+
+
+def _counted(widened: Mapping[str, int]) -> str:
+    """Tensors by type: `24 of Q4_K, 3 of Q6_K`."""
+    return ", ".join(f"{count} of {name}" for name, count in sorted(widened.items()))
 
 
 def generated(

@@ -71,6 +71,20 @@ class Checkpoint:
             raise self._wrong(keys[0], value, "a number")
         return value
 
+    def positive(self, *keys: str, default: float | None = None) -> float:
+        """A number above 0, likewise."""
+        value = self.number(*keys, default=default)
+        if value <= 0:
+            raise self._wrong(keys[0], value, "above 0")
+        return value
+
+    def layers(self, *keys: str, most: int | None = None) -> int:
+        """A number of layers, likewise; not more than `most`, or than there are tensors."""
+        value, known = self.size(*keys), len(self.model.names()) if most is None else most
+        if value > known:
+            raise self._wrong(keys[0], value, f"at most {known}, by the weights that are there")
+        return value
+
     def size(self, *keys: str, default: int | None = None) -> int:
         """A positive integer, likewise."""
         value = self._first(keys, default)

@@ -9,6 +9,8 @@ from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
 from oic.importers.family import Family, Program, Request
+from oic.importers.gguf import ARCHITECTURE, gguf
+from oic.importers.gguf import BUFFERS as GGUF_BUFFERS
 from oic.importers.gpt2 import BUFFERS as GPT2_BUFFERS
 from oic.importers.gpt2 import gpt2, gpt2_shapes
 from oic.importers.llama import BUFFERS as LLAMA_BUFFERS
@@ -66,8 +68,13 @@ ALIASES = {**dict.fromkeys(("gpt-nano", "gpt-micro", "gpt-mini", "gpt2-medium", 
 """Names of sizes that configurations of minGPT give for `model_type`."""
 
 
+GGUF = Family(_transformer(gguf, GGUF_BUFFERS))
+
+
 def family_of(c: Checkpoint) -> Family:
     """The family that the configuration names, or the tensors' names tell; sizes that shapes tell are filled in."""
+    if c.has(ARCHITECTURE):
+        return GGUF
     name = ALIASES.get(c.family, c.family)
     if name in FAMILIES and name != META and any(c.model.has(sign) for (sign,) in FAMILIES[META].signs):
         name = META  # another layout of a Llama, whose configuration may be that of any other

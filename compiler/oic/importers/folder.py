@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,10 @@ from oic.importers.family import PREFILL, Request
 from oic.importers.source import open_checkpoint
 from oic.model.hf import CONFIG
 from oic.model.model import REFERENCE
+from oic.model.tensors import TensorInfo
+from oic.model.widen import TYPES, block_kind, write_widened
 
-GRAPH, MODEL, EXTRA = "graph.oi", "model.json", "extra.npz"
+GRAPH, MODEL, EXTRA, WIDENED = "graph.oi", "model.json", "extra.npz", "widened.safetensors"
 
 @dataclass(frozen=True)
 class Imported:
@@ -31,6 +34,7 @@ class Imported:
     weights   tensors used, and bytes that they take in the checkpoint
     context   tokens that it has room for; None: a state of fixed size
     assumed   keys that nothing says, and what they were taken for
+    widened   tensors that were widened to f32, by the type that they are stored in; `written` bytes
     """
 
     folder: Path
@@ -40,6 +44,8 @@ class Imported:
     nbytes: int
     context: int | None
     assumed: Mapping[str, Any] = field(default_factory=dict)
+    widened: Mapping[str, int] = field(default_factory=dict)
+    written: int = 0
 
     @property
     def graph(self) -> Path:
@@ -68,17 +74,23 @@ def import_checkpoint(
     checkpoint = open_checkpoint(source, config, settings)
     program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name))
     checkpoint.settle(program.weights, program.buffers)
+    used = [checkpoint.model.info(n) for p, layers in program.weights.items() for n in members(p, layers)]
+    blocks = [info for info in used if info.dtype.name in TYPES]
+    for info in {info.dtype.name: info for info in blocks}.values():
+        block_kind(info)  # refuses, before anything is written
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files = [_relative(path, folder) for path in checkpoint.files]
-        _write_all(folder, program.text, program.extra, files, checkpoint.given | dict(program.metadata))
+        metadata = checkpoint.given | dict(program.metadata)
+        written = _write_all(folder, program.text, program.extra, files, metadata, blocks)
     except OSError as error:
         raise fail("model-write", f"cannot write into '{folder}': {str(error.strerror).lower()}") from None
-    used = [n for pattern, layers in program.weights.items() for n in members(pattern, layers)]
-    nbytes = sum(checkpoint.model.info(n).nbytes for n in used)
     assumed = {} if checkpoint.said_in == CONFIG and not checkpoint.given else checkpoint.assumed
-    return Imported(folder, checkpoint.family, program.features, len(used), nbytes, program.context, assumed)
+    return Imported(
+        folder, checkpoint.family, program.features, len(used), sum(info.nbytes for info in used), program.context,
+        assumed, dict(Counter(info.dtype.name for info in blocks)), written,
+    )  # fmt: skip
 
 
 def _relative(source: Path, folder: Path) -> str:
@@ -91,20 +103,28 @@ def _relative(source: Path, folder: Path) -> str:
 
 
 def _write_all(
-    folder: Path, text: str, extra: dict[str, Array], sources: Sequence[str], metadata: Mapping[str, Any]
-) -> None:
-    """Every file is written whole beside its place before the first takes it; constants of an import before go."""
-    files = [*sources, EXTRA] if extra else [*sources]
-    reference: dict[str, object] = {"format": REFERENCE, "version": 1, "files": files}
+    folder: Path, text: str, extra: dict[str, Array], sources: Sequence[str], metadata: Mapping[str, Any],
+    blocks: Sequence[TensorInfo],
+) -> int:  # fmt: skip
+    """Every file is written whole beside its place before the first takes it; those of an import before go.
+
+    blocks  tensors that are widened; the result is the bytes that they take
+    """
+    made = [name for name, there in ((EXTRA, extra), (WIDENED, blocks)) if there]
+    reference: dict[str, object] = {"format": REFERENCE, "version": 1, "files": [*sources, *made]}
     if metadata:
         reference["metadata"] = dict(metadata)
     contents = {GRAPH: text.encode(), MODEL: (json.dumps(reference, indent=2) + "\n").encode()}
+    nbytes = 0
     with tempfile.TemporaryDirectory(dir=folder, prefix=".import-") as scratch:
         for name, content in contents.items():
             (Path(scratch) / name).write_bytes(content)
         if extra:
             np.savez(Path(scratch) / EXTRA, **extra)  # type: ignore[arg-type]  # its one other parameter is a bool
-        for name in ([EXTRA] if extra else []) + list(contents):
+        if blocks:
+            nbytes = write_widened(Path(scratch) / WIDENED, blocks)
+        for name in [*made, *contents]:
             os.replace(Path(scratch) / name, folder / name)
-    if not extra:
-        (folder / EXTRA).unlink(missing_ok=True)
+    for name in {EXTRA, WIDENED} - set(made):
+        (folder / name).unlink(missing_ok=True)
+    return nbytes

@@ -56,7 +56,7 @@ def gpt2(c: Checkpoint) -> Decoder:
     return Decoder(
         family="gpt2", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
         head_size=width // heads, inner=c.size("n_inner", default=4 * width), context=positions,
-        layers=(Layer(),) * c.size(*LAYERS),
+        layers=(Layer(),) * c.layers(*LAYERS),
         embed=_table(c, "wte"), positions=_table(c, "wpe"), rows=positions,
         qkv=matrix("attn.c_attn"), o=matrix("attn.c_proj"), up=matrix("mlp.c_fc"), down=matrix("mlp.c_proj"),
         activation=c.text("activation_function", default="gelu" if plain else "gelu_new"),

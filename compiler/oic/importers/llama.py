@@ -57,7 +57,7 @@ def llama(c: Checkpoint) -> Decoder:
     size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
     layer = prefix + "layers.{l}."
-    count = c.size("num_hidden_layers")
+    count = c.layers("num_hidden_layers")
     attention, network = layer + "self_attn.", layer + "mlp."
 
     def norm(name: str) -> Norm | None:
@@ -120,7 +120,7 @@ def gpt_neox(c: Checkpoint) -> Decoder:
     return Decoder(
         family="gpt_neox", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
         head_size=width // heads, inner=c.size("intermediate_size"), context=c.size("max_position_embeddings"),
-        layers=layers(c, c.size("num_hidden_layers"), width // heads), embed=prefix + "embed_in.weight",
+        layers=layers(c, c.layers("num_hidden_layers"), width // heads), embed=prefix + "embed_in.weight",
         qkv=matrix("attention.query_key_value"), order="heads", o=matrix("attention.dense"),
         up=matrix("mlp.dense_h_to_4h"), down=matrix("mlp.dense_4h_to_h"), activation=c.text("hidden_act"),
         before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
@@ -169,7 +169,7 @@ def rope(c: Checkpoint, size: int, kind: str) -> Rope:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
     table = f"rope_parameters.{kind}." if c.has(f"rope_parameters.{kind}.rope_theta") else "rope_parameters."
     local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
-    base = c.number("rope_local_base_freq") if local else c.number(
+    base = c.positive("rope_local_base_freq") if local else c.positive(
         table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0
     )  # fmt: skip
     part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
@@ -184,7 +184,7 @@ def rope(c: Checkpoint, size: int, kind: str) -> Rope:
     if name == "default":
         return Rope(base, dims)
     freqs = [base ** (-2 * d / dims) for d in range(dims // 2)]
-    factor = c.number(scaling + "factor")
+    factor = c.positive(scaling + "factor")
     if name == "linear":
         return Rope(base, dims, freqs=tuple(f / factor for f in freqs))
     low, high = c.number(scaling + "low_freq_factor"), c.number(scaling + "high_freq_factor")

@@ -71,13 +71,14 @@ def meta(c: Checkpoint) -> Decoder:
     def matrix(part: str) -> Matrix:
         return Matrix(_name(c, part))
 
-    rope = Rope(c.number("rope_theta", default=10000.0), width // heads, style="interleaved")
+    rope = Rope(c.positive("rope_theta", default=10000.0), width // heads, style="interleaved")
     return Decoder(
         family=META, vocab=c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size(*SIZES["n_kv_heads"], default=heads), head_size=width // heads,
         inner=hidden[0] if hidden else c.size("hidden_dim", "intermediate_size"),
         context=c.size(*SIZES["seq_len"], default=2048),
-        layers=(Layer(rope=rope),) * c.size(*SIZES["n_layers"]), embed=_name(c, "embed"),
+        layers=(Layer(rope=rope),) * c.layers(*SIZES["n_layers"], most=c.count(_name(c, "wq")) or None),
+        embed=_name(c, "embed"),
         q=matrix("wq"), k=matrix("wk"), v=matrix("wv"), o=matrix("wo"),
         gate=matrix("w1"), up=matrix("w3"), down=matrix("w2"), activation="silu",
         before_attention=norm("norm_attention"), before_network=norm("norm_network"), final=norm("final"),

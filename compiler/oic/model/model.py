@@ -59,7 +59,8 @@ class Model:
         """The model in a .oinf, .safetensors, .gguf or .npz file or a Hugging Face folder.
 
         Or in several: `{"format": "oic.model", "version": 1, "files": ["../folder", "extra.npz"]}`, a `.json` file,
-        names them relative to itself; a tensor may be in one of them only.  `metadata` adds to theirs.
+        names them relative to itself; a tensor may be in one of them only, but for one that cannot be read, which a
+        later file may have in a form that can.  `metadata` adds to theirs.
         The format is known by its first bytes, else by the file's extension.
         Raises `OicError`: `model-open`, `model-format`, or what is wrong inside the file.
         """
@@ -161,12 +162,15 @@ def _referred(file: ModelFile) -> Contents:
 
 
 def _together(parts: Sequence[tuple[str, Path]], twice: Callable[[str], OicError]) -> Contents:
-    """The contents of several files, each with its name for messages; `twice` refuses a tensor that two have."""
+    """The contents of several files, each with its name for messages.
+
+    twice   refuses a tensor that two have, unless it cannot be read from the first
+    """
     whole = Contents({}, {}, {})
     for name, path in parts:
         part = Model.open(path)
         for tensor in part.names():
-            if tensor in whole.entries:
+            if tensor in whole.entries and whole.entries[tensor].info.dtype.kind != "opaque":
                 raise twice(f"{tensor!r} is in {name!r} and in one before it")
         whole.entries.update(part._entries)
         whole.sizevars.update(part.sizevars)

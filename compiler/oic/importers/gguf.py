@@ -1,0 +1,207 @@
+"""Decoders in GGUF files: llama.cpp's keys and tensor names, and what its converter did to the weights.
+
+Norms of Gemma hold 1 + weight already.  Rows of q and k of Llama are in the order in which rotary positions turn
+adjacent pairs: the style is chosen, and no weight moves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oic.diagnostics import fail, nearest
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+
+ARCHITECTURE = "general.architecture"
+BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
+FREQS = "rope_freqs.weight"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What no key of the file says.
+
+    norm        'rms' or 'layer'
+    activation  of the feed-forward network
+    style       of rotary positions; None: learned positions
+    scaled      the embedding times √width
+    bare_rope   every so many layers one has no rotary positions; 0: all have
+    period      of layers with a window, the last (or of gemma2: the second) of which sees everything; 0: all are alike
+    large       layers of the largest size, whose scores are scaled by width / heads instead of the head's size
+    """
+
+    norm: str = "rms"
+    activation: str = "silu"
+    style: str | None = "half"
+    scaled: bool = False
+    bare_rope: int = 0
+    period: int = 0
+    large: int = 0
+
+
+_GEMMA = Architecture(activation="gelu_pytorch_tanh", scaled=True)
+ARCHITECTURES = {
+    "llama": Architecture(style="interleaved"),
+    "smollm3": Architecture(style="interleaved", bare_rope=4),
+    "qwen2": Architecture(),
+    "qwen3": Architecture(),
+    "olmo2": Architecture(),
+    "gemma": _GEMMA,
+    "gemma2": replace(_GEMMA, period=2, large=46),
+    "gemma3": replace(_GEMMA, period=6, large=62),
+    "gpt2": Architecture(norm="layer", activation="gelu_new", style=None),
+    "gptneox": Architecture(norm="layer", activation="gelu"),
+    "starcoder2": Architecture(norm="layer", activation="gelu_pytorch_tanh"),
+}
+"""By `general.architecture`.  Source: llama.cpp, `convert_hf_to_gguf.py` and `src/llama-model.cpp`."""
+
+LOCAL_BASE = 10000.0  # of rotary positions in Gemma 3's layers with a window
+
+
+class _Keys:
+    """The keys of an architecture, which a setting may name without it."""
+
+    def __init__(self, c: Checkpoint, name: str) -> None:
+        self.c, self.name = c, name
+
+    def of(self, key: str) -> tuple[str, str]:
+        return key, f"{self.name}.{key}"
+
+    def has(self, key: str) -> bool:
+        return any(map(self.c.has, self.of(key)))
+
+    def size(self, key: str, default: int | None = None) -> int:
+        return self.c.size(*self.of(key), default=default)
+
+    def number(self, key: str, default: float | None = None) -> float:
+        return self.c.number(*self.of(key), default=default)
+
+    def optional(self, key: str) -> float | None:
+        return self.number(key) if self.has(key) else None
+
+
+def gguf(c: Checkpoint) -> Decoder:
+    """Source: llama.cpp, `convert_hf_to_gguf.py`, `gguf-py/gguf/constants.py` and `src/llama-model.cpp`."""
+    name = c.text(ARCHITECTURE)
+    if name not in ARCHITECTURES:
+        near = nearest(name, ARCHITECTURES)
+        hint = (f"the nearest is {near!r}; " if near else "") + f"supported: {', '.join(sorted(ARCHITECTURES))}"
+        raise fail("import-family", f"{c.model.name}: '{ARCHITECTURE}' is '{name}', which is not known", hint=hint)
+    a, keys = ARCHITECTURES[name], _Keys(c, name)
+    c.config["model_type"] = name
+    for key in ("expert_count", "attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
+        if keys.has(key) and keys.number(key):
+            raise c.unsupported(key, keys.number(key), "none")
+    c.fill(**{end: c.config.get(f"tokenizer.ggml.{end}") for end in ("bos_token_id", "eos_token_id")})
+    width, heads = keys.size("embedding_length"), keys.size("attention.head_count")
+    count = c.layers(*keys.of("block_count"))
+    if width % heads and not keys.has("attention.key_length"):
+        raise c.unsupported("attention.head_count", heads, f"a divisor of 'embedding_length', {width}")
+    head = keys.size("attention.key_length", width // heads)
+    if keys.size("attention.value_length", head) != head:
+        raise c.unsupported("attention.value_length", keys.size("attention.value_length"), f"'key_length', {head}")
+    eps = keys.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
+    positions = c.shape("position_embd.weight")
+    large = a.large == count
+    return Decoder(
+        family=name, vocab=_vocab(c, keys), width=width, heads=heads,
+        kv_heads=keys.size("attention.head_count_kv", heads), head_size=head, inner=keys.size("feed_forward_length"),
+        context=keys.size("context_length"), layers=_layers(c, keys, a, count, head),
+        embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
+        positions="position_embd.weight" if a.style is None else None, rows=positions[0] if positions else 0,
+        activation=a.activation, final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
+        parallel=c.flag(*keys.of("use_parallel_residual"), default=False),
+        scale=keys.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
+        softcap=keys.optional("attn_logit_softcapping"), final_softcap=keys.optional("final_logit_softcapping"),
+        head=Matrix("output.weight") if c.model.has("output.weight") else None, **_sublayers(c, a, eps, head),
+    )  # fmt: skip
+
+
+def _vocab(c: Checkpoint, keys: _Keys) -> int:
+    """Tokens: rows of the embedding, which some files have more of than they have texts."""
+    embed = c.shape("token_embd.weight")
+    return embed[0] if len(embed) == 2 else keys.size("vocab_size")
+
+
+def _norm(c: Checkpoint, a: Architecture, eps: float, name: str) -> Norm | None:
+    """A norm where its weights are there."""
+    bias = f"{name}.bias" if c.present(f"{name}.bias") else None
+    return Norm(f"{name}.weight", a.norm, eps, bias) if c.present(f"{name}.weight") else None
+
+
+def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[str, Any]:
+    """Matrices and norms of the layers, by the fields of `Decoder`."""
+
+    def matrix(name: str) -> Matrix:
+        bias = f"blk.{{l}}.{name}.bias"
+        return Matrix(f"blk.{{l}}.{name}.weight", bias if c.present(bias) else None)
+
+    def norm(name: str) -> Norm | None:
+        return _norm(c, a, eps, f"blk.{{l}}.{name}")
+
+    whole = c.present("blk.{l}.attn_qkv.weight")
+    parts = {"qkv": matrix("attn_qkv")} if whole else {n: matrix(f"attn_{n}") for n in "qkv"}
+    q_norm = norm("attn_q_norm")
+    return {
+        **parts, "o": matrix("attn_output"), "up": matrix("ffn_up"), "down": matrix("ffn_down"),
+        "gate": matrix("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None,
+        "q_norm": q_norm, "k_norm": norm("attn_k_norm"),
+        "norm_whole": q_norm is not None and c.shape(q_norm.tensor) != (head,),
+        "before_attention": norm("attn_norm"), "after_attention": norm("post_attention_norm"),
+        "before_network": norm("ffn_norm"), "after_network": norm("post_ffw_norm"),
+    }  # fmt: skip
+
+
+def _layers(c: Checkpoint, keys: _Keys, a: Architecture, count: int, head: int) -> tuple[Layer, ...]:
+    """Windows and rotary positions of each layer."""
+    window = keys.size("attention.sliding_window") if keys.optional("attention.sliding_window") else None
+    sliding = [window is not None and slides for slides in _sliding(c, keys, a, count)]
+    everywhere = _rope(c, keys, a, head) if a.style else None
+    near = everywhere
+    if everywhere and (keys.has("rope.freq_base_swa") or keys.name == "gemma3"):
+        near = Rope(c.positive(*keys.of("rope.freq_base_swa"), default=LOCAL_BASE), everywhere.dims, everywhere.style)
+    every = a.bare_rope or count + 1
+    return tuple(
+        Layer(window if slides else None, (near if slides else everywhere) if (i + 1) % every else None)
+        for i, slides in enumerate(sliding)
+    )
+
+
+def _sliding(c: Checkpoint, keys: _Keys, a: Architecture, count: int) -> list[bool]:
+    """Which layers see a window, if there is one: a period, or a list with a flag for each."""
+    key = next((k for k in keys.of("attention.sliding_window_pattern") if c.has(k)), None)
+    if key is not None and isinstance(c.config[key], list):
+        flags = c.items(key, count) or []
+        for flag in flags:
+            c.require(key, flag, True, False)
+        return [bool(flag) for flag in flags]
+    period = a.period if key is None else keys.size("attention.sliding_window_pattern")
+    return [not period or (i + 1) % period != 0 for i in range(count)]
+
+
+def _rope(c: Checkpoint, keys: _Keys, a: Architecture, head: int) -> Rope:
+    """Rotary positions; `OicError` `import-unsupported` for a scaling that is not known."""
+    base, dims = c.positive(*keys.of("rope.freq_base"), default=10000.0), keys.size("rope.dimension_count", head)
+    if dims % 2 or dims > head:
+        raise c.unsupported("rope.dimension_count", dims, f"an even number up to the size of a head, {head}")
+    kind = c.text(*keys.of("rope.scaling.type")) if keys.has("rope.scaling.type") else "none"
+    if kind not in ("none", "linear"):
+        raise c.unsupported("rope.scaling.type", kind, "'none', 'linear'")
+    for name in ("rope_factors_long.weight", "rope_factors_short.weight"):
+        if c.model.has(name):
+            raise c.unsupported(name, "a tensor", f"'{FREQS}', one factor for each frequency")
+    style = a.style or "half"
+    factor = c.positive(*keys.of("rope.scaling.factor")) if kind == "linear" else 1.0
+    factors = [factor] * (dims // 2)
+    if c.model.has(FREQS):
+        if c.shape(FREQS) != (dims // 2,):
+            shape = list(c.shape(FREQS))
+            raise c.unsupported(FREQS, f"of shape {shape}", f"one factor for each frequency, [{dims // 2}]")
+        factors = [factor * float(f) for f in c.model.tensor(FREQS)]
+    if all(f == 1.0 for f in factors):
+        return Rope(base, dims, style)
+    if not all(math.isfinite(f) and f > 0 for f in factors):
+        raise c.unsupported(FREQS, "with a factor that is not above 0", "positive factors")
+    return Rope(base, dims, style, tuple(base ** (-2 * d / dims) / f for d, f in enumerate(factors)))

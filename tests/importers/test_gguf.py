@@ -1,0 +1,335 @@
+"""GGUF files: equal to the same weights in a Hugging Face folder; blocks are widened exactly; hostile files are refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import oic
+from importers.test_sources import gpt2_weights, logits, refused
+from model.samples import write_safetensors
+from oic.cli.main import main
+from oic.dtypes import Array
+from oic.importers import import_checkpoint
+
+Tensors = dict[str, Array]
+D, HEADS, KV, DH, F, VOCAB, LAYERS = 32, 4, 2, 8, 64, 40, 2
+CONFIG = {
+    "vocab_size": VOCAB, "hidden_size": D, "intermediate_size": F, "num_hidden_layers": LAYERS, "head_dim": DH,
+    "num_attention_heads": HEADS, "num_key_value_heads": KV, "max_position_embeddings": 24, "rms_norm_eps": 1e-5,
+}  # fmt: skip
+KEYS = {
+    "embedding_length": D, "feed_forward_length": F, "block_count": LAYERS, "attention.head_count": HEADS,
+    "attention.head_count_kv": KV, "attention.key_length": DH, "attention.value_length": DH, "context_length": 24,
+    "attention.layer_norm_rms_epsilon": 1e-5, "rope.dimension_count": DH,
+}  # fmt: skip
+PLACES = {
+    "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}  # fmt: skip
+AROUND = {
+    "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}  # fmt: skip
+
+
+def weights(more: tuple[str, ...] = (), bias: bool = False, tied: bool = True) -> Tensors:
+    """A small Llama or one of its kin under the names of transformers."""
+    rng = np.random.default_rng(11)
+    shapes: dict[str, tuple[int, ...]] = {
+        "self_attn.q_proj": (HEADS * DH, D), "self_attn.k_proj": (KV * DH, D), "self_attn.v_proj": (KV * DH, D),
+        "self_attn.o_proj": (D, HEADS * DH), "mlp.gate_proj": (F, D), "mlp.up_proj": (F, D), "mlp.down_proj": (D, F),
+    }  # fmt: skip
+    shapes |= dict.fromkeys(("input_layernorm", "post_attention_layernorm"), (D,))
+    shapes |= {n: (DH,) if n.startswith("self_attn") else (D,) for n in more}
+    found = {f"model.layers.{i}.{n}.weight": rng.standard_normal(s) / 4 for i in range(LAYERS) for n, s in shapes.items()}
+    found |= {"model.embed_tokens.weight": rng.standard_normal((VOCAB, D)), "model.norm.weight": rng.standard_normal(D)}
+    if bias:
+        found |= {
+            f"model.layers.{i}.self_attn.{n}_proj.bias": rng.standard_normal(shapes[f"self_attn.{n}_proj"][0])
+            for i in range(LAYERS) for n in "qkv"
+        }  # fmt: skip
+    if not tied:
+        found["lm_head.weight"] = rng.standard_normal((VOCAB, D))
+    return {n: np.ascontiguousarray(a, np.float32) for n, a in found.items()}
+
+
+def as_gguf(tensors: Tensors, places: dict[str, str] = PLACES, turned: bool = False, plus_one: bool = False) -> Tensors:
+    """What llama.cpp's converter makes of them.
+
+    turned    rows of q and k in the order of adjacent pairs
+    plus_one  norms hold 1 + weight
+    """
+    once = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    found = {}
+    for name, array in tensors.items():
+        stem, _, kind = name.rpartition(".")
+        if stem in once:
+            place = once[stem]
+        else:
+            _, _, layer, inner = stem.split(".", 3)
+            place = f"blk.{layer}.{places[inner]}"
+            if turned and inner in ("self_attn.q_proj", "self_attn.k_proj"):
+                heads = HEADS if ".q_" in inner else KV
+                array = array.reshape(heads, 2, DH // 2, -1).swapaxes(1, 2).reshape(array.shape)
+        found[f"{place}.{kind}"] = array + np.float32(1) if plus_one and "norm" in place else array
+    return found
+
+
+def write(path: Path, arch: str, tensors: Tensors, kinds: dict[str, Any] | None = None, **keys: Any) -> Path:
+    """A GGUF file; `kinds` gives tensors that are stored in another type."""
+    writer = gguf.GGUFWriter(path, arch)
+    for key, value in keys.items():
+        whole = key if key.startswith("tokenizer.") else f"{arch}.{key}"
+        match value:
+            case bool():
+                writer.add_bool(whole, value)
+            case int():
+                writer.add_uint32(whole, value)
+            case float():
+                writer.add_float32(whole, value)
+            case str():
+                writer.add_string(whole, value)
+            case _:
+                writer.add_array(whole, value)
+    for name, array in tensors.items():
+        kind = (kinds or {}).get(name)
+        if kind is None:
+            writer.add_tensor(name, array)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def folder(path: Path, family: str, tensors: Tensors, **config: Any) -> Path:
+    """The same in the Hugging Face layout."""
+    path.mkdir()
+    write_safetensors(path / "model.safetensors", {n: ("F32", a) for n, a in tensors.items()})
+    (path / "config.json").write_text(json.dumps(CONFIG | {"model_type": family} | config))
+    return path
+
+
+NORMS = ("self_attn.q_norm", "self_attn.k_norm")
+AROUND_NORMS = ("pre_feedforward_layernorm", "post_feedforward_layernorm")
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    # architecture: family, settings of weights(), of as_gguf(), keys, configuration
+    "llama": ("llama", {"tied": False}, {"turned": True}, {}, {"tie_word_embeddings": False}),
+    "llama-linear": ("llama", {}, {"turned": True}, {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
+                     {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
+    "qwen2": ("qwen2", {"bias": True}, {}, {"rope.freq_base": 1e6}, {"tie_word_embeddings": True, "rope_theta": 1e6}),
+    "qwen3": ("qwen3", {"more": NORMS}, {}, {}, {"tie_word_embeddings": True}),
+    "gemma": ("gemma", {}, {"plus_one": True}, {}, {}),
+    "gemma2": ("gemma2", {"more": AROUND_NORMS}, {"plus_one": True, "places": PLACES | AROUND},
+               {"attention.sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
+               {"sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0,
+                "query_pre_attn_scalar": DH}),
+    "gemma3": ("gemma3_text", {"more": AROUND_NORMS + NORMS}, {"plus_one": True, "places": PLACES | AROUND},
+               {"attention.sliding_window": 4, "rope.freq_base": 1e6, "attention.sliding_window_pattern": [True, False]},
+               {"sliding_window": 4, "rope_theta": 1e6, "query_pre_attn_scalar": DH,
+                "layer_types": ["sliding_attention", "full_attention"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_gguf_file_is_the_model_of_the_folder(case: str, tmp_path: Path) -> None:
+    """All bits are equal but where q and k were turned, whose sums are in another order."""
+    family, settings, conversion, keys, config = CASES[case]
+    tensors = weights(**settings)
+    wanted = import_checkpoint(folder(tmp_path / "in", family, tensors, **config), tmp_path / "wanted")
+    file = write(tmp_path / "m.gguf", case.split("-")[0], as_gguf(tensors, **conversion), **KEYS | keys)
+    made = import_checkpoint(file, tmp_path / "made")
+    assert made.family == case.split("-")[0] and made.context == wanted.context and not made.widened
+    ids = (1, 5, 9, 2, 30, 7, 7, 3)
+    found, known = logits(made, ids), logits(wanted, ids)
+    if conversion.get("turned"):
+        assert 'style="interleaved"' in made.graph.read_text()
+        assert float(np.abs(found - known).max()) <= 1e-5 and found.argmax(-1).tolist() == known.argmax(-1).tolist()
+    else:
+        assert found.tobytes() == known.tobytes()
+
+
+def test_gpt2_in_gguf_is_that_of_the_folder(tmp_path: Path) -> None:
+    source = gpt2_weights(tmp_path / "w.safetensors", "", False, True)  # matrices [out, in], as the converter makes them
+    model = oic.Model.open(source)
+    names = {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
+             "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
+             "lm_head": "output"}  # fmt: skip
+    tensors = {}
+    for name in model.names():
+        stem, _, kind = name.rpartition(".")
+        layer, _, inner = stem.removeprefix("h.").partition(".") if stem.startswith("h.") else ("", "", stem)
+        tensors[f"blk.{layer}.{names[inner]}.{kind}" if layer else f"{names[inner]}.{kind}"] = np.array(model.tensor(name))
+    keys = {"embedding_length": 8, "feed_forward_length": 12, "block_count": 2, "attention.head_count": 2,
+            "attention.layer_norm_epsilon": 1e-5, "context_length": 6}  # fmt: skip
+    wanted = import_checkpoint(source, tmp_path / "wanted", settings={"n_head": 2})
+    made = import_checkpoint(write(tmp_path / "m.gguf", "gpt2", tensors, **keys), tmp_path / "made")
+    assert logits(made).tobytes() == logits(wanted).tobytes()
+    with oic.Generator(tmp_path / "m.gguf") as generator:
+        assert len(list(generator.stream([1, 2], 9))) == 5  # the learned positions end
+
+
+def test_factors_of_rotary_frequencies(tmp_path: Path) -> None:
+    """`rope_freqs.weight` divides the frequencies; as the linear scaling does where all are alike."""
+    tensors = as_gguf(weights(), turned=True)
+    keys = KEYS | {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}
+    wanted = import_checkpoint(write(tmp_path / "a.gguf", "llama", tensors, **keys), tmp_path / "a")
+    tensors["rope_freqs.weight"] = np.full(DH // 2, 4, np.float32)
+    made = import_checkpoint(write(tmp_path / "b.gguf", "llama", tensors, **KEYS), tmp_path / "b")
+    assert logits(made).tobytes() == logits(wanted).tobytes()
+    tensors["rope_freqs.weight"] = np.array([1, 0, 1, 1], np.float32)
+    assert "a factor that is not above 0" in refused(write(tmp_path / "c.gguf", "llama", tensors, **KEYS), tmp_path)[1]
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_narrow_types_stay_as_they_are_stored(kind: str, tmp_path: Path) -> None:
+    tensors = as_gguf(weights())
+    kinds = {n: gguf.GGMLQuantizationType[kind] for n, a in tensors.items() if a.ndim == 2}
+    made = import_checkpoint(write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS), tmp_path / "out")
+    assert f"wq(l): {kind.lower()}[" in made.graph.read_text() and not made.widened
+    plain = {n: gguf.dequantize(gguf.quantize(a, kinds[n]), kinds[n]) if n in kinds else a for n, a in tensors.items()}
+    wide = import_checkpoint(write(tmp_path / "w.gguf", "qwen2", plain, **KEYS), tmp_path / "wide")
+    assert logits(made).tobytes() == logits(wide).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
+def test_blocks_are_widened_exactly(kind: str, tmp_path: Path) -> None:
+    tensors = as_gguf(weights())
+    stored = gguf.GGMLQuantizationType[kind]
+    kinds = {n: stored for n, a in tensors.items() if a.ndim == 2}
+    made = import_checkpoint(write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS), tmp_path / "out")
+    assert made.widened == {kind: len(kinds)}
+    plain = {n: gguf.dequantize(gguf.quantize(a, stored), stored) if n in kinds else a for n, a in tensors.items()}
+    model = oic.Model.open(made.model)
+    assert all(np.array_equal(model.tensor(n), plain[n]) for n in tensors)
+    wide = import_checkpoint(write(tmp_path / "w.gguf", "qwen2", plain, **KEYS), tmp_path / "wide")
+    assert logits(made).tobytes() == logits(wide).tobytes() and made.graph.read_text() == wide.graph.read_text()
+    again = import_checkpoint(tmp_path / "w.gguf", tmp_path / "out")  # the widened file goes
+    assert not again.widened and not (tmp_path / "out" / "widened.safetensors").exists()
+
+
+@pytest.mark.parametrize("kind", ["Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_XS"])
+def test_large_blocks_are_widened_in_parts(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any bytes are blocks; parts of a few blocks, of which the last is shorter."""
+    from oic.model import widen
+
+    elements, nbytes = widen.TYPES[kind]
+    rng = np.random.default_rng(1)
+    raw = rng.integers(0, 128, (3, 5 * nbytes)).astype(np.uint8)
+    stored = gguf.GGMLQuantizationType[kind]
+    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")
+    writer.add_tensor("w", raw, raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    monkeypatch.setattr(widen, "PART", 4 * nbytes + 3)
+    info = oic.Model.open(tmp_path / "m.gguf").info("w")
+    assert widen.write_widened(tmp_path / "w.safetensors", [info]) == (tmp_path / "w.safetensors").stat().st_size
+    with np.errstate(all="ignore"):
+        wanted = gguf.dequantize(raw, stored)
+    found = oic.Model.open(tmp_path / "w.safetensors").tensor("w")
+    assert found.shape == (3, 5 * elements) and found.tobytes() == wanted.tobytes()
+
+
+def test_blocks_of_eight_bits_are_a_scale_times_integers(tmp_path: Path) -> None:
+    from oic.model.widen import widened
+
+    block = np.float16(0.375).tobytes() + np.arange(-16, 16, dtype=np.int8).tobytes()
+    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")
+    writer.add_tensor("w", np.frombuffer(block, np.uint8).reshape(1, -1), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    (part,) = widened(oic.Model.open(tmp_path / "m.gguf").info("w"))
+    assert part.tolist() == [0.375 * i for i in range(-16, 16)]
+
+
+def test_without_the_package_blocks_are_refused_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensors = as_gguf(weights())
+    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q8_0}
+    source = write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS)
+    plain = write(tmp_path / "p.gguf", "qwen2", tensors, **KEYS)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    slug, text = refused(source, tmp_path)
+    assert slug == "model-dtype" and "blk.0.ffn_up.weight' is Q8_0" in text and "pip install oic[gguf]" in text
+    assert import_checkpoint(plain, tmp_path / "out").weights == len(tensors)
+
+
+@pytest.mark.parametrize(
+    ("arch", "keys", "slug", "text"),
+    [
+        ("mamba", {}, "import-family", "'general.architecture' is 'mamba'"),
+        ("lama", {}, "import-family", "the nearest is 'llama'"),
+        ("llama", {"embedding_length": None}, "import-config", "nothing says 'embedding_length'"),
+        ("llama", {"block_count": 4_000_000_000}, "import-config", "at most"),
+        ("llama", {"block_count": 3}, "import-weights", "missing: blk.2.attn_k.weight"),
+        ("llama", {"expert_count": 8}, "import-unsupported", "expert_count"),
+        ("llama", {"rope.scaling.type": "yarn"}, "import-unsupported", "'rope.scaling.type' is 'yarn'"),
+        ("llama", {"rope.freq_base": -1.0}, "import-config", "should be above 0"),
+        ("llama", {"rope.freq_base": math.inf}, "import-config", "rope.freq_base"),
+        ("llama", {"rope.dimension_count": 7}, "import-unsupported", "rope.dimension_count"),
+        ("llama", {"attention.head_count": [4, 4]}, "import-config", "a positive integer"),
+        ("llama", {"attention.value_length": 4}, "import-unsupported", "attention.value_length"),
+        ("gemma3", {"attention.sliding_window": 4, "attention.sliding_window_pattern": [1]}, "import-config", "a list of 2"),
+    ],
+)  # fmt: skip
+def test_keys_that_are_wrong_are_named(arch: str, keys: dict[str, Any], slug: str, text: str, tmp_path: Path) -> None:
+    given = {k: v for k, v in (KEYS | keys).items() if v is not None}
+    found, message = refused(write(tmp_path / "m.gguf", arch, as_gguf(weights()), **given), tmp_path)
+    assert found == slug and text in message
+
+
+def test_texts_are_refused_and_ids_are_taken(tmp_path: Path) -> None:
+    tokens = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.eos_token_id": 7, "tokenizer.ggml.bos_token_id": 1}
+    source = write(tmp_path / "m.gguf", "qwen2", as_gguf(weights()), **KEYS | tokens)
+    with oic.Generator(source) as generator:
+        assert generator.stops == [7]
+        with pytest.raises(oic.OicError, match="there is no tokenizer"):
+            generator.encode("text")
+        assert len(list(generator.stream([1, 2], 3, stop_ids=[]))) == 3
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    tensors = as_gguf(weights())
+    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q8_0}
+    source = write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS)
+    run = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--set", "rope.freq_base=1e6"])
+    assert run.exit_code == 0, run.output
+    assert "widened to f32, " in run.output and "in widened.safetensors: 1 of Q8_0" in run.output
+    assert "base=1000000.0" in (tmp_path / "out" / "graph.oi").read_text()
+
+
+def test_forged_files_are_read_or_refused(tmp_path: Path) -> None:
+    """Bytes of keys and tensor entries changed at random: a graph, or a refusal."""
+    rng = np.random.default_rng(2)
+    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q8_0}
+    whole = write(tmp_path / "m.gguf", "llama", as_gguf(weights()), kinds, **KEYS).read_bytes()
+    end = whole.index(b"blk.1.ffn_down.weight") + 64
+    refusals = 0
+    for _ in range(150):
+        forged = bytearray(whole)
+        for at in rng.integers(8, end, rng.integers(1, 4)):
+            forged[at] = rng.integers(0, 256)
+        (tmp_path / "f.gguf").write_bytes(forged)
+        try:
+            import_checkpoint(tmp_path / "f.gguf", tmp_path / "out")
+        except oic.OicError:
+            refusals += 1
+    assert 20 < refusals < 150
