@@ -31,7 +31,7 @@ PARTS: dict[str, set[str]] = {
     "kernels": BASE | {"ir"},
     "operators": BASE | {"ir", "kernels"},
     "model": BASE,
-    "importers": BASE | {"model"},
+    "importers": CORE | {"model", "syntax", "check"},  # what an importer writes is checked as a user's graph is
     "memory": CORE,
     "syntax": BASE,
     "check": CORE | {"syntax", "model"},

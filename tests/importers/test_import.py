@@ -126,6 +126,11 @@ REFUSED = {
     "layers": ({"layer_types": ["full_attention", "chunked"]}, "import-unsupported", "'layer_types' is 'chunked'"),
     "too few": ({"layer_types": ["full_attention"]}, "import-config", "a list of 2 items"),
     "odd part": ({"partial_rotary_factor": 0.3}, "import-unsupported", "partial_rotary_factor"),
+    "more heads": ({"num_attention_heads": 4, "head_dim": 4}, "model-shape", "q_proj.weight' is [8, 8] in "),
+    "another scaling comes first": (
+        {"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "yarn"}}, "import-unsupported",
+        "'rope_scaling.rope_type' is 'yarn'",
+    ),
     "more layers": ({"num_hidden_layers": 3}, "import-weights", "missing: model.layers.2.input_layernorm.weight"),
 }  # fmt: skip
 

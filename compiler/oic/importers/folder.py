@@ -13,18 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from oic.diagnostics import fail
+from oic.check.bind import bind
+from oic.check.check import check
+from oic.check.source import parse
+from oic.diagnostics import OicError, fail
 from oic.dtypes import Array
-from oic.importers.checkpoint import members
+from oic.importers.checkpoint import Checkpoint, members
 from oic.importers.families import family_of
-from oic.importers.family import PREFILL, Request
+from oic.importers.family import PREFILL, Program, Request
 from oic.importers.source import open_checkpoint
 from oic.model.hf import CONFIG
 from oic.model.model import REFERENCE
 from oic.model.tensors import TensorInfo
-from oic.model.widen import TYPES, block_kind, write_widened
+from oic.model.widen import TYPES, block_kind, widened_source, write_widened
 
 GRAPH, MODEL, EXTRA, WIDENED = "graph.oi", "model.json", "extra.npz", "widened.safetensors"
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -68,8 +72,8 @@ def import_checkpoint(
     context   tokens that the cache has room for, of an encoder–decoder also those of a source; None: as configured
     prefill   tokens that one step takes at most
     name      of the graph; None: after the family
-    Raises OicError: `import-family`, `import-config`, `import-unsupported`, `import-weights`, or what is wrong with
-    the files.  The folder is as it was then.
+    Raises OicError: `import-family`, `import-config`, `import-unsupported`, `import-weights`, `model-shape`, or what is
+    wrong with the files.  The folder is as it was then.
     """
     checkpoint = open_checkpoint(source, config, settings)
     program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name))
@@ -78,6 +82,7 @@ def import_checkpoint(
     blocks = [info for info in used if info.dtype.name in TYPES]
     for info in {info.dtype.name: info for info in blocks}.values():
         block_kind(info)  # refuses, before anything is written
+    _check(program, checkpoint, blocks)
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,6 +96,15 @@ def import_checkpoint(
         folder, checkpoint.family, program.features, len(used), sum(info.nbytes for info in used), program.context,
         assumed, dict(Counter(info.dtype.name for info in blocks)), written,
     )  # fmt: skip
+
+
+def _check(program: Program, checkpoint: Checkpoint, blocks: Sequence[TensorInfo]) -> None:
+    """Refuse weights of other shapes or types than the graph's, with its lines, as a build would."""
+    resolved = check(parse(program.text, name=GRAPH))
+    binding = bind(resolved, checkpoint.model.extended(program.extra, map(widened_source, blocks)), {})
+    errors = [d for d in (*resolved.diagnostics, *binding.diagnostics) if d.severity == "error"]
+    if errors:
+        raise OicError(errors)
 
 
 def _relative(source: Path, folder: Path) -> str:

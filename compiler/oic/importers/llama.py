@@ -168,6 +168,8 @@ def _sliding(c: Checkpoint, count: int) -> list[bool]:
 def rope(c: Checkpoint, size: int, kind: str) -> Rope:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
     table = f"rope_parameters.{kind}." if c.has(f"rope_parameters.{kind}.rope_theta") else "rope_parameters."
+    if c.has("rope_scaling.rope_type") or c.has("rope_scaling.type"):  # comes before the other, as in transformers
+        table = "rope_scaling."
     local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
     base = c.positive("rope_local_base_freq") if local else c.positive(
         table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0
@@ -176,19 +178,18 @@ def rope(c: Checkpoint, size: int, kind: str) -> Rope:
     dims = int(size * part)
     if dims % 2:
         raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
-    scaling = next((t for t in (table, "rope_scaling.") if c.has(t + "rope_type") or c.has(t + "type")), None)
-    if scaling is None or local:
+    if local or not (c.has(table + "rope_type") or c.has(table + "type")):
         return Rope(base, dims)
-    name = c.text(scaling + "rope_type", scaling + "type")
-    c.require(scaling + "rope_type", name, *ROPE_TYPES)
+    name = c.text(table + "rope_type", table + "type")
+    c.require(table + "rope_type", name, *ROPE_TYPES)
     if name == "default":
         return Rope(base, dims)
     freqs = [base ** (-2 * d / dims) for d in range(dims // 2)]
-    factor = c.positive(scaling + "factor")
+    factor = c.positive(table + "factor")
     if name == "linear":
         return Rope(base, dims, freqs=tuple(f / factor for f in freqs))
-    low, high = c.number(scaling + "low_freq_factor"), c.number(scaling + "high_freq_factor")
-    whole = c.number(scaling + "original_max_position_embeddings")
+    low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
+    whole = c.number(table + "original_max_position_embeddings")
     return Rope(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
 
 

@@ -7,7 +7,7 @@ Source: SPEC, section 9.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,13 @@ class Model:
         model._entries = contents.entries
         model.sizevars, model.metadata = contents.sizevars, contents.metadata
         return model
+
+    def extended(self, tensors: Mapping[str, object], sources: Iterable[TensorSource] = ()) -> Model:
+        """This model with more tensors, given as to `Model`, and others in the place of its own."""
+        both = Model(tensors, self.sizevars, self.metadata, name=self.name)
+        both.path = self.path
+        both._entries |= self._entries | {source.info.name: source for source in sources}
+        return both
 
     def names(self) -> list[str]:
         """All tensors, those without data included, in the file's order."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.diagnostics import fail
+from oic.dtypes import f32
 from oic.model.file import ModelFile
 from oic.model.gguf import BLOCKS
-from oic.model.tensors import PART, TensorInfo
+from oic.model.tensors import PART, Computed, TensorInfo, TensorSource
 
 TYPES = {name: (elements, nbytes) for name, elements, nbytes in BLOCKS.values()}
 
@@ -33,6 +35,12 @@ def widened(info: TensorInfo) -> Iterator[NDArray[np.float32]]:
         with np.errstate(all="ignore"):  # a scale may be anything
             found = dequantize(raw.reshape(1, -1), kind)
         yield np.ascontiguousarray(found, np.float32).reshape(-1)
+
+
+def widened_source(info: TensorInfo) -> TensorSource:
+    """A block-quantised tensor as one of f32, which is computed when it is read."""
+    wide = replace(info, dtype=f32, nbytes=f32.nbytes(info.count))
+    return TensorSource(wide, Computed(lambda: np.concatenate(list(widened(info))).reshape(info.shape)))
 
 
 def write_widened(path: Path, tensors: Sequence[TensorInfo]) -> int:
