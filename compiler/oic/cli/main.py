@@ -356,7 +356,7 @@ def generate(
 
 
 @main.command()
-@click.argument("source", type=click.Path())
+@checkpoint_command
 @click.option("--against", metavar="WHAT", required=True, help="transformers, or a file of references: FILE.npz")
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="a prompt")
 @click.option("--texts", "file", type=click.File(encoding="utf-8"), metavar="FILE", help="prompts, one a line")
@@ -373,8 +373,9 @@ def generate(
 )  # fmt: skip
 @guarded
 def verify(
-    as_json: bool, color: bool, source: str, against: str, texts: tuple[str, ...], file: TextIO | None,
-    ids: tuple[list[int], ...], **settings: Any,
+    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
+    against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...], context: int | None,
+    target: str, **chosen: Any,
 ) -> None:  # fmt: skip
     """Compare a compiled model with the library that it comes from.
 
@@ -382,10 +383,12 @@ def verify(
     compiled model writes by itself with what the original writes.
     """
     from oic.cli.models import verified
+    from oic.generation import Generator
     from oic.verification import verify as compare
 
     lines = [line.rstrip("\n") for line in file or () if line.strip()]
-    report = compare(source, against, prompts=[*texts, *lines, *ids], **settings)
+    with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
+        report = compare(generator, against, prompts=[*texts, *lines, *ids], **chosen)
     say(verified(report, as_json))
     if not report.passed:
         sys.exit(MISMATCH)

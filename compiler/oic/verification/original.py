@@ -59,19 +59,23 @@ class Original:
         encoder = self._model.get_encoder()(input_ids=source)
         context = {"encoder_outputs": encoder, "attention_mask": self._torch.ones_like(source)}
         start = [int(self._setting("decoder_start_token_id"))]
-        chosen = self._greedy(context, "decoder_input_ids", start, count)
+        forced = self._setting("forced_bos_token_id")
+        chosen = self._greedy(context, "decoder_input_ids", start, count, [] if forced is None else [int(forced)])
         fed = [*start, *chosen[:-1]]
         rows = self._model(**context, decoder_input_ids=self._torch.tensor([fed])).logits[0]
         return Case(tuple(prompt), tuple(fed), tuple(chosen), rows.numpy())
 
-    def _greedy(self, context: dict[str, Any], name: str, fed: list[int], count: int) -> list[int]:
+    def _greedy(
+        self, context: dict[str, Any], name: str, fed: list[int], count: int, forced: Sequence[int] = ()
+    ) -> list[int]:
+        """New tokens: the forced ones first, then the likeliest."""
         end = self._setting("eos_token_id")
         ends = set(end) if isinstance(end, list) else {end}
         past, found = None, list[int]()
         while len(found) < count and not (found and found[-1] in ends):
             out = self._model(**context, **{name: self._torch.tensor([fed])}, past_key_values=past, use_cache=True)
             past = out.past_key_values
-            fed = [int(np.argmax(out.logits[0, -1].numpy()))]
+            fed = [*forced[len(found) : len(found) + 1]] or [int(np.argmax(out.logits[0, -1].numpy()))]
             found += fed
         return found
 

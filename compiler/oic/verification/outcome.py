@@ -84,23 +84,20 @@ def verify(
     random: int = 4,
     seed: int = 0,
     within: float = TOLERANCE,
-    context: int | None = None,
-    target: str = "host",
     save: str | Path | None = None,
 ) -> Report:
     """Compare a checkpoint or an imported folder, compiled, with the original.
 
-    source    or a Generator, which stays open
+    source    or a Generator, with settings of its own, which stays open
     against   'transformers', or a file that `read_cases` reads, with its own prompts
     prompts   texts or token ids; none: so many random ones as `random` says, from `seed`
     count     new tokens of a prompt, at most
     save      file that keeps what the original said
-    context, target   as for Generator
     Raises OicError: `verify-reference`, `verify-library`, or what Generator raises.
     """
     if not within >= 0:
         raise fail("verify-reference", f"a tolerance is 0 or more, not {within}")
-    opened = nullcontext(source) if isinstance(source, Generator) else Generator(Path(source), context, target)
+    opened = nullcontext(source) if isinstance(source, Generator) else Generator(Path(source))
     with opened as generator:
         if str(against) == "transformers":
             given = [generator.encode(p) if isinstance(p, str) else list(p) for p in prompts]
