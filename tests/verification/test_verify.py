@@ -136,7 +136,7 @@ def test_changes(a: str, b: str) -> None:
 
 
 @needs_models
-@pytest.mark.parametrize(("name", "tokens"), [("gpt2-tiny", 37), ("llama-tiny", 37)])
+@pytest.mark.parametrize(("name", "tokens"), [("gpt2-tiny", 37), ("llama-tiny", 37), ("byt5-tiny-random", 48)])
 def test_models_agree_with_their_references(name: str, tokens: int) -> None:
     folder = (models_dir() or Path()) / name
     report = verify(folder, folder / "ref.npz")
