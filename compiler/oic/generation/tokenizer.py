@@ -1,7 +1,7 @@
 """Texts as token ids.
 
 A folder's `tokenizer.json` (package `tokenizers`, an extra), a `tok*.bin` of llama2.c, or what the configuration
-describes: bytes, as ByT5 has them, or tables of characters.
+describes: bytes, as ByT5 has them or as they are, tables of characters, or lists of symbols.
 """
 
 from __future__ import annotations
@@ -158,8 +158,52 @@ class Characters:
         return "".join(self._written[i] for i in ids if self.RESERVED <= i < len(self._written))
 
 
+class RawBytes:
+    """A token for every byte."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: list[int]) -> str:
+        return bytes(i for i in ids if i < 256).decode(errors="replace")
+
+
+class Symbols:
+    """A token for every character read, and a symbol for every token written, by lists: position is id.
+
+    A text ends with `</s>`, if it is among what is read; `<unk>` is any other character.  Symbols written are put
+    between spaces, those in angle brackets left out.
+    Source: Kyubyong's `g2p_en`, `graphemes` and `phonemes`.
+    """
+
+    def __init__(self, read: list[str], written: list[str]) -> None:
+        self._ids = {symbol: i for i, symbol in enumerate(read)}
+        self._written = written
+
+    def encode(self, text: str) -> list[int]:
+        known = [self._ids.get(char, self._ids.get("<unk>")) for char in text]
+        if None in known:
+            char = text[known.index(None)]
+            raise fail("tokenizer", f"{char!r} is none of the characters that are read", hint="see 'graphemes'")
+        end = [self._ids["</s>"]] if "</s>" in self._ids else []
+        return [i for i in known if i is not None] + end
+
+    def decode(self, ids: list[int]) -> str:
+        found = [self._written[i] for i in ids if i < len(self._written)]
+        return " ".join(symbol for symbol in found if not re.fullmatch("<.*>", symbol))
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+
+
 def described(settings: Mapping[str, Any]) -> Tokenizer | None:
     """The tokenizer that a configuration describes, or None."""
+    read, written = settings.get("graphemes"), settings.get("phonemes")
+    if _texts(read) and _texts(written):
+        return Symbols(list(read or ()), list(written or ()))
+    if settings.get("model_type") == "rwkv5" and settings.get("vocab_size") == 256:
+        return RawBytes()
     tables = settings.get("grapheme_chars"), settings.get("phoneme_chars")
     if isinstance(tables[0], str) and isinstance(tables[1], str):
         return Characters(tables[0], tables[1])

@@ -13,10 +13,14 @@ from oic.importers.gguf import ARCHITECTURE, gguf
 from oic.importers.gguf import BUFFERS as GGUF_BUFFERS
 from oic.importers.gpt2 import BUFFERS as GPT2_BUFFERS
 from oic.importers.gpt2 import gpt2, gpt2_shapes
+from oic.importers.gru import GRU, gru
+from oic.importers.gru import SIGNS as GRU_SIGNS
 from oic.importers.llama import BUFFERS as LLAMA_BUFFERS
 from oic.importers.llama import gpt_neox, llama, llama_shapes
 from oic.importers.meta import BUFFERS as META_BUFFERS
 from oic.importers.meta import META, meta, meta_shapes
+from oic.importers.rwkv import RWKV, rwkv
+from oic.importers.rwkv import SIGNS as RWKV_SIGNS
 from oic.importers.t5 import BUFFERS as T5_BUFFERS
 from oic.importers.t5 import t5
 from oic.importers.transformer import transformer_program
@@ -50,6 +54,8 @@ FAMILIES = {
         (_HEADS, ("rotary_pct",), ("use_parallel_residual",)),
     ),
     META: _META,
+    RWKV: Family(rwkv, RWKV_SIGNS),
+    GRU: Family(gru, GRU_SIGNS),
     **dict.fromkeys(
         ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3", "olmo2", "starcoder2"),
         _LLAMA,

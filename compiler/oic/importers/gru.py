@@ -1,0 +1,128 @@
+"""Sequence to sequence by two gated recurrent units, as in g2p_en: the encoder's last state starts the decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oic.diagnostics import fail
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Matrix
+from oic.importers.family import Program, Request
+from oic.importers.text import Block, section
+from oic.importers.writer import Writer
+
+GRU = "gru_seq2seq"
+SIGNS = (("enc_emb", "enc_w_ih", "dec_emb", "dec_w_hh", "fc_w"),)
+SOURCE = 128  # tokens of a source at most, unless the importer is told otherwise
+
+
+@dataclass(frozen=True)
+class Gru:
+    """All that tells one such model from another.
+
+    inputs  width of the embeddings of source and output
+    order   of the gates in weights and biases: r(eset), z (update), n(ew)
+    """
+
+    vocabs: tuple[int, int]
+    inputs: tuple[int, int]
+    units: int
+    order: str
+
+    def features(self) -> list[str]:
+        """What it has, in words, for reports."""
+        return [f"gated recurrent units, {self.units} wide", "a state of fixed size"]
+
+
+def gru(c: Checkpoint, request: Request) -> Program:
+    """Source: Kyubyong's `g2p_en`, `g2p.py`; the gates are PyTorch's."""
+    room = SOURCE if request.context is None else request.context
+    if room < 1 or request.prefill < 1:
+        raise fail("import-config", f"{c.model.name}: a source of {room} tokens, {request.prefill} a step: 1 or more")
+    model = _read(c)
+    graph = GruGraph(dtype=c.dtype, layers=1)
+    text = graph.text(model, request.name or GRU, room, request.prefill)
+    begin, end = c.size("decoder_start_token_id", default=2), c.size("eos_token_id", default=3)
+    metadata = {"model_type": GRU, "decoder_start_token_id": begin, "eos_token_id": end}
+    return Program(text, model.features(), graph.weights, "^$", context=room, metadata=metadata)
+
+
+def _read(c: Checkpoint) -> Gru:
+    """Sizes from shapes; `OicError` where they are no such model's."""
+    order = c.text("gate_order", default="rzn")
+    if sorted(order) != sorted("rzn"):
+        raise c.unsupported("gate_order", order, "'rzn' and its permutations")
+    tables, hidden = (c.shape("enc_emb"), c.shape("dec_emb")), c.shape("enc_w_hh")
+    if len(hidden) != 2 or any(len(table) != 2 for table in tables):
+        shapes = {"enc_emb": tables[0], "dec_emb": tables[1], "enc_w_hh": hidden}
+        message = f"{c.model.name}: shapes of no such model: " + ", ".join(f"{n} {list(s)}" for n, s in shapes.items())
+        hint = "supported: embeddings [vocab, width], enc_w_hh [3 units, units]"
+        raise fail("import-unsupported", message, hint=hint)
+    return Gru((tables[0][0], tables[1][0]), (tables[0][1], tables[1][1]), hidden[1], order)
+
+
+class GruGraph(Writer):
+    """The graph while it is written."""
+
+    def text(self, m: Gru, name: str, room: int, prefill: int) -> str:
+        """The whole source; `room` tokens of a source, `prefill` of an output a step."""
+        encode = Block("block encode @entry", "Reads a source; the output begins anew.")
+        encode.assign("x", "f32[M, E]")
+        encode.add(f"op gather({self._table('enc', 'read', 'E')}, source{self._wide('enc_emb')}) >> x;")
+        encode.assign("s", "f32[U]")
+        encode.add("op fill(s, value=0.0) >> s;")
+        self._steps(encode, m, "enc", "M", "E")
+        encode.add("cache.write s >> h;")
+        encode.add("return;")
+        entry = Block("block entry", "Logits of what follows every token of the output.")
+        entry.assign("y", "f32[N, I]")
+        entry.add(f"op gather({self._table('dec', 'vocab', 'I')}, tokens{self._wide('dec_emb')}) >> y;")
+        entry.assign("s", "f32[U]")
+        entry.add("cache.read h >> s;")
+        entry.assign("states", "f32[N, U]")
+        self._steps(entry, m, "dec", "N", "I")
+        entry.add("cache.write s >> h;")
+        self.product(entry, Matrix("fc_w", "fc_b"), "head", "states", "logits", "U", "vocab")
+        entry.add("op argmax_axis(logits, axis=-1) >> next;")
+        entry.add("return;")
+        parts = [
+            section("sizes", [
+                f"read = {m.vocabs[0]}; // tokens of a source",
+                f"vocab = {m.vocabs[1]}; // tokens of an output",
+                f"E = {m.inputs[0]}; // width of the encoder's embedding",
+                f"I = {m.inputs[1]}; // of the decoder's",
+                f"U = {m.units}; // units",
+                f"S = {room}; // tokens of a source at most",
+                f"P = {prefill}; // tokens of one step",
+            ]),
+            section("dynamic", ["source: i32[M] @max(M=S);", "tokens: i32[N] @max(N=P);"]),
+            section("constant", self.constants),
+            section("persistent", ["h: f32[U]; // what the encoder read, then what the decoder wrote"]),
+            section("volatile", ["logits: f32[N, vocab]; // row i follows tokens[i]", "next: i64[N];"]),
+            *(["\n".join(b.render(1))] for b in (encode, entry)),
+        ]  # fmt: skip
+        head = f"// {GRU}: {'; '.join(m.features())}."
+        return "\n".join([head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+
+    def _table(self, part: str, rows: str, width: str) -> str:
+        return self.constant(f"{part}_embed", f"{part}_emb", f"{rows}, {width}", narrow=True)
+
+    def _wide(self, tensor: str) -> str:
+        return "" if self.dtype(tensor, 1).name == "f32" else ", to=f32"
+
+    def _steps(self, to: Block, m: Gru, part: str, count: str, width: str) -> None:
+        """The state s goes on with every row of the embedded tokens; the decoder keeps all of them."""
+        rows = "x" if part == "enc" else "y"
+        inputs = self.constant(f"{part}_inputs", f"{part}_w_ih", f"3 * U, {width}")
+        states = self.constant(f"{part}_states", f"{part}_w_hh", "3 * U, U")
+        biases = [self.constant(f"{part}_bias_{n}", f"{part}_b_{n}", "3 * U") for n in ("ih", "hh")]
+        body = Block("")
+        body.assign("row", f"f32[1, {width}]")
+        body.assign("v", f"f32[{width}]")
+        body.add(f"op slice({rows}, axis=0, start=t, end=t + 1) >> row;")
+        body.add(f"op reshape(row, shape=[{width}]) >> v;")
+        order = "" if m.order == "rzn" else f', order="{m.order}"'
+        body.add(f"op gru_cell(v, s, {inputs}, {states}, {', '.join(biases)}{order}) >> s;")
+        if part == "dec":
+            body.add("transfer s >> states[t];")
+        to.nest(f"loop tokens_of_{'source' if part == 'enc' else 'output'} (t in 0..{count})", body.lines)

@@ -1,0 +1,264 @@
+"""RWKV-5 under the names of its author's code: a state of fixed size, whatever has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oic.diagnostics import fail
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Matrix, Norm
+from oic.importers.family import Program, Request
+from oic.importers.text import Block, number, section
+from oic.importers.writer import Writer
+
+RWKV = "rwkv5"
+SIGNS = (("emb.weight", "blocks.0.att.time_faaaa", "blocks.0.att.time_mix_g"),)
+LAYER = "blocks.{l}."
+
+
+@dataclass(frozen=True)
+class Rwkv:
+    """All that tells one RWKV-5 from another.
+
+    decays   the weights are factors of the state; else their double exponential is, exp(-exp(w))
+    ln_eps   of the norm of every head's result
+    """
+
+    vocab: int
+    width: int
+    heads: int
+    size: int
+    inner: int
+    layers: int
+    decays: bool
+    ln_eps: float
+
+    def features(self) -> list[str]:
+        """What it has, in words, for reports."""
+        return [f"{self.heads} heads of {self.size}", "a state of fixed size", "layer norm before sublayers"]
+
+
+def rwkv(c: Checkpoint, request: Request) -> Program:
+    """Source: BlinkDL's `RWKV-LM`, version 5.2, `rwkv_v5_demo.py`; `rwkv.cpp` for files whose decays are factors."""
+    if request.context is not None or request.prefill < 1:
+        raise fail("import-config", f"{c.model.name}: a state of fixed size has no context; steps take 1 token or more")
+    model = _read(c)
+    graph = RwkvGraph(model=model, dtype=c.dtype, shape=c.shape, prefill=request.prefill)
+    text = graph.text(request.name or RWKV)
+    metadata = {"model_type": RWKV, "vocab_size": model.vocab}
+    return Program(text, model.features(), graph.weights, "^$", metadata=metadata)
+
+
+def _read(c: Checkpoint) -> Rwkv:
+    embed, key = c.shape("emb.weight"), c.shape(LAYER + "ffn.key.weight")
+    decay, bonus = c.shape(LAYER + "att.time_decay"), c.shape(LAYER + "att.time_faaaa")
+    if len(embed) != 2 or len(key) != 2 or len(decay) not in (2, 3) or decay[2:] not in ((), (1,)) or decay[1] < 2:
+        shapes = {"emb.weight": embed, "ffn.key.weight": key, "att.time_decay": decay}
+        message = f"{c.model.name}: shapes of no RWKV-5.2: " + ", ".join(f"{n} {list(s)}" for n, s in shapes.items())
+        raise fail("import-unsupported", message, hint="supported: time_decay [heads, size] or [heads, size, 1]")
+    if bonus[:2] != decay[:2]:
+        raise c.unsupported("att.time_faaaa", f"of shape {list(bonus)}", f"{list(decay)}, as 'att.time_decay'")
+    count = c.count(LAYER + "att.time_decay")
+    # As the author's code has it for heads of 64, which it divides by 8 before a norm with 1e-5.
+    usual = 64e-5 if decay[1] == 64 else 1e-5
+    factors = all(_within(c, f"blocks.{i}.att.time_decay") for i in range(count))
+    return Rwkv(embed[0], embed[1], decay[0], decay[1], key[0], count, factors, c.positive("ln_x_eps", default=usual))
+
+
+def _within(c: Checkpoint, name: str) -> bool:
+    """All values are factors between 0 and 1; what is exponentiated twice is below 0 somewhere."""
+    values = c.model.tensor(name)
+    return bool((values > 0).all() and (values < 1).all())
+
+
+@dataclass(kw_only=True)
+class RwkvGraph(Writer):
+    """The graph while it is written; `prefill` tokens of one step at most."""
+
+    model: Rwkv
+    shape: Callable[[str], tuple[int, ...]]
+    prefill: int
+    layers: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layers = self.model.layers
+
+    def text(self, name: str) -> str:
+        """The whole source."""
+        whole, last = self._entries()
+        decoder = self._decoder()
+        m = self.model
+        parts = [
+            section("sizes", [
+                f"vocab = {m.vocab};",
+                f"D = {m.width}; // width",
+                f"H = {m.heads}; // heads",
+                f"Dh = {m.size}; // size of a head",
+                f"F = {m.inner}; // width inside channel mixing",
+                f"L = {m.layers}; // layers",
+                f"P = {self.prefill}; // tokens of one step",
+            ]),
+            section("dynamic", ["tokens: i32[N] @max(N=P);"]),
+            section("constant", [*self.constants, "ones: f32[Dh] @init(1.0);"]),
+            section("persistent", [
+                "// What is left of everything read: the last inputs of both halves of a layer, and a matrix a head.",
+                "time_before(l): f32[1, D] @table @fixed(l=L);",
+                "channel_before(l): f32[1, D] @table @fixed(l=L);",
+                "S(l): f32[H, Dh, Dh] @table @fixed(l=L);",
+            ]),
+            section("volatile", [
+                "logits: f32[N, vocab]; // row i follows tokens[i]",
+                "next: i64[N];",
+                "last_logits: f32[1, vocab];",
+                "last: i64[1];",
+            ]),
+            *(["\n".join(b.render(1))] for b in (whole, last, decoder)),
+        ]  # fmt: skip
+        head = f"// {RWKV}: {'; '.join(m.features())}."
+        return "\n".join([head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+
+    # -- blocks
+
+    def _entries(self) -> list[Block]:
+        whole = Block("block entry", "Logits of every token.")
+        whole.assign("x", "f32[N, D]")
+        whole.add("branch decoder;")
+        self.lookup(Block(""), "emb.weight", "tokens", "x")  # declares its constant first
+        self._head(whole, "x", "logits", "next")
+        last = Block("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
+        last.assign("x", "f32[N, D]")
+        last.add("branch decoder;")
+        last.assign("y", "f32[1, D]")
+        last.add("op slice(x, axis=0, start=N - 1, end=N) >> y;")
+        self._head(last, "y", "last_logits", "last")
+        return [whole, last]
+
+    def _head(self, to: Block, x: str, logits: str, chosen: str) -> None:
+        self.product(to, Matrix("head.weight"), "head", x, logits, "D", "vocab")
+        to.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
+        to.add("return;")
+
+    def _decoder(self) -> Block:
+        block = Block("block decoder", "From tokens to what the head reads, x; the state goes on.")
+        self.lookup(block, "emb.weight", "tokens", "x")
+        self._norm(block, "norm_embed", "blocks.0.ln0", "x", "x")
+        layer = Block("")
+        self._time(layer)
+        self._channel(layer)
+        block.nest("loop layers (l in 0..L)", layer.lines)
+        self._norm(block, "norm_final", "ln_out", "x", "x")
+        block.add("return;")
+        return block
+
+    def _time(self, to: Block) -> None:
+        """x += time mixing of x."""
+        to.note("Time mixing: what is read lies between this token and the one before, a share for each use.")
+        to.assign("h", "f32[N, D]")
+        self._norm(to, "norm_time", LAYER + "ln1", "x", "h")
+        self._shift(to, "time_before")
+        for name, weights in (("r", "receptance"), ("k", "key"), ("v", "value"), ("g", "gate")):
+            self._mixed(to, "att", name)
+            to.assign(name, "f32[N, H * Dh]")
+            matrix = Matrix(f"{LAYER}att.{weights}.weight")
+            self.product(to, matrix, f"w{name}", f"x{name}", name, "D", "H * Dh")
+        to.add("op silu(g) >> g;")
+        self._recurrence(to)
+        to.note("Each head's result has a norm of its own.")
+        to.add("op layer_norm(ys, ones, eps=" + number(self.model.ln_eps) + ") >> ys;")
+        to.assign("y", "f32[N, H * Dh]")
+        to.add("op reshape(ys, shape=[N, H * Dh]) >> y;")
+        gain = self.constant("norm_heads", LAYER + "att.ln_x.weight", "H * Dh")
+        bias = self.constant("norm_heads_bias", LAYER + "att.ln_x.bias", "H * Dh")
+        to.add(f"op mul(y, {gain}) >> y;")
+        to.add(f"op add(y, {bias}) >> y;")
+        to.add("op mul(y, g) >> y;")
+        to.assign("o", "f32[N, D]")
+        self.product(to, Matrix(LAYER + "att.output.weight"), "wo", "y", "o", "H * Dh", "D")
+        to.add("op add(x, o) >> x;")
+
+    def _recurrence(self, to: Block) -> None:
+        """ys [N, H, 1, Dh] of r, k and v, token by token."""
+        to.note("y = r·(S + u·kᵀv), and then S = w·S + kᵀv, for every head.")
+        w, u = self._by_key(to, "w", "decay", "att.time_decay"), self._by_key(to, "u", "bonus", "att.time_faaaa")
+        if not self.model.decays:
+            to.assign("w", "f32[H, Dh, 1]")
+            to.add(f"op exp({w}) >> w;")
+            to.add("op neg(w) >> w;")
+            to.add("op exp(w) >> w;")
+            w = "w"
+        to.assign("s", "f32[H, Dh, Dh]")
+        to.add("cache.read S[l] >> s;")
+        to.assign("ys", "f32[N, H, 1, Dh]")
+        body = Block("")
+        for name, dims in (("r", "H, 1, Dh"), ("k", "H, Dh, 1"), ("v", "H, 1, Dh")):
+            body.assign(f"{name}_row", "f32[1, H * Dh]")
+            body.assign(f"{name}h", f"f32[{dims}]")
+            body.add(f"op slice({name}, axis=0, start=t, end=t + 1) >> {name}_row;")
+            body.add(f"op reshape({name}_row, shape=[{dims}]) >> {name}h;")
+        for name, dims in (("kv", "H, Dh, Dh"), ("seen", "H, Dh, Dh"), ("yh", "H, 1, Dh")):
+            body.assign(name, f"f32[{dims}]")
+        body.add("op mul(kh, vh) >> kv;")
+        body.add(f"op fma({u}, kv, s) >> seen;")
+        body.add("op matmul(rh, seen) >> yh;")
+        body.add("transfer yh >> ys[t];")
+        body.add(f"op fma(s, {w}, kv) >> s;")
+        to.nest("loop tokens_of_step (t in 0..N)", body.lines)
+        to.add("cache.write s >> S[l];")
+
+    def _by_key(self, to: Block, short: str, name: str, tensor: str) -> str:
+        """A number for every key of every head, [H, Dh, 1]; some files store them as [H, Dh]."""
+        if len(self.shape(LAYER + tensor)) == 3:
+            return self.constant(name, LAYER + tensor, "H, Dh, 1")
+        stored = self.constant(name, LAYER + tensor, "H, Dh")
+        to.assign(short, "f32[H, Dh, 1]")
+        to.add(f"op reshape({stored}, shape=[H, Dh, 1]) >> {short};")
+        return short
+
+    def _channel(self, to: Block) -> None:
+        """x += channel mixing of x."""
+        to.note("Channel mixing.")
+        self._norm(to, "norm_channel", LAYER + "ln2", "x", "h")
+        self._shift(to, "channel_before")
+        for name in "kr":
+            self._mixed(to, "ffn", name)
+        to.assign("up", "f32[N, F]")
+        self.product(to, Matrix(LAYER + "ffn.key.weight"), "w_up", "xk", "up", "D", "F")
+        to.add("op relu(up) >> up;")
+        to.add("op mul(up, up) >> up;")
+        self.product(to, Matrix(LAYER + "ffn.value.weight"), "w_down", "up", "o", "F", "D")
+        to.assign("gate", "f32[N, D]")
+        self.product(to, Matrix(LAYER + "ffn.receptance.weight"), "w_gate", "xr", "gate", "D", "D")
+        to.add("op sigmoid(gate) >> gate;")
+        to.add("op mul(o, gate) >> o;")
+        to.add("op add(x, o) >> x;")
+
+    def _shift(self, to: Block, table: str) -> None:
+        """before [N, D]: row i is h of the token before token i; change = h - before."""
+        to.assign("first", "f32[1, D]")
+        to.add(f"cache.read {table}[l] >> first;")
+        to.assign("others", "f32[N - 1, D]")
+        to.add("op slice(h, axis=0, start=0, end=N - 1) >> others;")
+        to.assign("before", "f32[N, D]")
+        to.add("op concat(first, others, axis=0) >> before;")
+        to.assign("newest", "f32[1, D]")
+        to.add("op slice(h, axis=0, start=N - 1, end=N) >> newest;")
+        to.add(f"cache.write newest >> {table}[l];")
+        to.assign("change", "f32[N, D]")
+        to.add("op sub(h, before) >> change;")
+
+    def _mixed(self, to: Block, part: str, name: str) -> None:
+        """x{name} = before + share · change."""
+        tensor = f"{LAYER}{part}.time_mix_{name}"
+        shape = self.shape(tensor)
+        dims = ", ".join(["1"] * (len(shape) - 1) + ["D"])
+        share = self.constant(f"{'time' if part == 'att' else 'channel'}_mix_{name}", tensor, dims)
+        if len(shape) != 1:
+            to.assign("share", "f32[D]")
+            to.add(f"op reshape({share}, shape=[D]) >> share;")
+            share = "share"
+        to.assign(f"x{name}", "f32[N, D]")
+        to.add(f"op fma(change, {share}, before) >> x{name};")
+
+    def _norm(self, to: Block, name: str, tensor: str, x: str, y: str) -> None:
+        self.norm(to, Norm(f"{tensor}.weight", "layer", 1e-5, f"{tensor}.bias"), name, x, y)
