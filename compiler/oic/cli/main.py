@@ -11,21 +11,20 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from oic.cli.checkpoints import generate, import_, verify
 from oic.cli.options import (
     MISMATCH,
     USER,
-    checkpoint_command,
     graph_command,
     guarded,
     inputs_option,
     load,
     target_option,
     threads_option,
-    token_ids,
 )
 from oic.cli.text import json_text, progress, report, say
 from oic.version import __version__
@@ -290,108 +289,8 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
     say("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
 
 
-@main.command("import")
-@checkpoint_command
-@click.option("-o", "--output", metavar="FOLDER", required=True, help="folder to write to")
-@click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
-@click.option(
-    "--prefill", type=click.IntRange(1), metavar="N", default=128, show_default=True,
-    help="tokens that one step takes at most",
-)  # fmt: skip
-@click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
-@guarded
-def import_(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    output: str, context: int | None, prefill: int, name: str | None,
-) -> None:  # fmt: skip
-    """Turn a checkpoint into a graph.
-
-    SOURCE is a folder in the Hugging Face layout, a file of weights, or a folder with one.  Beside the graph comes a
-    model file that refers to the weights.
-    """
-    from oic.cli.models import imported
-    from oic.importers import import_checkpoint
-
-    made = import_checkpoint(
-        source, output, config=config, settings=dict(settings), context=context, prefill=prefill, name=name
-    )
-    say(imported(made, as_json))
-
-
-@main.command()
-@checkpoint_command
-@click.option("--text", help="go on with this text")
-@click.option("--ids", type=token_ids, metavar="ID,ID,…", help="go on with these token ids")
-@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, show_default=True, help="new tokens")
-@click.option("--temperature", type=float, default=0.0, show_default=True, help="0: always the most likely token")
-@click.option("--top-k", type=int, metavar="K", default=0, help="only the K most likely tokens")
-@click.option("--top-p", type=float, metavar="P", default=1.0, help="only the most likely tokens that reach P together")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the numbers drawn")
-@click.option("--stop", "stop_texts", metavar="TEXT", multiple=True, help="end after this text")
-@click.option("--stop-id", "stop_ids", type=int, metavar="ID", multiple=True, help="end after this id")
-@click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
-@click.option(
-    "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
-    help="this machine, or any of its kind",
-)  # fmt: skip
-@guarded
-def generate(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    text: str | None, ids: list[int] | None, count: int, temperature: float, top_k: int, top_p: float, seed: int,
-    stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None, target: str,
-) -> None:  # fmt: skip
-    """Go on with a text or token ids.
-
-    SOURCE is a checkpoint, or a folder that 'oic import' wrote.
-    """
-    from oic.cli.models import generated
-    from oic.generation import Generator, Sampling
-
-    if (text is None) == (ids is None):
-        raise click.UsageError("give either --text or --ids")
-    sampling = Sampling(temperature, top_k, top_p, seed)
-    with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
-        prompt = generator.encode(text) if text is not None else ids or []
-        generated(generator, prompt, count, sampling, {"stop_ids": stop_ids or None, "stop_texts": stop_texts}, as_json)
-
-
-@main.command()
-@checkpoint_command
-@click.option("--against", metavar="WHAT", required=True, help="transformers, or a file of references: FILE.npz")
-@click.option("--text", "texts", metavar="TEXT", multiple=True, help="a prompt")
-@click.option("--texts", "file", type=click.File(encoding="utf-8"), metavar="FILE", help="prompts, one a line")
-@click.option("--ids", "ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="a prompt as token ids")
-@click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
-@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
-@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=16, help="new tokens a prompt (default: 16)")
-@click.option("--within", type=float, default=1e-4, show_default=True, help="largest difference of logits that passes")
-@click.option("--save", metavar="FILE", help="keep what the original says: an .npz for --against")
-@click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for")
-@click.option(
-    "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
-    help="this machine, or any of its kind",
-)  # fmt: skip
-@guarded
-def verify(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...], context: int | None,
-    target: str, **chosen: Any,
-) -> None:  # fmt: skip
-    """Compare a compiled model with the library that it comes from.
-
-    SOURCE is a checkpoint, or a folder that 'oic import' wrote.  Logits are compared token by token, and what the
-    compiled model writes by itself with what the original writes.
-    """
-    from oic.cli.models import verified
-    from oic.generation import Generator
-    from oic.verification import verify as compare
-
-    lines = [line.rstrip("\n") for line in file or () if line.strip()]
-    with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
-        report = compare(generator, against, prompts=[*texts, *lines, *ids], **chosen)
-    say(verified(report, as_json))
-    if not report.passed:
-        sys.exit(MISMATCH)
+for command in (import_, generate, verify):
+    main.add_command(command)
 
 
 if __name__ == "__main__":
