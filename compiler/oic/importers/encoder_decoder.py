@@ -104,7 +104,7 @@ class EncoderDecoder:
         norm = "rms norm" if e.attention.norm.kind == "rms" else "layer norm"
         found = [
             f"{e.layers} encoder and {d.layers} decoder layers",
-            f"{d.heads} heads of {d.head_size}",
+            f"{d.heads} head{'s' * (d.heads > 1)} of {d.head_size}",
             f"{norm} {'before' if self.before else 'after'} sublayers",
             f"{'gated ' if d.network.gate else ''}{self.activation}",
             "relative positions" if d.bias else "learned positions" if d.places else "",

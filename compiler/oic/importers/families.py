@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest
+from oic.importers.bart import BUFFERS as BART_BUFFERS
+from oic.importers.bart import bart
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
@@ -65,6 +67,13 @@ FAMILIES = {
         Family(
             _transformer(t5, T5_BUFFERS), (("decoder.block.0.layer.1.EncDecAttention.q.weight",),), None,
             (("num_heads",), ("feed_forward_proj",)),
+        ),
+    ),
+    **dict.fromkeys(
+        ("bart", "mbart"),
+        Family(
+            _transformer(bart, BART_BUFFERS), (("model.decoder.layers.0.encoder_attn.q_proj.weight",),), None,
+            (("encoder_attention_heads",), ("decoder_attention_heads",)),
         ),
     ),
 }  # fmt: skip

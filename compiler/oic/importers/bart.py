@@ -1,0 +1,64 @@
+"""BART and mBART: learned positions, layer norms after the sublayers or before them, biases everywhere."""
+
+from __future__ import annotations
+
+import math
+
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Matrix, Network, Norm, head
+from oic.importers.encoder_decoder import Attention, EncoderDecoder, Places, Stack
+
+BUFFERS = r"(^|\.)(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor)$"
+"""Copies of the embedding, and what fairseq left."""
+FIRST = 2
+"""The row of the first position: those before it were for padding."""
+BEFORE = {"mbart"}
+"""Families whose norms are of the inputs of sublayers."""
+EPS = 1e-5
+
+
+def bart(c: Checkpoint) -> EncoderDecoder:
+    """Source: the configurations and weights of `bart` and `mbart` in Hugging Face's transformers."""
+    width = c.size("d_model", "hidden_size")
+    prefix = c.prefix("model.", "", probe="decoder.layers.0.fc1.weight")
+    copies = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+    embed = next((prefix + n for n in copies if c.present(prefix + n)), prefix + "shared.weight")
+    bias = "final_logits_bias"
+    return EncoderDecoder(
+        family=c.family, vocab=c.size("vocab_size"), width=width,
+        context=c.size("max_position_embeddings", default=1024), embed=embed,
+        encoder=_stack(c, prefix, "encoder", width), decoder=_stack(c, prefix, "decoder", width),
+        before=c.family in BEFORE,
+        embed_scale=math.sqrt(width) if c.flag("scale_embedding", default=False) else None,
+        head=head(c, "lm_head.weight", default=True), logits_bias=bias if c.present(bias) else None,
+    )  # fmt: skip
+
+
+def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
+    """The encoder or the decoder."""
+    layer, decodes = f"{prefix}{side}.layers.{{l}}.", side == "decoder"
+    heads, key = c.size(f"{side}_attention_heads"), f"{side}_attention_heads"
+    if width % heads:
+        raise c.unsupported(key, heads, f"a divisor of 'd_model', {width}")
+
+    def matrix(name: str) -> Matrix:
+        return Matrix(f"{layer}{name}.weight", f"{layer}{name}.bias")
+
+    def norm(name: str, of: str = layer) -> Norm:
+        return Norm(f"{of}{name}.weight", "layer", EPS, f"{of}{name}.bias")
+
+    def attention(name: str) -> Attention:
+        q, k, v, o = (matrix(f"{name}.{n}_proj") for n in ("q", "k", "v", "out"))
+        return Attention(q, k, v, o, norm(f"{name}_layer_norm"))
+
+    def outer(name: str) -> Norm | None:
+        return norm(name, f"{prefix}{side}.") if c.present(f"{prefix}{side}.{name}.weight") else None
+
+    rows = c.size("max_position_embeddings", default=1024) + FIRST
+    return Stack(
+        layers=c.size(f"{side}_layers"), heads=heads, head_size=width // heads, inner=c.size(f"{side}_ffn_dim"),
+        attention=attention("self_attn"), cross=attention("encoder_attn") if decodes else None,
+        network=Network(matrix("fc1"), matrix("fc2"), c.text("activation_function", default="gelu")),
+        network_norm=norm("final_layer_norm"), places=Places(f"{prefix}{side}.embed_positions.weight", rows, FIRST),
+        norm_embedding=outer("layernorm_embedding"), final=outer("layer_norm"),
+    )  # fmt: skip
