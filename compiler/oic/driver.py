@@ -15,6 +15,7 @@ from oic.check.check import check
 from oic.check.model_data import data_of
 from oic.check.settings import check_fetch, check_sizes
 from oic.check.symbols import Variable
+from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
@@ -87,6 +88,7 @@ class Program:
         return self._late
 
 
+@uncollected()
 def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) -> Program:
     """Check a graph and lower it to GRAPH.  Raises OicError with everything that is wrong."""
     given = dict(model.sizevars) if model else {}
@@ -164,7 +166,8 @@ def lowered(
     for step in PIPELINE:
         if (only is not None and step.name not in only) or not step.wanted(settings):
             continue
-        step.apply(module, settings)
+        with uncollected():
+            step.apply(module, settings)
         if settings.verified:
             verify(module)
         yield step, module

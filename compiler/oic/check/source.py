@@ -7,12 +7,14 @@ import stat
 from pathlib import Path
 
 from oic.check.diagnose import diagnose
+from oic.collector import uncollected
 from oic.diagnostics import OicError, fail
 from oic.model.others import WEIGHTS, described
 from oic.syntax import tree as syntax
 from oic.syntax.parse import MOST_BYTES, parse_all
 
 
+@uncollected()
 def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
     """The syntax tree of a graph.
 

@@ -237,7 +237,9 @@ def _set(depth: int, pieces: Sequence[str], end: str, note: str = "") -> list[st
 
 def lines(statements: Sequence[Statement], depth: int = 1) -> list[str]:
     """The lines of statements, without what nothing uses."""
-    return list(_block(kept(statements), depth))
+    found: list[str] = []
+    _block(found, kept(statements), depth)
+    return found
 
 
 def function(before: str, type_: Type, name: str, parameters: Sequence[Declare]) -> str:
@@ -260,52 +262,57 @@ def members(declarations: Sequence[Declare]) -> list[str]:
     return [f"{text:<{width}} /* {d.note} */" if d.note else text for text, d in zip(texts, declarations)]
 
 
-def _block(statements: Sequence[Statement], depth: int) -> Iterator[str]:
+def _block(to: list[str], statements: Sequence[Statement], depth: int) -> None:
     for at, statement in enumerate(statements):
         if isinstance(statement, c.Comment) and at:
-            yield ""
-        yield from _statement(statement, depth)
+            to.append("")
+        _statement(to, statement, depth)
 
 
-def _statement(statement: Statement, depth: int) -> Iterator[str]:
+def _statement(to: list[str], statement: Statement, depth: int) -> None:
+    """Add the lines of a statement."""
     match statement:
         case c.Comment(found):
-            yield from _comments(depth, found)
+            _comments(to, depth, found)
         case Declare(value=c.Braces(rows, rows=True), note=note):
-            yield from _set(depth, (*_head(statement), " = "), "{", note)
+            to += _set(depth, (*_head(statement), " = "), "{", note)
             for row in rows:
                 plain = row if isinstance(row, c.Row) else c.Row(row)
-                yield from _comments(depth + 1, (plain.above,) if plain.above else ())
-                yield from _set(depth + 1, _pieces(plain.value), ",", plain.note)
-            yield f"{' ' * INDENT * depth}}};"
+                _comments(to, depth + 1, (plain.above,) if plain.above else ())
+                to += _set(depth + 1, _pieces(plain.value), ",", plain.note)
+            _end(to, depth, "};")
         case Declare(value=value, note=note):
             given = () if value is None else (" = ", *_pieces(value))
-            yield from _set(depth, (*_head(statement), *given), ";", note)
+            to += _set(depth, (*_head(statement), *given), ";", note)
         case c.Assign(target, value, note):
-            yield from _set(depth, (*_pieces(target), " = ", *_pieces(value)), ";", note)
+            to += _set(depth, (*_pieces(target), " = ", *_pieces(value)), ";", note)
         case c.Do(value, note):
-            yield from _set(depth, _pieces(value), ";", note)
+            to += _set(depth, _pieces(value), ";", note)
         case c.Return(value):
-            yield from _set(depth, ("return",) if value is None else ("return ", *_pieces(value)), ";")
+            to += _set(depth, ("return",) if value is None else ("return ", *_pieces(value)), ";")
         case c.Break():
-            yield from _set(depth, ("break",), ";")
+            to += _set(depth, ("break",), ";")
         case c.If(test, body, orelse, note):
-            yield from _set(depth, ("if (", *_pieces(test)), ") {", note)
-            yield from _block(body, depth + 1)
+            to += _set(depth, ("if (", *_pieces(test)), ") {", note)
+            _block(to, body, depth + 1)
             if orelse:
-                yield f"{' ' * INDENT * depth}}} else {{"
-                yield from _block(orelse, depth + 1)
-            yield f"{' ' * INDENT * depth}}}"
+                _end(to, depth, "} else {")
+                _block(to, orelse, depth + 1)
+            _end(to, depth)
         case c.For(type_, name, start, test, down, body):
             step = f"{'--' if down else '++'}{name}"
             head = [Open("for ("), f"{type_} {name} = ", *_pieces(start), Mark("; "), *_pieces(test), Mark("; ")]
-            yield from _set(depth, [*head, step, Close(")")], " {")
-            yield from _block(body, depth + 1)
-            yield f"{' ' * INDENT * depth}}}"
+            to += _set(depth, [*head, step, Close(")")], " {")
+            _block(to, body, depth + 1)
+            _end(to, depth)
         case c.Once(body):
-            yield f"{' ' * INDENT * depth}do {{"
-            yield from _block(body, depth + 1)
-            yield f"{' ' * INDENT * depth}}} while (0);"
+            _end(to, depth, "do {")
+            _block(to, body, depth + 1)
+            _end(to, depth, "} while (0);")
+
+
+def _end(to: list[str], depth: int, brace: str = "}") -> None:
+    to.append(f"{' ' * INDENT * depth}{brace}")
 
 
 def _head(statement: Declare) -> tuple[str]:
@@ -313,8 +320,8 @@ def _head(statement: Declare) -> tuple[str]:
     return (f"static {head}" if statement.static else head,)
 
 
-def _comments(depth: int, found: Sequence[str]) -> Iterator[str]:
-    return (f"{' ' * INDENT * depth}/* {line} */" for line in found)
+def _comments(to: list[str], depth: int, found: Sequence[str]) -> None:
+    to += (f"{' ' * INDENT * depth}/* {line} */" for line in found)
 
 
 # ---------------------------------------------------------------- names that are used

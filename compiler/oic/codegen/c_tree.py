@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from dataclasses import dataclass, field, fields
+from functools import cache, lru_cache, reduce
+from typing import Any
 
 # ---------------------------------------------------------------- types
 
@@ -277,12 +278,21 @@ class Once(Statement):
 def parts(of: Expr | Statement) -> list[Expr]:
     """The expressions that an expression or a statement is made of; of nested statements none."""
     found: list[Expr] = []
-    for value in vars(of).values():
-        if isinstance(value, Expr):
+    kind: Any = type(of)
+    for name, several in _parts(kind):
+        value = getattr(of, name)
+        if several:
+            found += value
+        elif value is not None:
             found.append(value)
-        elif isinstance(value, tuple):
-            found += [item for item in value if isinstance(item, Expr)]
     return found
+
+
+@cache
+def _parts(kind: type[Any]) -> list[tuple[str, bool]]:
+    """The members that are expressions, and whether they are tuples of them."""
+    types = ((f.name, str(f.type)) for f in fields(kind))
+    return [(name, shown.startswith("tuple")) for name, shown in types if "Expr" in shown]
 
 
 def walk(value: Expr) -> list[Expr]:

@@ -261,7 +261,7 @@ class Op:
         """The nested blocks, in field order."""
         if not self._nested:
             return []
-        return [b for spec in self._nested for b in spec.blocks(getattr(self, spec.name))]
+        return [b for spec in self._nested for b in spec.blocks(self.__dict__[spec.name])]
 
     def attributes(self) -> dict[str, Any]:
         """Every attribute by name, those holding a run-time value included."""
@@ -271,10 +271,12 @@ class Op:
         """Every operand that is a key becomes its value (regions are left alone)."""
         if not mapping:
             return
+        if mapping.keys().isdisjoint(self.operands):
+            return
         for key in self._flat:
             values: list[Value] = []
             _values_in(part := self.__dict__[key], values)
-            if any(value in mapping for value in values):
+            if not mapping.keys().isdisjoint(values):
                 setattr(self, key, _mapped(part, mapping))
 
     @property
@@ -298,14 +300,13 @@ class Op:
         """The states read ('read') or written ('write') here, nested regions included."""
         mine = self.reads if how == "read" else self.writes
         found: list[Value] = []
-        if not mine and not self._nested:
-            return found
         for key in mine:
             _values_in(getattr(self, key), found)
         for block in self.regions:
             for op in block.ops:
-                found += op.touched(how)
-        return list(dict.fromkeys(found))
+                if op._nested or op.reads or op.writes:
+                    found += op.touched(how)
+        return list(dict.fromkeys(found)) if len(found) > 1 else found
 
     @property
     def effect_free(self) -> bool:
@@ -538,11 +539,14 @@ def _kind(annotation: str) -> str:
 
 
 def _values_in(part: Any, found: list[Value]) -> None:
-    if isinstance(part, Value):
+    if type(part) is Value:
         found.append(part)
     elif isinstance(part, (list, tuple)):
         for item in part:
-            _values_in(item, found)
+            if type(item) is Value:
+                found.append(item)
+            else:
+                _values_in(item, found)
 
 
 def _mapped(part: Any, mapping: Mapping[Value, Value]) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from oic.ir.control import CheckTurns, Cond, For, If
@@ -21,6 +22,7 @@ from oic.ir.index import AssertShape, CheckRange, ExtentBind
 from oic.ir.intervals import Range, meet
 from oic.ir.ranges import Atom, Linear, Ranges, added
 
+MOST_FACTS = 64  # about an atom that are tried
 _ABSENT = object()
 _Form = frozenset[tuple[Atom, int]]
 
@@ -35,7 +37,7 @@ class Facts(Ranges):
     def __init__(self) -> None:
         super().__init__()
         self._extents: dict[Extent, Range] = {}
-        self._facts: dict[Atom, dict[_Form, int]] = {}  # constants of sums, by an atom and all atoms
+        self._facts: dict[tuple[Atom, bool], dict[_Form, int]] = {}  # constants of sums, by a signed atom and all atoms
         self._undo: list[tuple[dict[Any, Any], object, object]] = []
 
     # ----------------------------------------------------------------- the walk
@@ -125,9 +127,19 @@ class Facts(Ranges):
         return any(self.least(added(side, fact, -1)) >= 0 for fact in self._about(side))
 
     def _about(self, side: Linear) -> Iterator[Linear]:
-        """The facts that share something with a sum; no other can bound it."""
-        for atom in side:
-            for form, constant in self._facts.get(atom, {}).items():
+        """The facts that can bound a sum: they share atoms with it, of one sign, so that these cancel.
+
+        What a fact takes from a sum is no more than the width of the ranges of what they share.  If the
+        sum can be negative by more than the others are wide, an atom must be in the fact.  Of an atom in
+        very many facts the newest are tried.
+        """
+        ranges = ((atom, c, self._atom_range(atom)) for atom, c in side.items() if atom is not None)
+        widths = {atom: abs(c) * (most - least) for atom, c, (least, most) in ranges}
+        spare = sum(widths.values()) + self.least(side)
+        needed = [atom for atom, width in widths.items() if width > spare]
+        for atom in needed[:1] or widths:
+            forms = self._facts.get((atom, side[atom] > 0), {})
+            for form, constant in islice(reversed(forms.items()), MOST_FACTS):
                 yield {**dict(form), None: constant}
 
     # ------------------------------------------------------------------- noting
@@ -136,8 +148,8 @@ class Facts(Ranges):
         """Note a sum that is not negative: of two that differ by an integer the smaller says more."""
         form = frozenset((atom, c) for atom, c in fact.items() if atom is not None)
         constant = fact.get(None, 0)
-        for atom, _ in form:
-            forms = self._facts.setdefault(atom, {})
+        for atom, c in form:
+            forms = self._facts.setdefault((atom, c > 0), {})
             if constant < forms.get(form, constant + 1):
                 self._note(forms, form, constant)
         most = self.of_sum(fact)[1]

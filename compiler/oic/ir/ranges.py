@@ -104,7 +104,8 @@ class Ranges:
     def linear(self, part: Value | Dim) -> Linear:
         """An index integer or a size as a sum of multiples of atoms; not to be changed."""
         if isinstance(part, Value):
-            return self._solved(part, self._sums, self._sum_rule)
+            found = self._sums.get(part)
+            return self._solved(part, self._sums, self._sum_rule) if found is None else found
         if isinstance(part, int):
             return {None: part} if part else {}
         total: Linear = {}
@@ -123,14 +124,18 @@ class Ranges:
 
     def least(self, form: Linear) -> int:
         """The smallest value of a sum."""
-        return max(self.of_sum(form)[0], self.of_sum(self._by_loops(form))[0])
+        least = self.of_sum(form)[0]
+        inner = self._by_loops(form)
+        return least if inner is form else max(least, self.of_sum(inner)[0])
 
     def of_sum(self, form: Linear) -> Range:
         """The smallest and the largest value of a sum, every atom taken by itself."""
         low = high = 0
         for atom, c in form.items():
             least, most = self._atom_range(atom)
-            low, high = low + min(c * least, c * most), high + max(c * least, c * most)
+            if c < 0:
+                least, most = most, least
+            low, high = low + c * least, high + c * most
         return low, high
 
     def _by_loops(self, form: Linear) -> Linear:
@@ -184,7 +189,8 @@ class Ranges:
 
     def _range(self, value: Value) -> Range:
         """By how the value is made, from the ranges of what it is made of."""
-        return self._solved(value, self._ranges, self._range_rule)
+        found = self._ranges.get(value)
+        return self._solved(value, self._ranges, self._range_rule) if found is None else found
 
     def _range_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Range]]:
         """The values that a range depends on, and how."""
@@ -228,7 +234,7 @@ class Ranges:
         rule: Callable[[Value], tuple[Sequence[Value], Callable[..., Any]]],
     ) -> Any:
         """What a rule gives for a value from what it gives for others."""
-        waiting = [] if value in found else [value]
+        waiting = [value]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
             inputs, made = rule(waiting[-1])
             missing = [v for v in inputs if v not in found]
@@ -319,5 +325,7 @@ def _ends(op: If | For, position: int) -> list[Value]:
 
 def _index_of(atom: Atom) -> For | None:
     """The loop whose index this is."""
-    owner = atom.owner.owner if isinstance(atom, Value) and isinstance(atom.owner, Block) else None
+    if not isinstance(atom, Value) or not isinstance(atom.owner, Block):
+        return None
+    owner = atom.owner.owner
     return owner if isinstance(owner, For) and owner.body.args[0] is atom else None

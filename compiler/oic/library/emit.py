@@ -17,6 +17,7 @@ from oic.codegen import template_data as view
 from oic.codegen import weights
 from oic.codegen.c_module import Unit, where
 from oic.codegen.names import check_library_name, name_in_private
+from oic.collector import uncollected
 from oic.diagnostics import fail
 from oic.ir.module import Module
 from oic.library.publish import Stage, staged
@@ -87,6 +88,7 @@ def published(files: Files, stage: Stage) -> Files:
     return replace(files, folder=stage.shown)
 
 
+@uncollected()
 def write(
     module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1, name: str | None = None
 ) -> Files:
