@@ -20,6 +20,7 @@ EXCEPT = {
     "__getattr__": "of a module, which Python calls",
     "forward": "of a torch.nn.Module, which torch calls",
     "handle_*": "of an HTMLParser, which it calls",
+    "pre_tokenizer": "of a tokenizers.Tokenizer, which it reads",
     "pytest*": "read by pytest",
     "n_head": "of the shape of a model, which its graph says for itself",
     "seq_len": "as n_head",

@@ -297,11 +297,12 @@ def test_keys_that_are_wrong_are_named(arch: str, keys: dict[str, Any], slug: st
 
 
 def test_texts_are_refused_and_ids_are_taken(tmp_path: Path) -> None:
-    tokens = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.eos_token_id": 7, "tokenizer.ggml.bos_token_id": 1}
+    tokens = {"model": "rwkv", "eos_token_id": 7, "bos_token_id": 0, "eot_token_id": 9}
+    tokens = {f"tokenizer.ggml.{name}": value for name, value in tokens.items()}
     source = write(tmp_path / "m.gguf", "qwen2", as_gguf(weights()), **KEYS | tokens)
     with oic.Generator(source) as generator:
-        assert generator.stops == [7]
-        with pytest.raises(oic.OicError, match="there is no tokenizer"):
+        assert generator.stops == [7, 9]
+        with pytest.raises(oic.OicError, match="'tokenizer.ggml.model' is 'rwkv'; 'llama' and 'gpt2' are read"):
             generator.encode("text")
         assert len(list(generator.stream([1, 2], 3, stop_ids=[]))) == 3
 

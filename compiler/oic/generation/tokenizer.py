@@ -1,7 +1,7 @@
 """Texts as token ids.
 
 A folder's `tokenizer.json` (package `tokenizers`, an extra), a `tok*.bin` of llama2.c, or what the configuration
-describes: bytes, as ByT5 has them or as they are, tables of characters, or lists of symbols.
+describes: bytes, as ByT5 has them or as they are, tables of characters, lists of symbols, or a GGUF file's vocabulary.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from oic.diagnostics import OicError, fail
+from oic.generation.gguf_vocabulary import vocabulary
 
 JSON = "tokenizer.json"
 BYT5 = 384
@@ -207,6 +208,8 @@ def described(settings: Mapping[str, Any]) -> Tokenizer | None:
     tables = settings.get("grapheme_chars"), settings.get("phoneme_chars")
     if isinstance(tables[0], str) and isinstance(tables[1], str):
         return Characters(tables[0], tables[1])
+    if (found := vocabulary(settings)) is not None:
+        return found
     vocab, named = settings.get("vocab_size"), settings.get("tokenizer_class")
     of_bytes = settings.get("model_type") in ("t5", "mt5") and vocab == BYT5
     if isinstance(vocab, int) and (named == "ByT5Tokenizer" or (named is None and of_bytes)):

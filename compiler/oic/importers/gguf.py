@@ -94,7 +94,9 @@ def gguf(c: Checkpoint) -> Decoder:
     for key in ("expert_count", "attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
         if keys.has(key) and keys.number(key):
             raise c.unsupported(key, keys.number(key), "none")
-    c.fill(**{end: c.config.get(f"tokenizer.ggml.{end}") for end in ("bos_token_id", "eos_token_id")})
+    for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
+        ids = [c.config[key] for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
+        c.assume({end: ids[0] if len(ids) == 1 else ids} if ids else {})
     width, heads = keys.size("embedding_length"), keys.size("attention.head_count")
     count = c.layers(*keys.of("block_count"))
     if width % heads and not keys.has("attention.key_length"):

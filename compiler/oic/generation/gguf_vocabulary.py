@@ -1,0 +1,187 @@
+"""The vocabulary of a GGUF file as a tokenizer: pieces with scores, or merges of bytes.
+
+Merges of bytes are made by the package `tokenizers`, an extra.
+Source: llama.cpp, `src/llama-vocab.cpp`, and the tokenizers that the models were published with.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from oic.diagnostics import fail
+
+PREFIX = "tokenizer.ggml."
+UNKNOWN, CONTROL, USER, BYTE = 2, 3, 4, 6
+"""Values of `token_type`."""
+
+SPACE = "\u2581"
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+DIGITS = r"\p{N}"
+SPLITS: dict[str, str | None] = {
+    **dict.fromkeys(("qwen2", "stablelm2"), _WORDS % DIGITS),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3"), _WORDS % r"\p{N}{1,3}"),
+    **dict.fromkeys(("gpt-2", "olmo", "default"), None),  # as the package does by itself
+    **dict.fromkeys(("starcoder", "smollm", "refact"), DIGITS),  # and then likewise
+}
+"""How a text is parted before merges, by `tokenizer.ggml.pre`: a regular expression, whose parts stand alone."""
+
+
+def vocabulary(settings: Mapping[str, Any]) -> Scored | Merged | None:
+    """The tokenizer of a GGUF file's metadata, or None where it has none; `OicError` `tokenizer` for other kinds."""
+    kind = settings.get(PREFIX + "model")
+    if kind is None:
+        return None
+    tokens = settings.get(PREFIX + "tokens")
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise _wrong("tokens", "is no list of texts")
+    types = _numbers(settings, "token_type", len(tokens), 1)
+    if kind == "llama":
+        return Scored(tokens, _numbers(settings, "scores", len(tokens), 0.0), types, settings)
+    if kind == "gpt2":
+        return Merged(tokens, types, settings)
+    raise _wrong("model", f"is {kind!r}; 'llama' and 'gpt2' are read")
+
+
+def _wrong(key: str, fact: str) -> Exception:
+    return fail("tokenizer", f"'{PREFIX}{key}' {fact}", hint="give token ids")
+
+
+def _numbers(settings: Mapping[str, Any], key: str, count: int, default: float) -> list[float]:
+    """A number for every token."""
+    found = settings.get(PREFIX + key, [default] * count)
+    if not isinstance(found, list) or len(found) != count or not all(isinstance(n, int | float) for n in found):
+        raise _wrong(key, f"is no list of {count} numbers, one a token")
+    return found
+
+
+def _ends(settings: Mapping[str, Any], default: bool) -> tuple[list[int], list[int]]:
+    """Ids put before a text, and after it."""
+    found: tuple[list[int], list[int]] = ([], [])
+    for ids, name, added in ((found[0], "bos", default), (found[1], "eos", False)):
+        token = settings.get(f"{PREFIX}{name}_token_id")
+        if settings.get(f"{PREFIX}add_{name}_token", added) is True and isinstance(token, int):
+            ids.append(token)
+    return found
+
+
+class Scored:
+    """Characters that are merged, the best score first; what is no token becomes bytes.  As SentencePiece does."""
+
+    def __init__(self, tokens: list[str], scores: list[float], types: list[float], settings: Mapping[str, Any]) -> None:
+        self._tokens, self._scores, self._types = tokens, scores, types
+        self._ids = {token: i for i, token in reversed(list(enumerate(tokens)))}
+        own = sorted((t for t, kind in zip(tokens, types) if kind == USER and t), key=len, reverse=True)
+        self._own = re.compile("|".join(map(re.escape, own))) if own else None
+        self._first, self._last = _ends(settings, True)
+        self._unknown = next((i for i, kind in enumerate(types) if kind == UNKNOWN), 0)
+        self._prefix = settings.get(PREFIX + "add_space_prefix", True) is not False
+
+    def encode(self, text: str) -> list[int]:
+        found, at = list(self._first), 0
+        text = (" " + text if text and self._prefix else text).replace(" ", SPACE)
+        for own in self._own.finditer(text) if self._own else ():
+            found += [*self._merged(text[at : own.start()]), self._ids[own[0]]]
+            at = own.end()
+        return found + self._merged(text[at:]) + self._last
+
+    def _merged(self, text: str) -> list[int]:
+        """The ids of a text: neighbours are joined, best score first, the first of equal ones."""
+        parts = list(text)
+        left, right = list(range(-1, len(parts) - 1)), list(range(1, len(parts) + 1))
+        waiting: list[tuple[float, int, int, str]] = []
+
+        def note(a: int, b: int) -> None:
+            if a >= 0 and b < len(parts) and (token := self._ids.get(parts[a] + parts[b])) is not None:
+                heapq.heappush(waiting, (-self._scores[token], a, b, parts[a] + parts[b]))
+
+        for at in range(len(parts) - 1):
+            note(at, at + 1)
+        while waiting:
+            _, a, b, joined = heapq.heappop(waiting)
+            if not parts[a] or not parts[b] or parts[a] + parts[b] != joined:
+                continue  # one of them was joined to another
+            parts[a], parts[b] = joined, ""
+            right[a] = right[b]
+            if right[a] < len(parts):
+                left[right[a]] = a
+            note(left[a], a)
+            note(a, right[a])
+        return [token for part in parts if part for token in self._of(part)]
+
+    def _of(self, part: str) -> list[int]:
+        if part in self._ids:
+            return [self._ids[part]]
+        return [self._ids.get(f"<0x{byte:02X}>", self._unknown) for byte in part.encode(errors="surrogatepass")]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids; those of control tokens are left out."""
+        out = b""
+        for token in ids:
+            if not 0 <= token < len(self._tokens) or self._types[token] in (CONTROL, UNKNOWN):
+                continue
+            piece = self._tokens[token]
+            byte = re.fullmatch("<0x([0-9A-F]{2})>", piece) if self._types[token] == BYTE else None
+            out += bytes([int(byte[1], 16)]) if byte else piece.replace(SPACE, " ").encode(errors="surrogatepass")
+        return out.decode(errors="replace")
+
+
+class Merged:
+    """Bytes that are merged in the order of a list, by the package `tokenizers`."""
+
+    def __init__(self, tokens: list[str], types: list[float], settings: Mapping[str, Any]) -> None:
+        try:
+            package: Any = import_module("tokenizers")
+        except ImportError:
+            hint = "pip install tokenizers, or give token ids"
+            raise fail("tokenizer", "the file's vocabulary needs the Python package 'tokenizers'", hint=hint) from None
+        before, merges = settings.get(PREFIX + "pre", "default"), settings.get(PREFIX + "merges")
+        if before not in SPLITS:
+            raise _wrong("pre", f"is {before!r}; these are read: {', '.join(sorted(SPLITS))}")
+        if not isinstance(merges, list) or not all(isinstance(m, str) and m.count(" ") == 1 for m in merges):
+            raise _wrong("merges", "is no list of pairs of texts")
+        try:
+            self._tokenizer = package.Tokenizer.from_str(json.dumps(_described(tokens, types, before, merges)))
+        except Exception as error:  # the package raises Exception itself
+            raise fail("tokenizer", f"the file's vocabulary: {error}", hint="give token ids") from None
+        self._first, self._last = _ends(settings, before.startswith("llama"))
+
+    def encode(self, text: str) -> list[int]:
+        return [*self._first, *self._tokenizer.encode(text, add_special_tokens=False).ids, *self._last]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids; those of control tokens are left out."""
+        return str(self._tokenizer.decode(ids))
+
+
+def _described(tokens: list[str], types: list[float], before: str, merges: list[str]) -> dict[str, Any]:
+    """The vocabulary as a `tokenizer.json`."""
+    split = SPLITS[before]
+    bytes_alone = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    parts = [{"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": False}] if split else []
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": i, "content": token, "special": kind == CONTROL, **flags}
+            for i, (token, kind) in enumerate(zip(tokens, types))
+            if kind in (CONTROL, USER) and token
+        ],
+        "normalizer": {"type": "NFC"} if before == "qwen2" else None,
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [*parts, {**bytes_alone, "use_regex": split in (None, DIGITS)}],
+        },
+        "post_processor": None,
+        "decoder": {**bytes_alone, "use_regex": True},
+        "model": {
+            "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+            "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+            "ignore_merges": before.startswith("llama"),
+            "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges,
+        },
+    }  # fmt: skip
