@@ -36,15 +36,15 @@ def vocabulary(settings: Mapping[str, Any]) -> Scored | Merged | None:
     kind = settings.get(PREFIX + "model")
     if kind is None:
         return None
+    if kind not in ("llama", "gpt2"):
+        raise _wrong("model", f"is {kind!r}; 'llama' and 'gpt2' are read")
     tokens = settings.get(PREFIX + "tokens")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise _wrong("tokens", "is no list of texts")
     types = _numbers(settings, "token_type", len(tokens), 1)
     if kind == "llama":
         return Scored(tokens, _numbers(settings, "scores", len(tokens), 0.0), types, settings)
-    if kind == "gpt2":
-        return Merged(tokens, types, settings)
-    raise _wrong("model", f"is {kind!r}; 'llama' and 'gpt2' are read")
+    return Merged(tokens, types, settings)
 
 
 def _wrong(key: str, fact: str) -> Exception:
