@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oic.importers import import_checkpoint
     from oic.model import Model, Tensor
     from oic.session.executor import Executor
+    from oic.session.kv_cache import KVCache
     from oic.syntax.tree import Graph
     from oic.verification import verify
 
@@ -33,6 +34,7 @@ _HOME = {
     "Model": "oic.model",
     "Tensor": "oic.model",
     "Executor": "oic.session.executor",
+    "KVCache": "oic.session.kv_cache",
     "Generator": "oic.generation",
     "Sampling": "oic.generation",
     "Token": "oic.generation",
@@ -50,6 +52,7 @@ __all__ = [
     "Executor",
     "Generator",
     "Graph",
+    "KVCache",
     "Model",
     "OicError",
     "Refusal",

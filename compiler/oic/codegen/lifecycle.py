@@ -143,6 +143,22 @@ def saved(unit: Unit) -> list[c.Statement]:
     return [*(table for table, rows in zip(tables, (counts, axes, parts)) if rows), last]
 
 
+def truncated(unit: Unit) -> list[c.Statement]:
+    """The tables whose positions can be taken back, as data: `oic_truncated` of `runtime_c/state/truncate.h`."""
+    found = unit.module.truncation
+    if found.reason:
+        return []
+    unit.headers.add("state/truncate.h")
+    numbers = {part.symbol: n for n, part in enumerate(saved_form(unit.module).parts)}
+    rows = []
+    for symbol, axis in found.tables.items():
+        name = f"{symbol}.{unit.fields[symbol].type.table[axis].name}"
+        rows.append(c.Row(c.Braces((c.string(name), c.integer(numbers[symbol]), c.integer(axis)))))
+    value, array = c.Braces(tuple(rows), rows=True), c.Array("oic_truncated")
+    note = "index, part of the form, which of its indices"
+    return [c.Declare(array, f"{unit.name}_truncated", value, const=True, static=True, note=note)]
+
+
 def _table(unit: Unit, of: str, name: str, note: str, rows: Sequence[c.Expr]) -> c.Declare:
     value, array = c.Braces(tuple(rows), rows=True), c.Array(f"oic_saved_{of}")
     return c.Declare(array, f"{unit.name}_saved_{name}", value, const=True, static=True, note=note)

@@ -16,12 +16,12 @@ from oic.diagnostics import fail
 
 # Endings of the names that every library has: of the API, and static ones of its source.
 API = (
-    "init", "init_as", "reset", "save", "load", "open", "open_as", "close",
+    "init", "init_as", "reset", "save", "load", "truncate", "open", "open_as", "close",
     "state", "session", "memory", "weights", "weights_blob",
 )  # fmt: skip
 PRIVATE = (
     "attach", "state_is_as_planned", "counts_sum", "counts_hold", "is_whole",
-    "saved_form", "saved_counts", "saved_axes", "saved_parts",
+    "saved_form", "saved_counts", "saved_axes", "saved_parts", "truncated",
 )  # fmt: skip
 MACROS = (
     "H", "ALIGN", "STATE_BYTES", "ARENA_BYTES", "WEIGHTS_BYTES", "SAVED_BYTES", "STATE_FINGERPRINT",

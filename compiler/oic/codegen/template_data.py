@@ -66,8 +66,20 @@ class Prototypes:
     reset: Prototype
     save: Prototype
     load: Prototype
+    truncate: Prototype
     open: Prototype
     close: Prototype
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """The counter that positions are taken back of, as a member of the state; its type, its start and its name."""
+
+    member: str
+    type: str
+    first: int
+    name: str
+    tables: int
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,9 @@ class TemplateData:
     reset_lines: tuple[str, ...]
     fresh_lines: tuple[str, ...]
     saved_lines: tuple[str, ...]
+    truncated: Truncated | None
+    truncated_lines: tuple[str, ...]
+    not_truncated: str
     sum_lines: tuple[str, ...]
     total: str
     hosted: bool
@@ -140,6 +155,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     """
     module = unit.module
     entries = tuple(_entry(unit, func) for func in module.functions())
+    truncated_lines = tuple(c_print.lines(lifecycle.truncated(unit), 0))
     has_weights = bool(unit.weights)
     array = weights_array and has_weights
     pooled = target.hosted and threads > 1 and any(e.tasks for e in entries)
@@ -157,13 +173,16 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         memory=_struct(f"{unit.name}_memory", MEMORY),
         entries=entries,
         prototypes=_prototypes(unit.name),
-        functions=_functions(unit.name, entries, hosted=target.hosted),
+        functions=_functions(unit, entries, hosted=target.hosted),
         headers=tuple(sorted(unit.headers)),
         instances=tuple(sorted(unit.instances)),
         init_lines=tuple(c_print.lines(lifecycle.init(unit))),
         reset_lines=tuple(c_print.lines(lifecycle.reset(unit))),
         fresh_lines=tuple(c_print.lines(lifecycle.fresh(unit))),
         saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
+        truncated=_truncated(unit),
+        truncated_lines=truncated_lines,
+        not_truncated=module.truncation.reason if any(module.states()) else "",
         sum_lines=tuple(c_print.lines(lifecycle.counts_sum(unit))),
         total=unit.total.member if unit.total is not None else "",
         hosted=target.hosted,
@@ -206,7 +225,8 @@ def declarations(m: TemplateData) -> str:
     for entry in m.entries:
         parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
     p = m.prototypes
-    parts += [f"{f.source};" for f in (p.init, p.reset, p.save, p.load, *([p.open, p.close] if m.hosted else []))]
+    own = [p.init, p.reset, p.save, p.load, *([p.truncate] if m.truncated else [])]
+    parts += [f"{f.source};" for f in (*own, *([p.open, p.close] if m.hosted else []))]
     return "\n".join(parts)
 
 
@@ -257,15 +277,26 @@ def _prototypes(n: str) -> Prototypes:
         reset=head("void", "reset", session),
         save=head("size_t", "save", kept, to, capacity),
         load=head("oic_status", "load", session, from_, nbytes),
+        truncate=head("oic_status", "truncate", session, Declare("int64_t", "n")),
         open=head("oic_status", "open_as", session, path, build),
         close=head("void", "close", session),
     )
 
 
-def _functions(name: str, entries: tuple[EntryData, ...], *, hosted: bool) -> tuple[str, ...]:
+def _functions(unit: Unit, entries: tuple[EntryData, ...], *, hosted: bool) -> tuple[str, ...]:
     """The functions of the API, entries first."""
-    rest = ("init_as", "reset", "save", "load", *(("open_as", "close") if hosted else ()))
-    return (*(e.face.function for e in entries), *(f"{name}_{r}" for r in rest))
+    more = () if unit.module.truncation.reason else ("truncate",)
+    rest = ("init_as", "reset", "save", "load", *more, *(("open_as", "close") if hosted else ()))
+    return (*(e.face.function for e in entries), *(f"{unit.name}_{r}" for r in rest))
+
+
+def _truncated(unit: Unit) -> Truncated | None:
+    """What positions are taken back of, if they can be."""
+    found = unit.module.truncation
+    if found.reason:
+        return None
+    field = unit.fields[found.counter]
+    return Truncated(field.member, field.type.dtype.c, found.first, found.counter, len(found.tables))
 
 
 def _source_name(module: Module) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,22 @@ class Plan:
         return sorted((b for b in self.buffers if b.space == name), key=lambda b: b.offset)
 
 
+@dataclass(frozen=True)
+class Truncation:
+    """How a state goes back to fewer positions, or why it does not (`ir.truncation`).
+
+    counter  symbol of the integer that counts positions; "": there is none
+    first    what it starts at
+    tables   symbol of every table with entries of positions, and which of its indices the position is
+    reason   why positions cannot be taken back; "": they can
+    """
+
+    counter: str = ""
+    first: int = 0
+    tables: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+
 @dataclass
 class Module:
     """A program.
@@ -65,6 +81,7 @@ class Module:
     top      block of `state`, `constant` and `func` ops; functions use the first two's values
     weights  data of every `constant` by symbol, one logical element an array element
     plan     the memory map, from the stage 'planned' on
+    truncation  found when a graph was lowered; the text form does not have it
     """
 
     name: str
@@ -73,6 +90,7 @@ class Module:
     weights: dict[str, Elements] = field(default_factory=dict)
     source: Source | None = None
     plan: Plan | None = None
+    truncation: Truncation = field(default_factory=lambda: Truncation(reason="it was not looked for"))
 
     def functions(self) -> Iterator[Any]:
         """The `func` ops, in source order."""
@@ -98,5 +116,6 @@ class Module:
         """A deep copy of the program; the data of constants is shared."""
         mapping: dict[Value, Value] = {}
         return Module(
-            self.name, self.stage, clone_block(self.top, mapping), dict(self.weights), self.source, self.plan
-        )
+            self.name, self.stage, clone_block(self.top, mapping), dict(self.weights), self.source, self.plan,
+            self.truncation,
+        )  # fmt: skip

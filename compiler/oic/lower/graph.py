@@ -22,6 +22,7 @@ from oic.ir.core import Value
 from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.state import State, keeps_touched
+from oic.ir.truncation import truncation
 from oic.ir.types import StateType, TensorType
 from oic.lower.builder import Builder
 from oic.lower.capacity import is_fixed, state_type
@@ -81,6 +82,8 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
     found += refusals.values()
     wrong = any(d.severity == "error" for d in (*found, *binding.diagnostics))
     assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
+    if not wrong:
+        module.truncation = truncation(module)
     return module, found
 
 

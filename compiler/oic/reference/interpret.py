@@ -34,6 +34,7 @@ from oic.reference.journal import Journal
 from oic.reference.memory_image import Places
 from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import StateStorage, zeros
+from oic.reference.truncated import truncated
 from oic.reference.variables import PersistentVariable
 
 Observer = Callable[[Op], Any]
@@ -126,6 +127,10 @@ class Machine:
         for name, state in self.states.items():
             if isinstance(state, PersistentVariable):
                 state.restore(found, [p for p in self.form.parts if p.owner == name])
+
+    def truncate(self, n: int) -> None:
+        """As if the last `n` positions had not been fed.  Raises StepError, with nothing changed."""
+        self.load(truncated(self.form, self.module.truncation, self.save(), n))
 
     def fork(self) -> Machine:
         """Another machine with a copy of the state."""

@@ -115,10 +115,10 @@ def _possible(
 
     guard   the part after it
     """
-    numbers, rows = _entries(part, counts, runs[part.symbol])
+    numbers, rows = entries_of(part, counts, runs[part.symbol])
     if part.guarded:
         slots = part.type.window if part.type.ring else 1
-        known, values = _entries(guard, counts, runs[guard.symbol])
+        known, values = entries_of(guard, counts, runs[guard.symbol])
         limits = dict(zip(known.tolist(), values.reshape(-1).view(guard.dtype.np).tolist()))
         most = np.array([limits.get(n, 0) for n in (numbers // slots).tolist()], np.int64)
         numbers, rows = numbers[numbers % slots < most], rows[numbers % slots < most]
@@ -128,7 +128,7 @@ def _possible(
     return numbers, rows
 
 
-def _entries(part: Part, counts: dict[str, int], runs: list[tuple[int, Bytes]]) -> Entries:
+def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, Bytes]]) -> Entries:
     """What runs have that differs from its start; of a part that is no table its one entry."""
     if not runs:
         return np.zeros(0, np.int64), np.zeros((0, part.entry_bytes(counts)), np.uint8)

@@ -154,6 +154,22 @@ class Executor(ABC):
             self._load(bytes(saved))
             self._forget()
 
+    def truncate(self, n: int) -> None:
+        """Take the last `n` positions back: the state is as if they had not been fed; outputs are forgotten.
+
+        Raises OicError `truncate` where the graph's state does not say what it was, and StepError, with nothing
+        changed, for more positions than there are, or than a ring still has.
+        """
+        with self._lock:
+            self._require_open()
+            reason = self.interface.positions.reason
+            if reason:
+                raise fail("truncate", f"positions of '{self.interface.name}' cannot be taken back: {reason}")
+            if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or not -(1 << 63) <= n < 1 << 63:
+                raise StepError("OIC_ERR_INPUT", f"a number of positions is an integer, not {n!r}")
+            self._truncate(int(n))
+            self._forget()
+
     def fork(self) -> Self:
         """Another session of the same graph with a copy of the state."""
         with self._lock:
@@ -212,6 +228,9 @@ class Executor(ABC):
 
     @abstractmethod
     def _load(self, saved: bytes) -> None: ...
+
+    @abstractmethod
+    def _truncate(self, n: int) -> None: ...
 
     @abstractmethod
     def _fork(self) -> Self: ...

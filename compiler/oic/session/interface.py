@@ -11,7 +11,8 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.dims import Dim
 from oic.ir.module import Module
-from oic.ir.types import TensorType
+from oic.ir.types import StateType, TensorType
+from oic.memory.layout import storage_bytes
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,40 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class PositionTable:
+    """A table with entries of positions.
+
+    axis         which of its indices the position is
+    others       what the other indices go up to
+    window       positions that a ring keeps; 0: it is none
+    entry_bytes  of one entry
+    nbytes       that the state has for all of it
+    """
+
+    axis: int
+    others: tuple[int, ...]
+    window: int
+    entry_bytes: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Positions:
+    """What counts the positions of a state, and has entries of them (`ir.module.Truncation`)."""
+
+    counter: str
+    first: int
+    tables: dict[str, PositionTable]
+    reason: str
+
+
+@dataclass(frozen=True)
 class Interface:
     """Everything a session must know of a graph.
 
     variables   by name, in declaration order
     entries     by the name of their block
+    positions   what positions are, and whether they can be taken back
     blocks      name and text of every block, to say in which block a statement is
     statements  their texts, in source order; of a loop, what is before its braces
     """
@@ -66,6 +96,7 @@ class Interface:
     name: str
     variables: dict[str, SessionVariable]
     entries: dict[str, Entry]
+    positions: Positions
     blocks: tuple[tuple[str, Span], ...] = ()
     statements: tuple[Span, ...] = ()
 
@@ -113,4 +144,17 @@ def interface(
     }
     named = {v.name: v for v in variables}
     ordered = tuple(sorted(statements, key=lambda s: s.start))
-    return Interface(module.name, named, entries, tuple(blocks), ordered)
+    return Interface(module.name, named, entries, _positions(module), tuple(blocks), ordered)
+
+
+def _positions(module: Module) -> Positions:
+    found = module.truncation
+    types: dict[str, StateType] = {op.symbol: op.type for op in module.states()}
+    tables = {}
+    for symbol, axis in found.tables.items():
+        type_ = types[symbol]
+        if axis < len(type_.table):
+            others = tuple(index.capacity for i, index in enumerate(type_.table) if i != axis)
+            window = type_.window if type_.ring else 0
+            tables[symbol] = PositionTable(axis, others, window, type_.entry.nbytes, storage_bytes(type_))
+    return Positions(found.counter, found.first, tables, found.reason)

@@ -58,6 +58,9 @@ class SimulatorExecutor(Executor):
     def _load(self, saved: bytes) -> None:
         self.machine.load(saved)
 
+    def _truncate(self, n: int) -> None:
+        self.machine.truncate(n)
+
     def _fork(self) -> Self:
         return type(self)(self.interface, self.machine.fork())
 

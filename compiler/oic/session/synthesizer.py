@@ -138,6 +138,9 @@ class CompiledExecutor(Executor):
             what = "the saved state is damaged, or of another graph"
             raise StepError("OIC_ERR_STATE", what)
 
+    def _truncate(self, n: int) -> None:
+        self._require(getattr(self._lib, f"{self.library.files.name}_truncate")(self._session, n))
+
     def _fork(self) -> Self:
         other = type(self)(self.interface, self.library, self._owner)
         other._load(self._save())

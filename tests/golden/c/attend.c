@@ -11,6 +11,7 @@
 #include "oic/num.h"
 #include "oic/saved.h"
 #include "oic/session.h"
+#include "oic/truncate.h"
 
 #ifndef OIC_HAS_attention_f32_f32
 #define OIC_HAS_attention_f32_f32
@@ -233,6 +234,30 @@ oic_status attend_load(attend_session *s, const void *from, size_t bytes)
     }
     oic_saved_restore(&attend_saved_form, s->state, from);
     memset(&s->refusal, 0, sizeof s->refusal);
+    return OIC_OK;
+}
+
+/* What goes back with `pos`. */
+static const oic_truncated attend_truncated[] = { /* index, part of the form, which of its indices */
+    {"K.t", 0, 0},
+    {"V.t", 1, 0},
+};
+
+oic_status attend_truncate(attend_session *s, int64_t n)
+{
+    if (s == NULL) {
+        return OIC_ERR_INPUT;
+    }
+    attend_state *const state = s->state;
+    oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_ready(why, state));
+    if (!attend_is_whole(state)) {
+        return oic_refuse(why, OIC_ERR_STATE, 0, "counts", 0, 0);
+    }
+    int64_t counter = state->pos;
+    OIC_TRY(oic_truncate(why, &attend_saved_form, state, attend_truncated, 2,
+                         "pos", &counter, 0, n));
+    state->pos = (int32_t)counter;
     return OIC_OK;
 }
 

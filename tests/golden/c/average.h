@@ -100,6 +100,8 @@ OIC_API size_t average_save(const average_session *s, void *to, size_t capacity)
    OIC_ERR_STATE, with nothing changed, unless all of it is whole, undamaged and of this graph. */
 OIC_API oic_status average_load(average_session *s, const void *from, size_t bytes);
 
+/* There is no average_truncate: no integer of the state is counted up and says where tables are written. */
+
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with average_close. */

@@ -112,6 +112,8 @@ OIC_API size_t turns_save(const turns_session *s, void *to, size_t capacity);
    OIC_ERR_STATE, with nothing changed, unless all of it is whole, undamaged and of this graph. */
 OIC_API oic_status turns_load(turns_session *s, const void *from, size_t bytes);
 
+/* There is no turns_truncate: no integer of the state is counted up and says where tables are written. */
+
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with turns_close. */

@@ -12,6 +12,7 @@
 #include "oic/ring.h"
 #include "oic/saved.h"
 #include "oic/session.h"
+#include "oic/truncate.h"
 
 #ifndef OIC_HAS_extreme_f32
 #define OIC_HAS_extreme_f32
@@ -202,6 +203,30 @@ oic_status window_load(window_session *s, const void *from, size_t bytes)
     oic_saved_restore(&window_saved_form, s->state, from);
     s->state->all_counts_sum = window_counts_sum(s->state);
     memset(&s->refusal, 0, sizeof s->refusal);
+    return OIC_OK;
+}
+
+/* What goes back with `n`. */
+static const oic_truncated window_truncated[] = { /* index, part of the form, which of its indices */
+    {"recent.t", 0, 0},
+};
+
+oic_status window_truncate(window_session *s, int64_t n)
+{
+    if (s == NULL) {
+        return OIC_ERR_INPUT;
+    }
+    window_state *const state = s->state;
+    oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_ready(why, state));
+    if (!window_is_whole(state)) {
+        return oic_refuse(why, OIC_ERR_STATE, 0, "counts", 0, 0);
+    }
+    int64_t counter = state->n;
+    OIC_TRY(oic_truncate(why, &window_saved_form, state, window_truncated, 1,
+                         "n", &counter, 0, n));
+    state->n = (int32_t)counter;
+    state->all_counts_sum = window_counts_sum(state);
     return OIC_OK;
 }
 

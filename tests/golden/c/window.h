@@ -105,6 +105,10 @@ OIC_API size_t window_save(const window_session *s, void *to, size_t capacity);
    OIC_ERR_STATE, with nothing changed, unless all of it is whole, undamaged and of this graph. */
 OIC_API oic_status window_load(window_session *s, const void *from, size_t bytes);
 
+/* Take back the last `n` positions that `n` counts: the state is as if they had not been fed.
+   OIC_ERR_INDEX, with nothing changed: there are not so many, or they would bring back what a ring has overwritten. */
+OIC_API oic_status window_truncate(window_session *s, int64_t n);
+
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with window_close. */

@@ -1,0 +1,358 @@
+"""Whether the last positions of a state can be taken back, and how: decided once, on GRAPH.
+
+    cache.write(%K, %k, [%l, %p, %p + N]) {form="is"}       pos counts positions; index t of K is one
+    cache.step(%pos, N)
+
+A state goes back by n positions where a step of fewer would have left it so: one integer scalar, the
+counter, is only ever counted up; entries of tables are written where it stands, up to where it is
+counted to, and never before; nothing else in the state is written by what counts.  Then entries from
+the new position on were never written.  Counts of tables, and where their rings end, are known as well where every
+advance writes the same entries of each position.
+
+An entry that starts over resets the counter and all these tables.  What it writes beside them (the keys
+and values of an encoder) stays when positions are taken back.  Of a step that is taken back in part, the
+entries that stay are those of a shorter step where a position depends on none after it, as in causal attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from oic.dtypes import INT, u64
+from oic.ir.control import For, If
+from oic.ir.core import Block, Op, Value
+from oic.ir.index import ExtentBind, IndexLoad
+from oic.ir.module import Module, Truncation
+from oic.ir.ranges import Linear, Ranges, added
+from oic.ir.state import (
+    CacheCount,
+    CacheOp,
+    CacheRead,
+    CacheReset,
+    CacheStep,
+    CacheWrite,
+    State,
+    StateGet,
+    keeps_touched,
+)
+from oic.ir.types import StateType
+
+Access = CacheRead | CacheWrite | CacheStep
+Sides = tuple[Linear, Linear]  # where a position of an access starts, and where it ends
+
+
+class _RefusalError(Exception):
+    """Why positions cannot be taken back."""
+
+
+def truncation(module: Module) -> Truncation:
+    """How states of a GRAPH module go back, or why they do not."""
+    refused: list[Truncation] = []
+    for rule in _rules(module):
+        found = Truncation(rule.counter.symbol, int(rule.counter.init), rule.axes())
+        try:
+            rule.check()
+        except _RefusalError as why:
+            refused.append(replace(found, reason=str(why)))
+            continue
+        return found
+    if refused:
+        return max(refused, key=lambda found: len(found.tables))
+    reason = "no integer of the state is counted up and says where tables are written"
+    return Truncation(reason=reason if any(module.states()) else "there is no state")
+
+
+def _rules(module: Module) -> Iterator[_Rule]:
+    """Integers that are counted up, with the tables whose positions are made of them."""
+    for op in module.states():
+        plain = op.type.plain and op.type.shape == () and op.type.dtype in INT and op.type.dtype is not u64
+        if plain and any(isinstance(user, CacheStep) for user in op.result.users):
+            rule = _Rule(module, op)
+            if rule.tables:
+                yield rule
+
+
+@dataclass
+class _Access:
+    """An access of a table of positions, relative to where the counter stood before the advance around it.
+
+    sure    it runs whatever the data are, as often as the loops around it have turns
+    others  the positions beside the one counted
+    """
+
+    op: Access
+    at: Sides
+    sure: bool
+    others: list[tuple[Value, ...]]
+
+
+@dataclass
+class _Advance:
+    """Ops of a block that run from one position on, up to where what is nested counts by itself, or it ends.
+
+    moved   what the counter was stepped by so far
+    read    integers that are the counter, and what it had been stepped by then
+    """
+
+    moved: Linear = field(default_factory=dict)
+    read: dict[Value, Linear] = field(default_factory=dict)
+    accesses: list[_Access] = field(default_factory=list)
+
+
+class _Rule:
+    """A counter, the tables whose entries are those of positions, and what functions do with both."""
+
+    def __init__(self, module: Module, counter: State) -> None:
+        self.module, self.counter = module, counter
+        self.ranges = Ranges({op.extent: op.value for op in module.all_ops() if isinstance(op, ExtentBind)})
+        self.tables = dict(self._indexed())
+        self.group = {counter.result, *self.tables}
+        self.written: dict[Value, list[str]] = {}  # of each table, what every advance writes
+        self.raises: list[_Access] = []  # reads that may raise a count
+
+    def axes(self) -> dict[str, int]:
+        return {_symbol(table): axis for table, axis in self.tables.items()}
+
+    def _indexed(self) -> Iterator[tuple[Value, int]]:
+        """The tables that are written at the counter, and along which index."""
+        for op in self.module.all_ops():
+            if not isinstance(op, (CacheWrite, CacheStep)) or not op.indices:
+                continue
+            for axis, position in enumerate(_positions(op)):
+                if any(self._is_counter(a) for a in self.ranges.linear(position[0])):
+                    yield op.table, axis
+                    break
+
+    def _is_counter(self, atom: object) -> bool:
+        """An integer read from the counter."""
+        op = atom.op if isinstance(atom, Value) else None
+        if isinstance(op, IndexLoad) and isinstance(op.x.op, CacheRead):
+            return op.x.op.table is self.counter.result
+        return isinstance(op, StateGet) and op.state is self.counter.result
+
+    # ------------------------------------------------------------- the rule
+
+    def check(self) -> None:
+        """Raise _RefusalError where something of the state cannot be taken back."""
+        if self.counter.init < 0:
+            raise _RefusalError(f"'{self.counter.symbol}' starts at {self.counter.init}, where no table has an entry")
+        for table, axis in self.tables.items():
+            _check_table(self.module, table, axis)
+        for func in self.module.functions():
+            self._check_others(func.symbol, func.body)
+            self._block(func.body)
+        for read in self.raises:
+            self._check_raise(read)
+
+    def _check_others(self, symbol: str, body: Block) -> None:
+        """What counts, or reads what was counted, writes nothing else."""
+        ops = [op for op in body.all_ops() if isinstance(op, (CacheOp, StateGet))]
+        if all(_state(op) not in self.group or isinstance(op, CacheReset) for op in ops):
+            return
+        for op in ops:
+            table = _state(op)
+            if table not in self.group and _changes(self.module, op):
+                where = f"line {op.span.line}" if op.span else f"'{symbol}'"
+                what = f"'{_symbol(table)}' is written in {where}"
+                raise _RefusalError(f"{what}, and what it held before is not kept")
+
+    def _block(self, block: Block) -> None:
+        """A block with advances of its own."""
+        now, forgotten = _Advance(), set[Value]()
+        for op in block.ops:
+            if isinstance(op, CacheReset) and op.table in self.group:
+                if op.indices:
+                    raise _RefusalError(f"entries of '{_symbol(op.table)}' are reset one by one")
+                forgotten.add(op.table)
+                if forgotten == self.group:
+                    self._close(now)
+                    now, forgotten = _Advance(), set()
+                continue
+            touched = {_state(inner) for inner in op.walk() if isinstance(inner, (CacheOp, StateGet))}
+            if forgotten and touched & self.group:
+                break
+            if self._counts(op):
+                self._close(now)
+                for region in op.regions:
+                    self._block(region)
+                now = _Advance()
+            else:
+                self._note(now, op, sure=True)
+        if forgotten:
+            kept, gone = (_symbol(next(iter(s))) for s in (self.group - forgotten, forgotten))
+            raise _RefusalError(f"'{gone}' is reset without '{kept}'")
+        self._close(now)
+
+    def _counts(self, op: Op) -> bool:
+        """Something nested in the op moves the counter, or starts over."""
+        counted = {self.counter.result}
+        return bool(op.regions) and any(
+            (isinstance(inner, CacheStep) and inner.table in counted)
+            or (isinstance(inner, CacheReset) and inner.table in self.group)
+            for inner in op.walk()
+        )
+
+    def _note(self, now: _Advance, op: Op, *, sure: bool) -> None:
+        """An op, and what is nested in it, as a part of an advance."""
+        if isinstance(op, CacheStep) and op.table is self.counter.result:
+            if self.ranges.of(op.amount)[0] < 0:
+                raise _RefusalError(f"'{self.counter.symbol}' may be counted down")
+            now.moved = added(now.moved, self.ranges.linear(op.amount), 1)
+        elif isinstance(op, CacheWrite) and op.table is self.counter.result:
+            raise _RefusalError(f"'{self.counter.symbol}' is set, not only counted up")
+        elif isinstance(op, (StateGet, CacheRead)) and _state(op) is self.counter.result:
+            now.read[op.result] = dict(now.moved)
+        elif isinstance(op, IndexLoad) and op.x in now.read:
+            now.read[op.result] = now.read[op.x]
+        elif isinstance(op, Access) and op.table in self.tables:
+            self._access(now, op, sure=sure)
+        runs = not isinstance(op, For) or self.ranges.difference(op.end, op.start)[0] > 0
+        for region in op.regions:
+            for inner in region.ops:
+                self._note(now, inner, sure=sure and runs and not isinstance(op, If))
+
+    def _access(self, now: _Advance, op: Access, *, sure: bool) -> None:
+        """Where a write begins and ends, and a read that may raise a count of the table's."""
+        axis, positions = self.tables[op.table], _positions(op)
+        others = [p for i, p in enumerate(positions) if i != axis]
+        if isinstance(op, CacheRead) and axis not in _raised(op):
+            if _raised(op):
+                now.accesses.append(_Access(op, ({}, {}), sure, others))
+            return
+        start = self._relative(now, positions[axis][0])
+        end = self._relative(now, positions[axis][-1])
+        if start is None or end is None:
+            how = "read one by one" if isinstance(op, CacheRead) else "written"
+            name = self.counter.symbol
+            raise _RefusalError(f"entries of '{_symbol(op.table)}' are {how} where '{name}' does not say")
+        if len(positions[axis]) == 1:
+            end = added(end, {None: 1}, 1)
+        now.accesses.append(_Access(op, (start, end), sure, others))
+
+    def _relative(self, now: _Advance, value: Value) -> Linear | None:
+        """A position as a distance from where the advance begins; None where it is no such distance."""
+        found: Linear = {}
+        times = 0
+        for atom, c in self.ranges.linear(value).items():
+            if isinstance(atom, Value) and atom in now.read:
+                times, found = times + c, added(found, now.read[atom], c)
+            elif self._is_counter(atom):
+                return None
+            else:
+                found = added(found, {atom: c}, 1)
+        return found if times == 1 else None
+
+    def _close(self, now: _Advance) -> None:
+        """The accesses of an advance lie within it; those of counted tables are all of it."""
+        name = self.counter.symbol
+        for access in now.accesses:
+            table = _symbol(access.op.table)
+            start, end = access.at
+            if self.ranges.least(start) < 0 or self.ranges.least(added(now.moved, end, -1)) < 0:
+                raise _RefusalError(f"'{table}' is written beside what '{name}' is counted up by")
+            if isinstance(access.op, CacheRead):
+                if not now.moved:
+                    raise _RefusalError(f"a read that does not count '{name}' up may raise a count of '{table}'")
+                self.raises.append(access)
+            elif _is_counted(access.op.table) and not (access.sure and not start and end == now.moved):
+                raise _RefusalError(_unlike(table))
+        for found in self.tables if now.moved else ():
+            if _is_counted(found):
+                self._check_alike(found, [a for a in now.accesses if a.op.table is found])
+
+    def _check_alike(self, table: Value, accesses: list[_Access]) -> None:
+        """Every advance writes the same entries of a counted table for each position."""
+        writes = [a for a in accesses if not isinstance(a.op, CacheRead)]
+        boxes = sorted(str([list(map(self.ranges.of, p)) for p in a.others]) for a in writes)
+        static = all(self._is_static(p) for a in writes for p in a.others)
+        if self.written.setdefault(table, boxes) != boxes or not boxes or not static:
+            raise _RefusalError(_unlike(_symbol(table)))
+
+    def _check_raise(self, read: _Access) -> None:
+        """A read raises no count beyond what writes do."""
+        writes = list(self._written_at(read.op.table))
+        for i, position in enumerate(read.others):
+            reach = max(self.ranges.of(p[i][-1])[1] + (len(p[i]) == 1) for p in writes)
+            if len(position) == 1 and self.ranges.of(position[0])[1] >= reach:
+                raise _RefusalError(f"a read may raise a count of '{_symbol(read.op.table)}'")
+
+    def _written_at(self, table: Value) -> Iterator[list[tuple[Value, ...]]]:
+        """Of every write of a table, the positions beside the one counted."""
+        for user in table.users:
+            if isinstance(user, (CacheWrite, CacheStep)):
+                yield [p for i, p in enumerate(_positions(user)) if i != self.tables[table]]
+
+    def _is_static(self, position: tuple[Value, ...]) -> bool:
+        """Integers known at build, or indices of loops between such."""
+        for value in position:
+            for atom in self.ranges.linear(value):
+                if atom is None:
+                    continue
+                owner = atom.owner.owner if isinstance(atom, Value) and isinstance(atom.owner, Block) else None
+                if not isinstance(owner, For) or None in map(self.ranges.exact, (owner.start, owner.end)):
+                    return False
+        return True
+
+
+# ---------------------------------------------------------------- what ops do
+
+
+def _state(op: Op) -> Value:
+    """The variable of a cache operation, or of an integer read from it."""
+    return op.operands[0]
+
+
+def _symbol(state: Value) -> str:
+    assert isinstance(state.op, State)
+    return state.op.symbol
+
+
+def _type(state: Value) -> StateType:
+    assert isinstance(state.type, StateType)
+    return state.type
+
+
+def _positions(op: Access) -> list[tuple[Value, ...]]:
+    form = "i" * len(op.indices) if isinstance(op, CacheStep) else op.form
+    return CacheOp.positions(form, op.indices)
+
+
+def _raised(op: CacheRead) -> list[int]:
+    """The table indices whose counts a read may raise."""
+    type_ = _type(op.table)
+    grows = [i for i, index in enumerate(type_.table) if not index.fixed]
+    return [i for i in grows if op.form[i : i + 1] == "i"]
+
+
+def _changes(module: Module, op: Op) -> bool:
+    """A cache operation may change what its variable holds, or what is kept beside it."""
+    if isinstance(op, (StateGet, CacheCount)):
+        return False
+    if not isinstance(op, CacheRead):
+        return True
+    grown = "i" in op.form[len(_type(op.table).table) :] and len(op.form) > len(_type(op.table).table)
+    return bool(_raised(op)) or grown or ("i" in op.form and op.table.op in keeps_touched(module))
+
+
+def _is_counted(table: Value) -> bool:
+    """What is kept beside a table goes back as well: counts, or where rings end."""
+    type_ = _type(table)
+    return type_.ring or any(not index.fixed for index in type_.table)
+
+
+def _unlike(table: str) -> str:
+    return f"'{table}' is not written alike for every position, so that its counts do not say what they were"
+
+
+def _check_table(module: Module, table: Value, axis: int) -> None:
+    """A table of which single positions can be forgotten."""
+    type_, name = _type(table), _symbol(table)
+    if axis >= len(type_.table):
+        raise _RefusalError(f"'{name}' is one matrix that grows: what it held before it was replaced is not kept")
+    if type_.auto:
+        raise _RefusalError(f"entries of '{name}' grow: what they were before is not kept")
+    if type_.ring and axis != len(type_.table) - 1:
+        raise _RefusalError(f"'{name}' is a ring along another index than its positions")
+    if table.op in keeps_touched(module):
+        raise _RefusalError(f"entries of '{name}' are reset one by one")

@@ -1,0 +1,112 @@
+"""The cache of keys and values in an executor's state, by the names that the graph gives them.
+
+    cache = oic.KVCache(executor)
+    executor.step(tokens=prompt)
+    keys, values = cache.get(layer=3)      # [cache.seq_len, heads, size of a head]
+    cache.truncate(2)                      # as if the last two tokens had not been fed
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from oic.diagnostics import did_you_mean, fail
+from oic.dtypes import Array
+from oic.session.executor import Executor
+from oic.session.interface import PositionTable
+
+
+class KVCache:
+    """A view of an executor's state: it holds nothing itself, and steps of the executor change what it shows.
+
+    executor   of either backend
+    keys       name of the table of keys
+    values     name of the table of values
+    Raises OicError `kv-cache` where the graph has no such tables that are written where a counter of positions is.
+    """
+
+    def __init__(self, executor: Executor, keys: str = "K", values: str = "V") -> None:
+        self.executor = executor
+        found = executor.interface.positions
+        if not found.tables:
+            raise fail("kv-cache", f"the graph has no tables of positions: {found.reason}")
+        for name in (keys, values):
+            if name not in found.tables:
+                message = f"the graph has no table '{name}' of positions, but {', '.join(found.tables)}"
+                hint = did_you_mean(name, found.tables) or "say which: KVCache(executor, keys=..., values=...)"
+                raise fail("kv-cache", message, hint=hint)
+        self.names = (keys, values)
+
+    def __repr__(self) -> str:
+        return f"<KVCache of {self.executor.interface.name!r}: {self.seq_len} positions, {self.nbytes:,} bytes>"
+
+    def __len__(self) -> int:
+        return self.seq_len
+
+    @property
+    def seq_len(self) -> int:
+        """Positions that were fed since the start or a reset."""
+        found = self.executor.interface.positions
+        return int(self.executor.fetch(found.counter)) - found.first
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys and values of these positions; of rings, of those that they still have."""
+        return sum(self._table(name).entry_bytes * self._entries(name) for name in self.names)
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that the state has for keys and values; of tables without a bound, of address space."""
+        return sum(self._table(name).nbytes for name in self.names)
+
+    def keys(self, layer: int = 0) -> Array:
+        """The keys of a layer in order of position: [seq_len, heads, size of a head] for `K(l, t): f32[heads, size]`.
+
+        layer   the first index of the table that is not the position; of no meaning where there is none
+        Of a ring, the newest positions.  An array of its own.  Raises OicError `kv-cache` for a layer that is none.
+        """
+        return self._layer(self.names[0], layer)
+
+    def values(self, layer: int = 0) -> Array:
+        """The values of a layer, as `keys` gives the keys."""
+        return self._layer(self.names[1], layer)
+
+    def get(self, layer: int = 0) -> tuple[Array, Array]:
+        """The keys and the values of a layer."""
+        return self.keys(layer), self.values(layer)
+
+    def reset(self) -> None:
+        """All state of the executor as at the start."""
+        self.executor.reset()
+
+    def truncate(self, n: int) -> None:
+        """Take the last `n` positions back: see `Executor.truncate`."""
+        self.executor.truncate(n)
+
+    def fork(self) -> Self:
+        """The cache of another session with a copy of the state, which goes on by itself: `.executor`."""
+        return type(self)(self.executor.fork(), *self.names)
+
+    def _table(self, name: str) -> PositionTable:
+        return self.executor.interface.positions.tables[name]
+
+    def _entries(self, name: str) -> int:
+        """Entries of positions that were fed, in all layers."""
+        table = self._table(name)
+        return math.prod(table.others) * min(self.seq_len, table.window or self.seq_len)
+
+    def _layer(self, name: str, layer: int) -> Array:
+        table, first = self._table(name), self.executor.interface.positions.first
+        whole, length = self.executor.fetch(name), self.seq_len
+        axis = table.axis
+        if table.window:  # fetched as the newest positions, at the end
+            first, length = table.window - min(length, table.window), min(length, table.window)
+        whole = whole[(slice(None),) * axis + (slice(first, first + length),)]
+        if not table.others:
+            return whole
+        layers = 0 if axis else 1
+        if not 0 <= layer < whole.shape[layers]:
+            raise fail("kv-cache", f"'{name}' has layers 0 to {whole.shape[layers] - 1}, not {layer}")
+        found: Array = whole.take(layer, axis=layers)
+        return found
