@@ -75,7 +75,7 @@ def test_no_globals_no_allocation(tmp_path: Path) -> None:
     shown = subprocess.run(["nm", "-D", "--defined-only", str(session.library.path)],
                            capture_output=True, text=True, check=True).stdout  # fmt: skip
     names = {line.split()[-1] for line in shown.splitlines()}
-    wanted = ("step", "forget", "init_as", "reset", "save", "load", "open_as", "close")
+    wanted = ("step", "forget", "init_as", "reset", "save", "load", "truncate", "open_as", "close")
     assert names == {f"table_{n}" for n in wanted}
     asked = subprocess.run(["nm", "-D", "--undefined-only", str(session.library.path)],
                            capture_output=True, text=True, check=True).stdout  # fmt: skip

@@ -13,6 +13,7 @@ import oic
 from tests.batch import build_together
 
 ROOM = 8
+CUTS = [(a, n) for a in range(ROOM + 1) for n in range(a + 1)]  # positions fed, and taken back
 HEAD = "dynamic { x: f32[N, 2] @max(N=8); row: f32[2]; keep: bool; } volatile { y: f32[?, 2]; }"
 ONE_BY_ONE = """
     loop each (i in 0..N) {
@@ -108,7 +109,7 @@ def test_what_is_taken_back_was_never_there(name: str, makers: dict[str, list[An
         after = [fed(reference, rows, [a]).save() for a in range(ROOM + 1)]
     for maker in makers[name]:
         with maker.make_executor() as executor:
-            for a, n in ((a, n) for a in range(ROOM + 1) for n in range(a + 1)):
+            for a, n in CUTS:
                 assert fed(executor, rows, way(a, n)).save() == after[a]
                 if name == "ring" and a > 6 and 0 < n < a:
                     assert_overwritten(executor, n, a)
@@ -173,7 +174,8 @@ def test_memory_that_was_changed_is_noticed(makers: dict[str, list[Any]]) -> Non
         executor.truncate(1)
     with makers["grown"][2].make_executor() as executor:
         fed(executor, np.ones((5, 2), np.float32), [5])
-        executor._session.state.K_t ^= 1 << 40
+        state = executor._session.state
+        state.K_t ^= 1 << 40  # of the library: a count
         with pytest.raises(oic.StepError, match="OIC_ERR_STATE"):
             executor.truncate(1)
 

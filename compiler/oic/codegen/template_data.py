@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -123,7 +124,7 @@ class TemplateData:
     saved_lines: tuple[str, ...]
     truncated: Truncated | None
     truncated_lines: tuple[str, ...]
-    not_truncated: str
+    not_truncated: tuple[str, ...]
     sum_lines: tuple[str, ...]
     total: str
     hosted: bool
@@ -182,7 +183,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
         truncated=_truncated(unit),
         truncated_lines=truncated_lines,
-        not_truncated=module.truncation.reason if any(module.states()) else "",
+        not_truncated=_not_truncated(unit),
         sum_lines=tuple(c_print.lines(lifecycle.counts_sum(unit))),
         total=unit.total.member if unit.total is not None else "",
         hosted=target.hosted,
@@ -302,6 +303,14 @@ def _truncated(unit: Unit) -> Truncated | None:
 def _source_name(module: Module) -> str:
     name = module.source.name if module.source else f"{module.name}.oi"
     return name.replace("\\", "/").rpartition("/")[2].replace("*/", "")
+
+
+def _not_truncated(unit: Unit) -> tuple[str, ...]:
+    """A comment that says why positions are not taken back, if there is a state."""
+    reason = unit.module.truncation.reason
+    if not reason or not any(unit.module.states()):
+        return ()
+    return tuple(textwrap.wrap(f"/* There is no {unit.name}_truncate: {reason}. */", 108, subsequent_indent="   "))
 
 
 # ---------------------------------------------------------------- the header's table and macros

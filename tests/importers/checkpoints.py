@@ -1,0 +1,120 @@
+"""Small random checkpoints in the Hugging Face layout, of every family of decoders, made with NumPy alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from model.samples import write_safetensors
+
+Shapes = dict[str, tuple[int, ...]]
+
+SMALL = {
+    "vocab_size": 24,
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 16,
+}
+GPT2 = {"vocab_size": 24, "n_embd": 16, "n_head": 4, "n_layer": 2, "n_positions": 16}
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "gpt2": {},
+    "gpt_neox": {"rotary_pct": 0.5},
+    "llama": {"tie_word_embeddings": False},
+    "mistral": {"sliding_window": 5},
+    "qwen2": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+    "qwen3": {"head_dim": 6},
+    "gemma": {"head_dim": 8},
+    "gemma2": {"head_dim": 8, "sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
+    "gemma3_text": {"head_dim": 8, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]},
+    "smollm3": {"no_rope_layers": [1, 0]},
+    "olmo2": {},
+    "starcoder2": {"sliding_window": 6},
+}
+"""A configuration of each, beside SMALL, with what is its own."""
+
+
+def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Path:
+    """Write `config.json` and `model.safetensors` of a small model of a family, with random weights."""
+    config = {"model_type": family, **(GPT2 if family == "gpt2" else SMALL), **FAMILIES[family], **settings}
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    shapes = {"gpt2": gpt2, "gpt_neox": gpt_neox}.get(family, llama)(config)
+    tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
+    write_safetensors(folder / "model.safetensors", tensors)
+    return folder
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Matrices whose products neither vanish nor grow; norms around 1."""
+    if len(shape) == 1:
+        return 1 + rng.standard_normal(shape) / 4
+    return rng.standard_normal(shape) / np.sqrt(shape[-1])
+
+
+def gpt2(config: dict[str, Any]) -> Shapes:
+    """The tensors of `gpt2`, matrices [in, out]."""
+    width, inner = config["n_embd"], config.get("n_inner") or 4 * config["n_embd"]
+    layer = {
+        **{f"{n}.{end}": (width,) for n in ("ln_1", "ln_2") for end in ("weight", "bias")},
+        "attn.c_attn.weight": (width, 3 * width), "attn.c_attn.bias": (3 * width,),
+        "attn.c_proj.weight": (width, width), "attn.c_proj.bias": (width,),
+        "mlp.c_fc.weight": (width, inner), "mlp.c_fc.bias": (inner,),
+        "mlp.c_proj.weight": (inner, width), "mlp.c_proj.bias": (width,),
+    }  # fmt: skip
+    whole = {"wte.weight": (config["vocab_size"], width), "wpe.weight": (config["n_positions"], width)}
+    whole |= {"ln_f.weight": (width,), "ln_f.bias": (width,)}
+    return whole | {f"h.{i}.{n}": s for i in range(config["n_layer"]) for n, s in layer.items()}
+
+
+def gpt_neox(config: dict[str, Any]) -> Shapes:
+    """The tensors of `gpt_neox`."""
+    width, inner, vocab = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    matrices = {
+        "attention.query_key_value": (3 * width, width), "attention.dense": (width, width),
+        "mlp.dense_h_to_4h": (inner, width), "mlp.dense_4h_to_h": (width, inner),
+    }  # fmt: skip
+    layer: Shapes = {f"{n}.weight": s for n, s in matrices.items()} | {f"{n}.bias": s[:1] for n, s in matrices.items()}
+    norms = ("input_layernorm", "post_attention_layernorm")
+    layer |= {f"{n}.{end}": (width,) for n in norms for end in ("weight", "bias")}
+    whole: Shapes = {"embed_in.weight": (vocab, width), "embed_out.weight": (vocab, width)}
+    whole = {f"gpt_neox.{n}" if n.startswith("embed_in") else n: s for n, s in whole.items()}
+    whole |= {f"gpt_neox.final_layer_norm.{end}": (width,) for end in ("weight", "bias")}
+    return whole | {f"gpt_neox.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+
+
+def llama(config: dict[str, Any]) -> Shapes:
+    """The tensors of Llama and its kin: what a family has beside them is told by its name."""
+    family, width, inner = config["model_type"], config["hidden_size"], config["intermediate_size"]
+    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    size = config.get("head_dim", width // heads)
+    matrices: Shapes = {
+        "self_attn.q_proj": (heads * size, width), "self_attn.k_proj": (kv * size, width),
+        "self_attn.v_proj": (kv * size, width), "self_attn.o_proj": (width, heads * size),
+    }  # fmt: skip
+    plain = family == "starcoder2"
+    network = {"c_fc": inner, "c_proj": width} if plain else {"gate_proj": inner, "up_proj": inner, "down_proj": width}
+    matrices |= {f"mlp.{n}": (rows, width + inner - rows) for n, rows in network.items()}
+    biased = {"qwen2": list(matrices)[:3], "starcoder2": list(matrices)}.get(family, [])
+    layer = {f"{n}.weight": s for n, s in matrices.items()} | {f"{n}.bias": matrices[n][:1] for n in biased}
+    norms = ["post_attention_layernorm"] + ["input_layernorm"] * (family != "olmo2")
+    if family in ("gemma2", "gemma3_text", "olmo2"):
+        norms += ["post_feedforward_layernorm"] + ["pre_feedforward_layernorm"] * (family != "olmo2")
+    ends = ("weight", "bias") if plain else ("weight",)
+    layer |= {f"{n}.{end}": (width,) for n in norms for end in ends}
+    if family in ("qwen3", "gemma3_text"):
+        layer |= {f"self_attn.{n}_norm.weight": (size,) for n in "qk"}
+    if family == "olmo2":
+        layer |= {"self_attn.q_norm.weight": (heads * size,), "self_attn.k_norm.weight": (kv * size,)}
+    whole: Shapes = {"model.embed_tokens.weight": (config["vocab_size"], width)}
+    whole |= {f"model.norm.{end}": (width,) for end in ends}
+    if family not in ("gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"):
+        whole["lm_head.weight"] = (config["vocab_size"], width)
+    return whole | {f"model.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
