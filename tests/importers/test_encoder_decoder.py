@@ -210,3 +210,20 @@ def test_every_cache_is_read(made: Any, ex: oic.Executor, reference: Any) -> Non
         with oic.Simulator(oic.parse_file(made.graph), other).make_executor() as changed:
             encode(changed, reference["p0_input_ids"])
             assert np.abs(steps(changed, [0, 8, 3], 3) - usual).max() > 1e-3
+
+
+def test_outputs_are_taken_back_and_sources_stay(ex: oic.Executor, reference: Any) -> None:
+    """At every position; a source that is read after an output leaves nothing of it."""
+    source, fed = reference["p0_input_ids"], reference["p0_output_ids"][:-1]
+    encode(ex, source)
+    cache, states = oic.KVCache(ex), [ex.save()]
+    for token in fed:
+        steps(ex, [token], 1)
+        states.append(ex.save())
+    for k in reversed(range(len(states))):
+        cache.truncate(cache.seq_len - k)
+        assert ex.save() == states[k] and cache.keys(1).shape[2] == k
+    steps(ex, fed, 3)
+    assert ex.save() == states[-1]
+    encode(ex, source)
+    assert ex.save() == states[0]

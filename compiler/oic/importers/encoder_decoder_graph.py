@@ -111,7 +111,8 @@ class EncoderDecoderGraph:
         block.note("What every layer of the decoder attends to.")
         block.nest("loop cross_layers (l in 0..L)", self._side(m.decoder).cross_tables().lines)
         block.add("cache.write lengths >> source_lengths[0..B];")
-        block.add("cache.reset pos;")
+        for name in ("pos", "K", "V"):
+            block.add(f"cache.reset {name};")
         block.add("return;")
         return block
 
