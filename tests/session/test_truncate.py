@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic.session.synthesizer import status_names
 from tests.batch import build_together
 
 ROOM = 8
@@ -178,6 +179,13 @@ def test_memory_that_was_changed_is_noticed(makers: dict[str, list[Any]]) -> Non
         state.K_t ^= 1 << 40  # of the library: a count
         with pytest.raises(oic.StepError, match="OIC_ERR_STATE"):
             executor.truncate(1)
+
+
+def test_a_library_answers_without_a_state(makers: dict[str, list[Any]]) -> None:
+    library = makers["fixed"][2].library
+    truncate, session = library.lib.fixed_truncate, library.ffi.new("fixed_session *")
+    names = [status_names()[truncate(s, 1)] for s in (library.ffi.NULL, session)]
+    assert names == ["OIC_ERR_INPUT", "OIC_ERR_STATE"]
 
 
 REFUSED = {

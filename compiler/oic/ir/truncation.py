@@ -105,6 +105,7 @@ class _Rule:
 
     def __init__(self, module: Module, counter: State) -> None:
         self.module, self.counter = module, counter
+        self.touched = {op.result for op in keeps_touched(module)}
         self.ranges = Ranges({op.extent: op.value for op in module.all_ops() if isinstance(op, ExtentBind)})
         self.tables = dict(self._indexed())
         self.group = {counter.result, *self.tables}
@@ -138,12 +139,24 @@ class _Rule:
         if self.counter.init < 0:
             raise _RefusalError(f"'{self.counter.symbol}' starts at {self.counter.init}, where no table has an entry")
         for table, axis in self.tables.items():
-            _check_table(self.module, table, axis)
+            self._check_table(table, axis)
         for func in self.module.functions():
             self._check_others(func.symbol, func.body)
             self._block(func.body)
         for read in self.raises:
             self._check_raise(read)
+
+    def _check_table(self, table: Value, axis: int) -> None:
+        """A table of which single positions can be forgotten."""
+        type_, name = _type(table), _symbol(table)
+        if axis >= len(type_.table):
+            raise _RefusalError(f"'{name}' is one matrix that grows: what it held before it was replaced is not kept")
+        if type_.auto:
+            raise _RefusalError(f"entries of '{name}' grow: what they were before is not kept")
+        if type_.ring and axis != len(type_.table) - 1:
+            raise _RefusalError(f"'{name}' is a ring along another index than its positions")
+        if table in self.touched:
+            raise _RefusalError(f"entries of '{name}' are reset one by one")
 
     def _check_others(self, symbol: str, body: Block) -> None:
         """What counts, or reads what was counted, writes nothing else."""
@@ -152,10 +165,19 @@ class _Rule:
             return
         for op in ops:
             table = _state(op)
-            if table not in self.group and _changes(self.module, op):
+            if table not in self.group and self._changes(op):
                 where = f"line {op.span.line}" if op.span else f"'{symbol}'"
                 what = f"'{_symbol(table)}' is written in {where}"
                 raise _RefusalError(f"{what}, and what it held before is not kept")
+
+    def _changes(self, op: CacheOp | StateGet) -> bool:
+        """An op may change what its variable holds, or what is kept beside it."""
+        if isinstance(op, (StateGet, CacheCount)):
+            return False
+        if not isinstance(op, CacheRead):
+            return True
+        table = len(_type(op.table).table)
+        return bool(_raised(op)) or "i" in op.form[table:] or ("i" in op.form and op.table in self.touched)
 
     def _block(self, block: Block) -> None:
         """A block with advances of its own."""
@@ -325,16 +347,6 @@ def _raised(op: CacheRead) -> list[int]:
     return [i for i in grows if op.form[i : i + 1] == "i"]
 
 
-def _changes(module: Module, op: Op) -> bool:
-    """A cache operation may change what its variable holds, or what is kept beside it."""
-    if isinstance(op, (StateGet, CacheCount)):
-        return False
-    if not isinstance(op, CacheRead):
-        return True
-    grown = "i" in op.form[len(_type(op.table).table) :] and len(op.form) > len(_type(op.table).table)
-    return bool(_raised(op)) or grown or ("i" in op.form and op.table.op in keeps_touched(module))
-
-
 def _is_counted(table: Value) -> bool:
     """What is kept beside a table goes back as well: counts, or where rings end."""
     type_ = _type(table)
@@ -343,16 +355,3 @@ def _is_counted(table: Value) -> bool:
 
 def _unlike(table: str) -> str:
     return f"'{table}' is not written alike for every position, so that its counts do not say what they were"
-
-
-def _check_table(module: Module, table: Value, axis: int) -> None:
-    """A table of which single positions can be forgotten."""
-    type_, name = _type(table), _symbol(table)
-    if axis >= len(type_.table):
-        raise _RefusalError(f"'{name}' is one matrix that grows: what it held before it was replaced is not kept")
-    if type_.auto:
-        raise _RefusalError(f"entries of '{name}' grow: what they were before is not kept")
-    if type_.ring and axis != len(type_.table) - 1:
-        raise _RefusalError(f"'{name}' is a ring along another index than its positions")
-    if table.op in keeps_touched(module):
-        raise _RefusalError(f"entries of '{name}' are reset one by one")

@@ -106,7 +106,8 @@ OIC_API size_t window_save(const window_session *s, void *to, size_t capacity);
 OIC_API oic_status window_load(window_session *s, const void *from, size_t bytes);
 
 /* Take back the last `n` positions that `n` counts: the state is as if they had not been fed.
-   OIC_ERR_INDEX, with nothing changed: there are not so many, or a ring has overwritten what would come back. */
+   OIC_ERR_INDEX, with nothing changed: there are not so many, or a ring has overwritten what they would
+   bring back. */
 OIC_API oic_status window_truncate(window_session *s, int64_t n);
 
 #if OIC_HOSTED

@@ -1,0 +1,46 @@
+"""The graph of every family, as the importer writes it: reviewed like code.
+
+`tests/golden/importers/FAMILY.oi` is what is written for a small checkpoint of the family (`importers.checkpoints`);
+`pytest --update-golden` rewrites it.  Those of the examples are for models in OIC_MODELS.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import oic
+from importers.checkpoints import FAMILIES, checkpoint
+from oic.importers import import_checkpoint
+from paths import ROOT, models_dir, needs_models
+
+FOLDER = ROOT / "tests" / "golden" / "importers"
+EXAMPLES = {"llama/graph.oi": "llama-tiny", "gpt2/imported.oi": "gpt2-tiny"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_is_written_as_reviewed(family: str, tmp_path: Path, update_golden: bool) -> None:
+    made = import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out")
+    golden = FOLDER / f"{family}.oi"
+    if update_golden:
+        shutil.copy(made.graph, golden)
+    assert made.graph.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
+
+
+def test_every_golden_graph_is_a_family() -> None:
+    assert {path.stem for path in FOLDER.glob("*.oi")} == set(FAMILIES)
+
+
+@needs_models
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_graphs_of_examples_are_the_importers_own(example: str, tmp_path: Path, update_golden: bool) -> None:
+    models = models_dir()
+    assert models is not None
+    made = import_checkpoint(models / EXAMPLES[example], tmp_path / "out")
+    path = ROOT / "examples" / example
+    if update_golden:
+        shutil.copy(made.graph, path)
+    assert made.graph.read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
+    oic.Simulator(oic.parse_file(path), oic.Model.open(models / EXAMPLES[example]))
