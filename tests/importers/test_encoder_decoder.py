@@ -12,7 +12,7 @@ import pytest
 
 import oic
 from oic.importers import import_checkpoint
-from paths import models_dir, needs_models
+from paths import ROOT, models_dir, needs_models
 
 pytestmark = needs_models
 ROOM = 32  # tokens of a source and of an output
@@ -33,6 +33,14 @@ def reference(folder: Path) -> Any:
 @pytest.fixture(scope="module")
 def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return import_checkpoint(folder, tmp_path_factory.mktemp("t5"), context=ROOM)
+
+
+@pytest.mark.parametrize("example", ["t5", "bart"])
+def test_examples_are_what_an_import_writes(example: str, folder: Path, tmp_path: Path) -> None:
+    misaki = folder.parent / "misaki-bart-g2p"
+    source, config = {"t5": (folder, None), "bart": (misaki / "us_bart.safetensors", misaki / "us_bart_config.json")}[example]
+    made = import_checkpoint(source, tmp_path / "out", config=config)
+    assert made.graph.read_text() == (ROOT / "examples" / example / "graph.oi").read_text()
 
 
 def built(made: Any, batch: int, backend: type = oic.Synthesizer) -> Any:

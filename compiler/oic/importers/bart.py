@@ -17,21 +17,42 @@ BEFORE = {"mbart"}
 EPS = 1e-5
 
 
+PARTS = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+"""Names of the embedding: what is stored under one of the latter two is a copy."""
+
+
+def bart_shapes(c: Checkpoint) -> None:
+    """All sizes but the numbers of heads."""
+    prefix = _prefix(c)
+    embed, places = c.shape(_embedding(c, prefix)), c.shape(f"{prefix}decoder.embed_positions.weight")
+    if len(embed) == len(places) == 2:
+        c.fill(vocab_size=embed[0], d_model=embed[1], max_position_embeddings=max(0, places[0] - FIRST))
+    for side in ("encoder", "decoder"):
+        name = f"{prefix}{side}.layers.{{l}}.fc1.weight"
+        c.fill(**{f"{side}_layers": c.count(name), f"{side}_ffn_dim": max(c.shape(name)[:1], default=0)})
+
+
 def bart(c: Checkpoint) -> EncoderDecoder:
     """Source: the configurations and weights of `bart` and `mbart` in Hugging Face's transformers."""
     width = c.size("d_model", "hidden_size")
-    prefix = c.prefix("model.", "", probe="decoder.layers.0.fc1.weight")
-    copies = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
-    embed = next((prefix + n for n in copies if c.present(prefix + n)), prefix + "shared.weight")
+    prefix = _prefix(c)
     bias = "final_logits_bias"
     return EncoderDecoder(
         family=c.family, vocab=c.size("vocab_size"), width=width,
-        context=c.size("max_position_embeddings", default=1024), embed=embed,
+        context=c.size("max_position_embeddings", default=1024), embed=_embedding(c, prefix),
         encoder=_stack(c, prefix, "encoder", width), decoder=_stack(c, prefix, "decoder", width),
         before=c.family in BEFORE,
         embed_scale=math.sqrt(width) if c.flag("scale_embedding", default=False) else None,
         head=head(c, "lm_head.weight", default=True), logits_bias=bias if c.present(bias) else None,
     )  # fmt: skip
+
+
+def _prefix(c: Checkpoint) -> str:
+    return c.prefix("model.", "", probe="decoder.layers.0.fc1.weight")
+
+
+def _embedding(c: Checkpoint, prefix: str) -> str:
+    return next((prefix + name for name in PARTS if c.present(prefix + name)), prefix + PARTS[0])
 
 
 def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
@@ -56,7 +77,7 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
 
     rows = c.size("max_position_embeddings", default=1024) + FIRST
     return Stack(
-        layers=c.size(f"{side}_layers"), heads=heads, head_size=width // heads, inner=c.size(f"{side}_ffn_dim"),
+        layers=c.layers(f"{side}_layers"), heads=heads, head_size=width // heads, inner=c.size(f"{side}_ffn_dim"),
         attention=attention("self_attn"), cross=attention("encoder_attn") if decodes else None,
         network=Network(matrix("fc1"), matrix("fc2"), c.text("activation_function", default="gelu")),
         network_norm=norm("final_layer_norm"), places=Places(f"{prefix}{side}.embed_positions.weight", rows, FIRST),

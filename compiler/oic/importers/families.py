@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest
 from oic.importers.bart import BUFFERS as BART_BUFFERS
-from oic.importers.bart import bart
+from oic.importers.bart import bart, bart_shapes
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
@@ -24,7 +24,7 @@ from oic.importers.meta import META, meta, meta_shapes
 from oic.importers.rwkv import RWKV, rwkv
 from oic.importers.rwkv import SIGNS as RWKV_SIGNS
 from oic.importers.t5 import BUFFERS as T5_BUFFERS
-from oic.importers.t5 import t5
+from oic.importers.t5 import t5, t5_shapes
 from oic.importers.transformer import transformer_program
 
 
@@ -48,6 +48,7 @@ _META = Family(
     _transformer(meta, META_BUFFERS), (("tok_embeddings",), ("tok_embeddings.weight",)), meta_shapes,
     (("n_heads", "num_attention_heads"),),
 )  # fmt: skip
+_T5_ASKS = (("feed_forward_proj",), ("tie_word_embeddings", "scale_decoder_outputs"))
 FAMILIES = {
     "gpt2": Family(_transformer(gpt2, GPT2_BUFFERS), _GPT2_SIGNS, gpt2_shapes, (("n_head", "num_attention_heads"),)),
     "gpt_neox": Family(
@@ -62,17 +63,14 @@ FAMILIES = {
         ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3", "olmo2", "starcoder2"),
         _LLAMA,
     ),
-    **dict.fromkeys(
-        ("t5", "mt5"),
-        Family(
-            _transformer(t5, T5_BUFFERS), (("decoder.block.0.layer.1.EncDecAttention.q.weight",),), None,
-            (("num_heads",), ("feed_forward_proj",)),
-        ),
+    "t5": Family(
+        _transformer(t5, T5_BUFFERS), (("decoder.block.0.layer.1.EncDecAttention.q.weight",),), t5_shapes, _T5_ASKS
     ),
+    "mt5": Family(_transformer(t5, T5_BUFFERS), (), t5_shapes, _T5_ASKS),  # its names are those of t5
     **dict.fromkeys(
         ("bart", "mbart"),
         Family(
-            _transformer(bart, BART_BUFFERS), (("model.decoder.layers.0.encoder_attn.q_proj.weight",),), None,
+            _transformer(bart, BART_BUFFERS), (("model.decoder.layers.0.encoder_attn.q_proj.weight",),), bart_shapes,
             (("encoder_attention_heads",), ("decoder_attention_heads",)),
         ),
     ),

@@ -12,24 +12,45 @@ CONTEXT = 512
 """Tokens of a source or output where the configuration does not say: its positions have no end."""
 
 
+EMBEDDING = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+"""Names of the embedding: what is stored under one of the latter two is a copy."""
+BIAS = "{}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+
+
+def t5_shapes(c: Checkpoint) -> None:
+    """All sizes; heads are columns of the table of distances."""
+    layer = "decoder.block.{l}.layer."
+    embed, bias = c.shape(_embedding(c)), c.shape(BIAS.format("decoder"))
+    q = c.shape(f"{layer}0.SelfAttention.q.weight")
+    inner = c.shape(f"{layer}2.DenseReluDense.wi.weight") or c.shape(f"{layer}2.DenseReluDense.wi_0.weight")
+    if len(embed) == len(bias) == len(q) == len(inner) == 2 and bias[1]:
+        c.fill(vocab_size=embed[0], d_model=embed[1], relative_attention_num_buckets=bias[0], num_heads=bias[1],
+               d_kv=q[0] // bias[1], d_ff=inner[0])  # fmt: skip
+        c.fill(num_decoder_layers=c.count(f"{layer}0.SelfAttention.q.weight"),
+               num_layers=c.count("encoder.block.{l}.layer.0.SelfAttention.q.weight"))  # fmt: skip
+
+
 def t5(c: Checkpoint) -> EncoderDecoder:
     """Source: the configurations and weights of `t5` and `mt5` in Hugging Face's transformers."""
-    gated_by_default = c.family == "mt5"
     c.assume({"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "layer_norm_epsilon": 1e-6,
-              "feed_forward_proj": "gated-gelu" if gated_by_default else "relu"})  # fmt: skip
+              "feed_forward_proj": "gated-gelu" if c.family == "mt5" else "relu", "eos_token_id": 1,
+              "decoder_start_token_id": c.config.get("pad_token_id", 0)})  # fmt: skip
     width = c.size("d_model", "hidden_size")
-    count = c.size("num_layers", "num_hidden_layers")
+    count = c.layers("num_layers", "num_hidden_layers")
+    decoder_layers = c.layers("num_decoder_layers") if c.has("num_decoder_layers") else count
     tied = c.flag("tie_word_embeddings", default=True)
     stored = c.present("lm_head.weight")
     scaled = c.flag("scale_decoder_outputs", default=tied and c.family == "t5")
-    embed = next((n for n in ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
-                  if c.present(n)), "shared.weight")  # fmt: skip
     return EncoderDecoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, context=c.size("n_positions", default=CONTEXT),
-        embed=embed, encoder=_stack(c, "encoder", count),
-        decoder=_stack(c, "decoder", c.size("num_decoder_layers", default=count)), before=True, scale=1.0,
+        embed=_embedding(c), encoder=_stack(c, "encoder", count), decoder=_stack(c, "decoder", decoder_layers),
+        before=True, scale=1.0,
         head=Matrix("lm_head.weight") if stored or not tied else None, head_scale=width**-0.5 if scaled else None,
     )  # fmt: skip
+
+
+def _embedding(c: Checkpoint) -> str:
+    return next((name for name in EMBEDDING if c.present(name)), EMBEDDING[0])
 
 
 def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
@@ -74,4 +95,4 @@ def _bias(c: Checkpoint, side: str) -> RelativeBias:
         raise c.unsupported(key, buckets, "an even number, 4 or more")
     if distance <= buckets // 2:
         raise c.unsupported(far, distance, f"more than half of the {buckets} buckets")
-    return RelativeBias(f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", buckets, distance)
+    return RelativeBias(BIAS.format(side), buckets, distance)
