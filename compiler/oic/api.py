@@ -13,8 +13,8 @@ from oic.diagnostics import Diagnostic, fail
 from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
 from oic.model import Model
 from oic.session.executor import Executor
-from oic.session.simulator import Simulator as _Simulator
-from oic.session.synthesizer import Synthesizer as _Synthesizer
+from oic.session.simulator import InterpretedProgram
+from oic.session.synthesizer import CompiledProgram
 from oic.syntax.tree import Graph
 from oic.toolchain.target import target as target_named
 
@@ -59,9 +59,9 @@ class Simulator(_Compiled):
         super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch))
         program, face = self.program, interface_of(self.program)
         if stage == "graph":
-            self._simulator = _Simulator(program.module, face, program.compiled)
+            self._simulator = InterpretedProgram(program.module, face, program.compiled)
         else:
-            self._simulator = _Simulator(program.planned, face)
+            self._simulator = InterpretedProgram(program.planned, face)
 
     def make_executor(self) -> Executor:
         """A session with a state of its own, at its start."""
@@ -102,7 +102,7 @@ class Synthesizer(_Compiled):
             sizes or {}, capacity or {}, fetch, target=machine, reuse=reuse, threads=threads
         )
         super().__init__(graph, model, settings)
-        self._synthesizer = _Synthesizer(
+        self._synthesizer = CompiledProgram(
             self.program.planned, interface_of(self.program), machine, weights, threads, name
         )
 

@@ -14,7 +14,7 @@ from oic.ir.module import Module
 from oic.library.emit import Files, emit
 from oic.model import Model
 from oic.session.interface import Interface, SessionVariable, interface
-from oic.session.synthesizer import CompiledExecutor, Synthesizer
+from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 from oic.toolchain.target import target
 
 ELEMENTWISE = """
@@ -257,7 +257,7 @@ def files(name: str, folder: Path, target_name: str = "portable", weights: str =
 def executor(name: str, folder: Path, weights: str = "blob") -> CompiledExecutor:
     """A session over the compiled program."""
     module = planned(name)
-    return Synthesizer(module, face(module), "portable", weights).build(folder).make_executor()
+    return CompiledProgram(module, face(module), "portable", weights).build(folder).make_executor()
 
 
 def random_inputs(module: Module, symbol: str, rng: np.random.Generator, step: int) -> dict[str, Array]:

@@ -11,11 +11,11 @@ import pytest
 from oic.codegen import c_tree as c
 from oic.codegen.c_print import WIDTH, declared, function, kept, lines, members, names, text
 
-A, B, D = c.Name("a"), c.Name("b"), c.Name("d")
+A, B, D = c.Identifier("a"), c.Identifier("b"), c.Identifier("d")
 
 
-def binary(op: str, left: c.Expr, right: c.Expr) -> c.Expr:
-    return c.Binary(op, left, right)
+def binary(op: str, left: c.Expression, right: c.Expression) -> c.Expression:
+    return c.Infix(op, left, right)
 
 
 @pytest.mark.parametrize(
@@ -32,29 +32,29 @@ def binary(op: str, left: c.Expr, right: c.Expr) -> c.Expr:
         (binary("&&", binary("<", A, B), binary("==", B, D)), "a < b && b == d"),
         (binary("||", binary("||", A, B), D), "a || b || d"),
         (binary("||", A, binary("&&", B, D)), "a || (b && d)"),
-        (c.Choice(binary("<", A, B), c.Choice(A, B, D), D), "a < b ? a ? b : d : d"),
-        (binary("+", c.Choice(A, B, D), A), "(a ? b : d) + a"),
-        (c.Cast("float", binary("+", A, B)), "(float)(a + b)"),
-        (binary("+", c.Cast("float", A), B), "(float)a + b"),
-        (c.Cast("int8_t", c.Cast("uint8_t", A)), "(int8_t)(uint8_t)a"),
-        (c.Cast(c.Pointer("float", const=True), c.Unary("&", A)), "(const float *)&a"),
-        (c.Element(c.Cast(c.Pointer("float"), A), B), "((float *)a)[b]"),
-        (c.Member(c.Unary("*", A), "x", arrow=False), "(*a).x"),
-        (c.Unary("*", c.Cast(c.Pointer("float"), A)), "*(float *)a"),
-        (c.Unary("-", c.Unary("-", A)), "-(-a)"),
-        (binary("-", A, c.Unary("-", B)), "a - -b"),
-        (c.Unary("!", binary("&&", A, B)), "!(a && b)"),
-        (c.Unary("sizeof ", c.Unary("*", A)), "sizeof *a"),
+        (c.Conditional(binary("<", A, B), c.Conditional(A, B, D), D), "a < b ? a ? b : d : d"),
+        (binary("+", c.Conditional(A, B, D), A), "(a ? b : d) + a"),
+        (c.Conversion("float", binary("+", A, B)), "(float)(a + b)"),
+        (binary("+", c.Conversion("float", A), B), "(float)a + b"),
+        (c.Conversion("int8_t", c.Conversion("uint8_t", A)), "(int8_t)(uint8_t)a"),
+        (c.Conversion(c.Pointer("float", const=True), c.Prefix("&", A)), "(const float *)&a"),
+        (c.Element(c.Conversion(c.Pointer("float"), A), B), "((float *)a)[b]"),
+        (c.Member(c.Prefix("*", A), "x", arrow=False), "(*a).x"),
+        (c.Prefix("*", c.Conversion(c.Pointer("float"), A)), "*(float *)a"),
+        (c.Prefix("-", c.Prefix("-", A)), "-(-a)"),
+        (binary("-", A, c.Prefix("-", B)), "a - -b"),
+        (c.Prefix("!", binary("&&", A, B)), "!(a && b)"),
+        (c.Prefix("sizeof ", c.Prefix("*", A)), "sizeof *a"),
         (c.sizeof("float"), "sizeof(float)"),
         (c.call("f", 0, -1, binary("+", A, B)), "f(0, -1, a + b)"),
-        (c.Unary("&", c.Braces((A, c.NULL), ("x", "y"), "f_args")), "&(f_args){.x = a, .y = NULL}"),
+        (c.Prefix("&", c.Braces((A, c.NULL), ("x", "y"), "f_args")), "&(f_args){.x = a, .y = NULL}"),
         (c.Braces((A, B), type=c.Array(c.Pointer("void", const=True)), const=True), "(const void *const[]){a, b}"),
         (c.total(A, c.integer(0), binary("-", B, D)), "a + b - d"),
         (c.times(A, binary("*", B, c.integer(2))), "a * b * 2"),
         (c.joined("&&", (A, B, D)), "a && b && d"),
     ],
 )
-def test_parentheses(value: c.Expr, shown: str) -> None:
+def test_parentheses(value: c.Expression, shown: str) -> None:
     assert text(value) == shown
 
 
@@ -66,8 +66,8 @@ def test_printed_arithmetic_means_what_the_tree_does() -> None:
     }  # fmt: skip
     leaves = [c.Literal(str(n)) for n in (7, 5, 3, 2)]
 
-    def value(e: c.Expr) -> int:
-        if isinstance(e, c.Binary):
+    def value(e: c.Expression) -> int:
+        if isinstance(e, c.Infix):
             return int(functions[e.op](value(e.left), value(e.right)))
         assert isinstance(e, c.Literal)
         return int(e.text)
@@ -99,21 +99,21 @@ def test_types() -> None:
 def test_statements() -> None:
     body = c.Body()
     body.add(c.Declare("int64_t", "n", c.integer(0), note="turns"))
-    branch = c.If(binary("<", A, B))
+    branch = c.IfStatement(binary("<", A, B))
     body.add(branch)
     with body.within(branch.body):
         body.source("g.oi:1  first")
         body.source("g.oi:2  second")
-        body.add(c.Assign(c.Name("n"), A))
+        body.add(c.AssignStatement(c.Identifier("n"), A))
         body.source("g.oi:3  third")
-        with body.inside(c.For("ptrdiff_t", "i", A, binary(">", c.Name("i"), c.integer(0)), down=True)):
-            body.add(c.call("f", c.Name("i")))
+        with body.inside(c.ForStatement("ptrdiff_t", "i", A, binary(">", c.Identifier("i"), c.integer(0)), down=True)):
+            body.add(c.call("f", c.Identifier("i")))
     with body.within(branch.orelse), body.inside(c.Once()):
         body.add(c.Break())
-    rows = (c.Row(c.Braces((A,)), above="first"), c.Row(c.Braces((B,)), note="second"), c.Braces((D,)))
+    rows = (c.BracedRow(c.Braces((A,)), above="first"), c.BracedRow(c.Braces((B,)), note="second"), c.Braces((D,)))
     table = c.Braces(rows, rows=True)
     body.add(c.Declare(c.Array("pair"), "pairs", table, const=True, static=True, note="what"))
-    body.add(c.Return())
+    body.add(c.ReturnStatement())
     assert lines(body.statements, 0) == [
         "int64_t n = 0; /* turns */",
         "if (a < b) {",
@@ -143,7 +143,7 @@ def test_statements() -> None:
 # ---------------------------------------------------------------- lines
 
 
-def broken(value: c.Expr) -> list[str]:
+def broken(value: c.Expression) -> list[str]:
     found = lines([c.Do(value)])
     assert all(len(line) <= WIDTH for line in found)
     assert " ".join(line.strip() for line in found).replace("){ .", "){.") == f"{text(value)};"
@@ -151,27 +151,27 @@ def broken(value: c.Expr) -> list[str]:
 
 
 def test_arguments_go_on_below_the_first() -> None:
-    long = [c.Name(f"a_rather_long_argument_{i}") for i in range(6)]
+    long = [c.Identifier(f"a_rather_long_argument_{i}") for i in range(6)]
     found = broken(c.call("OIC_TRY", c.call("check", *long)))
     assert found[0].startswith("    OIC_TRY(check(a_rather") and found[1].startswith(" " * 18 + "a_rather")
 
 
 def test_a_struct_goes_on_in_lines_of_its_own() -> None:
     names = tuple(f"a_rather_long_member_{i}" for i in range(6))
-    args = c.Unary("&", c.Braces((A,) * 6, names, "oic_f_args"))
+    args = c.Prefix("&", c.Braces((A,) * 6, names, "oic_f_args"))
     found = broken(c.call("oic_f", args))
     assert found[0] == "    oic_f(&(oic_f_args){" and found[1].startswith(" " * 8 + ".a_rather")
 
 
 def test_operands_go_on_below_the_first() -> None:
-    value = c.joined("+", (binary("*", c.Name(f"a_rather_long_name_{i}"), B) for i in range(6)))
-    found = lines([c.Assign(A, value)])
+    value = c.joined("+", (binary("*", c.Identifier(f"a_rather_long_name_{i}"), B) for i in range(6)))
+    found = lines([c.AssignStatement(A, value)])
     assert found[0].endswith(" +") and found[1].startswith(" " * 8 + "a_rather") and len(found) == 2
 
 
 def test_what_fits_nowhere_is_broken_inside() -> None:
     """An argument too long for any line begins where it would, and is broken itself."""
-    inner = c.call("inner", *(c.Name(f"a_rather_long_argument_{i}") for i in range(6)))
+    inner = c.call("inner", *(c.Identifier(f"a_rather_long_argument_{i}") for i in range(6)))
     found = broken(c.call("outer", A, inner))
     assert found[0].startswith("    outer(a, inner(a_rather") and found[1].startswith(" " * 19 + "a_rather")
 
@@ -191,7 +191,7 @@ def test_unused_declarations_vanish() -> None:
     body.declare("int64_t", "a", c.integer(1))
     body.declare("int64_t", "b", A, note="from a")
     body.declare("int64_t", "d", c.integer(2))
-    body.add(c.call("f", c.Member(c.Name("s"), "a"), D))  # a member is no variable
+    body.add(c.call("f", c.Member(c.Identifier("s"), "a"), D))  # a member is no variable
     assert lines(body.statements, 0) == ["/* g.oi:1  op f(a) >> b; */", "const int64_t d = 2;", "f(s->a, d);"]
     assert names(body.statements) == {"a", "s", "d"}
 
@@ -200,9 +200,9 @@ def test_what_sets_an_unused_variable_vanishes_with_it() -> None:
     body = c.Body()
     body.declare("int64_t", "n", None, const=False)
     body.declare("int64_t", "next", A)
-    branch = c.If(B, [c.Do(c.call("f"))], [c.Assign(c.Name("n"), binary("+", c.Name("n"), c.Name("next")))])
+    branch = c.IfStatement(B, [c.Do(c.call("f"))], [c.AssignStatement(c.Identifier("n"), binary("+", c.Identifier("n"), c.Identifier("next")))])
     body.add(branch)
     assert lines(body.statements, 0) == ["if (b) {", "    f();", "}"]
     body.add(c.Declare("int64_t", "kept"))  # one that is not optional
-    body.add(c.Do(c.call("g", c.Name("n"))))
+    body.add(c.Do(c.call("g", c.Identifier("n"))))
     assert len(kept(body.statements)) == len(body.statements)

@@ -13,7 +13,7 @@ import oic
 from codegen import programs as small
 from language.programs import PROGRAMS
 from oic import Model
-from oic.codegen.c_module import Unit, interface
+from oic.codegen.c_module import Unit, signature
 from oic.codegen.c_print import lines
 from oic.codegen.statements import function_body
 from oic.driver import Settings, compile_graph
@@ -68,7 +68,7 @@ def test_checks_of_c_are_those_of_planned(text: str, model: Model | None, thread
     for func in module.functions():
         body, tasks = function_body(unit, func)
         made = Counter(CALL.findall("\n".join([*lines(body.statements), *(line for task in tasks for line in task.lines)])))
-        made["check_range"] -= len(interface(unit, func).extents)  # of arguments, before anything else
+        made["check_range"] -= len(signature(unit, func).extents)  # of arguments, before anything else
         ranges = Ranges()
         wanted = Counter(call for op in func.body.all_ops() if ranges.refuses(op) for call in _calls(op))
         assert +made == wanted

@@ -9,7 +9,7 @@ import pytest
 from oic import dtypes
 from oic.codegen import expressions as expr
 from oic.codegen.c_print import text
-from oic.codegen.c_tree import Name
+from oic.codegen.c_tree import Identifier
 from oic.codegen.expressions import Index
 from oic.codegen.names import NameScope, identifier
 from oic.ir import dims
@@ -52,7 +52,7 @@ def test_stored_literal() -> None:
 
 def test_sizes() -> None:
     n, m = dims.of(Extent("N", 8)), dims.of(Extent("M", 4))
-    name = {Extent("N", 8): Name("N"), Extent("M", 4): Name("M_2")}.__getitem__
+    name = {Extent("N", 8): Identifier("N"), Extent("M", 4): Identifier("M_2")}.__getitem__
     assert text(expr.size(n * 64, name).value) == "N * 64"
     assert text(expr.size(n - m, name).value) in ("N - M_2", "-M_2 + N")
     assert text(expr.size((n + 3) // 2, name).value) == "oic_floor_div(N + 3, 2)"
@@ -60,15 +60,15 @@ def test_sizes() -> None:
 
 
 def test_arithmetic_knows_its_range() -> None:
-    i = Index(Name("i"), 0, 9)
+    i = Index(Identifier("i"), 0, 9)
     found = expr.arithmetic("+", expr.arithmetic("*", i, expr.number(3)), expr.number(-1))
     assert (text(found.value), found.low, found.high) == ("i * 3 - 1", -1, 26)
-    assert expr.arithmetic("+", Index(Name("x")), i).range == (-(1 << 63), (1 << 63) - 1)
+    assert expr.arithmetic("+", Index(Identifier("x")), i).range == (-(1 << 63), (1 << 63) - 1)
     assert text(expr.arithmetic("-", i, expr.arithmetic("-", i, expr.number(1))).value) == "i - (i - 1)"
 
 
 def test_a_product_of_sizes_is_not_left_to_32_bits() -> None:
-    n = Index(Name("N"), 0, 1 << 20, wide=False)
+    n = Index(Identifier("N"), 0, 1 << 20, wide=False)
     assert text(expr.arithmetic("*", n, n).value) == "(int64_t)N * N"
 
 

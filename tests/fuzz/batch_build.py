@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from oic.library.build import load
-from oic.session.synthesizer import Synthesizer
+from oic.session.synthesizer import CompiledProgram
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, SHARED, WARNINGS
 
@@ -20,7 +20,7 @@ JOBS = 2  # compilers at a time
 
 
 def build_together(
-    made: Sequence[Synthesizer],
+    made: Sequence[CompiledProgram],
     folder: Path,
     flags: Sequence[str] = ("-O1",),
     compiler: Sequence[str] | None = None,

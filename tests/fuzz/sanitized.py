@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from oic import dtypes
-from oic.codegen.c_module import Input, Interface
+from oic.codegen.c_module import Input, Signature
 from oic.diagnostics import StepError
 from oic.driver import Program, interface_of
 from oic.dtypes import Array
@@ -309,7 +309,7 @@ def _arena_gaps(module: Module, symbol: str, nbytes: int) -> list[tuple[int, int
 
 def _step(number: int, module: Module, files: Files, entry: Any) -> str:
     """A C function that reads inputs, makes one step and writes status and outputs."""
-    face: Interface = entry.face
+    face: Signature = entry.face
     name, unit = files.name, files.unit
     zones = _zones(_arena_gaps(module, face.symbol, unit.arena_bytes))
     lines = [f"static const zone arena_zones[] = {{{zones}}};",
@@ -463,7 +463,7 @@ class SanitizedExecutor(Executor):
         raise Crash(said[:4000])
 
 
-def _extents(face: Interface, inputs: dict[str, Array]) -> dict[Any, int]:
+def _extents(face: Signature, inputs: dict[str, Array]) -> dict[Any, int]:
     sizes: dict[str, int] = {}
     for given in face.inputs:
         session_inputs.bind_sizes(given.name, given.value.tensor, inputs[given.name].shape, sizes)

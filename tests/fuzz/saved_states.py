@@ -1,7 +1,7 @@
 """Saved states that were tampered with: `python -m tests.fuzz.saved_states --count 20000 --seed 1`.
 
 States of graphs with every kind of variable (`stateful`) are taken apart, changed (counts, runs, entries,
-flags, what is said of the rest), put together again and given a right checksum.  The Simulator, over the
+flags, what is said of the rest), put together again and given a right checksum.  The InterpretedProgram, over the
 graph and over planned memory, and C under sanitizers must all refuse one, with nothing changed, or all
 load it: then each saves the very same bytes, and later steps answer alike.  Exit status: 0 or 1.
 """
@@ -26,7 +26,7 @@ from oic.memory.crc32c import crc32c
 from oic.memory.saved import HEAD, VERSION, Form, Part, saved_form
 from oic.reference import saved
 from oic.session.executor import Executor
-from oic.session.simulator import Simulator
+from oic.session.simulator import InterpretedProgram
 from tests.fuzz.sanitized import SANITIZED, Crash, SanitizedExecutor, build_sanitized
 from tests.fuzz.state_programs import Stateful, stateful
 
@@ -275,7 +275,7 @@ def tried(seed: int, count: int, path: Path, tally: Tally) -> None:
     """Try mutants of the states of one graph, of which `path` is the sanitized program."""
     graph = graph_of(seed)
     program, interface = graph.program, interface_of(graph.program)
-    simulators = [Simulator(m, interface).make_executor() for m in (program.module, program.planned)]
+    simulators = [InterpretedProgram(m, interface).make_executor() for m in (program.module, program.planned)]
     with SanitizedExecutor(program, path, 0) as compiled:
         sessions: list[Executor] = [*simulators, compiled]
         rng = np.random.default_rng(seed)

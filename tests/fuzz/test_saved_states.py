@@ -11,7 +11,7 @@ import pytest
 from oic.driver import interface_of
 from oic.memory.saved import Part, saved_form
 from oic.reference import saved
-from oic.session.simulator import Simulator
+from oic.session.simulator import InterpretedProgram
 from tests.fuzz import saved_states as states
 from tests.fuzz.sanitized import build_sanitized
 from tests.fuzz.state_programs import stateful
@@ -34,14 +34,14 @@ def test_mutants_of_saved_states(program: Path) -> None:
 
 def test_what_is_taken_apart_and_put_together_is_the_same() -> None:
     graph = stateful(1, ("fixed",))
-    with Simulator(graph.program.module, interface_of(graph.program)).make_executor() as session:
+    with InterpretedProgram(graph.program.module, interface_of(graph.program)).make_executor() as session:
         for data in states.states_of(graph, session, np.random.default_rng(1)):
             form = saved_form(graph.program.module)
             assert states.put_together(form, states.taken_apart(form, data)) == data
 
 
 def test_a_reader_that_believes_too_much_is_found(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Simulator that loads what a ring cannot have, and C does not."""
+    """A InterpretedProgram that loads what a ring cannot have, and C does not."""
 
     def everything(part: Part, counts: dict[str, int], runs: Any, guard: Part) -> saved.Entries:
         del guard

@@ -9,8 +9,8 @@ import pytest
 
 import oic
 from oic.driver import interface_of
-from oic.session.simulator import Simulator
-from oic.session.synthesizer import Synthesizer
+from oic.session.simulator import InterpretedProgram
+from oic.session.synthesizer import CompiledProgram
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.state_programs import Stateful, stateful
 
@@ -24,8 +24,8 @@ class Case:
         self.graph: Stateful = stateful(number)
         program = self.graph.program
         interface = interface_of(program)
-        self.compiled = Synthesizer(program.planned, interface)
-        self.made = (Simulator(program.module, interface), Simulator(program.planned, interface), self.compiled)
+        self.compiled = CompiledProgram(program.planned, interface)
+        self.made = (InterpretedProgram(program.module, interface), InterpretedProgram(program.planned, interface), self.compiled)
 
     def sessions(self) -> list[oic.Executor]:
         return [made.make_executor() for made in self.made]

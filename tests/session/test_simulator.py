@@ -14,7 +14,7 @@ from oic.ir import dims
 from oic.ir.dims import Extent
 from oic.ir.text import parse_module
 from oic.session.interface import Interface, SessionVariable, interface
-from oic.session.simulator import Simulator, SimulatorExecutor
+from oic.session.simulator import InterpretedProgram, SimulatorExecutor
 
 TEXT = """module "g" {stage="graph", source="g.oi"}
 extents { N <= 4 }
@@ -61,7 +61,7 @@ def face(**dropped: Any) -> Interface:
 
 @pytest.fixture
 def ex() -> SimulatorExecutor:
-    return Simulator(parse_module(TEXT, {"w": W}, SOURCE), face()).make_executor()
+    return InterpretedProgram(parse_module(TEXT, {"w": W}, SOURCE), face()).make_executor()
 
 
 X = np.array([[1, 2], [3, 4]], np.float32)
@@ -184,7 +184,7 @@ def test_narrowed_outputs_and_entries() -> None:
     module = parse_module(text, {"w": W}, SOURCE)
     variables = face().variables.values()
     found = interface(module, variables, dropped={"entry": ["y"]})
-    with Simulator(module, found).make_executor() as ex:
+    with InterpretedProgram(module, found).make_executor() as ex:
         assert ex.step(**GOOD) == {}
         with pytest.raises(OicError, match="not among the outputs"):
             ex.fetch("y")

@@ -18,11 +18,11 @@ from oic.compare.inputs import random_inputs
 from oic.driver import Settings, compile_graph, interface_of
 from oic.library import build as builder
 from oic.model import Model
-from oic.session.synthesizer import CompiledExecutor, Synthesizer
+from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 from oic.toolchain import compiler as toolchain
 from oic.toolchain import stack
 from oic.toolchain.elf import code_bytes
-from oic.toolchain.stack import THREAD, Stack, UnknownStack
+from oic.toolchain.stack import THREAD, StackUse, UnknownStack
 from oic.toolchain.target import STANDARD, target
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
@@ -30,7 +30,7 @@ each_compiler = pytest.mark.parametrize("compiler", COMPILERS)
 
 
 def compiled(compiler: str, source: str, folder: Path, *flags: str) -> tuple[str, str]:
-    """Stack usage and assembly of a C file."""
+    """StackUse usage and assembly of a C file."""
     (folder / "a.c").write_text(source)
     call = [compiler, "-std=gnu99", "-O1", "-fno-inline", *flags, "-fstack-usage", "-S", "-o", str(folder / "a.s")]
     subprocess.run([*call, str(folder / "a.c")], check=True)
@@ -211,7 +211,7 @@ def watched(executor: CompiledExecutor, library: ctypes.CDLL, seed: int) -> dict
     return found
 
 
-def stacks(executor: CompiledExecutor) -> dict[str, Stack]:
+def stacks(executor: CompiledExecutor) -> dict[str, StackUse]:
     figures = executor.library.files.figures
     assert figures is not None and not figures.missing, figures
     return {s.function: s for s in figures.stacks}
@@ -227,7 +227,7 @@ def test_no_step_uses_more(
     monkeypatch.setenv("CC", compiler)
     if name == "numwords":
         program = compile_graph(parse(NUMWORDS.read_text(), "graph.oi"), Model.open(WEIGHTS), Settings())
-        executor = Synthesizer(program.planned, interface_of(program), "host").build(tmp_path).make_executor()
+        executor = CompiledProgram(program.planned, interface_of(program), "host").build(tmp_path).make_executor()
     else:
         executor = programs.executor(name, tmp_path)
     promised = stacks(executor)
@@ -277,7 +277,7 @@ def test_consumers_are_counted(threads: int, tmp_path: Path) -> None:
     """On the caller's stack, where they may run with any pool; and on that of a thread."""
     settings = Settings(threads=threads)
     program = compile_graph(parse(consumers.text("plain"), "plain.oi"), None, settings)
-    maker = Synthesizer(program.planned, interface_of(program), "portable", threads=threads).build(tmp_path)
+    maker = CompiledProgram(program.planned, interface_of(program), "portable", threads=threads).build(tmp_path)
     assert maker.library is not None
     files = maker.library.files
     assert files.figures is not None and not files.figures.missing

@@ -26,8 +26,8 @@ from oic.model.npy import read_npy
 from oic.session.executor import Record
 from oic.session.inputs import checked
 from oic.session.interface import Interface
-from oic.session.simulator import Simulator
-from oic.session.synthesizer import Synthesizer
+from oic.session.simulator import InterpretedProgram
+from oic.session.synthesizer import CompiledProgram
 
 Advance = Callable[[], None]
 
@@ -40,7 +40,7 @@ def build_library(
 ) -> dict[str, Any]:
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
-    maker = Synthesizer(program.planned, interface_of(program), program.settings.target, weights, threads, name)
+    maker = CompiledProgram(program.planned, interface_of(program), program.settings.target, weights, threads, name)
     if compiled and maker.target.hosted:
         maker.build(folder)
         assert maker.library is not None
@@ -143,11 +143,12 @@ def run_steps(
     face = interface_of(program)
     _require_entry(face, entry)
     given = given_inputs(face, inputs)
-    maker: Simulator | Synthesizer
+    maker: InterpretedProgram | CompiledProgram
     if backend == "c":
-        maker = Synthesizer(program.planned, face, program.settings.target, threads=program.settings.threads).build()
+        target, threads = program.settings.target, program.settings.threads
+        maker = CompiledProgram(program.planned, face, target, threads=threads).build()
     else:
-        maker = Simulator(program.module, face, lambda: (program.planned, program.late()))
+        maker = InterpretedProgram(program.module, face, lambda: (program.planned, program.late()))
     result = Result({name: face.variables[name].dtype for name in face.entries[entry].outputs})
     with maker.make_executor() as ex:
         try:
@@ -259,7 +260,7 @@ def diff_steps(
         own = {n: a for n, a in given.items() if n in chosen.inputs}
         random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
-    maker = Synthesizer(program.planned, face, program.settings.target, threads=program.settings.threads)
+    maker = CompiledProgram(program.planned, face, program.settings.target, threads=program.settings.threads)
     with maker.build().make_executor() as executor:
         verdict = compare(
             program.module, executor, runs, lambda _: advance(), maker.make_executor, program.compiled

@@ -21,7 +21,7 @@ from oic.memory.state_regions import Box
 
 
 @dataclass(frozen=True)
-class Field:
+class StateMember:
     """A persistent variable as a member of the structure of the state."""
 
     op: Any
@@ -53,7 +53,7 @@ class Unit:
         self.names = LibraryNames(module.name if name is None else name, [f.symbol for f in module.functions()])
         self.name, self.macro = self.names.name, self.names.macro
         self.fields = _fields(module)
-        self.by_state: dict[Value, Field] = {f.op.result: f for f in self.fields.values()}
+        self.by_state: dict[Value, StateMember] = {f.op.result: f for f in self.fields.values()}
         self.weights = where if where is not None else layout.weights_layout(module)
         self.families = layout.family_ranks(module)
         self.total = self.fields.get(COUNTS)  # the sum of the counts, if there are any
@@ -109,7 +109,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Interface:
+class Signature:
     """What one entry takes and gives, by the names that C has for it."""
 
     symbol: str
@@ -119,7 +119,7 @@ class Interface:
     outputs: tuple[Output, ...]
 
 
-def interface(unit: Unit, func: Any) -> Interface:
+def signature(unit: Unit, func: Any) -> Signature:
     """The inputs, extents and outputs of an entry."""
     members = NameScope()
     inputs = tuple(
@@ -135,7 +135,7 @@ def interface(unit: Unit, func: Any) -> Interface:
         member = members.unique(name)
         sizes = "" if value.tensor.static else members.unique(f"{member}_shape")
         outputs.append(Output(name, member, sizes, value))
-    return Interface(func.symbol, unit.names.entries[func.symbol].function, inputs, extents, tuple(outputs))
+    return Signature(func.symbol, unit.names.entries[func.symbol].function, inputs, extents, tuple(outputs))
 
 
 def where(span: Span) -> str:
@@ -149,14 +149,14 @@ def comment(text: str) -> str:
     return clean if len(clean) <= 90 else clean[:87] + "..."
 
 
-def _fields(module: Module) -> dict[str, Field]:
+def _fields(module: Module) -> dict[str, StateMember]:
     names = NameScope()
     by_symbol = {op.symbol: op for op in module.states()}
     declared = {s: names.unique(s) for s in by_symbol if "." not in s}  # the user's names come first
     fields = {}
     for symbol, offset, nbytes in layout.state_layout(module):
         member = declared.get(symbol) or names.unique(symbol)
-        fields[symbol] = Field(by_symbol[symbol], member, offset, nbytes)
+        fields[symbol] = StateMember(by_symbol[symbol], member, offset, nbytes)
     return fields
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from oic.codegen import c_tree as c
-from oic.codegen.c_tree import Declare, Expr, Name, Statement, Type, blocks, parts
+from oic.codegen.c_tree import Declare, Expression, Identifier, Statement, Type, blocks, parts
 
 WIDTH = 110  # columns before a line is broken
 INDENT = 4
@@ -22,14 +22,14 @@ LEVELS = {"*": 2, "/": 2, "%": 2, "+": 3, "-": 3, "&&": AND, "||": OR} | dict.fr
 
 
 class Open(str):
-    """A piece that begins what may be broken after every `Mark` in it."""
+    """A piece that begins what may be broken after every `SoftBreak` in it."""
 
 
 class Hanging(Open):
     """Broken, it goes on in lines of their own, indented as a block is."""
 
 
-class Mark(str):
+class SoftBreak(str):
     """A piece that a line may be broken after."""
 
 
@@ -37,35 +37,35 @@ class Close(str):
     """A piece that ends what the last `Open` began."""
 
 
-def text(value: Expr) -> str:
+def text(value: Expression) -> str:
     """An expression on one line."""
     return "".join(_pieces(value))
 
 
-def _pieces(value: Expr) -> list[str]:
+def _pieces(value: Expression) -> list[str]:
     found: list[str] = []
     _write(found, value)
     return found
 
 
-def _level(value: Expr) -> int:
+def _level(value: Expression) -> int:
     match value:
-        case c.Binary(op):
+        case c.Infix(op):
             return LEVELS[op]
-        case c.Choice():
+        case c.Conditional():
             return CHOICE
-        case c.Cast() | c.Unary():
+        case c.Conversion() | c.Prefix():
             return PREFIX
     return POSTFIX
 
 
-def _write(to: list[str], value: Expr, level: int = CHOICE) -> None:
+def _write(to: list[str], value: Expression, level: int = CHOICE) -> None:
     """Add the pieces of an expression, in parentheses where it binds more loosely than the level allows."""
     own = _level(value)
     if own > level:
         to.append("(")
     match value:
-        case Name(name) | c.Literal(name):
+        case Identifier(name) | c.Literal(name):
             to.append(name)
         case c.Member(of, name, arrow):
             _write(to, of, POSTFIX)
@@ -75,27 +75,27 @@ def _write(to: list[str], value: Expr, level: int = CHOICE) -> None:
             to.append("[")
             _write(to, index)
             to.append("]")
-        case c.Call(function, args):
+        case c.FunctionCall(function, args):
             _items(to, Open(f"{function}("), args, Close(")"))
         case c.Braces(items, names, type_, const):
             head = Open("{") if type_ is None else Hanging(f"({declared(type_, const=const)}){{")
             _items(to, head, items, Close("}"), names)
-        case c.Cast(type_, inner):
+        case c.Conversion(type_, inner):
             to.append(f"({declared(type_)})")
             _write(to, inner, PREFIX)
-        case c.Unary(op, inner):
+        case c.Prefix(op, inner):
             to.append(op)
-            twice = isinstance(inner, c.Unary) and inner.op == op  # `--` is another operator
+            twice = isinstance(inner, c.Prefix) and inner.op == op  # `--` is another operator
             _write(to, inner, POSTFIX if twice else PREFIX)
-        case c.Binary():
+        case c.Infix():
             to.append(Open())
             _chain(to, value, own)
             to.append(Close())
-        case c.Choice(test, then, otherwise):
+        case c.Conditional(test, then, otherwise):
             to.append(Open())
             for part, limit, after in ((test, OR, " ?"), (then, CHOICE, " :")):
                 _write(to, part, limit)
-                to += (after, Mark(" "))
+                to += (after, SoftBreak(" "))
             _write(to, otherwise)
             to.append(Close())
         case _:
@@ -104,26 +104,26 @@ def _write(to: list[str], value: Expr, level: int = CHOICE) -> None:
         to.append(")")
 
 
-def _chain(to: list[str], value: c.Binary, level: int) -> None:
+def _chain(to: list[str], value: c.Infix, level: int) -> None:
     """Operators of one level in a row, broken after them: `a + b - c`.
 
     A comparison in a comparison and `&&` in `||` are in parentheses, which compilers ask for.
     """
     operand = COMPARISON if level == OR else level - 1
     left = value.left
-    if isinstance(left, c.Binary) and LEVELS[left.op] == level != COMPARISON:
+    if isinstance(left, c.Infix) and LEVELS[left.op] == level != COMPARISON:
         _chain(to, left, level)
     else:
         _write(to, left, operand)
-    to += (f" {value.op}", Mark(" "))
+    to += (f" {value.op}", SoftBreak(" "))
     _write(to, value.right, operand)
 
 
-def _items(to: list[str], head: Open, items: Sequence[Expr], end: Close, names: Sequence[str] = ()) -> None:
+def _items(to: list[str], head: Open, items: Sequence[Expression], end: Close, names: Sequence[str] = ()) -> None:
     to.append(head)
     for at, item in enumerate(items):
         if at:
-            to.append(Mark(", "))
+            to.append(SoftBreak(", "))
         if names:
             to.append(f".{names[at]} = ")
         _write(to, item)
@@ -163,7 +163,7 @@ def _grouped(pieces: Iterator[str], opening: str = "") -> Group:
         match piece:
             case Open():
                 found.items[-1].append(_grouped(pieces, piece))
-            case Mark():
+            case SoftBreak():
                 found.mark = piece
                 found.items.append([])
             case Close():
@@ -246,7 +246,7 @@ def function(before: str, type_: Type, name: str, parameters: Sequence[Declare])
     """The declaration of a function, without its end; `before` is `static`, or the macro of what is exported."""
     pieces: list[str] = []
     head = Open(f"{before} {declared(type_, name)}(".lstrip())
-    _items(pieces, head, [Name(declared(p.type, p.name)) for p in parameters], Close(")"))
+    _items(pieces, head, [Identifier(declared(p.type, p.name)) for p in parameters], Close(")"))
     return "\n".join(_set(0, pieces, ""))
 
 
@@ -277,32 +277,32 @@ def _statement(to: list[str], statement: Statement, depth: int) -> None:
         case Declare(value=c.Braces(rows, rows=True), note=note):
             to += _set(depth, (*_head(statement), " = "), "{", note)
             for row in rows:
-                plain = row if isinstance(row, c.Row) else c.Row(row)
+                plain = row if isinstance(row, c.BracedRow) else c.BracedRow(row)
                 _comments(to, depth + 1, (plain.above,) if plain.above else ())
                 to += _set(depth + 1, _pieces(plain.value), ",", plain.note)
             _end(to, depth, "};")
         case Declare(value=value, note=note):
             given = () if value is None else (" = ", *_pieces(value))
             to += _set(depth, (*_head(statement), *given), ";", note)
-        case c.Assign(target, value, note):
+        case c.AssignStatement(target, value, note):
             to += _set(depth, (*_pieces(target), " = ", *_pieces(value)), ";", note)
         case c.Do(value, note):
             to += _set(depth, _pieces(value), ";", note)
-        case c.Return(value):
+        case c.ReturnStatement(value):
             to += _set(depth, ("return",) if value is None else ("return ", *_pieces(value)), ";")
         case c.Break():
             to += _set(depth, ("break",), ";")
-        case c.If(test, body, orelse, note):
+        case c.IfStatement(test, body, orelse, note):
             to += _set(depth, ("if (", *_pieces(test)), ") {", note)
             _block(to, body, depth + 1)
             if orelse:
                 _end(to, depth, "} else {")
                 _block(to, orelse, depth + 1)
             _end(to, depth)
-        case c.For(type_, name, start, test, down, body):
+        case c.ForStatement(type_, name, start, test, down, body):
             step = f"{'--' if down else '++'}{name}"
-            head = [Open("for ("), f"{type_} {name} = ", *_pieces(start), Mark("; "), *_pieces(test), Mark("; ")]
-            to += _set(depth, [*head, step, Close(")")], " {")
+            head = [Open("for ("), f"{type_} {name} = ", *_pieces(start), SoftBreak("; ")]
+            to += _set(depth, [*head, *_pieces(test), SoftBreak("; "), step, Close(")")], " {")
             _block(to, body, depth + 1)
             _end(to, depth)
         case c.Once(body):
@@ -332,10 +332,10 @@ def names(statements: Iterable[Statement]) -> set[str]:
     return {name for s in _all(statements) for name in _names(parts(s))}
 
 
-def _names(values: Iterable[Expr]) -> list[str]:
+def _names(values: Iterable[Expression]) -> list[str]:
     waiting, found = list(values), []
     for value in waiting:
-        if isinstance(value, Name):
+        if isinstance(value, Identifier):
             found.append(value.text)
         else:
             waiting += parts(value)
@@ -376,7 +376,7 @@ def kept(statements: Sequence[Statement]) -> list[Statement]:
 def _sets(statement: Statement) -> str:
     """The variable that a statement declares or assigns."""
     match statement:
-        case Declare(name=name) | c.Assign(Name(name)):
+        case Declare(name=name) | c.AssignStatement(Identifier(name)):
             return name
     return ""
 

@@ -35,91 +35,91 @@ Type = str | Pointer | Array
 # ---------------------------------------------------------------- expressions
 
 
-class Expr:
+class Expression:
     """An expression."""
 
 
 @dataclass(frozen=True)
-class Name(Expr):
+class Identifier(Expression):
     """A variable, or what is declared outside functions."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Literal(Expr):
+class Literal(Expression):
     """A number without a sign, a string, or a macro that is such a constant."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Cast(Expr):
+class Conversion(Expression):
     """A value as another type."""
 
     type: Type
-    value: Expr
+    value: Expression
 
 
 @dataclass(frozen=True)
-class Unary(Expr):
+class Prefix(Expression):
     """`-x`, `!x`, `*p`, `&x`."""
 
     op: str
-    value: Expr
+    value: Expression
 
 
 @dataclass(frozen=True)
-class Binary(Expr):
+class Infix(Expression):
     """`left op right`."""
 
     op: str
-    left: Expr
-    right: Expr
+    left: Expression
+    right: Expression
 
 
 @dataclass(frozen=True)
-class Choice(Expr):
+class Conditional(Expression):
     """`test ? then : otherwise`."""
 
-    test: Expr
-    then: Expr
-    otherwise: Expr
+    test: Expression
+    then: Expression
+    otherwise: Expression
 
 
 @dataclass(frozen=True)
-class Call(Expr):
+class FunctionCall(Expression):
     """A function or macro with its arguments."""
 
     function: str
-    args: tuple[Expr, ...]
+    args: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Member(Expr):
+class Member(Expression):
     """`of->name`, or `of.name`."""
 
-    of: Expr
+    of: Expression
     name: str
     arrow: bool = True
 
 
 @dataclass(frozen=True)
-class Element(Expr):
+class Element(Expression):
     """`of[index]`."""
 
-    of: Expr
-    index: Expr
+    of: Expression
+    index: Expression
 
 
 @dataclass(frozen=True)
-class Braces(Expr):
+class Braces(Expression):
     """`{a, b}` or `{.x = a, .y = b}`; with a type, a compound literal `(type){a, b}`.
 
     rows   the value of a declaration, an item a line
     """
 
-    items: tuple[Expr, ...]
+    items: tuple[Expression, ...]
     names: tuple[str, ...] = ()
     type: Type | None = None
     const: bool = False
@@ -127,10 +127,10 @@ class Braces(Expr):
 
 
 @dataclass(frozen=True)
-class Row(Expr):
+class BracedRow(Expression):
     """An item of `rows`, with a comment above it or after it."""
 
-    value: Expr
+    value: Expression
     above: str = ""
     note: str = ""
 
@@ -139,9 +139,9 @@ NULL = Literal("NULL")
 
 
 @lru_cache
-def integer(value: int) -> Expr:
+def integer(value: int) -> Expression:
     """A small number."""
-    return Literal(str(value)) if value >= 0 else Unary("-", Literal(str(-value)))
+    return Literal(str(value)) if value >= 0 else Prefix("-", Literal(str(-value)))
 
 
 def string(text: str) -> Literal:
@@ -149,41 +149,41 @@ def string(text: str) -> Literal:
     return Literal(f'"{text}"')
 
 
-def call(function: str, *args: Expr | int) -> Call:
+def call(function: str, *args: Expression | int) -> FunctionCall:
     """A call; numbers among its arguments may be plain."""
-    return Call(function, tuple(integer(a) if isinstance(a, int) else a for a in args))
+    return FunctionCall(function, tuple(integer(a) if isinstance(a, int) else a for a in args))
 
 
-def joined(op: str, parts: Iterable[Expr]) -> Expr:
+def joined(op: str, parts: Iterable[Expression]) -> Expression:
     """`a op b op c`."""
-    return reduce(lambda left, right: Binary(op, left, right), parts)
+    return reduce(lambda left, right: Infix(op, left, right), parts)
 
 
-def total(*parts: Expr) -> Expr:
+def total(*parts: Expression) -> Expression:
     """The sum of integers, or of a pointer and integers, without zeros."""
     found = [p for p in parts if p != Literal("0")]
     return reduce(_plus, found) if found else Literal("0")
 
 
-def _plus(left: Expr, right: Expr) -> Expr:
-    if isinstance(right, Binary) and right.op in "+-":
-        return Binary(right.op, _plus(left, right.left), right.right)
-    return Binary("+", left, right)
+def _plus(left: Expression, right: Expression) -> Expression:
+    if isinstance(right, Infix) and right.op in "+-":
+        return Infix(right.op, _plus(left, right.left), right.right)
+    return Infix("+", left, right)
 
 
-def times(left: Expr, right: Expr | int) -> Expr:
+def times(left: Expression, right: Expression | int) -> Expression:
     """The product of integers."""
     right = integer(right) if isinstance(right, int) else right
     if right == Literal("1"):
         return left
-    if isinstance(right, Binary) and right.op == "*":
-        return Binary("*", times(left, right.left), right.right)
-    return Binary("*", left, right)
+    if isinstance(right, Infix) and right.op == "*":
+        return Infix("*", times(left, right.left), right.right)
+    return Infix("*", left, right)
 
 
-def sizeof(type_: str) -> Expr:
+def sizeof(type_: str) -> Expression:
     """The bytes of an element."""
-    return Call("sizeof", (Name(type_),))
+    return FunctionCall("sizeof", (Identifier(type_),))
 
 
 # ---------------------------------------------------------------- statements
@@ -203,7 +203,7 @@ class Declare(Statement):
 
     type: Type
     name: str
-    value: Expr | None = None
+    value: Expression | None = None
     const: bool = False
     static: bool = False
     optional: bool = False
@@ -211,11 +211,11 @@ class Declare(Statement):
 
 
 @dataclass(frozen=True)
-class Assign(Statement):
+class AssignStatement(Statement):
     """`target = value;`"""
 
-    target: Expr
-    value: Expr
+    target: Expression
+    value: Expression
     note: str = ""
 
 
@@ -223,15 +223,15 @@ class Assign(Statement):
 class Do(Statement):
     """A call, or another expression for its effect."""
 
-    value: Expr
+    value: Expression
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Return(Statement):
+class ReturnStatement(Statement):
     """`return value;`"""
 
-    value: Expr | None = None
+    value: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -247,23 +247,23 @@ class Comment(Statement):
 
 
 @dataclass(frozen=True)
-class If(Statement):
+class IfStatement(Statement):
     """A branch."""
 
-    test: Expr
+    test: Expression
     body: list[Statement] = field(default_factory=list)
     orelse: list[Statement] = field(default_factory=list)
     note: str = ""
 
 
 @dataclass(frozen=True)
-class For(Statement):
+class ForStatement(Statement):
     """`for (type name = start; test; ++name)`, or `--name` where it counts down."""
 
     type: str
     name: str
-    start: Expr
-    test: Expr
+    start: Expression
+    test: Expression
     down: bool = False
     body: list[Statement] = field(default_factory=list)
 
@@ -275,9 +275,9 @@ class Once(Statement):
     body: list[Statement] = field(default_factory=list)
 
 
-def parts(of: Expr | Statement) -> list[Expr]:
+def parts(of: Expression | Statement) -> list[Expression]:
     """The expressions that an expression or a statement is made of; of nested statements none."""
-    found: list[Expr] = []
+    found: list[Expression] = []
     kind: Any = type(of)
     for name, several in _parts(kind):
         value = getattr(of, name)
@@ -295,7 +295,7 @@ def _parts(kind: type[Any]) -> list[tuple[str, bool]]:
     return [(name, shown.startswith("tuple")) for name, shown in types if "Expr" in shown]
 
 
-def walk(value: Expr) -> list[Expr]:
+def walk(value: Expression) -> list[Expression]:
     """An expression and all that it is made of."""
     found = [value]
     for one in found:
@@ -315,11 +315,11 @@ class Body:
         self.statements: list[Statement] = []
         self.now = self.statements  # the innermost block that is being written
 
-    def add(self, statement: Statement | Expr) -> None:
+    def add(self, statement: Statement | Expression) -> None:
         """One more statement; an expression is one for its effect."""
         self.now.append(statement if isinstance(statement, Statement) else Do(statement))
 
-    def declare(self, type_: Type, name: str, value: Expr | None, *, const: bool = True, note: str = "") -> None:
+    def declare(self, type_: Type, name: str, value: Expression | None, *, const: bool = True, note: str = "") -> None:
         """A variable without effect, dropped if nothing uses the name."""
         self.add(Declare(type_, name, value, const, optional=True, note=note))
 
@@ -331,7 +331,7 @@ class Body:
         self.now = around
 
     @contextmanager
-    def inside(self, statement: If | For | Once) -> Iterator[None]:
+    def inside(self, statement: IfStatement | ForStatement | Once) -> Iterator[None]:
         """Add a statement; what is added inside goes into its block."""
         self.add(statement)
         with self.within(statement.body):

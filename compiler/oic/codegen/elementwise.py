@@ -23,7 +23,7 @@ from oic.operators.base import Operator, Scalar, computed
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
 
-Read = Callable[[Value], c.Expr]
+Read = Callable[[Value], c.Expression]
 
 
 @dataclass
@@ -32,10 +32,10 @@ class OperandSource:
 
     ref: Ref | None
     strides: Strides
-    value: c.Expr | None = None
+    value: c.Expression | None = None
 
 
-def immediate(frame: Frame, value: Value) -> c.Expr | None:
+def immediate(frame: Frame, value: Value) -> c.Expression | None:
     """The number in every element of a value that needs no memory, or None."""
     op = value.op
     if op is None:
@@ -46,24 +46,24 @@ def immediate(frame: Frame, value: Value) -> c.Expr | None:
         case "index.tensor":
             return cast(frame.index(op.operands[0]), value.dtype.value)
         case "index.test":
-            return c.Cast("uint8_t", test(frame, op))
+            return c.Conversion("uint8_t", test(frame, op))
     return None
 
 
-def test(frame: Frame, op: Op) -> c.Expr:
+def test(frame: Frame, op: Op) -> c.Expression:
     """A comparison of index integers."""
     left, right = (frame.index(v).value for v in op.operands)
-    return c.Binary("<", left, right)
+    return c.Infix("<", left, right)
 
 
-def cast(index: expr.Index, type_: str) -> c.Expr:
+def cast(index: expr.Index, type_: str) -> c.Expression:
     """An index integer as a number of a C type."""
     if type_ == "int64_t" or (index.number is not None and not index.wide):
         return index.value
-    return c.Cast(type_, index.value)
+    return c.Conversion(type_, index.value)
 
 
-def scalar(frame: Frame, value: Value) -> c.Expr:
+def scalar(frame: Frame, value: Value) -> c.Expression:
     """A value of one element as a number of its computed type, in an expression."""
     if value in frame.indices:
         return frame.index(value).value
@@ -79,7 +79,7 @@ def elementwise(frame: Frame, op: Op) -> None:
     """The loops of one elementwise operator."""
     inputs = {v: _source(frame, v, op.result.shape) for v in op.operands if v not in frame.indices}
 
-    def body(read: Read) -> list[c.Expr]:
+    def body(read: Read) -> list[c.Expression]:
         return [apply(frame, op, read)]
 
     _loops(frame, inputs, [frame.ref(op.result)], body)
@@ -93,20 +93,20 @@ def fused(frame: Frame, op: Op) -> None:
     shape = outer["type"][0].shape
     inputs = {arg: _source(frame, v, shape) for arg, v in inputs_of.items()}
 
-    def body(read: Read) -> list[c.Expr]:
+    def body(read: Read) -> list[c.Expression]:
         return _fused_body(frame, block, read)
 
     _loops(frame, inputs, [frame.ref(r) for r in op.results], body)
 
 
-def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expr]:
+def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expression]:
     """Write temporaries; give the expression of every result."""
     uses = Counter(v for inner in block.ops for v in inner.operands)
     final = block.terminator.operands
-    known: dict[Value, c.Expr] = {}  # not rounded yet where `raw`
+    known: dict[Value, c.Expression] = {}  # not rounded yet where `raw`
     raw: set[Value] = set()
 
-    def look(value: Value) -> c.Expr:
+    def look(value: Value) -> c.Expression:
         if value not in known:
             return read(value)
         return c.call(f"oic_round_{value.dtype}", known[value]) if value in raw else known[value]
@@ -136,7 +136,7 @@ def _loops(
     frame: Frame,
     inputs: dict[Value, OperandSource],
     results: list[Ref],
-    body: Callable[[Read], list[c.Expr]],
+    body: Callable[[Read], list[c.Expression]],
 ) -> None:
     """Loop over the results' elements; operands that stay the same are loaded further out."""
     shape = results[0].type.shape
@@ -162,7 +162,7 @@ def _loops(
             ref = _same_name(source.ref, results)
             known[value] = load(ref, nest.index(steps, ref.start))
 
-    def read(value: Value) -> c.Expr:
+    def read(value: Value) -> c.Expression:
         return known[value] if value in known else scalar(frame, value)
 
     values = body(read)
@@ -181,14 +181,14 @@ def _same_name(ref: Ref, results: list[Ref]) -> Ref:
     return ref
 
 
-def _store(frame: Frame, results: list[Ref], values: list[c.Expr], at: list[c.Expr]) -> None:
+def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: list[c.Expression]) -> None:
     """Store the results of one element, all computed before the first is stored."""
     if len(results) > 1:
         for i, (ref, value) in enumerate(zip(results, values)):
-            if not isinstance(value, (c.Name, c.Literal)):
+            if not isinstance(value, (c.Identifier, c.Literal)):
                 name = frame.names.unique("t")
                 frame.body.add(c.Declare(ref.type.dtype.value, name, value, const=True))
-                values[i] = c.Name(name)
+                values[i] = c.Identifier(name)
     for ref, index, value in zip(results, at, values):
         frame.body.add(store(ref, index, value))
 
@@ -196,7 +196,7 @@ def _store(frame: Frame, results: list[Ref], values: list[c.Expr], at: list[c.Ex
 # ---------------------------------------------------------------- one element
 
 
-def apply(frame: Frame, op: Op, read: Read) -> c.Expr:
+def apply(frame: Frame, op: Op, read: Read) -> c.Expression:
     """The expression of an operator on one element; not rounded."""
     if op.name in ("copy", "broadcast_to", "reshape"):
         return read(op.operands[0])
@@ -205,7 +205,7 @@ def apply(frame: Frame, op: Op, read: Read) -> c.Expr:
     spec = getattr(op, "c", None)
     assert isinstance(spec, Scalar), f"{op.name} has no elementwise form"
     by = _decides(op, spec)
-    arguments: list[c.Expr] = []
+    arguments: list[c.Expression] = []
     for name in _passed(op, spec):
         wanted = dtypes.i64 if name in spec.wide else by
         arguments += _argument(frame, getattr(op, name), wanted, read)
@@ -215,18 +215,18 @@ def apply(frame: Frame, op: Op, read: Read) -> c.Expr:
     if op.name == "fill":
         return arguments[0]
     if spec.infix and by.is_float:
-        found = c.Binary(spec.infix, *arguments)
-        return c.Cast("uint8_t", found) if spec.infix in _COMPARISONS else found
+        found = c.Infix(spec.infix, *arguments)
+        return c.Conversion("uint8_t", found) if spec.infix in _COMPARISONS else found
     assert isinstance(op, Operator)
     frame.unit.instances.add(spec.instance(op))
     return c.call(spec.function(op), *arguments)
 
 
-def _converted(setting: Any, wanted: DType, value: c.Expr) -> c.Expr:
+def _converted(setting: Any, wanted: DType, value: c.Expression) -> c.Expression:
     """A setting that is a variable of another type than it is passed in."""
     if not isinstance(setting, Value) or not isinstance(setting.type, TensorType):
         return value
-    return value if computed(setting.dtype) is wanted else c.Cast(wanted.value, value)
+    return value if computed(setting.dtype) is wanted else c.Conversion(wanted.value, value)
 
 
 def _decides(op: Op, spec: Scalar) -> DType:
@@ -249,7 +249,7 @@ def _is_passed(kind: str, part: Any) -> bool:
     return kind in ("operand", "rest") or (kind == "optional" and part is not None)
 
 
-def _argument(frame: Frame, part: Any, by: DType, read: Read) -> list[c.Expr]:
+def _argument(frame: Frame, part: Any, by: DType, read: Read) -> list[c.Expression]:
     """The arguments that one field gives; a setting has the type `by`."""
     if isinstance(part, Value):
         if part in frame.indices:

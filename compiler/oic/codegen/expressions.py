@@ -28,7 +28,7 @@ class Index:
     low, high   bounds on its value, known when the code is generated
     """
 
-    value: c.Expr
+    value: c.Expression
     low: int = WIDE[0]
     high: int = WIDE[1]
     wide: bool = True
@@ -50,7 +50,7 @@ def number(value: int) -> Index:
     return Index(integer(value), value, value, wide)
 
 
-def integer(value: int) -> c.Expr:
+def integer(value: int) -> c.Expression:
     """An integer of at most 64 bits as a C constant that has its value."""
     if I32[0] < value <= I32[1]:
         return c.integer(value)
@@ -71,36 +71,36 @@ def arithmetic(op: str, left: Index, right: Index) -> Index:
         return right
     a, b, wide = left.value, right.value, left.wide or right.wide
     if not wide and (low < I32[0] or high > I32[1]):  # ptrdiff_t may have 32 bits
-        a, wide = c.Cast("int64_t", a), True
+        a, wide = c.Conversion("int64_t", a), True
     if op == "+" and right.number is not None and right.number < 0:
         op, b = "-", integer(-right.number)
-    return Index(c.Binary(op, a, b), low, high, wide)
+    return Index(c.Infix(op, a, b), low, high, wide)
 
 
-def signed(length: Index) -> c.Expr:
+def signed(length: Index) -> c.Expression:
     """A length as ptrdiff_t; what is longer than that fits in no memory."""
-    return c.Cast("ptrdiff_t", length.value) if length.wide else length.value
+    return c.Conversion("ptrdiff_t", length.value) if length.wide else length.value
 
 
-def size(dim: Dim, name: Callable[[Extent], c.Expr]) -> Index:
+def size(dim: Dim, name: Callable[[Extent], c.Expression]) -> Index:
     """A size as an expression of type ptrdiff_t; `name` gives the variable of an extent."""
     if isinstance(dim, int):
         return number(dim)
     (first, sign), *rest = [(_term(atoms, factor, name), factor) for atoms, factor in dim.terms]
-    value = first if sign > 0 else c.Unary("-", first)
+    value = first if sign > 0 else c.Prefix("-", first)
     for term, factor in rest:
-        value = c.Binary("+" if factor > 0 else "-", value, term)
+        value = c.Infix("+" if factor > 0 else "-", value, term)
     return Index(value, *bounds(dim), wide=False)
 
 
-def _term(atoms: tuple[Atom, ...], factor: int, name: Callable[[Extent], c.Expr]) -> c.Expr:
+def _term(atoms: tuple[Atom, ...], factor: int, name: Callable[[Extent], c.Expression]) -> c.Expression:
     factors = [_atom(a, name) for a in atoms]
     if abs(factor) != 1 or not atoms:
         factors.append(c.integer(abs(factor)))
     return reduce(c.times, factors)
 
 
-def _atom(atom: Atom, name: Callable[[Extent], c.Expr]) -> c.Expr:
+def _atom(atom: Atom, name: Callable[[Extent], c.Expression]) -> c.Expression:
     if isinstance(atom, Extent):
         return name(atom)
     return c.call("oic_floor_div", size(atom.numerator, name).value, size(atom.divisor, name).value)
@@ -109,7 +109,7 @@ def _atom(atom: Atom, name: Callable[[Extent], c.Expr]) -> c.Expr:
 # ---------------------------------------------------------------- literals
 
 
-def literal(value: Any, dtype: DType) -> c.Expr:
+def literal(value: Any, dtype: DType) -> c.Expression:
     """A number as a C constant of the type in which `dtype` is computed."""
     if dtype.is_float:
         return _real(float(value), dtype)
@@ -124,7 +124,7 @@ def literal(value: Any, dtype: DType) -> c.Expr:
     return c.integer(value) if value != I32[0] else c.Literal("INT32_MIN")
 
 
-def _real(value: float, dtype: DType) -> c.Expr:
+def _real(value: float, dtype: DType) -> c.Expression:
     shown: Any = value
     if dtype.bits < 64:
         with np.errstate(over="ignore"):
@@ -132,14 +132,14 @@ def _real(value: float, dtype: DType) -> c.Expr:
     if math.isnan(shown):
         return c.Literal("NAN")
     digits = "INFINITY" if math.isinf(shown) else _decimal(str(abs(shown))) + ("" if dtype.bits == 64 else "f")
-    return c.Unary("-", c.Literal(digits)) if math.copysign(1, shown) < 0 else c.Literal(digits)
+    return c.Prefix("-", c.Literal(digits)) if math.copysign(1, shown) < 0 else c.Literal(digits)
 
 
 def _decimal(digits: str) -> str:
     return digits if "." in digits or "e" in digits else f"{digits}.0"
 
 
-def stored_literal(value: Any, dtype: DType) -> c.Expr:
+def stored_literal(value: Any, dtype: DType) -> c.Expression:
     """A number as a C constant of the stored form: bits for narrow floats, else `literal`."""
     if dtype.narrow:
         bits = dtypes.pack(np.asarray([float(value)]), dtype)

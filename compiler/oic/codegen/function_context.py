@@ -9,7 +9,7 @@ from typing import Any
 
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
-from oic.codegen.c_module import Interface, Unit
+from oic.codegen.c_module import Signature, Unit
 from oic.codegen.expressions import Index
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
@@ -20,7 +20,7 @@ from oic.memory.liveness import Liveness
 from oic.memory.views import dense
 
 Strides = tuple[Dim, ...]
-STATE, WHY, SESSION = c.Name("state"), c.Name("why"), c.Name("s")
+STATE, WHY, SESSION = c.Identifier("state"), c.Identifier("why"), c.Identifier("s")
 LINES, COLUMNS = (1 << 20) - 1, (1 << 11) - 1  # of places that a refusal can name
 
 
@@ -34,7 +34,7 @@ class Ref:
     key       what memory this is, where it is known at build: the same for values in one place
     """
 
-    pointer: c.Expr
+    pointer: c.Expression
     type: TensorType
     strides: Strides
     const: bool
@@ -45,20 +45,20 @@ class Ref:
 class Frame:
     """The state of writing one function."""
 
-    def __init__(self, unit: Unit, face: Interface, live: Liveness) -> None:
+    def __init__(self, unit: Unit, face: Signature, live: Liveness) -> None:
         self.unit, self.face, self.live = unit, face, live
         self.crowded = _crowded(live.start, unit.ranges)
         self.body = c.Body()
         self.names = unit.names.scope.copy()
-        self.extents: dict[Extent, c.Expr] = {}
+        self.extents: dict[Extent, c.Expression] = {}
         self.indices: dict[Value, Index] = {}  # what they are called
         self.facts = Facts()
         self.refs: dict[Value, Ref] = {}
-        self.scopes: list[dict[tuple[Any, ...], c.Name]] = [{}]
+        self.scopes: list[dict[tuple[Any, ...], c.Identifier]] = [{}]
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
-        self.movable: dict[str, c.Name] = {}  # variables with the addresses of buffers that exchange them
+        self.movable: dict[str, c.Identifier] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
-        self.tried: c.Name | None = None  # where a refusal is noted, not made: the variable that has its status
+        self.tried: c.Identifier | None = None  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
 
     # -- sizes and indices ---------------------------------------------------
@@ -79,7 +79,7 @@ class Frame:
         """An integer, a size or an index integer."""
         return self.index(part) if isinstance(part, Value) else self.dim(part)
 
-    def line(self, op: Op) -> c.Expr:
+    def line(self, op: Op) -> c.Expression:
         """The source line of an op, with the column where others of that line refuse too; 0 if it has none."""
         if op.span is None or op.span.line > LINES:
             return c.Literal("0")
@@ -87,32 +87,32 @@ class Frame:
         crowded = line in self.crowded and column <= COLUMNS
         return c.call("OIC_AT", line, column) if crowded else c.Literal(str(line))
 
-    def refuse(self, op: Op, check: str, *args: c.Expr | int) -> None:
+    def refuse(self, op: Op, check: str, *args: c.Expression | int) -> None:
         """A check, called with what a refusal says and where it points."""
         self.attempt(c.call(f"oic_{check}", WHY, self.line(op), *args))
 
-    def checked(self, op: Op, hint: str, check: str, *args: c.Expr) -> Index:
+    def checked(self, op: Op, hint: str, check: str, *args: c.Expression) -> Index:
         """An integer that a check gives, or refuses."""
         name = self.names.unique(hint)
         self.body.add(c.Declare("int64_t", name))
-        self.refuse(op, check, *args, c.Unary("&", c.Name(name)))
-        return Index(c.Name(name))
+        self.refuse(op, check, *args, c.Prefix("&", c.Identifier(name)))
+        return Index(c.Identifier(name))
 
-    def attempt(self, check: c.Expr) -> None:
+    def attempt(self, check: c.Expression) -> None:
         """A c.call that may refuse the step."""
         if self.tried:
-            self.body.add(c.Assign(self.tried, check))
-            self.body.add(c.If(c.Binary("!=", self.tried, c.Name("OIC_OK")), [c.Break()]))
+            self.body.add(c.AssignStatement(self.tried, check))
+            self.body.add(c.IfStatement(c.Infix("!=", self.tried, c.Identifier("OIC_OK")), [c.Break()]))
         elif self.late:
             self.body.add(c.call("OIC_TRY_LATE", WHY, check))
         else:
             self.body.add(c.call("OIC_TRY", check))
 
-    def local(self, hint: str, value: c.Expr, type_: str = "int64_t") -> c.Name:
+    def local(self, hint: str, value: c.Expression, type_: str = "int64_t") -> c.Identifier:
         """Declare a constant, dropped if nothing uses it."""
         name = self.names.unique(hint)
         self.body.declare(type_, name, value)
-        return c.Name(name)
+        return c.Identifier(name)
 
     # -- tensors ---------------------------------------------------------------
 
@@ -168,33 +168,33 @@ class Frame:
         self.refs[value] = ref
         return ref
 
-    def stem(self, pointer: c.Expr) -> str:
+    def stem(self, pointer: c.Expression) -> str:
         """The name of a pointer variable before a number was added; "" of another address."""
-        return self.names.stem(pointer.text) if isinstance(pointer, c.Name) else ""
+        return self.names.stem(pointer.text) if isinstance(pointer, c.Identifier) else ""
 
-    def _renamed(self, pointer: c.Expr, value: Value) -> bool:
+    def _renamed(self, pointer: c.Expression, value: Value) -> bool:
         """A value has another name in the source than what it is read from."""
         return bool(value.hint) and self.names.stem_of(value.hint) != self.stem(pointer)
 
-    def pointer(self, hint: str, type_: TensorType, address: c.Expr, const: bool, note: str) -> c.Name:
+    def pointer(self, hint: str, type_: TensorType, address: c.Expression, const: bool, note: str) -> c.Identifier:
         """Declare a pointer variable; gives its name."""
         name = self.names.unique(hint)
         self.body.declare(c.Pointer(type_.dtype.c, const), name, address, note=note)
-        return c.Name(name)
+        return c.Identifier(name)
 
     def named(self, ref: Ref, hint: str) -> Ref:
         """The same elements from a pointer variable.
 
         An index beyond the innermost dimension of `state->K[l][0]` has no meaning in C.
         """
-        if isinstance(ref.pointer, c.Name):
+        if isinstance(ref.pointer, c.Identifier):
             return ref
         return replace(ref, pointer=self.pointer(hint, ref.type, ref.pointer, ref.const, str(ref.type)))
 
-    def _declared(self, key: tuple[Any, ...]) -> c.Name | None:
+    def _declared(self, key: tuple[Any, ...]) -> c.Identifier | None:
         return next((s[key] for s in reversed(self.scopes) if key in s), None)
 
-    def _address(self, space: str, buffer: str, offset: int, type_: TensorType) -> c.Expr:
+    def _address(self, space: str, buffer: str, offset: int, type_: TensorType) -> c.Expression:
         if space in ("arena", "weights"):
             return memory(space, offset)
         base = self._declared((space, buffer))
@@ -212,19 +212,19 @@ class Frame:
         self.scopes.pop()
 
 
-def memory(space: str, offset: int) -> c.Expr:
+def memory(space: str, offset: int) -> c.Expression:
     """The address of what lies in the arena or among the weights."""
     return c.call("oic_at" if space == "arena" else "oic_at_const", c.Member(SESSION, space), offset)
 
 
-def start_address(ref: Ref) -> c.Expr:
+def start_address(ref: Ref) -> c.Expression:
     """The pointer to a tensor's first element."""
     if ref.start.number == 0:
         return ref.pointer
     per = 8 // ref.type.dtype.bits
     start = ref.start.number
     if start is None:  # the planner gives kernels packed operands at whole bytes only
-        return c.total(ref.pointer, c.Binary("/", ref.start.value, c.integer(per)))
+        return c.total(ref.pointer, c.Infix("/", ref.start.value, c.integer(per)))
     assert start % per == 0, f"a packed operand starts inside a byte: {ref.type} at {start}"
     return c.total(ref.pointer, c.integer(start // per))
 

@@ -29,14 +29,14 @@ class Integers:
 
     def _local(self, value: Value, index: Index, hint: str = "") -> None:
         """Give an index integer a name where it is long or used more than once."""
-        longest = _LONGEST_CALL if isinstance(index.value, c.Call) else _LONGEST
-        simple = isinstance(index.value, (c.Name, c.Literal))
+        longest = _LONGEST_CALL if isinstance(index.value, c.FunctionCall) else _LONGEST
+        simple = isinstance(index.value, (c.Identifier, c.Literal))
         if simple or (len(value.users) == 1 and len(text(index.value)) <= longest):
             self.frame.indices[value] = index
         else:
             self._named(value, index.value, hint)
 
-    def _named(self, value: Value, found: c.Expr, hint: str | None = None) -> None:
+    def _named(self, value: Value, found: c.Expression, hint: str | None = None) -> None:
         """A local variable for what is no plain arithmetic."""
         self.frame.indices[value] = Index(self.frame.local(value.hint or hint or "at", found))
 
@@ -67,14 +67,14 @@ class Integers:
         left, right = self.frame.index(op.left), self.frame.index(op.right)
         symbol, function = ("/", "oic_index_div") if op.name == "index.div" else ("%", "oic_index_mod")
         if left.low >= 0 and right.low > 0:
-            self._local(op.result, Index(c.Binary(symbol, left.value, right.value), wide=left.wide or right.wide))
+            self._local(op.result, Index(c.Infix(symbol, left.value, right.value), wide=left.wide or right.wide))
         else:
             self._local(op.result, Index(c.call(function, left.value, right.value)))
 
     def _index_load(self, op: Any) -> None:
         value, found = op.x, elements.scalar(self.frame, op.x)
         if op.checked:
-            self._named(op.result, c.Cast("int64_t", found), value.hint)
+            self._named(op.result, c.Conversion("int64_t", found), value.hint)
         elif value.dtype.name == "u64":
             hint = op.result.hint or value.hint or "at"
             self.frame.indices[op.result] = self.frame.checked(op, hint, "index_of_u64", c.string(value.hint), found)
@@ -84,18 +84,18 @@ class Integers:
     def _end(self, op: Any) -> None:
         """A negative end of a slice counts from the count."""
         end, count = self.frame.index(op.end).value, self.frame.index(op.count).value
-        self._named(op.result, c.Choice(c.Binary("<", end, c.integer(0)), c.Binary("+", count, end), end))
+        self._named(op.result, c.Conditional(c.Infix("<", end, c.integer(0)), c.Infix("+", count, end), end))
 
     def _wrap(self, op: Any) -> None:
         """The value as an c.integer type that a persistent scalar has would hold it."""
         dtype = op.dtype
-        unsigned = c.Cast(f"uint{dtype.bits}_t", self.frame.index(op.value).value)
-        self._named(op.result, unsigned if dtype.low == 0 else c.Cast(dtype.c, unsigned))
+        unsigned = c.Conversion(f"uint{dtype.bits}_t", self.frame.index(op.value).value)
+        self._named(op.result, unsigned if dtype.low == 0 else c.Conversion(dtype.c, unsigned))
 
     def _when(self, op: Any) -> None:
         """A value only if something is positive."""
         test, value = self.frame.index(op.test).value, self.frame.index(op.value).value
-        self._named(op.result, c.Choice(c.Binary(">", test, c.integer(0)), value, c.integer(0)))
+        self._named(op.result, c.Conditional(c.Infix(">", test, c.integer(0)), value, c.integer(0)))
 
     # -- checks ------------------------------------------------------------------
 
@@ -103,10 +103,10 @@ class Integers:
         index = self.frame.index(value)
         if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):  # of one value, which reports another
             shown = index if op.shown is None else self.frame.index(op.shown)
-            holds = c.Binary("==", index.value, low.value)
-            self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown.value, c.Name(op.below))
+            holds = c.Infix("==", index.value, low.value)
+            self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown.value, c.Identifier(op.below))
             return
-        statuses = (c.Name(status or "OIC_ERR_SHAPE") for status in (op.below, op.above))
+        statuses = (c.Identifier(status or "OIC_ERR_SHAPE") for status in (op.below, op.above))
         name = c.string(op.variable)
         self.frame.refuse(op, "check_range", name, index.value, low.value, high.value, *statuses)
 

@@ -32,10 +32,10 @@ def call(frame: Frame, op: Any) -> None:
     frame.unit.instances.add(what.instance)
     given = tuple(argument(frame, op, part) for part in what.members.values())
     args = c.Braces(given, tuple(what.members), f"{what.function}_args")
-    frame.body.add(c.call(what.function, c.Unary("&", args)))
+    frame.body.add(c.call(what.function, c.Prefix("&", args)))
 
 
-def argument(frame: Frame, op: Op, part: Any) -> c.Expr:
+def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
     """One argument in C."""
     match part:
         case None:
@@ -49,7 +49,7 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expr:
             return frame.dim(ref.strides[axis]).value
         case Deref(value):
             return scalar(frame, value)
-        case parts.Cast(value, c_type):
+        case parts.Converted(value, c_type):
             return _cast(frame, value, c_type)
         case Scratch():
             return _scratch(frame, op, part)
@@ -62,25 +62,25 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expr:
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
 
 
-def _array(of: c.Type, items: list[c.Expr]) -> c.Expr:
+def _array(of: c.Type, items: list[c.Expression]) -> c.Expression:
     """A compound literal; NULL if it is empty."""
     return c.Braces(tuple(items), type=c.Array(of), const=True) if items else c.NULL
 
 
-def _cast(frame: Frame, value: Any, c_type: str) -> c.Expr:
+def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
     if isinstance(value, Value):
         if value in frame.indices:
             return cast(frame.index(value), c_type)
         found = scalar(frame, value)
-        return c.Cast(c_type, found) if value.dtype.value != c_type else found
+        return c.Conversion(c_type, found) if value.dtype.value != c_type else found
     if isinstance(value, (bool, np.bool_)):
         return c.integer(int(value))
     if isinstance(value, dims.Expr):
-        return c.Cast(c_type, frame.dim(value).value)
+        return c.Conversion(c_type, frame.dim(value).value)
     return expr.literal(value, _DTYPE_OF_C.get(c_type, dtypes.i32))
 
 
-def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expr:
+def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expression:
     """The working memory that the planner listed for this op, in the order of the arguments."""
     plan, place = frame.unit.module.plan, op.results[0].place
     assert plan is not None and place is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
-from oic.codegen.c_module import Field, Interface, Unit
+from oic.codegen.c_module import Signature, StateMember, Unit
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, Frame, Ref
 from oic.codegen.state_access import address, fill_box, member
@@ -22,12 +22,12 @@ from oic.memory.liveness import liveness
 from oic.memory.saved import Part, saved_form, storage_axes
 
 
-def reserved(field: Field) -> bool:
+def reserved(field: StateMember) -> bool:
     """The variable has address space that no reset or save may walk through."""
     return field.type.reserved
 
 
-def on_demand(unit: Unit, field: Field) -> bool:
+def on_demand(unit: Unit, field: StateMember) -> bool:
     """Initial values are written when they are reached: `K.t.filled` says how far that is."""
     marks = (f"{field.op.symbol}.{i.name}.filled" for i in (*field.type.table, *field.type.auto))
     return any(mark in unit.fields for mark in marks)
@@ -39,7 +39,7 @@ def reset(unit: Unit) -> list[c.Statement]:
     fields = list(unit.fields.values())
     _require_counts(unit, frame)
     if not any(map(reserved, fields)):
-        frame.body.add(c.call("memset", STATE, 0, c.Unary("sizeof ", c.Unary("*", STATE))))
+        frame.body.add(c.call("memset", STATE, 0, c.Prefix("sizeof ", c.Prefix("*", STATE))))
         fields = [f for f in fields if not expr.is_zero_bits(_initial(f), f.type.dtype)]
     fields = [f for f in fields if not on_demand(unit, f)]  # its marks back at 0 are enough
     for field in sorted(fields, key=reserved, reverse=True):  # their counts are needed, so they come first
@@ -57,11 +57,12 @@ def _require_counts(unit: Unit, frame: Frame) -> None:
         return
     refusal = c.Member(SESSION, "refusal")
     spoiled = c.Member(refusal, "spoiled", arrow=False)
-    tests: list[c.Expr] = [c.Unary("!", c.call("oic_is_count", member(f), expr.integer(f.op.limit))) for f in counts]
-    changed = c.Unary("!", c.call(f"{unit.name}_counts_hold", STATE))
-    test = c.joined("||", [*tests, c.Binary("&&", c.Binary("!=", spoiled, c.integer(1)), changed)])
+    limits = ((member(f), expr.integer(f.op.limit)) for f in counts)
+    tests: list[c.Expression] = [c.Prefix("!", c.call("oic_is_count", *limit)) for limit in limits]
+    changed = c.Prefix("!", c.call(f"{unit.name}_counts_hold", STATE))
+    test = c.joined("||", [*tests, c.Infix("&&", c.Infix("!=", spoiled, c.integer(1)), changed)])
     note = "for good: how far to clear is not known"
-    frame.body.add(c.If(test, [c.Assign(spoiled, c.integer(2), note), c.Return()]))
+    frame.body.add(c.IfStatement(test, [c.AssignStatement(spoiled, c.integer(2), note), c.ReturnStatement()]))
 
 
 def fresh(unit: Unit) -> list[c.Statement]:
@@ -78,7 +79,8 @@ def init(unit: Unit) -> list[c.Statement]:
     if not any(map(reserved, unit.fields.values())):
         return []
     note = "so that reset does not walk through reserved memory"
-    return [c.Assign(member(field), c.integer(0), note) for field in unit.fields.values() if is_count(field.op)]
+    counts = (field for field in unit.fields.values() if is_count(field.op))
+    return [c.AssignStatement(member(field), c.integer(0), note) for field in counts]
 
 
 def counts_sum(unit: Unit) -> list[c.Statement]:
@@ -86,11 +88,12 @@ def counts_sum(unit: Unit) -> list[c.Statement]:
     counts = [f for f in unit.fields.values() if f.op.limit is not None and f.type.plain]
     if unit.total is None:
         return []
-    terms = [c.Binary("*", c.Cast("uint64_t", member(f)), c.Literal(f"{2 * i + 3}u")) for i, f in enumerate(counts)]
-    return [c.Return(c.joined("+", terms))]
+    unsigned = (c.Conversion("uint64_t", member(f)) for f in counts)
+    terms = [c.Infix("*", n, c.Literal(f"{2 * i + 3}u")) for i, n in enumerate(unsigned)]
+    return [c.ReturnStatement(c.joined("+", terms))]
 
 
-def box_lengths(unit: Unit, field: Field) -> list[Index]:
+def box_lengths(unit: Unit, field: StateMember) -> list[Index]:
     """The part of a variable that may differ from its initial value, along each dimension."""
     shape = field.type.capacity_shape
     if not reserved(field):
@@ -98,7 +101,7 @@ def box_lengths(unit: Unit, field: Field) -> list[Index]:
     return [_reached(unit, field, axis) for axis in range(len(shape))]
 
 
-def _reached(unit: Unit, field: Field, axis: int) -> Index:
+def _reached(unit: Unit, field: StateMember, axis: int) -> Index:
     """How far a dimension of reserved address space was reached."""
     type_ = field.type
     outer, size = len(type_.table), type_.capacity_shape[axis]
@@ -124,9 +127,9 @@ def saved(unit: Unit) -> list[c.Statement]:
     """The form of saved states as data: `oic_saved_form` of `runtime_c/state/saved.h`."""
     form = saved_form(unit.module)
     numbers = {symbol: n for n, symbol in enumerate(form.counts)}
-    counts = [c.Row(c.Braces((_place(unit, s), expr.integer(most)))) for s, most in form.counts.items()]
-    axes: list[c.Row] = []
-    parts: list[c.Row] = []
+    counts = [c.BracedRow(c.Braces((_place(unit, s), expr.integer(most)))) for s, most in form.counts.items()]
+    axes: list[c.BracedRow] = []
+    parts: list[c.BracedRow] = []
     for part in form.parts:
         found = _axes(unit, part, numbers)
         parts.append(_part(unit, part, len(axes), len(found)))
@@ -136,9 +139,9 @@ def saved(unit: Unit) -> list[c.Statement]:
         _table(unit, "axis", "axes", "size, count, stride, reached, filled", axes),
         _table(unit, "part", "parts", "", parts),
     ]
-    given = [c.Name(t.name) if rows else c.NULL for t, rows in ((tables[0], counts), (tables[2], parts))]
+    given = [c.Identifier(t.name) if rows else c.NULL for t, rows in ((tables[0], counts), (tables[2], parts))]
     sizes = (c.integer(len(counts)), c.integer(len(form.parts)))
-    whole = c.Braces((c.Name(f"{unit.macro}_STATE_FINGERPRINT"), *given, *sizes))
+    whole = c.Braces((c.Identifier(f"{unit.macro}_STATE_FINGERPRINT"), *given, *sizes))
     last = c.Declare("oic_saved_form", f"{unit.name}_saved_form", whole, const=True, static=True)
     return [*(table for table, rows in zip(tables, (counts, axes, parts)) if rows), last]
 
@@ -153,18 +156,18 @@ def truncated(unit: Unit) -> list[c.Statement]:
     rows = []
     for symbol, axis in found.tables.items():
         name = f"{symbol}.{unit.fields[symbol].type.table[axis].name}"
-        rows.append(c.Row(c.Braces((c.string(name), c.integer(numbers[symbol]), c.integer(axis)))))
+        rows.append(c.BracedRow(c.Braces((c.string(name), c.integer(numbers[symbol]), c.integer(axis)))))
     value, array = c.Braces(tuple(rows), rows=True), c.Array("oic_truncated")
     note = "index, part of the form, which of its indices"
     return [c.Declare(array, f"{unit.name}_truncated", value, const=True, static=True, note=note)]
 
 
-def _table(unit: Unit, of: str, name: str, note: str, rows: Sequence[c.Expr]) -> c.Declare:
+def _table(unit: Unit, of: str, name: str, note: str, rows: Sequence[c.Expression]) -> c.Declare:
     value, array = c.Braces(tuple(rows), rows=True), c.Array(f"oic_saved_{of}")
     return c.Declare(array, f"{unit.name}_saved_{name}", value, const=True, static=True, note=note)
 
 
-def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[c.Row]:
+def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[c.BracedRow]:
     """The axes of a part; dimensions of entries only where some grow."""
     strides, outer = storage_strides(part.type), len(part.table)
     rows = []
@@ -173,17 +176,17 @@ def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[c.Row]:
             break
         stride = strides[i] if i >= outer else strides[i] * part.dtype.bits // 8
         size, count = expr.integer(axis.size), c.integer(numbers.get(axis.count, -1))
-        places = [_place(unit, mark) if mark in unit.fields else c.Name("OIC_SAVED_NONE") for mark in marks]
-        rows.append(c.Row(c.Braces((size, count, c.integer(stride), *places)), note=part.symbol))
+        places = [_place(unit, mark) if mark in unit.fields else c.Identifier("OIC_SAVED_NONE") for mark in marks]
+        rows.append(c.BracedRow(c.Braces((size, count, c.integer(stride), *places)), note=part.symbol))
     return rows
 
 
-def _part(unit: Unit, part: Part, first: int, rank: int) -> c.Row:
+def _part(unit: Unit, part: Part, first: int, rank: int) -> c.BracedRow:
     """The members of a part that are not zeros; its axes are those from `first` on."""
     dtype, outer = part.dtype, len(part.table)
-    members: dict[str, c.Expr | int] = {"at": _place(unit, part.symbol), "bits": dtype.bits}
+    members: dict[str, c.Expression | int] = {"at": _place(unit, part.symbol), "bits": dtype.bits}
     if rank:
-        axes = c.Unary("&", c.Element(c.Name(f"{unit.name}_saved_axes"), c.integer(first)))
+        axes = c.Prefix("&", c.Element(c.Identifier(f"{unit.name}_saved_axes"), c.integer(first)))
         members |= {"axes": axes, "table": outer, "rank": rank}
     members["marked"] = int(any(filled in unit.fields for _, filled in storage_axes(part)))
     if not part.grows:
@@ -199,24 +202,24 @@ def _part(unit: Unit, part: Part, first: int, rank: int) -> c.Row:
     members |= {"guarded": int(part.guarded), "counted": int(part.counted)}
     members["most"] = -1 if part.most is None else expr.integer(part.most)
     given = {name: c.integer(m) if isinstance(m, int) else m for name, m in members.items() if m != 0}
-    return c.Row(c.Braces(tuple(given.values()), tuple(given)), above=f"{part.symbol}: {part.type.entry}")
+    return c.BracedRow(c.Braces(tuple(given.values()), tuple(given)), above=f"{part.symbol}: {part.type.entry}")
 
 
-def _place(unit: Unit, symbol: str) -> c.Expr:
+def _place(unit: Unit, symbol: str) -> c.Expression:
     """Where a member of the state is."""
-    return c.call("offsetof", c.Name(f"{unit.name}_state"), c.Name(unit.fields[symbol].member))
+    return c.call("offsetof", c.Identifier(f"{unit.name}_state"), c.Identifier(unit.fields[symbol].member))
 
 
-def _fill(frame: Frame, field: Field, lengths: list[Index]) -> None:
+def _fill(frame: Frame, field: StateMember, lengths: list[Index]) -> None:
     dtype = field.type.dtype
     target = Ref(address(field, []), TensorType(dtype), (), False)
     fill_box(frame, target, lengths, list(storage_strides(field.type)), _initial(field), field)
 
 
-def _initial(field: Field) -> Any:
+def _initial(field: StateMember) -> Any:
     """What every element starts as; reserved address space starts as zeros, being too large to fill."""
     return 0 if field.op.init is None or reserved(field) else field.op.init
 
 
 def _frame(unit: Unit) -> Frame:
-    return Frame(unit, Interface("", "", (), (), ()), liveness(Block()))
+    return Frame(unit, Signature("", "", (), (), ()), liveness(Block()))

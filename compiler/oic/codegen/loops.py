@@ -76,7 +76,7 @@ class Nest:
         """The next loop inward."""
         name, size = self.counters[self.opened], self.sizes[self.opened]
         limit = size if isinstance(size, Index) else self.frame.dim(size)
-        loop = c.For("ptrdiff_t", name, c.integer(0), c.Binary("<", c.Name(name), limit.value))
+        loop = c.ForStatement("ptrdiff_t", name, c.integer(0), c.Infix("<", c.Identifier(name), limit.value))
         self.loops.enter_context(self.frame.body.inside(loop))
         self.opened += 1
 
@@ -92,14 +92,14 @@ class Nest:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def index(self, strides: Sequence[Dim], start: Index = expr.ZERO) -> c.Expr:
+    def index(self, strides: Sequence[Dim], start: Index = expr.ZERO) -> c.Expression:
         """Position of the present element, in elements from the pointer."""
-        steps = zip(self.counters, strides, strict=True)
-        moved = (c.times(c.Name(counter), self.frame.dim(stride).value) for counter, stride in steps if stride != 0)
+        steps = ((c.Identifier(n), stride) for n, stride in zip(self.counters, strides, strict=True))
+        moved = (c.times(counter, self.frame.dim(stride).value) for counter, stride in steps if stride != 0)
         return c.total(start.value, *moved)
 
 
-def load(ref: Ref, index: c.Expr) -> c.Expr:
+def load(ref: Ref, index: c.Expression) -> c.Expression:
     """The element at an index, in the type it is computed in."""
     dtype = ref.type.dtype
     if dtype.narrow or dtype.packed:
@@ -107,29 +107,29 @@ def load(ref: Ref, index: c.Expr) -> c.Expr:
     return element(ref, index)
 
 
-def store(ref: Ref, index: c.Expr, value: c.Expr) -> c.Statement | c.Expr:
+def store(ref: Ref, index: c.Expression, value: c.Expression) -> c.Statement | c.Expression:
     """The statement that stores a computed value."""
     dtype = ref.type.dtype
     if dtype.narrow or dtype.packed:
         return c.call(f"oic_store_{dtype}", ref.pointer, index, value)
-    return c.Assign(element(ref, index), value)
+    return c.AssignStatement(element(ref, index), value)
 
 
-def element(ref: Ref, index: c.Expr) -> c.Expr:
+def element(ref: Ref, index: c.Expression) -> c.Expression:
     """The stored element at an index from a pointer variable, or the first one of an expression."""
     first = index == expr.ZERO.value
     match ref.pointer:
-        case c.Name():
-            return c.Unary("*", ref.pointer) if first else c.Element(ref.pointer, index)
-        case c.Unary("&", found) if first:
+        case c.Identifier():
+            return c.Prefix("*", ref.pointer) if first else c.Element(ref.pointer, index)
+        case c.Prefix("&", found) if first:
             return found
-        case c.Cast() if first:  # an array of arrays seen as one
-            return c.Unary("*", ref.pointer)
+        case c.Conversion() if first:  # an array of arrays seen as one
+            return c.Prefix("*", ref.pointer)
     assert first, f"{ref.pointer} is indexed with {index}"
     return c.Element(ref.pointer, index)
 
 
-def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Expr:
+def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Expression:
     """So many elements, as size_t.
 
     clamped   a compiler may think that the count could be below 0, and warns of memset with it
@@ -137,7 +137,7 @@ def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Exp
     found = count.value
     if count.number is None:
         sure = not clamped or (count.low >= 0 and not count.wide)
-        found = c.Cast("size_t", found) if sure else c.call("oic_run", found)
+        found = c.Conversion("size_t", found) if sure else c.call("oic_run", found)
     if dtype.align == 1:
         return found
     return c.sizeof(dtype.c) if count.number == 1 else c.times(found, c.sizeof(dtype.c))
@@ -152,14 +152,14 @@ def copy(frame: Frame, source: Ref, target: Ref) -> None:
     if sizes and from_[-1] == to[-1] == 1 and not _shares_bytes(source, target, sizes[-1], from_, to):
         _copy_runs(frame, sizes, (source, from_), (target, to))
         return
-    if sizes or isinstance(target.pointer, c.Binary):
+    if sizes or isinstance(target.pointer, c.Infix):
         source, target = frame.named(source, "from"), frame.named(target, "to")
     with Nest(frame, sizes) as nest:
         a, b = nest.index(from_, source.start), nest.index(to, target.start)
         if target.type.dtype.packed:
             frame.body.add(store(target, b, load(source, a)))
         else:
-            frame.body.add(c.Assign(element(target, b), element(source, a)))
+            frame.body.add(c.AssignStatement(element(target, b), element(source, a)))
 
 
 def _copy_runs(frame: Frame, sizes: list[Dim], source: Run, target: Run) -> None:
@@ -171,18 +171,18 @@ def _copy_runs(frame: Frame, sizes: list[Dim], source: Run, target: Run) -> None
         frame.body.add(c.call("memcpy", b, a, nbytes))
 
 
-def _moved(ref: Ref, index: c.Expr) -> c.Expr:
+def _moved(ref: Ref, index: c.Expression) -> c.Expression:
     """The address of an element, where packed elements lie at whole bytes."""
     start = ref.start.number or 0
     if ref.type.dtype.packed and (per := 8 // ref.type.dtype.bits) > 1:
         start //= per
-        index = index if index == expr.ZERO.value else c.Binary("/", index, c.integer(per))
+        index = index if index == expr.ZERO.value else c.Infix("/", index, c.integer(per))
     return whole(c.total(ref.pointer, index, c.integer(start)))
 
 
-def whole(pointer: c.Expr) -> c.Expr:
+def whole(pointer: c.Expression) -> c.Expression:
     """An address where any pointer type will do: an array needs no cast."""
-    return pointer.value if isinstance(pointer, c.Cast) else pointer
+    return pointer.value if isinstance(pointer, c.Conversion) else pointer
 
 
 def _shares_bytes(source: Ref, target: Ref, run: Dim, from_: list[Dim], to: list[Dim]) -> bool:

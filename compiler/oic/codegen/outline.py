@@ -32,7 +32,7 @@ from oic.memory.views import dense
 
 T = TypeVar("T")
 Write = Callable[[Frame, Block], None]
-ARGS = c.Name("args")
+ARGS = c.Identifier("args")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Task:
     struct: str
     members: tuple[str, ...]
     lines: tuple[str, ...]
-    takes: dict[str, c.Expr]
+    takes: dict[str, c.Expression]
     gives: dict[Extent, str]
 
 
@@ -77,7 +77,7 @@ class TaskFrame(Frame):
         super().__init__(outer.unit, outer.face, outer.live)
         self.outer, self.facts = outer, outer.facts
         self.late, self.tried = outer.late, None
-        self.taken: dict[str, tuple[c.Type, c.Expr]] = {}  # members of the structure: what the step puts there
+        self.taken: dict[str, tuple[c.Type, c.Expression]] = {}  # members of the structure: what the step puts there
         self.head = c.Body()
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
@@ -87,7 +87,7 @@ class TaskFrame(Frame):
     def dim(self, dim: Dim) -> Index:
         return expr.size(dim, self._extent)
 
-    def _extent(self, extent: Extent) -> c.Expr:
+    def _extent(self, extent: Extent) -> c.Expression:
         if extent not in self.extents:
             self.extents[extent] = self._take(extent.name, "ptrdiff_t", self.outer.extents[extent])
         return self.extents[extent]
@@ -96,18 +96,18 @@ class TaskFrame(Frame):
         """Of what is declared before all else: no counter, since loops that are written already may have it."""
         return self.names.unique(f"{hint}_taken" if identifier(hint) in COUNTERS else hint)
 
-    def _take(self, hint: str, type_: c.Type, source: c.Expr, note: str = "") -> c.Name:
+    def _take(self, hint: str, type_: c.Type, source: c.Expression, note: str = "") -> c.Identifier:
         """A member of the structure, and a variable of its name."""
         name = self._name(hint)
         self.taken[name] = (type_, source)
         self.head.declare(type_, name, c.Member(ARGS, name), note=note)
-        return c.Name(name)
+        return c.Identifier(name)
 
     def _take_index(self, value: Value) -> Index:
         index = self.outer.index(value)
         if index.number is not None:
             return index
-        hint = index.value.text if isinstance(index.value, c.Name) else value.hint or "at"
+        hint = index.value.text if isinstance(index.value, c.Identifier) else value.hint or "at"
         return replace(index, value=self._take(hint, "int64_t" if index.wide else "ptrdiff_t", index.value))
 
     def _take_ref(self, value: Value) -> Ref:
@@ -128,20 +128,20 @@ class TaskFrame(Frame):
 
     def _take_view(self, ref: Ref, hint: str) -> Ref:
         """A pointer that only the step knows."""
-        hint = ref.pointer.text if isinstance(ref.pointer, c.Name) else hint
+        hint = ref.pointer.text if isinstance(ref.pointer, c.Identifier) else hint
         name = self._take(hint, c.Pointer(ref.type.dtype.c, ref.const), ref.pointer, str(ref.type))
         start = ref.start
         if start.number is None:
             start = replace(start, value=self._take(f"{name.text}_start", "int64_t", start.value))
         return replace(ref, pointer=name, start=start)
 
-    def _found(self, hint: str, type_: TensorType, address: c.Expr, *, const: bool) -> c.Name:
+    def _found(self, hint: str, type_: TensorType, address: c.Expression, *, const: bool) -> c.Identifier:
         """A pointer to what lies at an offset known at build, declared before all else."""
         name = self._name(hint)
         self.head.declare(c.Pointer(type_.dtype.c, const), name, address, note=str(type_))
-        return c.Name(name)
+        return c.Identifier(name)
 
-    def _declared(self, key: tuple[Any, ...]) -> c.Name | None:
+    def _declared(self, key: tuple[Any, ...]) -> c.Identifier | None:
         """The pointer to an input, an output or an entry may be the step's; all others are the task's own."""
         found = super()._declared(key)
         outer = self.outer._declared(key) if found is None and len(key) == 2 else None
@@ -172,7 +172,7 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     given = sorted(extents([d for v in results for d in v.shape]) & bound(region), key=lambda e: e.name)
     out = {extent: frame.names.unique(f"out_{extent.name}") for extent in given}
     for extent, member in out.items():
-        frame.body.add(c.Assign(c.Member(ARGS, member), frame.extents[extent]))
+        frame.body.add(c.AssignStatement(c.Member(ARGS, member), frame.extents[extent]))
     outer.late |= any(op.touched("write") for op in region.ops)
     body = c_print.kept(_function(frame, struct))
     used = {s.name for s in body if isinstance(s, c.Declare)}
@@ -192,15 +192,15 @@ def bound(region: Block) -> frozenset[Extent]:
 def _function(frame: TaskFrame, struct: str) -> list[c.Statement]:
     """The whole function: its head before its statements."""
     unit, head = frame.unit, c.Body()
-    head.declare(c.Pointer(struct), "args", c.Name("context"))
+    head.declare(c.Pointer(struct), "args", c.Identifier("context"))
     head.declare(c.Pointer(f"{unit.name}_session"), "s", c.Member(ARGS, "s"))
     head.declare(c.Pointer(f"{unit.name}_state"), "state", c.Member(SESSION, "state"))
     head.statements += frame.head.statements
     if "why" not in c_print.names(frame.body.statements):
-        head.add(c.Do(c.Cast("void", WHY), "nothing here can be refused"))
+        head.add(c.Do(c.Conversion("void", WHY), "nothing here can be refused"))
     if not isinstance(next(iter(frame.body.statements), None), c.Comment):
         head.add(c.Comment(()))
-    head.statements += [*frame.body.statements, c.Return(c.Name("OIC_OK"))]
+    head.statements += [*frame.body.statements, c.ReturnStatement(c.Identifier("OIC_OK"))]
     if "context" not in c_print.names(c_print.kept(head.statements)):
-        head.statements.insert(0, c.Do(c.Cast("void", c.Name("context"))))
+        head.statements.insert(0, c.Do(c.Conversion("void", c.Identifier("context"))))
     return head.statements

@@ -11,7 +11,7 @@ from typing import Any
 from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
-from oic.codegen.c_module import Field, Unit
+from oic.codegen.c_module import StateMember, Unit
 from oic.codegen.elementwise import cast, immediate
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import STATE, WHY, Frame, Ref
@@ -106,7 +106,7 @@ def fill(frame: Frame, op: Any) -> None:
 
 
 def fill_box(
-    frame: Frame, target: Ref, lengths: list[Index], steps: list[int], value: Any, field: Field
+    frame: Frame, target: Ref, lengths: list[Index], steps: list[int], value: Any, field: StateMember
 ) -> None:
     """Loops that set a box to a constant; whole runs of zeros are a memset."""
     sizes, strides = collapsed(lengths, steps)
@@ -123,10 +123,10 @@ def fill_box(
             frame.body.add(store_element(target, at, expr.literal(value, dtype)))
         else:
             note = str(value) if dtype.narrow and not math.isnan(float(value)) else ""
-            frame.body.add(c.Assign(element(target, at), expr.stored_literal(value, dtype), note))
+            frame.body.add(c.AssignStatement(element(target, at), expr.stored_literal(value, dtype), note))
 
 
-def _fill(frame: Frame, target: Ref, value: c.Expr) -> None:
+def _fill(frame: Frame, target: Ref, value: c.Expression) -> None:
     """A computed number in every element of a target with a shape."""
     shape = target.type.shape
     sizes, (strides,) = collapse(shape, [broadcast_strides(target, shape)])
@@ -142,7 +142,7 @@ def get(frame: Frame, op: Any) -> None:
     found = single(field, [frame.index(i) for i in op.indices])
     hint = op.result.hint or field.member
     if op.checked:
-        found = c.Cast("int64_t", found)
+        found = c.Conversion("int64_t", found)
     elif field.type.dtype.name == "u64":
         frame.indices[op.result] = frame.checked(op, hint, "index_of_u64", c.string(symbol), found)
         return
@@ -152,12 +152,12 @@ def get(frame: Frame, op: Any) -> None:
     frame.indices[op.result] = Index(frame.local(hint, found))
 
 
-def count_check(symbol: str, count: c.Expr, limit: int) -> c.Expr:
+def count_check(symbol: str, count: c.Expression, limit: int) -> c.Expression:
     """A count is one that there can be."""
     return c.call("oic_check_count", WHY, c.string(symbol), count, expr.integer(limit))
 
 
-def count_checks(unit: Unit, func: Any) -> Iterator[c.Expr]:
+def count_checks(unit: Unit, func: Any) -> Iterator[c.Expression]:
     """Before anything else: the counts that a function reads are some, for they address memory."""
     read = (op.state for op in func.body.all_ops() if isinstance(op, StateGet) and not op.indices)
     fields = list(dict.fromkeys(unit.by_state[state] for state in read))
@@ -179,7 +179,7 @@ def set_(frame: Frame, op: Any) -> None:
     field = frame.unit.by_state[op.state]
     value = frame.index(op.value)
     target = single(field, [frame.index(i) for i in op.indices])
-    frame.body.add(c.Assign(target, cast(value, field.type.dtype.c)))
+    frame.body.add(c.AssignStatement(target, cast(value, field.type.dtype.c)))
 
 
 def reach(frame: Frame, op: Any) -> None:
@@ -193,22 +193,22 @@ def reach(frame: Frame, op: Any) -> None:
     numbers = [expr.signed(n) for n in (rows, expr.number(row), marks, expr.number(step))]
     frame.unit.headers.add("state/marks.h")
 
-    def search(first: c.Expr) -> c.Expr:
+    def search(first: c.Expression) -> c.Expression:
         return c.call("oic_marked_rows", first, *numbers)
 
     hint = op.result.hint or "reached"
     if sizes:
-        found, target = c.Name(frame.names.unique(hint)), frame.named(target, field.member)
+        found, target = c.Identifier(frame.names.unique(hint)), frame.named(target, field.member)
         frame.body.add(c.Declare("int64_t", found.text, expr.ZERO.value))
         with Nest(frame, sizes) as nest:
             here = search(c.total(target.pointer, nest.index(strides)))
-            frame.body.add(c.Assign(found, c.call("oic_index_max", found, here)))
+            frame.body.add(c.AssignStatement(found, c.call("oic_index_max", found, here)))
     else:
         found = frame.local(hint, search(target.pointer))
     start = offsets[op.axis] if op.axis < len(offsets) else expr.ZERO
     if start.number != 0:
-        some = c.Binary(">", found, expr.ZERO.value)
-        found = frame.local(hint, c.Choice(some, c.Binary("+", start.value, found), expr.ZERO.value))
+        some = c.Infix(">", found, expr.ZERO.value)
+        found = frame.local(hint, c.Conditional(some, c.Infix("+", start.value, found), expr.ZERO.value))
     frame.indices[op.result] = Index(found)
 
 
@@ -230,7 +230,7 @@ def double(frame: Frame, op: Any) -> None:
     )
 
 
-def _bytes(elements: int, dtype: dtypes.DType) -> c.Expr:
+def _bytes(elements: int, dtype: dtypes.DType) -> c.Expression:
     """The bytes of so many elements that are stored one after the other."""
     return c.integer(dtype.nbytes(elements)) if dtype.packed else size_in_bytes(expr.number(elements), dtype)
 
@@ -246,7 +246,7 @@ def _double_parts(
     run = expr.number(1) if lone else sizes.pop()
     nest = Nest(frame, [count, *sizes])
     nest.open()
-    slot = frame.local("slot", c.total(first.value, c.Name(nest.counters[0])))
+    slot = frame.local("slot", c.total(first.value, c.Identifier(nest.counters[0])))
     other = frame.local("other", c.call("oic_ring_other", slot, window))
     source, target = (c.times(at, stride) for at in (slot, other))
     with nest:
@@ -266,48 +266,48 @@ def add(frame: Frame, op: Any) -> None:
     there = single(field, [frame.index(i) for i in op.indices])
     amount = frame.index(op.amount)
     if dtype.is_float:
-        here = Ref(c.Unary("&", there), TensorType(dtype), (), False)
-        total = c.Binary("+", load_element(here, expr.ZERO.value), _as_float(amount, dtype))
+        here = Ref(c.Prefix("&", there), TensorType(dtype), (), False)
+        total = c.Infix("+", load_element(here, expr.ZERO.value), _as_float(amount, dtype))
         frame.body.add(store_element(here, expr.ZERO.value, total))
         return
-    added: c.Expr
+    added: c.Expression
     word = dtypes.u64 if dtype.bits == 64 else dtypes.u32  # unsigned arithmetic wraps
     if amount.number is None:
-        sign, added = "+", c.Cast(word.c, amount.value)
+        sign, added = "+", c.Conversion(word.c, amount.value)
     else:
         sign, added = "-" if amount.number < 0 else "+", expr.literal(abs(amount.number) % (1 << word.bits), word)
-    frame.body.add(c.Assign(there, c.Cast(dtype.c, c.Binary(sign, c.Cast(word.c, there), added))))
+    frame.body.add(c.AssignStatement(there, c.Conversion(dtype.c, c.Infix(sign, c.Conversion(word.c, there), added))))
 
 
-def _as_float(amount: Index, dtype: Any) -> c.Expr:
+def _as_float(amount: Index, dtype: Any) -> c.Expression:
     if amount.number is not None:
         return expr.literal(amount.number, dtype)
-    return c.Cast(dtype.value, amount.value)
+    return c.Conversion(dtype.value, amount.value)
 
 
-def member(field: Field) -> c.Expr:
+def member(field: StateMember) -> c.Expression:
     """A variable of the state."""
     return c.Member(STATE, field.member)
 
 
-def single(field: Field, indices: Sequence[Index] = ()) -> c.Expr:
+def single(field: StateMember, indices: Sequence[Index] = ()) -> c.Expression:
     """The element of a variable that has one, or that of a table of scalars."""
     zeros = [expr.ZERO] * (len(field.storage) - len(indices))
     return _part(field, [*indices, *zeros])
 
 
-def address(field: Field, places: Sequence[Index]) -> c.Expr:
+def address(field: StateMember, places: Sequence[Index]) -> c.Expression:
     """The first element of the part that these leading indices select."""
     found = _part(field, places)
     match len(field.storage) - len(places):
         case 0:
-            return c.Unary("&", found)
+            return c.Prefix("&", found)
         case 1:
             return found
-    return c.Cast(c.Pointer(field.type.dtype.c), found)
+    return c.Conversion(c.Pointer(field.type.dtype.c), found)
 
 
-def _part(field: Field, places: Sequence[Index]) -> c.Expr:
+def _part(field: StateMember, places: Sequence[Index]) -> c.Expression:
     return reduce(lambda part, place: c.Element(part, place.value), places, member(field))
 
 

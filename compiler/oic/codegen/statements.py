@@ -13,7 +13,7 @@ from oic.codegen import kernel_calls as kernels
 from oic.codegen import loops
 from oic.codegen import state_access as persistent
 from oic.codegen.address import view
-from oic.codegen.c_module import Interface, Unit, interface
+from oic.codegen.c_module import Signature, Unit, signature
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
@@ -30,12 +30,12 @@ from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert, PartEntry
 
-IN, OUT, OK = c.Name("in"), c.Name("out"), c.Name("OIC_OK")
+IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
 
 
 def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
     """The statements of an entry's function, and the functions of its consumers."""
-    face = interface(unit, func)
+    face = signature(unit, func)
     frame = Frame(unit, face, liveness(func.body))
     _preamble(frame, func)
     writer = _Writer(frame)
@@ -74,7 +74,7 @@ def _movable(frame: Frame, func: Any) -> None:
     for buffer in plan.space("arena"):
         if buffer.function == func.symbol and buffer.name in moving:
             name = frame.names.unique(f"at_{buffer.name}")
-            frame.movable[buffer.name] = c.Name(name)
+            frame.movable[buffer.name] = c.Identifier(name)
             address, note = memory("arena", buffer.offset), f"{buffer.nbytes} bytes"
             frame.body.add(c.Declare(c.Pointer("void"), name, address, note=note))
 
@@ -82,16 +82,16 @@ def _movable(frame: Frame, func: Any) -> None:
 def _checks(frame: Frame, func: Any) -> None:
     """The session can step, counts are in their ranges, every pointer is given, every extent in its range."""
     face, body = frame.face, frame.body
-    missing = c.joined("||", (c.Binary("==", given, c.NULL) for given in (SESSION, IN, OUT)))
-    body.add(c.If(missing, [c.Return(c.Name("OIC_ERR_INPUT"))]))
+    missing = c.joined("||", (c.Infix("==", given, c.NULL) for given in (SESSION, IN, OUT)))
+    body.add(c.IfStatement(missing, [c.ReturnStatement(c.Identifier("OIC_ERR_INPUT"))]))
     body.add(c.Declare(c.Pointer(f"{frame.unit.name}_state"), "state", c.Member(SESSION, "state"), const=True))
-    body.add(c.Declare(c.Pointer("oic_refusal"), "why", c.Unary("&", c.Member(SESSION, "refusal")), const=True))
+    body.add(c.Declare(c.Pointer("oic_refusal"), "why", c.Prefix("&", c.Member(SESSION, "refusal")), const=True))
     frame.attempt(c.call("oic_check_ready", WHY, STATE))
     for check in persistent.count_checks(frame.unit, func):
         frame.attempt(check)
     frame.counts = persistent.sets_counts(func)
     for extent, member in face.extents:
-        status, name = c.Name("OIC_ERR_SHAPE"), c.string(extent.name)
+        status, name = c.Identifier("OIC_ERR_SHAPE"), c.string(extent.name)
         limits = (c.Member(IN, member), c.integer(0), c.integer(extent.maximum))
         frame.attempt(c.call("oic_check_range", WHY, c.integer(0), name, *limits, status, status))
     _check_spans(frame)
@@ -102,21 +102,21 @@ def _check_spans(frame: Frame) -> None:
     face, unit = frame.face, frame.unit
     if not face.inputs and not face.outputs:
         return
-    rows: list[tuple[c.Expr, ...]] = []
+    rows: list[tuple[c.Expression, ...]] = []
     for struct, parts in ((IN, face.inputs), (OUT, face.outputs)):
         for part in parts:
             type_ = part.value.tensor
             size = _span_bytes(type_, face)
             rows.append((c.string(part.name), c.Member(struct, part.member), c.sizeof(type_.dtype.c), size))
-    rows.append((c.string("state"), STATE, c.integer(1), c.Name(f"{unit.macro}_STATE_BYTES")))
-    rows.append((c.string("arena"), c.Member(SESSION, "arena"), c.integer(1), c.Name(f"{unit.macro}_ARENA_BYTES")))
-    spans = c.Name(frame.names.unique("spans"))
+    for name, memory_ in (("state", STATE), ("arena", c.Member(SESSION, "arena"))):
+        rows.append((c.string(name), memory_, c.integer(1), c.Identifier(f"{unit.macro}_{name.upper()}_BYTES")))
+    spans = c.Identifier(frame.names.unique("spans"))
     value, note = c.Braces(tuple(map(c.Braces, rows)), rows=True), "name, memory, alignment, bytes"
     frame.body.add(c.Declare(c.Array("oic_span"), spans.text, value, const=True, note=note))
     frame.attempt(c.call("oic_check_spans", WHY, spans, len(face.inputs), len(rows)))
 
 
-def _span_bytes(type_: TensorType, face: Interface) -> c.Expr:
+def _span_bytes(type_: TensorType, face: Signature) -> c.Expression:
     """The bytes of an input or output in a step; of one element where only the step finds out.
 
     None, where an extent is below zero: the step refuses it later, with its place.
@@ -127,19 +127,19 @@ def _span_bytes(type_: TensorType, face: Interface) -> c.Expr:
     elements = expr.size(type_.size, members.__getitem__)
     if elements.number is not None:
         return c.integer(dtype.nbytes(elements.number))
-    count = c.Cast("uint64_t", elements.value)
-    found: c.Expr = c.Binary("*", count, c.sizeof(dtype.c))
+    count = c.Conversion("uint64_t", elements.value)
+    found: c.Expression = c.Infix("*", count, c.sizeof(dtype.c))
     if dtype.packed:
-        bits = c.Binary("+", c.Binary("*", count, c.integer(dtype.bits)), c.integer(7))
-        found = c.Binary("/", bits, c.integer(8))
+        bits = c.Infix("+", c.Infix("*", count, c.integer(dtype.bits)), c.integer(7))
+        found = c.Infix("/", bits, c.integer(8))
     signed = [expr.size(n, members.__getitem__).value for n in type_.shape if dims.bounds(n)[0] < 0]
     if not signed:
         return found
-    known = c.joined("&&", (c.Binary(">", n, c.integer(0)) for n in signed))
-    return c.Choice(known, found, c.integer(0))
+    known = c.joined("&&", (c.Infix(">", n, c.integer(0)) for n in signed))
+    return c.Conditional(known, found, c.integer(0))
 
 
-def _argument(frame: Frame, name: str, value: Value, address: c.Expr, const: bool) -> None:
+def _argument(frame: Frame, name: str, value: Value, address: c.Expression, const: bool) -> None:
     """The pointer to an input or output, known by its place."""
     space = "input" if const else "output"
     place = value.place
@@ -287,9 +287,9 @@ class _Writer(Integers):
         if any(o.writes for o in op.body.all_ops()):
             self.frame.late = True  # from the second turn on
         counter = op.body.args[0]
-        name = c.Name(self.frame.names.unique(counter.hint or "l"))
+        name = c.Identifier(self.frame.names.unique(counter.hint or "l"))
         self.frame.indices[counter] = Index(name)
-        loop = c.For("int64_t", name.text, low.value, c.Binary("<", name, high.value))
+        loop = c.ForStatement("int64_t", name.text, low.value, c.Infix("<", name, high.value))
         with self.body.inside(loop), self.frame.inside(op.body):
             for arg, *_ in carried:
                 if self.frame.moves(arg):
@@ -309,22 +309,22 @@ class _Writer(Integers):
         elif not self.frame.moves(arg):
             self.frame.place(arg)
 
-    def _variable(self, hint: str, value: c.Expr | None) -> Index:
+    def _variable(self, hint: str, value: c.Expression | None) -> Index:
         """An c.integer that is set more than once."""
         name = self.frame.names.unique(hint or "n")
         self.body.declare("int64_t", name, value, const=False)
-        return Index(c.Name(name))
+        return Index(c.Identifier(name))
 
     def _exchange(self, op: Exchange) -> None:
         """Buffers get each other's addresses, all at once."""
         moves = {a: b for a, b in op.moves().items() if a != b}
         movable = self.frame.movable
-        kept = {a: c.Name(self.frame.names.unique(f"next_{movable[a].text}")) for a in moves}
+        kept = {a: c.Identifier(self.frame.names.unique(f"next_{movable[a].text}")) for a in moves}
         for a, b in moves.items():
             note = "buffers exchange addresses"
             self.body.add(c.Declare(c.Pointer("void"), kept[a].text, movable[b], const=True, note=note))
         for a in moves:
-            self.body.add(c.Assign(movable[a], kept[a]))
+            self.body.add(c.AssignStatement(movable[a], kept[a]))
 
     def _assign(self, pairs: Iterable[tuple[Value, Value]]) -> None:
         """Assign carried integers all at once."""
@@ -333,7 +333,7 @@ class _Writer(Integers):
         if len(moved) > 1:
             moved = [(to, self.frame.local(f"next_{text(to)}", value)) for to, value in moved]
         for to, value in moved:
-            self.body.add(c.Assign(to, value))
+            self.body.add(c.AssignStatement(to, value))
 
     def _if(self, op: Any) -> None:
         for result in op.results:
@@ -341,7 +341,7 @@ class _Writer(Integers):
                 self.frame.indices[result] = self._variable(result.hint, None)
             elif not self.frame.moves(result):
                 self.frame.place(result)
-        branch = c.If(self._condition(op.condition))
+        branch = c.IfStatement(self._condition(op.condition))
         self.body.add(branch)
         before = late = self.frame.late
         for block, statements in ((op.then, branch.body), (op.orelse, branch.orelse)):
@@ -360,13 +360,13 @@ class _Writer(Integers):
     def _check_turns(self, op: Any) -> None:
         """Checks at the ends of loops; where one refuses, those of all turns, to refuse for the first of them."""
         frame, around = self.frame, self.frame.tried
-        tried = c.Name(frame.names.unique("tried"))
+        tried = c.Identifier(frame.names.unique("tried"))
         self.body.add(c.Declare("oic_status", tried.text, OK))
         frame.tried = tried
         with self.body.inside(c.Once()), frame.inside(op.ends):
             self.block(op.ends)
         frame.tried = around
-        refused = c.If(c.Binary("!=", tried, OK), note="which turn is the first to be refused")
+        refused = c.IfStatement(c.Infix("!=", tried, OK), note="which turn is the first to be refused")
         with self.body.inside(refused), frame.inside(op.turns):
             self.block(op.turns)
             frame.attempt(tried)
@@ -379,13 +379,13 @@ class _Writer(Integers):
         for name, region in zip(op.names, op.consumers, strict=True):
             results = op.results_of(region)
             made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f).block(r)))
-        arguments = [c.Name(self.frame.names.unique(name)) for name in op.names]
+        arguments = [c.Identifier(self.frame.names.unique(name)) for name in op.names]
         for argument, one in zip(arguments, made, strict=True):
             given = c.Braces(tuple(one.takes.values()), tuple(one.takes))
             self.body.add(c.Declare(one.struct, argument.text, given))
-        tasks = c.Name(self.frame.names.unique("tasks"))
+        tasks = c.Identifier(self.frame.names.unique("tasks"))
         runs = tuple(
-            c.Braces((c.Name(one.function), c.Unary("&", argument)), ("run", "context"))
+            c.Braces((c.Identifier(one.function), c.Prefix("&", argument)), ("run", "context"))
             for argument, one in zip(arguments, made, strict=True)
         )
         self.body.add(c.Declare(c.Array("oic_task", len(made)), tasks.text, c.Braces(runs, rows=True)))
@@ -399,10 +399,10 @@ class _Writer(Integers):
         self.tasks += made
         self.current = []
 
-    def _condition(self, value: Value) -> c.Expr:
+    def _condition(self, value: Value) -> c.Expression:
         if value.op is not None and value.op.name == "index.test":
             return elements.test(self.frame, value.op)
-        return c.Binary("!=", elements.scalar(self.frame, value), c.integer(0))
+        return c.Infix("!=", elements.scalar(self.frame, value), c.integer(0))
 
     def _return(self, op: Any) -> None:
         """Fill the outputs that are not computed in place, and the shapes."""
@@ -414,12 +414,12 @@ class _Writer(Integers):
                 self._deliver(output)
             for axis, size in enumerate(value.shape if output.sizes else ()):
                 place = c.Element(c.Member(OUT, output.sizes), c.integer(axis))
-                self.body.add(c.Assign(place, frame.dim(size).value))
+                self.body.add(c.AssignStatement(place, frame.dim(size).value))
         if frame.counts:
             unit = frame.unit
             assert unit.total is not None
-            self.body.add(c.Assign(persistent.member(unit.total), c.call(f"{unit.name}_counts_sum", STATE)))
-        self.body.add(c.Return(OK))
+            self.body.add(c.AssignStatement(persistent.member(unit.total), c.call(f"{unit.name}_counts_sum", STATE)))
+        self.body.add(c.ReturnStatement(OK))
 
     def _is_elsewhere(self, output: Any) -> bool:
         place = output.value.place
@@ -488,4 +488,4 @@ def _inside(start: Index) -> Index:
     return replace(start, low=max(0, start.low), high=max(0, min(start.high, most)))
 
 
-__all__ = ["Interface", "function_body"]
+__all__ = ["function_body"]

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from oic.codegen import c_print, lifecycle
-from oic.codegen.c_module import Field, Interface, Unit, interface
+from oic.codegen.c_module import Signature, StateMember, Unit, signature
 from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
 from oic.codegen.outline import Task
@@ -96,7 +96,7 @@ class EntryData:
     outputs: Struct
     lines: tuple[str, ...]
     tasks: tuple[Task, ...]
-    face: Interface
+    face: Signature
 
 
 @dataclass(frozen=True)
@@ -387,7 +387,7 @@ def _state_members(unit: Unit) -> tuple[Declare, ...]:
     return tuple(members)
 
 
-def _state_member(field: Field) -> Declare:
+def _state_member(field: StateMember) -> Declare:
     type_: Type = field.type.dtype.c
     for size in reversed(field.storage):
         type_ = Array(type_, size)
@@ -422,7 +422,7 @@ def _session_members(unit: Unit) -> tuple[Declare, ...]:
 
 
 def _entry(unit: Unit, func: Any) -> EntryData:
-    face = interface(unit, func)
+    face = signature(unit, func)
     written, tasks = function_body(unit, func)
     named = unit.names.entries[func.symbol]
     takes = (
@@ -445,7 +445,7 @@ def _entry(unit: Unit, func: Any) -> EntryData:
     )
 
 
-def _input_members(face: Interface) -> tuple[Declare, ...]:
+def _input_members(face: Signature) -> tuple[Declare, ...]:
     members = [
         Declare(Pointer(i.value.dtype.c, const=True), i.member, note=str(i.value.tensor)) for i in face.inputs
     ]
@@ -453,7 +453,7 @@ def _input_members(face: Interface) -> tuple[Declare, ...]:
     return tuple(members) or (Declare("unsigned char", "none", note="there are no inputs"),)
 
 
-def _output_members(face: Interface) -> tuple[Declare, ...]:
+def _output_members(face: Signature) -> tuple[Declare, ...]:
     members = []
     for o in face.outputs:
         room = "" if o.type.static else f", memory for {list(o.type.maximum)}"

@@ -24,7 +24,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
 from oic.memory.liveness import liveness
 from oic.reference.interpret import Machine, located
-from oic.reference.memory_image import Packed, Places
+from oic.reference.memory_image import Packed, Spaces
 from oic.reference.semantics import box_of
 
 
@@ -186,7 +186,7 @@ class Watch:
         return "of " + ", ".join(held) if held else "of no value"
 
 
-def _spaces(places: Places) -> dict[str, Array]:
+def _spaces(places: Spaces) -> dict[str, Array]:
     """All memory that a step may change."""
     outputs = {f"output '{name}'": memory for name, memory in places.outputs.items()}
     return {"arena": places.arena, "state": places.state} | outputs
@@ -200,7 +200,7 @@ def _in_order(op: Op, value: Value) -> bool:
     return any(part is value or (isinstance(part, list) and value in part) for part in parts)
 
 
-def _where(places: Places, value: Value) -> tuple[str, Array] | None:
+def _where(places: Spaces, value: Value) -> tuple[str, Array] | None:
     """The space a value lies in and its bytes there, in order; None for what has no memory."""
     place = value.place
     if not isinstance(value.type, TensorType) or place is None or place.space == "local":
@@ -218,7 +218,7 @@ def _where(places: Places, value: Value) -> tuple[str, Array] | None:
     return name, found.reshape(-1)
 
 
-def _space_name(places: Places, place: Place) -> str:
+def _space_name(places: Spaces, place: Place) -> str:
     """What memory a place is in; boxes that values are computed in are parts of the state, of the arena, of outputs."""
     if place.space == "entry":
         at = _address(places.space(place))
@@ -227,12 +227,12 @@ def _space_name(places: Places, place: Place) -> str:
     return f"output '{place.buffer}'" if place.space == "output" else place.space
 
 
-def _memory_of(places: Places, place: Place) -> Array:
+def _memory_of(places: Spaces, place: Place) -> Array:
     """The memory that addresses of a place count from."""
     return _spaces(places)[_space_name(places, place)] if place.space == "entry" else places.space(place)
 
 
-def _first_bits(places: Places, value: Value, memory: Packed) -> Array:
+def _first_bits(places: Spaces, value: Value, memory: Packed) -> Array:
     """Positions of packed elements, in bits from the start of their space."""
     assert value.place is not None
     before = _address(memory.memory) - _address(_memory_of(places, value.place))
@@ -245,7 +245,7 @@ def _bytes(bits: Array, width: int) -> Array:
     return (first[:, None] + np.arange(max(1, width // 8))).reshape(-1)
 
 
-def _bits(places: Places, value: Value, space: Array) -> Array:
+def _bits(places: Spaces, value: Value, space: Array) -> Array:
     """A mask as long as a space, with the bits of a value set."""
     found = np.zeros_like(space)
     memory: Any = places.memory(value)

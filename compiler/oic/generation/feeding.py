@@ -30,7 +30,7 @@ ENCODE, LENGTHS = "encode", "lengths"
 FEWER = "a larger context, or a shorter prompt"
 
 
-class Decoder:
+class DecoderFeed:
     """A graph that goes on with a prompt.
 
     forced   ids that the output begins with, whatever the logits
@@ -95,7 +95,7 @@ class Decoder:
         return np.asarray(ids, np.int32).reshape(self._shape)
 
 
-class EncoderDecoder(Decoder):
+class EncoderDecoderFeed(DecoderFeed):
     """A graph that reads a source and writes an output."""
 
     encodes = True
@@ -129,9 +129,9 @@ class EncoderDecoder(Decoder):
         return [self._begin]
 
 
-def kind_of(blocks: Iterable[str]) -> type[Decoder]:
+def kind_of(blocks: Iterable[str]) -> type[DecoderFeed]:
     """What a graph is, by the names of its blocks."""
-    return EncoderDecoder if ENCODE in blocks else Decoder
+    return EncoderDecoderFeed if ENCODE in blocks else DecoderFeed
 
 
 def token_ids(value: Any) -> list[int]:

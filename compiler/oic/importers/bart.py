@@ -6,7 +6,7 @@ import math
 
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Network, Norm, head
-from oic.importers.encoder_decoder import Attention, EncoderDecoder, Places, Stack
+from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Places, Stack
 
 BUFFERS = r"(^|\.)(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor)$"
 """Copies of the embedding, and what fairseq left."""
@@ -68,9 +68,9 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
     def norm(name: str, of: str = layer) -> Norm:
         return Norm(f"{of}{name}.weight", "layer", EPS, f"{of}{name}.bias")
 
-    def attention(name: str) -> Attention:
+    def attention(name: str) -> AttentionWeights:
         q, k, v, o = (matrix(f"{name}.{n}_proj") for n in ("q", "k", "v", "out"))
-        return Attention(q, k, v, o, norm(f"{name}_layer_norm"))
+        return AttentionWeights(q, k, v, o, norm(f"{name}_layer_norm"))
 
     def outer(name: str) -> Norm | None:
         return norm(name, f"{prefix}{side}.") if c.present(f"{prefix}{side}.{name}.weight") else None

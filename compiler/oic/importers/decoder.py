@@ -54,7 +54,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Rope:
+class RotaryEmbedding:
     """Rotary positions; `freqs` [dims / 2] where they are not powers of the base."""
 
     base: float
@@ -68,7 +68,7 @@ class Layer:
     """What may differ from layer to layer: how far back attention sees (None: to the start), and rotary positions."""
 
     window: int | None = None
-    rope: Rope | None = None
+    rope: RotaryEmbedding | None = None
 
     @property
     def name(self) -> str:

@@ -8,9 +8,9 @@ from itertools import groupby
 
 import numpy as np
 
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
 from oic.importers.family import PREFILL
-from oic.importers.text import Block, number, section
+from oic.importers.text import BlockText, number, section
 from oic.importers.writer import Writer
 
 FREQUENCIES = "rope_frequencies"
@@ -78,7 +78,7 @@ class DecoderGraph(Writer):
 
     # -- statements
 
-    def _embedding(self, to: Block) -> None:
+    def _embedding(self, to: BlockText) -> None:
         m = self.model
         self.lookup(to, m.embed, "tokens", "x")
         if m.embed_scale is not None:
@@ -93,7 +93,7 @@ class DecoderGraph(Writer):
             to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
             to.add("op add(x, place) >> x;")
 
-    def _head(self, to: Block, x: str, logits: str, chosen: str) -> None:
+    def _head(self, to: BlockText, x: str, logits: str, chosen: str) -> None:
         m = self.model
         if m.head is None:
             self.product(to, Matrix(m.embed), "embed", x, logits, "D", "vocab")
@@ -107,14 +107,14 @@ class DecoderGraph(Writer):
 
     # -- blocks
 
-    def _entries(self) -> list[Block]:
-        whole = Block("block entry", "Logits of every token.")
+    def _entries(self) -> list[BlockText]:
+        whole = BlockText("block entry", "Logits of every token.")
         whole.assign("x", "f32[N, D]")
         whole.add("branch decoder;")
-        self._embedding(Block(""))  # declares its constants first
+        self._embedding(BlockText(""))  # declares its constants first
         self._head(whole, "x", "logits", "next")
         whole.add("return;")
-        last = Block("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
+        last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
         last.assign("x", "f32[N, D]")
         last.add("branch decoder;")
         last.assign("y", "f32[1, D]")
@@ -123,9 +123,9 @@ class DecoderGraph(Writer):
         last.add("return;")
         return [whole, last]
 
-    def _decoder(self, names: dict[Layer, str], layer: list[str] | None = None) -> Block:
+    def _decoder(self, names: dict[Layer, str], layer: list[str] | None = None) -> BlockText:
         m = self.model
-        block = Block("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
+        block = BlockText("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
         self._embedding(block)
         if layer is not None:
             block.nest("loop layers (l in 0..L)", layer)
@@ -137,8 +137,8 @@ class DecoderGraph(Writer):
         block.add("return;")
         return block
 
-    def _layer(self, kind: Layer, name: str) -> Block:
-        block = Block(f"block {name}", _described(kind)) if name else Block("")
+    def _layer(self, kind: Layer, name: str) -> BlockText:
+        block = BlockText(f"block {name}", _described(kind)) if name else BlockText("")
         m = self.model
         block.note("Attention over everything seen so far." if kind.window is None
                    else f"Attention over the last {kind.window} tokens.")  # fmt: skip
@@ -160,19 +160,19 @@ class DecoderGraph(Writer):
             block.add("return;")
         return block
 
-    def _read(self, to: Block, norm: Norm | None, name: str, h: str = "h") -> str:
+    def _read(self, to: BlockText, norm: Norm | None, name: str, h: str = "h") -> str:
         """What a sublayer reads: x, or its norm."""
         if norm is None:
             return "x"
         self.norm(to, norm, name, "x", h)
         return h
 
-    def _after(self, to: Block, norm: Norm | None, name: str, y: str) -> None:
+    def _after(self, to: BlockText, norm: Norm | None, name: str, y: str) -> None:
         if norm is not None:
             self.norm(to, norm, name, y, y)
         to.add(f"op add(x, {y}) >> x;")
 
-    def _attention(self, to: Block, kind: Layer, h: str) -> None:
+    def _attention(self, to: BlockText, kind: Layer, h: str) -> None:
         """o = attention of h."""
         m = self.model
         self._projections(to, h)
@@ -201,7 +201,7 @@ class DecoderGraph(Writer):
         to.assign("o", "f32[N, D]")
         self.product(to, m.o, "wo", "m", "o", "H * Dh", "D")
 
-    def _turned(self, rope: Rope) -> str:
+    def _turned(self, rope: RotaryEmbedding) -> str:
         settings = "" if rope.style == "half" else f', style="{rope.style}"'
         if rope.dims != self.model.head_size:
             settings += f", dims={rope.dims}"
@@ -220,7 +220,7 @@ class DecoderGraph(Writer):
         self.constants.append(f"{name}: f32[{len(array)}];")
         return name
 
-    def _projections(self, to: Block, h: str) -> None:
+    def _projections(self, to: BlockText, h: str) -> None:
         """qh, kh and vh: queries, keys and values by head."""
         m = self.model
         for name, heads in (("q", "H"), ("k", "Hk"), ("v", "Hk")):
@@ -246,7 +246,7 @@ class DecoderGraph(Writer):
                 self.norm(to, norm, f"norm_{name}", name, name, f"{heads} * Dh")
             to.add(f"op reshape({name}, shape=[N, {heads}, Dh]) >> {name}h;")
 
-    def _split(self, to: Block, matrix: Matrix) -> None:
+    def _split(self, to: BlockText, matrix: Matrix) -> None:
         """wq, wk, wv, and their biases: columns or rows of one matrix, as views."""
         whole = "3 * D"
         stored = self.dtype(matrix.tensor, len(self.model.layers))
@@ -261,7 +261,7 @@ class DecoderGraph(Writer):
                 to.assign(f"b{name}", "f32[D]")
             to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
 
-    def _part(self, to: Block, matrix: Matrix, name: str, h: str) -> None:
+    def _part(self, to: BlockText, matrix: Matrix, name: str, h: str) -> None:
         """q, k or v by the part that `_split` gave."""
         if not matrix.by_columns:
             to.add(f"op linear({h}, w{name}{f', b=b{name}' if matrix.bias else ''}) >> {name};")

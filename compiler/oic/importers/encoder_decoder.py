@@ -8,7 +8,7 @@ from oic.importers.decoder import Matrix, Network, Norm
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionWeights:
     """Projections of an attention, and the norm of its input or of the sum after it."""
 
     q: Matrix
@@ -51,10 +51,10 @@ class Stack:
     heads: int
     head_size: int
     inner: int
-    attention: Attention
+    attention: AttentionWeights
     network: Network
     network_norm: Norm
-    cross: Attention | None = None
+    cross: AttentionWeights | None = None
     places: Places | None = None
     bias: RelativeBias | None = None
     norm_embedding: Norm | None = None

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from oic.dtypes import Array, DType
 from oic.importers.decoder import Matrix, Norm
-from oic.importers.encoder_decoder import Attention, EncoderDecoder, Stack
-from oic.importers.text import Block, number, section
+from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Stack
+from oic.importers.text import BlockText, number, section
 from oic.importers.writer import Writer
 
 
@@ -89,10 +89,10 @@ class EncoderDecoderGraph:
 
     # -- blocks
 
-    def _encode(self) -> Block:
+    def _encode(self) -> BlockText:
         """The encoder, and keys and values of every layer of the decoder."""
         m, side = self.model, self._side(self.model.encoder)
-        block = Block("block encode @entry", "Reads sources; the outputs begin anew.")
+        block = BlockText("block encode @entry", "Reads sources; the outputs begin anew.")
         block.note("A length that its source does not have is refused.")
         block.assign("length", "i32[1]")
         block.assign("whole", "i32[B, ?]")
@@ -116,10 +116,10 @@ class EncoderDecoderGraph:
         block.add("return;")
         return block
 
-    def _step(self) -> Block:
+    def _step(self) -> BlockText:
         """The decoder."""
         m, side = self.model, self._side(self.model.decoder)
-        block = Block("block entry", "Logits of the next tokens of the outputs; keys and values go into the cache.")
+        block = BlockText("block entry", "Logits of the next tokens of the outputs; keys and values go into the cache.")
         block.assign("room", "f32[?, Dh]")
         block.add("cache.read K[0, 0, 0, pos..pos + N] >> room; // a full cache is refused here")
         block.assign("used", "i32[B]")
@@ -165,7 +165,7 @@ class _Side(Writer):
         """Names of the number of heads and of the size of one."""
         return ("He", "Dhe") if self._encodes else ("H", "Dh")
 
-    def embedding(self, to: Block, ids: str, start: str, count: str) -> None:
+    def embedding(self, to: BlockText, ids: str, start: str, count: str) -> None:
         """x = the embedding of tokens, with their positions where these are learned."""
         m, s = self.model, self.stack
         to.assign("x", f"f32[{self._rows}, D]")
@@ -181,7 +181,7 @@ class _Side(Writer):
         if s.norm_embedding is not None:
             self.norm(to, s.norm_embedding, f"{self._prefix}norm_embedding", "x", "x")
 
-    def bias(self, to: Block, start: str, count: str) -> None:
+    def bias(self, to: BlockText, start: str, count: str) -> None:
         """bias = what is added to scores by distance, the same in every layer."""
         b, heads = self.stack.bias, self._heads[0]
         if b is None:
@@ -195,9 +195,9 @@ class _Side(Writer):
             f"max_distance={b.max_distance}) >> bias;"
         )
 
-    def encoder_layer(self) -> Block:
+    def encoder_layer(self) -> BlockText:
         """The body of the loop over the encoder's layers."""
-        block, s = Block(""), self.stack
+        block, s = BlockText(""), self.stack
         block.note("Attention over the tokens of each source.")
         with_bias = "" if s.bias is None else ", bias=bias"
 
@@ -209,9 +209,9 @@ class _Side(Writer):
         self._network(block)
         return block
 
-    def decoder_layer(self) -> Block:
+    def decoder_layer(self) -> BlockText:
         """The body of the loop over the decoder's layers."""
-        block, s = Block(""), self.stack
+        block, s = BlockText(""), self.stack
         assert s.cross is not None
         with_bias = "" if s.bias is None else ", bias=bias"
 
@@ -237,9 +237,9 @@ class _Side(Writer):
         self._network(block)
         return block
 
-    def cross_tables(self) -> Block:
+    def cross_tables(self) -> BlockText:
         """The body of the loop that fills the tables of the attention to the encoder."""
-        block, cross = Block(""), self.stack.cross
+        block, cross = BlockText(""), self.stack.cross
         assert cross is not None
         for name, matrix in (("k", cross.k), ("v", cross.v)):
             self._projected(block, matrix, f"cross_w{name}", "encoded", f"cross_{name}", "B, M")
@@ -248,7 +248,7 @@ class _Side(Writer):
 
     # -- parts of a layer
 
-    def _attention(self, to: Block, part: Attention, prefix: str, attend: Callable[[str], str]) -> None:
+    def _attention(self, to: BlockText, part: AttentionWeights, prefix: str, attend: Callable[[str], str]) -> None:
         """x = x + attention, with its norm; `attend` writes what gives the operands, and names them."""
         heads, size = self._heads
         scale, usual = self.model.scale, self.stack.head_size**-0.5
@@ -263,7 +263,7 @@ class _Side(Writer):
         self.product(to, part.o, f"{self._prefix}{prefix}wo", "m", "o", f"{heads} * {size}", "D")
         self._added(to, part.norm, f"{prefix}norm_attention", "o")
 
-    def _network(self, to: Block) -> None:
+    def _network(self, to: BlockText) -> None:
         """x = x + the feed-forward network, with its norm."""
         s, inner = self.stack, "Fe" if self._encodes else "F"
         to.note("The feed-forward network.")
@@ -271,7 +271,7 @@ class _Side(Writer):
         self.network(to, s.network, h, "u", self._rows, inner, self._prefix)
         self._added(to, s.network_norm, "norm_network", "u")
 
-    def _input(self, to: Block, norm: Norm, name: str) -> str:
+    def _input(self, to: BlockText, norm: Norm, name: str) -> str:
         """What a sublayer reads."""
         if not self.model.before:
             return "x"
@@ -279,19 +279,19 @@ class _Side(Writer):
         self.norm(to, norm, self._prefix + name, "x", "h")
         return "h"
 
-    def _added(self, to: Block, norm: Norm, name: str, y: str) -> None:
+    def _added(self, to: BlockText, norm: Norm, name: str, y: str) -> None:
         """x = x + y, and its norm where that comes after."""
         to.add(f"op add(x, {y}) >> x;")
         if not self.model.before:
             self.norm(to, norm, self._prefix + name, "x", "x")
 
-    def _projections(self, to: Block, h: str) -> None:
+    def _projections(self, to: BlockText, h: str) -> None:
         """qh, kh and vh = queries, keys and values of h by head."""
         part = self.stack.attention
         for name, matrix in (("q", part.q), ("k", part.k), ("v", part.v)):
             self._projected(to, matrix, f"{self._prefix}w{name}", h, name, self._rows)
 
-    def _projected(self, to: Block, matrix: Matrix, name: str, h: str, y: str, rows: str) -> None:
+    def _projected(self, to: BlockText, matrix: Matrix, name: str, h: str, y: str, rows: str) -> None:
         """y = the product of h, and by head."""
         heads, size = self._heads
         to.assign(y, f"f32[{rows}, {heads} * {size}]")
@@ -299,13 +299,13 @@ class _Side(Writer):
         to.assign(f"{y}h", f"f32[{rows}, {heads}, {size}]")
         to.add(f"op reshape({y}, shape=[{rows}, {heads}, {size}]) >> {y}h;")
 
-    def _write(self, to: Block, name: str, table: str, count: str, where: str) -> None:
+    def _write(self, to: BlockText, name: str, table: str, count: str, where: str) -> None:
         """Keys or values into a table, whose positions come after the heads."""
         to.assign(f"{name}t", f"f32[B, H, {count}, Dh]")
         to.add(f"op transpose({name}h, perm=[0, 2, 1, 3]) >> {name}t;")
         to.add(f"cache.write {name}t >> {table}[l, 0..B, 0..H, {where}];")
 
-    def _read(self, to: Block, name: str, access: str, count: str) -> None:
+    def _read(self, to: BlockText, name: str, access: str, count: str) -> None:
         """Keys or values out of a table, as attention takes them."""
         to.assign(f"{name}_t", f"f32[B, H, {count}, Dh]")
         to.add(f"cache.read {access} >> {name}_t;")

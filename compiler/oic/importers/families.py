@@ -10,7 +10,7 @@ from oic.importers.bart import bart, bart_shapes
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
-from oic.importers.family import Family, Program, Request
+from oic.importers.family import Family, FamilyGraph, Request
 from oic.importers.gguf import ARCHITECTURE, gguf
 from oic.importers.gguf import BUFFERS as GGUF_BUFFERS
 from oic.importers.gpt2 import BUFFERS as GPT2_BUFFERS
@@ -30,7 +30,7 @@ from oic.importers.transformer import transformer_program
 
 def _transformer(
     read: Callable[[Checkpoint], Decoder | EncoderDecoder], buffers: str
-) -> Callable[[Checkpoint, Request], Program]:
+) -> Callable[[Checkpoint, Request], FamilyGraph]:
     return lambda c, request: transformer_program(c, read(c), buffers, request)
 
 

@@ -27,7 +27,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Program:
+class FamilyGraph:
     """A family's graph.
 
     features  what the model has, in words
@@ -57,7 +57,7 @@ class Family:
     asks    keys (of one meaning) that a model without a configuration has to be told
     """
 
-    write: Callable[[Checkpoint, Request], Program]
+    write: Callable[[Checkpoint, Request], FamilyGraph]
     signs: tuple[tuple[str, ...], ...] = ()
     shapes: Callable[[Checkpoint], None] | None = None
     asks: tuple[tuple[str, ...], ...] = ()

@@ -20,7 +20,7 @@ from oic.diagnostics import OicError, fail
 from oic.dtypes import Array
 from oic.importers.checkpoint import Checkpoint, members
 from oic.importers.families import family_of
-from oic.importers.family import PREFILL, Program, Request
+from oic.importers.family import PREFILL, FamilyGraph, Request
 from oic.importers.source import open_checkpoint
 from oic.model.hf import CONFIG
 from oic.model.model import REFERENCE
@@ -98,7 +98,7 @@ def import_checkpoint(
     )  # fmt: skip
 
 
-def _check(program: Program, checkpoint: Checkpoint, blocks: Sequence[TensorInfo]) -> None:
+def _check(program: FamilyGraph, checkpoint: Checkpoint, blocks: Sequence[TensorInfo]) -> None:
     """Refuse weights of other shapes or types than the graph's, with its lines, as a build would."""
     resolved = check(parse(program.text, name=GRAPH))
     binding = bind(resolved, checkpoint.model.extended(program.extra, map(widened_source, blocks)), {})

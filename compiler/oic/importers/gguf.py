@@ -12,7 +12,7 @@ from typing import Any
 
 from oic.diagnostics import fail, nearest
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
 
 ARCHITECTURE = "general.architecture"
 BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
@@ -163,7 +163,8 @@ def _layers(c: Checkpoint, keys: _Keys, a: Architecture, count: int, head: int) 
     everywhere = _rope(c, keys, a, head) if a.style else None
     near = everywhere
     if everywhere and (keys.has("rope.freq_base_swa") or keys.name == "gemma3"):
-        near = Rope(c.positive(*keys.of("rope.freq_base_swa"), default=LOCAL_BASE), everywhere.dims, everywhere.style)
+        base = c.positive(*keys.of("rope.freq_base_swa"), default=LOCAL_BASE)
+        near = RotaryEmbedding(base, everywhere.dims, everywhere.style)
     every = a.bare_rope or count + 1
     return tuple(
         Layer(window if slides else None, (near if slides else everywhere) if (i + 1) % every else None)
@@ -183,7 +184,7 @@ def _sliding(c: Checkpoint, keys: _Keys, a: Architecture, count: int) -> list[bo
     return [not period or (i + 1) % period != 0 for i in range(count)]
 
 
-def _rope(c: Checkpoint, keys: _Keys, a: Architecture, head: int) -> Rope:
+def _rope(c: Checkpoint, keys: _Keys, a: Architecture, head: int) -> RotaryEmbedding:
     """Rotary positions; `OicError` `import-unsupported` for a scaling that is not known."""
     base, dims = c.positive(*keys.of("rope.freq_base"), default=10000.0), keys.size("rope.dimension_count", head)
     if dims % 2 or dims > head:
@@ -203,7 +204,7 @@ def _rope(c: Checkpoint, keys: _Keys, a: Architecture, head: int) -> Rope:
             raise c.unsupported(FREQS, f"of shape {shape}", f"one factor for each frequency, [{dims // 2}]")
         factors = [factor * float(f) for f in c.model.tensor(FREQS)]
     if all(f == 1.0 for f in factors):
-        return Rope(base, dims, style)
+        return RotaryEmbedding(base, dims, style)
     if not all(math.isfinite(f) and f > 0 for f in factors):
         raise c.unsupported(FREQS, "with a factor that is not above 0", "positive factors")
-    return Rope(base, dims, style, tuple(base ** (-2 * d / dims) / f for d, f in enumerate(factors)))
+    return RotaryEmbedding(base, dims, style, tuple(base ** (-2 * d / dims) / f for d, f in enumerate(factors)))

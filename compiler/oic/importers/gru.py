@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix
-from oic.importers.family import Program, Request
-from oic.importers.text import Block, section
+from oic.importers.family import FamilyGraph, Request
+from oic.importers.text import BlockText, section
 from oic.importers.writer import Writer
 
 GRU = "gru_seq2seq"
@@ -34,7 +34,7 @@ class Gru:
         return [f"gated recurrent units, {self.units} wide", "a state of fixed size"]
 
 
-def gru(c: Checkpoint, request: Request) -> Program:
+def gru(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: Kyubyong's `g2p_en`, `g2p.py`; the gates are PyTorch's."""
     room = SOURCE if request.context is None else request.context
     if room < 1 or request.prefill < 1:
@@ -44,7 +44,7 @@ def gru(c: Checkpoint, request: Request) -> Program:
     text = graph.text(model, request.name or GRU, room, request.prefill)
     begin, end = c.size("decoder_start_token_id", default=2), c.size("eos_token_id", default=3)
     metadata = {"model_type": GRU, "decoder_start_token_id": begin, "eos_token_id": end}
-    return Program(text, model.features(), graph.weights, "^$", context=room, metadata=metadata)
+    return FamilyGraph(text, model.features(), graph.weights, "^$", context=room, metadata=metadata)
 
 
 def _read(c: Checkpoint) -> Gru:
@@ -66,7 +66,7 @@ class GruGraph(Writer):
 
     def text(self, m: Gru, name: str, room: int, prefill: int) -> str:
         """The whole source; `room` tokens of a source, `prefill` of an output a step."""
-        encode = Block("block encode @entry", "Reads a source; the output begins anew.")
+        encode = BlockText("block encode @entry", "Reads a source; the output begins anew.")
         encode.assign("x", "f32[M, E]")
         encode.add(f"op gather({self._table('enc', 'read', 'E')}, source{self._wide('enc_emb')}) >> x;")
         encode.assign("s", "f32[U]")
@@ -74,7 +74,7 @@ class GruGraph(Writer):
         self._steps(encode, m, "enc", "M", "E")
         encode.add("cache.write s >> h;")
         encode.add("return;")
-        entry = Block("block entry", "Logits of what follows every token of the output.")
+        entry = BlockText("block entry", "Logits of what follows every token of the output.")
         entry.assign("y", "f32[N, I]")
         entry.add(f"op gather({self._table('dec', 'vocab', 'I')}, tokens{self._wide('dec_emb')}) >> y;")
         entry.assign("s", "f32[U]")
@@ -110,13 +110,13 @@ class GruGraph(Writer):
     def _wide(self, tensor: str) -> str:
         return "" if self.dtype(tensor, 1).name == "f32" else ", to=f32"
 
-    def _steps(self, to: Block, m: Gru, part: str, count: str, width: str) -> None:
+    def _steps(self, to: BlockText, m: Gru, part: str, count: str, width: str) -> None:
         """The state s goes on with every row of the embedded tokens; the decoder keeps all of them."""
         rows = "x" if part == "enc" else "y"
         inputs = self.constant(f"{part}_inputs", f"{part}_w_ih", f"3 * U, {width}")
         states = self.constant(f"{part}_states", f"{part}_w_hh", "3 * U, U")
         biases = [self.constant(f"{part}_bias_{n}", f"{part}_b_{n}", "3 * U") for n in ("ih", "hh")]
-        body = Block("")
+        body = BlockText("")
         body.assign("row", f"f32[1, {width}]")
         body.assign("v", f"f32[{width}]")
         body.add(f"op slice({rows}, axis=0, start=t, end=t + 1) >> row;")

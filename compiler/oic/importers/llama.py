@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope, head
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding, head
 
 BUFFERS = r"rotary_emb\.inv_freq$"
 PLUS_ONE = {"gemma", "gemma2", "gemma3_text"}
@@ -165,7 +165,7 @@ def _sliding(c: Checkpoint, count: int) -> list[bool]:
     return [i >= int(c.number("max_window_layers", default=0)) for i in range(count)]
 
 
-def rope(c: Checkpoint, size: int, kind: str) -> Rope:
+def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
     table = f"rope_parameters.{kind}." if c.has(f"rope_parameters.{kind}.rope_theta") else "rope_parameters."
     if c.has("rope_scaling.rope_type") or c.has("rope_scaling.type"):  # comes before the other, as in transformers
@@ -179,18 +179,18 @@ def rope(c: Checkpoint, size: int, kind: str) -> Rope:
     if dims % 2:
         raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
     if local or not (c.has(table + "rope_type") or c.has(table + "type")):
-        return Rope(base, dims)
+        return RotaryEmbedding(base, dims)
     name = c.text(table + "rope_type", table + "type")
     c.require(table + "rope_type", name, *ROPE_TYPES)
     if name == "default":
-        return Rope(base, dims)
+        return RotaryEmbedding(base, dims)
     freqs = [base ** (-2 * d / dims) for d in range(dims // 2)]
     factor = c.positive(table + "factor")
     if name == "linear":
-        return Rope(base, dims, freqs=tuple(f / factor for f in freqs))
+        return RotaryEmbedding(base, dims, freqs=tuple(f / factor for f in freqs))
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
     whole = c.number(table + "original_max_position_embeddings")
-    return Rope(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
+    return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
 
 
 def _stretched(freq: float, factor: float, low: float, high: float, context: float) -> float:

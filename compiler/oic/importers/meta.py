@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.importers.checkpoint import STACKED, Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Rope
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
 
 META = "llama_meta"
 BUFFERS = r"^freq_cis_(real|imag)$|^rope\.freqs$"
@@ -71,7 +71,7 @@ def meta(c: Checkpoint) -> Decoder:
     def matrix(part: str) -> Matrix:
         return Matrix(_name(c, part))
 
-    rope = Rope(c.positive("rope_theta", default=10000.0), width // heads, style="interleaved")
+    rope = RotaryEmbedding(c.positive("rope_theta", default=10000.0), width // heads, style="interleaved")
     return Decoder(
         family=META, vocab=c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size(*SIZES["n_kv_heads"], default=heads), head_size=width // heads,

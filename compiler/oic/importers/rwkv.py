@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Norm
-from oic.importers.family import Program, Request
-from oic.importers.text import Block, number, section
+from oic.importers.family import FamilyGraph, Request
+from oic.importers.text import BlockText, number, section
 from oic.importers.writer import Writer
 
 RWKV = "rwkv5"
@@ -39,7 +39,7 @@ class Rwkv:
         return [f"{self.heads} heads of {self.size}", "a state of fixed size", "layer norm before sublayers"]
 
 
-def rwkv(c: Checkpoint, request: Request) -> Program:
+def rwkv(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: BlinkDL's `RWKV-LM`, version 5.2, `rwkv_v5_demo.py`; `rwkv.cpp` for files whose decays are factors."""
     if request.context is not None or request.prefill < 1:
         raise fail("import-config", f"{c.model.name}: a state of fixed size has no context; steps take 1 token or more")
@@ -47,7 +47,7 @@ def rwkv(c: Checkpoint, request: Request) -> Program:
     graph = RwkvGraph(model=model, dtype=c.dtype, shape=c.shape, prefill=request.prefill)
     text = graph.text(request.name or RWKV)
     metadata = {"model_type": RWKV, "vocab_size": model.vocab}
-    return Program(text, model.features(), graph.weights, "^$", metadata=metadata)
+    return FamilyGraph(text, model.features(), graph.weights, "^$", metadata=metadata)
 
 
 def _read(c: Checkpoint) -> Rwkv:
@@ -120,13 +120,13 @@ class RwkvGraph(Writer):
 
     # -- blocks
 
-    def _entries(self) -> list[Block]:
-        whole = Block("block entry", "Logits of every token.")
+    def _entries(self) -> list[BlockText]:
+        whole = BlockText("block entry", "Logits of every token.")
         whole.assign("x", "f32[N, D]")
         whole.add("branch decoder;")
-        self.lookup(Block(""), "emb.weight", "tokens", "x")  # declares its constant first
+        self.lookup(BlockText(""), "emb.weight", "tokens", "x")  # declares its constant first
         self._head(whole, "x", "logits", "next")
-        last = Block("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
+        last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
         last.assign("x", "f32[N, D]")
         last.add("branch decoder;")
         last.assign("y", "f32[1, D]")
@@ -134,16 +134,16 @@ class RwkvGraph(Writer):
         self._head(last, "y", "last_logits", "last")
         return [whole, last]
 
-    def _head(self, to: Block, x: str, logits: str, chosen: str) -> None:
+    def _head(self, to: BlockText, x: str, logits: str, chosen: str) -> None:
         self.product(to, Matrix("head.weight"), "head", x, logits, "D", "vocab")
         to.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
         to.add("return;")
 
-    def _decoder(self) -> Block:
-        block = Block("block decoder", "From tokens to what the head reads, x; the state goes on.")
+    def _decoder(self) -> BlockText:
+        block = BlockText("block decoder", "From tokens to what the head reads, x; the state goes on.")
         self.lookup(block, "emb.weight", "tokens", "x")
         self._norm(block, "norm_embed", "blocks.0.ln0", "x", "x")
-        layer = Block("")
+        layer = BlockText("")
         self._time(layer)
         self._channel(layer)
         block.nest("loop layers (l in 0..L)", layer.lines)
@@ -151,7 +151,7 @@ class RwkvGraph(Writer):
         block.add("return;")
         return block
 
-    def _time(self, to: Block) -> None:
+    def _time(self, to: BlockText) -> None:
         """x += time mixing of x."""
         to.note("Time mixing: what is read lies between this token and the one before, a share for each use.")
         to.assign("h", "f32[N, D]")
@@ -177,7 +177,7 @@ class RwkvGraph(Writer):
         self.product(to, Matrix(LAYER + "att.output.weight"), "wo", "y", "o", "H * Dh", "D")
         to.add("op add(x, o) >> x;")
 
-    def _recurrence(self, to: Block) -> None:
+    def _recurrence(self, to: BlockText) -> None:
         """ys [N, H, 1, Dh] of r, k and v, token by token."""
         to.note("y = r·(S + u·kᵀv), and then S = w·S + kᵀv, for every head.")
         w, u = self._by_key(to, "w", "decay", "att.time_decay"), self._by_key(to, "u", "bonus", "att.time_faaaa")
@@ -190,7 +190,7 @@ class RwkvGraph(Writer):
         to.assign("s", "f32[H, Dh, Dh]")
         to.add("cache.read S[l] >> s;")
         to.assign("ys", "f32[N, H, 1, Dh]")
-        body = Block("")
+        body = BlockText("")
         for name, dims in (("r", "H, 1, Dh"), ("k", "H, Dh, 1"), ("v", "H, 1, Dh")):
             body.assign(f"{name}_row", "f32[1, H * Dh]")
             body.assign(f"{name}h", f"f32[{dims}]")
@@ -206,7 +206,7 @@ class RwkvGraph(Writer):
         to.nest("loop tokens_of_step (t in 0..N)", body.lines)
         to.add("cache.write s >> S[l];")
 
-    def _by_key(self, to: Block, short: str, name: str, tensor: str) -> str:
+    def _by_key(self, to: BlockText, short: str, name: str, tensor: str) -> str:
         """A number for every key of every head, [H, Dh, 1]; some files store them as [H, Dh]."""
         if len(self.shape(LAYER + tensor)) == 3:
             return self.constant(name, LAYER + tensor, "H, Dh, 1")
@@ -215,7 +215,7 @@ class RwkvGraph(Writer):
         to.add(f"op reshape({stored}, shape=[H, Dh, 1]) >> {short};")
         return short
 
-    def _channel(self, to: Block) -> None:
+    def _channel(self, to: BlockText) -> None:
         """x += channel mixing of x."""
         to.note("Channel mixing.")
         self._norm(to, "norm_channel", LAYER + "ln2", "x", "h")
@@ -233,7 +233,7 @@ class RwkvGraph(Writer):
         to.add("op mul(o, gate) >> o;")
         to.add("op add(x, o) >> x;")
 
-    def _shift(self, to: Block, table: str) -> None:
+    def _shift(self, to: BlockText, table: str) -> None:
         """before [N, D]: row i is h of the token before token i; change = h - before."""
         to.assign("first", "f32[1, D]")
         to.add(f"cache.read {table}[l] >> first;")
@@ -247,7 +247,7 @@ class RwkvGraph(Writer):
         to.assign("change", "f32[N, D]")
         to.add("op sub(h, before) >> change;")
 
-    def _mixed(self, to: Block, part: str, name: str) -> None:
+    def _mixed(self, to: BlockText, part: str, name: str) -> None:
         """x{name} = before + share · change."""
         tensor = f"{LAYER}{part}.time_mix_{name}"
         shape = self.shape(tensor)
@@ -260,5 +260,5 @@ class RwkvGraph(Writer):
         to.assign(f"x{name}", "f32[N, D]")
         to.add(f"op fma(change, {share}, before) >> x{name};")
 
-    def _norm(self, to: Block, name: str, tensor: str, x: str, y: str) -> None:
+    def _norm(self, to: BlockText, name: str, tensor: str, x: str, y: str) -> None:
         self.norm(to, Norm(f"{tensor}.weight", "layer", 1e-5, f"{tensor}.bias"), name, x, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Network, Norm
-from oic.importers.encoder_decoder import Attention, EncoderDecoder, RelativeBias, Stack
+from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, RelativeBias, Stack
 
 BUFFERS = r"^(encoder|decoder)\.embed_tokens\.weight$|EncDecAttention\.relative_attention_bias\.weight$"
 """Copies of the embedding, and a table that old checkpoints have without using it."""
@@ -60,9 +60,9 @@ def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
     def norm(name: str) -> Norm:
         return Norm(f"{name}.weight", "rms", eps)
 
-    def attention(at: int, name: str) -> Attention:
+    def attention(at: int, name: str) -> AttentionWeights:
         q, k, v, o = (Matrix(f"{layer}{at}.{name}.{n}.weight") for n in "qkvo")
-        return Attention(q, k, v, o, norm(f"{layer}{at}.layer_norm"))
+        return AttentionWeights(q, k, v, o, norm(f"{layer}{at}.layer_norm"))
 
     last = 2 if decodes else 1
     return Stack(

@@ -18,7 +18,7 @@ def section(name: str, lines: list[str]) -> list[str]:
 
 
 @dataclass
-class Block:
+class BlockText:
     """A block, or the body of a loop: statements in order; a temporary is declared once.
 
     head     `block NAME …`; empty for a body

@@ -10,7 +10,7 @@ from oic.importers.decoder import Decoder
 from oic.importers.decoder_graph import DecoderGraph
 from oic.importers.encoder_decoder import EncoderDecoder
 from oic.importers.encoder_decoder_graph import EncoderDecoderGraph
-from oic.importers.family import Program, Request
+from oic.importers.family import FamilyGraph, Request
 from oic.importers.writer import ACTIVATIONS
 
 POSITIONS = "learned_positions"
@@ -22,7 +22,7 @@ HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
 """The head of a model whose embedding is its head, stored a second time."""
 
 
-def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers: str, request: Request) -> Program:
+def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers: str, request: Request) -> FamilyGraph:
     """The graph of a model; `OicError` for an activation or a context that it cannot have.
 
     buffers  names of tensors that are no weights (a regular expression)
@@ -42,7 +42,7 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         graph = EncoderDecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
     text = graph.text(request.name or c.family)
     metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
-    return Program(
+    return FamilyGraph(
         text, model.features(), graph.weights, f"{buffers}|{HEAD_COPY}" if model.head is None else buffers,
         graph.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip

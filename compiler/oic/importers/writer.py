@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from oic.dtypes import Array, DType, f32
 from oic.importers.checkpoint import STACKED
 from oic.importers.decoder import Matrix, Network, Norm
-from oic.importers.text import Block, number
+from oic.importers.text import BlockText, number
 
 ACTIVATIONS = {
     "gelu": 'op gelu({0}, approx="erf") >> {0};',
@@ -53,13 +53,13 @@ class Writer:
             self.constants.append(f"{name}{'(l)' if '{l}' in tensor else ''}: {dtype}[{dims}] {where};")
         return f"{name}[l]" if "{l}" in tensor else name
 
-    def lookup(self, to: Block, table: str, ids: str, x: str) -> None:
+    def lookup(self, to: BlockText, table: str, ids: str, x: str) -> None:
         """x = the rows of the embedding at these ids, in f32."""
         rows = self.constant("embed", table, "vocab, D", narrow=True)
         wide = "" if self.dtype(table, 1) is f32 else ", to=f32"
         to.add(f"op gather({rows}, {ids}{wide}) >> {x};")
 
-    def norm(self, to: Block, norm: Norm, name: str, x: str, y: str, dims: str = "D") -> None:
+    def norm(self, to: BlockText, norm: Norm, name: str, x: str, y: str, dims: str = "D") -> None:
         """y = the norm of x."""
         gamma = self.constant(name, norm.tensor, dims)
         if norm.plus_one:
@@ -70,7 +70,7 @@ class Writer:
         op = "rms_norm" if norm.kind == "rms" else "layer_norm"
         to.add(f"op {op}({x}, {gamma}{beta}, eps={number(norm.eps)}) >> {y};")
 
-    def product(self, to: Block, matrix: Matrix, name: str, x: str, y: str, inputs: str, outputs: str) -> None:
+    def product(self, to: BlockText, matrix: Matrix, name: str, x: str, y: str, inputs: str, outputs: str) -> None:
         """y = x times the matrix, plus its bias."""
         dims = f"{inputs}, {outputs}" if matrix.by_columns else f"{outputs}, {inputs}"
         weights = self.constant(name, matrix.tensor, dims, narrow=True)
@@ -83,7 +83,7 @@ class Writer:
             to.add(f"op add({y}, {bias}) >> {y};")
 
     def network(
-        self, to: Block, n: Network, x: str, y: str, rows: str = "N", inner: str = "F", prefix: str = ""
+        self, to: BlockText, n: Network, x: str, y: str, rows: str = "N", inner: str = "F", prefix: str = ""
     ) -> None:
         """y = the feed-forward network of x; `rows` and `inner` are the sizes of what is inside."""
         to.assign("up", f"f32[{rows}, {inner}]")

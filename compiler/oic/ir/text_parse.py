@@ -14,7 +14,7 @@ from oic.ir.core import REGISTRY, Block, Op, OpError, Value
 from oic.ir.dims import Extent
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import is_operand, type_text
-from oic.ir.text_tokens import Cursor, Token
+from oic.ir.text_tokens import Cursor, Lexeme
 from oic.ir.text_values import DEPTH, Values
 from oic.ir.types import TensorType, same_rank
 
@@ -166,8 +166,8 @@ class _Parser:
         op.span = self.location()
         return op
 
-    def result_names(self) -> list[Token]:
-        names: list[Token] = []
+    def result_names(self) -> list[Lexeme]:
+        names: list[Lexeme] = []
         if self.c.now.kind == "value":
             names.append(self.c.take())
             while self.c.accept(","):
@@ -175,7 +175,7 @@ class _Parser:
             self.c.expect("=")
         return names
 
-    def operands(self, cls: type[Op], token: Token) -> dict[str, Any]:
+    def operands(self, cls: type[Op], token: Lexeme) -> dict[str, Any]:
         fields = [(k, s) for k, s in cls.fields.items() if is_operand(s)]
         given: dict[str, Any] = {}
         if not fields:
@@ -232,7 +232,7 @@ class _Parser:
             raise fail("ir-name", what, self.c.span(token), hint=did_you_mean(str(name), known))
         return str(name)
 
-    def build(self, cls: type[Op], given: dict[str, Any], token: Token) -> Op:
+    def build(self, cls: type[Op], given: dict[str, Any], token: Lexeme) -> Op:
         """The op; whatever it refuses becomes a diagnostic at its name."""
         span = self.c.span(token)
         try:
@@ -245,7 +245,7 @@ class _Parser:
             detail = f"{cls.name} cannot be built of this: {refused}"
             raise fail("ir-type", detail, span) from None
 
-    def results(self, op: Op, names: list[Token], token: Token) -> None:
+    def results(self, op: Op, names: list[Lexeme], token: Lexeme) -> None:
         if len(names) != len(op.results):
             message = f"{op.name} has {len(op.results)} results, not {len(names)}"
             raise self.c.wrong(message, token, "ir-type")
@@ -280,7 +280,7 @@ class _Parser:
 
     # -- parts
 
-    def define(self, token: Token, value: Value) -> None:
+    def define(self, token: Lexeme, value: Value) -> None:
         name = token.text[1:]
         if name in self.scope:
             raise self.c.wrong(f"'{token.text}' is defined twice", token, "ir-name")

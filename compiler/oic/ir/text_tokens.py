@@ -26,7 +26,7 @@ DIGITS = 40  # no number of the text form is longer; Python refuses very long on
 
 
 @dataclass(frozen=True)
-class Token:
+class Lexeme:
     """One token: its kind (a group of TOKEN, or 'end'), its text and its offset."""
 
     kind: str
@@ -35,9 +35,9 @@ class Token:
     end: int
 
 
-def tokens(source: Source) -> list[Token]:
+def tokens(source: Source) -> list[Lexeme]:
     """All tokens of a text, with an 'end' at the end; an OicError for any other character."""
-    found: list[Token] = []
+    found: list[Lexeme] = []
     at = 0
     while at < len(source.text):
         match = TOKEN.match(source.text, at)
@@ -48,9 +48,9 @@ def tokens(source: Source) -> list[Token]:
         if kind == "int" and match.end() - at > DIGITS:
             raise fail("ir-syntax", "a number is too long", Span(source, at, match.end()))
         if kind != "space":
-            found.append(Token(kind, match.group(), at, match.end()))
+            found.append(Lexeme(kind, match.group(), at, match.end()))
         at = match.end()
-    found.append(Token("end", "", at, at))
+    found.append(Lexeme("end", "", at, at))
     return found
 
 
@@ -63,18 +63,18 @@ class Cursor:
         self.at = 0
 
     @property
-    def now(self) -> Token:
+    def now(self) -> Lexeme:
         return self.tokens[self.at]
 
     @property
-    def next(self) -> Token:
+    def next(self) -> Lexeme:
         """The token after the present one."""
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
-    def span(self, first: Token, last: Token | None = None) -> Span:
+    def span(self, first: Lexeme, last: Lexeme | None = None) -> Span:
         return Span(self.source, first.start, (last or first).end)
 
-    def wrong(self, message: str, token: Token | None = None, slug: str = "ir-syntax") -> OicError:
+    def wrong(self, message: str, token: Lexeme | None = None, slug: str = "ir-syntax") -> OicError:
         """The error for a token, the present one if none is given."""
         return fail(slug, message, self.span(token or self.now))
 
@@ -82,7 +82,7 @@ class Cursor:
         """The present token is this mark or word."""
         return self.now.kind in ("mark", "word") and self.now.text == text
 
-    def take(self) -> Token:
+    def take(self) -> Lexeme:
         token = self.now
         if token.kind != "end":
             self.at += 1
@@ -95,14 +95,14 @@ class Cursor:
             return True
         return False
 
-    def expect(self, text: str) -> Token:
+    def expect(self, text: str) -> Lexeme:
         """Step over a mark or word that must be there."""
         if not self.sees(text):
             seen = repr(self.now.text) if self.now.kind != "end" else "the end of the text"
             raise self.wrong(f"expected '{text}', found {seen}")
         return self.take()
 
-    def kind(self, kind: str, what: str) -> Token:
+    def kind(self, kind: str, what: str) -> Lexeme:
         """Step over a token of a kind that must be there."""
         if self.now.kind != kind:
             seen = repr(self.now.text) if self.now.kind != "end" else "the end of the text"

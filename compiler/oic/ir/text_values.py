@@ -12,7 +12,7 @@ from oic.ir import dims
 from oic.ir.core import Place, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.encodings import ENCODINGS
-from oic.ir.text_tokens import Cursor, Token
+from oic.ir.text_tokens import Cursor, Lexeme
 from oic.ir.types import INDEX, StateIndex, StateType, TensorType, Type
 
 DEPTH = 100  # regions and lists nested deeper than this are refused
@@ -112,7 +112,7 @@ class Values:
 
     # -- sizes
 
-    def extent_name(self, token: Token) -> str:
+    def extent_name(self, token: Lexeme) -> str:
         """The name that a token gives: a word, or any text in back quotes."""
         if token.kind not in ("word", "back"):
             raise self.c.wrong("expected the name of an extent", token)

@@ -44,7 +44,7 @@ class Deref:
 
 
 @dataclass(frozen=True)
-class Cast:
+class Converted:
     """A number of the source (a plain value or a run-time one), as a C type."""
 
     value: Any
@@ -76,7 +76,7 @@ class Pointers:
 Members = Mapping[str, Any]
 """Members of a kernel's argument struct, in order.
 
-Value (pointer to its first element; None: NULL), Out, Stride, Deref, Cast, Scratch, Ints, Pointers, or a size
+Value (pointer to its first element; None: NULL), Out, Stride, Deref, Converted, Scratch, Ints, Pointers, or a size
 (int or Expr, passed as ptrdiff_t).  A member that is left out is zero or NULL.
 """
 

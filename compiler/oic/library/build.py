@@ -192,7 +192,7 @@ def _measured(files: Files, compiler: list[str], folder: Path) -> tuple[Figures,
         return Figures(shown, (), str(why), code_bytes(made)), made
 
 
-def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.Stack, ...]:
+def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
     """Of every function of the API, and of a thread of the pool that the library makes.  Raises UnknownStack."""
     graph = stack.read(usage, assembly)
     names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]

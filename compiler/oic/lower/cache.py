@@ -28,7 +28,7 @@ def lower_read(f: Builder, statement: s.CacheRead) -> None:
     """`cache.read src >> v;`"""
     source, target, span = statement.source, statement.target, statement.span
     try:
-        at = Positions(f, source, writing=False)
+        at = AccessPositions(f, source, writing=False)
         type_ = TensorType(at.variable.dtype, at.shape)
         check_bytes(source.span.text, type_.dtype, at.shape, source.span)
         hint = f.variable(target).name
@@ -46,7 +46,7 @@ def lower_write(f: Builder, statement: s.CacheWrite) -> None:
     if source.dtype is not variable.dtype:
         what = f"'{variable.name}' is {variable.dtype}, '{given.name}' is {source.dtype}"
         raise refused("write-dtype", what, span, variable, hint=f"op cast(…, to={variable.dtype}) converts")
-    at = Positions(f, statement.target, writing=True)
+    at = AccessPositions(f, statement.target, writing=True)
     if len(source.shape) != len(at.shape) or not all(_possible(source.shape, at)):
         wanted = f.shown(TensorType(variable.dtype, at.shape))
         if at.least:
@@ -59,7 +59,7 @@ def lower_write(f: Builder, statement: s.CacheWrite) -> None:
     f.known.pop(variable, None)
 
 
-def _possible(given: tuple[Dim, ...], at: Positions) -> Iterator[bool]:
+def _possible(given: tuple[Dim, ...], at: AccessPositions) -> Iterator[bool]:
     """Of every axis, whether a source's size can be the one that is written, on some input."""
     for axis, (a, b) in enumerate(zip(given, at.shape, strict=True)):
         low, high = dims.bounds(b)
@@ -77,7 +77,7 @@ def lower_step(f: Builder, statement: s.CacheStep) -> None:
         raise refused("not-scalar", what, target.span, variable)
     amount = f.integer(statement.amount) if statement.amount is not None else 1
     value = f.value(amount * statement.sign, statement.span)
-    at = Positions(f, target, writing=True)
+    at = AccessPositions(f, target, writing=True)
     f.emit(CacheStep(at.state, value, at.indices, span=statement.span))
     f.known.pop(variable, None)
 
@@ -112,7 +112,7 @@ def state_type(state: Value) -> StateType:
 # ---------------------------------------------------------------- positions
 
 
-class Positions:
+class AccessPositions:
     """The positions that an access names, made explicit.  Raises Refused.
 
     form, indices   see `ir.state`

@@ -29,7 +29,7 @@ _SHAPE = re.compile(r"\((?:[0-9]{1,19}, ?)*(?:[0-9]{1,19})?\)")
 _OWN = {"V2": dtypes.bf16, "f1": dtypes.f8, "b1": dtypes.bool_}
 
 
-class Bytes(Protocol):
+class HeaderBytes(Protocol):
     """Something that begins with the header of an array."""
 
     @property
@@ -54,7 +54,7 @@ class Header:
     data: int
 
 
-def read_header(source: Bytes) -> Header:
+def read_header(source: HeaderBytes) -> Header:
     """The header of an array; its shape is not yet compared with the bytes.  Raises OicError."""
     start = source.start(12)
     if start[:6] != b"\x93NUMPY" or len(start) < 10 or start[6] not in (1, 2, 3):

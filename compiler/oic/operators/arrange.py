@@ -19,7 +19,7 @@ from oic.ir.encodings import PANELS
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
-from oic.kernels.kernel import Cast, Ints, Kernel, Members, Out, Pointers
+from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out, Pointers
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import as_computed, require_integer, require_number
@@ -148,7 +148,7 @@ class Pad(Operator, name="pad"):
 
     def _args(self) -> Members:
         before, after = Ints(tuple(self.before)), Ints(tuple(self.after))
-        value = Cast(self.value, self.x.dtype.value)
+        value = Converted(self.value, self.x.dtype.value)
         sizes = {"rank": self.x.tensor.rank, "shape": Ints(self.x.shape), "before": before, "after": after}
         return {"x": self.x, "y": Out(), **sizes, "mode": self.MODES.index(self.mode), "value": value}
 
@@ -354,6 +354,6 @@ class Iota(Operator, name="iota"):
 
     def _args(self) -> Members:
         sizes = dict(zip(("outer", "n", "inner"), around(self.result.shape, self.axis % len(self.shape))))
-        return {"y": Out(), **sizes, "start": Cast(self.start, "int64_t")}
+        return {"y": Out(), **sizes, "start": Converted(self.start, "int64_t")}
 
     kernels = (Kernel("iota", ("result",), _args),)

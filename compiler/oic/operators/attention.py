@@ -15,7 +15,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import IndexType, Type
-from oic.kernels.kernel import Cast, Deref, Ints, Kernel, Members, Out, Scratch, Stride
+from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Scratch, Stride
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
@@ -173,9 +173,9 @@ class Attention(Operator, name="attention"):
             **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
             "bs": strides_of(self.bias, rank + 3, rank + 3), "ms": strides_of(self.mask, rank + 3, rank + 3),
             "kss": self._scale_strides(self.k_scale), "vss": self._scale_strides(self.v_scale), "ls": ls,
-            "length": length, "scale": Cast(self._setting_scale(), q.dtype.value),
-            "softcap": None if self.softcap is None else Cast(self._softcap(), q.dtype.value),
-            "causal": Cast(int(self.causal), "int"), "window": self._window(),
+            "length": length, "scale": Converted(self._setting_scale(), q.dtype.value),
+            "softcap": None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
+            "causal": Converted(int(self.causal), "int"), "window": self._window(),
         }  # fmt: skip
 
     _layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
@@ -184,8 +184,8 @@ class Attention(Operator, name="attention"):
     def _setting_scale(self) -> float | Value:
         return self.scale if isinstance(self.scale, Value) else self._scale()
 
-    def _window(self) -> Cast:
-        return Cast(EVERYTHING if self.window is None else self.window, "int64_t")
+    def _window(self) -> Converted:
+        return Converted(EVERYTHING if self.window is None else self.window, "int64_t")
 
     def _scale_strides(self, value: Value | None) -> Ints:
         return strides_of(value, self.q.tensor.rank - 1, 0 if value is None else value.tensor.rank)
@@ -284,7 +284,7 @@ class Attn(Operator, name="attn"):
             "work": Scratch(room * computed_bytes(self.h.dtype), self.h.dtype.value), "rows": self.h.shape[0],
             "D": self.h.shape[1], "keys": self.k.shape[0] if three else 1, "Hq": heads, "Hk": self.k.shape[-2],
             "Dk": width, "Dv": out, "hs": Stride(self.h, 0), "kt": kt, "kh": kh, "vt": vt, "vh": vh,
-            "ws": Stride(self.w, 0), "scale": Cast(self._scale(), self.h.dtype.value),
+            "ws": Stride(self.w, 0), "scale": Converted(self._scale(), self.h.dtype.value),
         }  # fmt: skip
 
     kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
@@ -335,12 +335,12 @@ def kv_length(value: Value | None, whole: Dim, rank: int) -> tuple[Any, Ints, An
     """A key count as (pointer or None, its strides along the leading axes, the number otherwise)."""
     none = Ints((0,) * rank)
     if value is None:
-        return None, none, Cast(whole, "int64_t")
+        return None, none, Converted(whole, "int64_t")
     if isinstance(value.type, IndexType):
-        return None, none, Cast(value, "int64_t")
+        return None, none, Converted(value, "int64_t")
     if value.tensor.size == 1:
         return None, none, Deref(value)
-    return value, Ints(tuple(Stride(value, a) for a in range(rank))), Cast(0, "int64_t")
+    return value, Ints(tuple(Stride(value, a) for a in range(rank))), Converted(0, "int64_t")
 
 
 def strides_of(value: Value | None, rank: int, own: int) -> Ints:

@@ -33,7 +33,7 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Cast as Cast
+from oic.kernels.kernel import Converted as Converted
 from oic.kernels.kernel import Deref as Deref
 from oic.kernels.kernel import Instance, Kernel, Members
 from oic.kernels.kernel import Ints as Ints

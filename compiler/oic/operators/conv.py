@@ -15,7 +15,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Cast, Kernel, Members, Out
+from oic.kernels.kernel import Converted, Kernel, Members, Out
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import accumulated
@@ -445,6 +445,6 @@ class AvgPool(Pool, name="avg_pool"):
         return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
 
     def _args(self) -> Members:
-        return {**super()._args(), "all": Cast(1, "int") if self.count_include_pad else None}
+        return {**super()._args(), "all": Converted(1, "int") if self.count_include_pad else None}
 
     kernels = (Kernel("avg_pool", ("x",), _args),)

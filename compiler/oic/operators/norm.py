@@ -16,7 +16,7 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Cast, Kernel, Members, Out
+from oic.kernels.kernel import Converted, Kernel, Members, Out
 from oic.operators.arrange import around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
@@ -90,7 +90,7 @@ class LayerNorm(Operator, name="layer_norm"):
     def _args(self) -> Members:
         first = self.x.tensor.rank - len(self.axes)
         sizes = {"outer": dims.product(self.x.shape[:first]), "n": dims.product(self.x.shape[first:])}
-        eps = Cast(self.eps, self.x.dtype.value)
+        eps = Converted(self.eps, self.x.dtype.value)
         return {"x": self.x, "gamma": self.gamma, "beta": self.beta, "y": Out(), **sizes, "eps": eps}
 
     kernels = (Kernel("layer_norm", _types, _args, inplace=("x",)),)
@@ -138,7 +138,7 @@ class RmsNorm(Operator, name="rms_norm"):
 
     def _args(self) -> Members:
         sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
-        return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Cast(self.eps, self.x.dtype.value)}
+        return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
 
     kernels = (Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",)),)
 
@@ -195,7 +195,7 @@ class BatchNorm(Operator, name="batch_norm"):
     def _args(self) -> Members:
         parameters = {"gamma": self.gamma, "beta": self.beta, "mean": self.mean, "var": self.var}
         sizes = dict(zip(("outer", "channels", "inner"), around(self.x.shape, self.channel % self.x.tensor.rank)))
-        return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Cast(self.eps, self.x.dtype.value)}
+        return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
 
     kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
 
@@ -218,7 +218,7 @@ class Exponentials(Operator):
     def ordered(self) -> Members:
         """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
         last = self.axis % self.x.tensor.rank == self.x.tensor.rank - 1
-        return {**self.args(), "columns": None if last else Cast(1, "int")}
+        return {**self.args(), "columns": None if last else Converted(1, "int")}
 
 
 class Softmax(Exponentials, name="softmax"):

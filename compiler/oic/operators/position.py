@@ -14,7 +14,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Cast, Deref, Ints, Kernel, Members, Out, Stride
+from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Stride
 from oic.operators.base import EPS, Operator
 from oic.operators.bounds import real, rounded
 from oic.operators.settings import require_number
@@ -144,8 +144,8 @@ class Rope(Operator, name="rope"):
         pointer, steps, first = self._positions(len(lead))
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
         sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
-        style = Cast(1, "int") if self.style == "interleaved" else None
-        base = Cast(self.base, "double")
+        style = Converted(1, "int") if self.style == "interleaved" else None
+        base = Converted(self.base, "double")
         angle = {"freqs": self.freqs, "base": base, "dims": self._turned(), "interleaved": style}
         return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
 
@@ -155,12 +155,12 @@ class Rope(Operator, name="rope"):
         """(pointer or None, its strides along the leading axes and N, position of row 0 otherwise)."""
         pos = self.pos
         if not isinstance(pos, Value) or is_index(pos):
-            return None, Ints(()), Cast(pos, "int64_t")
+            return None, Ints(()), Converted(pos, "int64_t")
         if pos.tensor.size == 1:
             return None, Ints(()), Deref(pos)
         own = pos.tensor.rank
         steps: list[Dim | Stride] = [0] * (rank + 1 - own)
-        return pos, Ints((*steps, *(Stride(pos, a) for a in range(own)))), Cast(0, "int64_t")
+        return pos, Ints((*steps, *(Stride(pos, a) for a in range(own)))), Converted(0, "int64_t")
 
 
 class RelativePositionBias(Operator, name="relative_position_bias"):
@@ -235,9 +235,9 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
 
     def _args(self) -> Members:
         borders = self.borders()
-        sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Cast(self.q_start, "int64_t")}
+        sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Converted(self.q_start, "int64_t")}
         rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}
-        both = Cast(1, "int") if self.bidirectional else None
+        both = Converted(1, "int") if self.bidirectional else None
         return {"table": self.table, "y": Out(), **sizes, **rule, "bidirectional": both}
 
     kernels = (Kernel("relative_position_bias", ("table",), _args),)

@@ -11,7 +11,7 @@ from oic.dtypes import INT, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Cast, Kernel, Members, Out
+from oic.kernels.kernel import Converted, Kernel, Members, Out
 from oic.operators.arrange import around
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
@@ -198,8 +198,8 @@ class Requantize(Operator, name="requantize"):
     def _args(self) -> Members:
         operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
         sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
-        nearest = Cast(1, "int") if self.rounding == "nearest" else None
-        return {**operands, **sizes, "zero_point": Cast(self.zero_point, "int64_t"), "nearest": nearest}
+        nearest = Converted(1, "int") if self.rounding == "nearest" else None
+        return {**operands, **sizes, "zero_point": Converted(self.zero_point, "int64_t"), "nearest": nearest}
 
     kernels = (Kernel("requantize", ("result",), _args),)
 

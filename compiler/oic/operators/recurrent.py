@@ -11,7 +11,7 @@ from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Cast, Kernel, Members, Out, Scratch
+from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.math import sigmoid
@@ -127,7 +127,7 @@ class GruCell(Cell, name="gru_cell"):
     def _args(self) -> Members:
         weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
         given = {"x": self.x, "h": self.h, **weights, "y": Out(), **_sizes(self.x, self.h, 7)}
-        return {**given, **dict(zip("rzn", self._places())), "reset_after": Cast(int(self.reset_after), "int")}
+        return {**given, **dict(zip("rzn", self._places())), "reset_after": Converted(int(self.reset_after), "int")}
 
     kernels = (Kernel("gru_cell", ("x",), _args, inplace=("h",)),)
 

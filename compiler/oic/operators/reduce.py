@@ -18,7 +18,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Cast, Ints, Kernel, Members, Out
+from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out
 from oic.operators.arrange import around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
@@ -108,7 +108,7 @@ def _is_float(op: Reduction) -> bool:
 
 
 def _ordered(op: Reduction) -> Members:
-    return {**op._args(), "columns": Cast(1, "int") if op.columns else None}
+    return {**op._args(), "columns": Converted(1, "int") if op.columns else None}
 
 
 def _accumulation(name: str, body: str) -> tuple[Kernel, ...]:
@@ -295,7 +295,7 @@ class ArgReduction(Operator):
 
     def _args(self) -> Members:
         sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
-        return {"x": self.x, "y": Out(), **sizes, "last": None if self.select_first else Cast(1, "int")}
+        return {"x": self.x, "y": Out(), **sizes, "last": None if self.select_first else Converted(1, "int")}
 
     def found(self, x: Array, best: Array) -> Array:
         """Where x first (last) equals the best element; 0 where that is NaN."""
@@ -380,7 +380,7 @@ class Cumsum(Operator, name="cumsum"):
 
     def _args(self) -> Members:
         sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
-        return {"x": self.x, "y": Out(), **sizes, "exclusive": Cast(1, "int") if self.exclusive else None}
+        return {"x": self.x, "y": Out(), **sizes, "exclusive": Converted(1, "int") if self.exclusive else None}
 
     kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
 

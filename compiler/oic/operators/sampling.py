@@ -13,7 +13,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Cast, Kernel, Members, Out, Scratch
+from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.operators.arrange import around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import require_number
@@ -129,8 +129,8 @@ class Sample(Operator, name="sample"):
     def _args(self) -> Members:
         size = self.logits.shape[0]
         work = Scratch((8 + 4) * dims.maximum(size), "double")
-        temperature = Cast(self.temperature, self.logits.dtype.value)
-        top_k, top_p = Cast(self.top_k, "int64_t"), Cast(self.top_p, "float")
+        temperature = Converted(self.temperature, self.logits.dtype.value)
+        top_k, top_p = Converted(self.top_k, "int64_t"), Converted(self.top_p, "float")
         settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         return {"logits": self.logits, "u": self.u, "y": Out(), "work": work, "V": size, **settings}
 

@@ -31,7 +31,7 @@ from oic.reference import saved
 from oic.reference import state_storage as boxes
 from oic.reference.fetch import logical
 from oic.reference.journal import Journal
-from oic.reference.memory_image import Places
+from oic.reference.memory_image import Spaces
 from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import StateStorage, zeros
 from oic.reference.truncated import truncated
@@ -53,7 +53,7 @@ class Machine:
         self.module, self.compiled = module, compiled
         self.observer: Observer | None = None
         self.journal = Journal()
-        self.places = Places(module) if module.stage == "planned" else None
+        self.places = Spaces(module) if module.stage == "planned" else None
         self.constants = {op.result: np.asarray(module.weights[op.symbol]) for op in module.constants()}
         self.values: dict[Value, Any] = {}
         self.sizes: dict[str, int] = {}

@@ -81,7 +81,7 @@ class Guarded:
                 raise AssertionError(f"byte {at} {side} {what} was written")
 
 
-class Places:
+class Spaces:
     """The five spaces, and the memory of every value in them."""
 
     def __init__(self, module: Module) -> None:

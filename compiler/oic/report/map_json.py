@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from oic.codegen.c_module import Field, Unit
+from oic.codegen.c_module import StateMember, Unit
 from oic.ir.module import Buffer
 from oic.memory.layout import storage_strides
 from oic.memory.map import MemoryMap, Order, growing
@@ -89,7 +89,7 @@ def _buffer(buffer: Buffer, found: MemoryMap) -> dict[str, Any]:
     }
 
 
-def _variable(unit: Unit, field: Field) -> dict[str, Any]:
+def _variable(unit: Unit, field: StateMember) -> dict[str, Any]:
     """A persistent variable, or a count kept beside one."""
     type_, symbol = field.type, field.op.symbol
     grows = growing(type_)

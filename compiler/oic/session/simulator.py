@@ -16,7 +16,7 @@ from oic.session.interface import Interface
 from oic.session.trace import records
 
 
-class Simulator:
+class InterpretedProgram:
     """A lowered module, at any stage, that sessions can be made of."""
 
     def __init__(self, module: Module, interface: Interface, compiled: Compiled | None = None) -> None:

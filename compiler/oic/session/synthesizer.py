@@ -1,4 +1,4 @@
-"""A graph as a compiled library: the same sessions as the Simulator's, at the speed of C."""
+"""A graph as a compiled library: the same sessions as the InterpretedProgram's, at the speed of C."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from oic import dtypes
-from oic.codegen.c_module import Input, Output
-from oic.codegen.c_module import Interface as Face
+from oic.codegen.c_module import Input, Output, Signature
 from oic.codegen.names import name_in_private
 from oic.diagnostics import StepError
 from oic.dtypes import Array
@@ -37,7 +36,7 @@ from oic.toolchain.target import Target
 from oic.toolchain.target import target as target_named
 
 
-class Synthesizer:
+class CompiledProgram:
     """A PLANNED module to be compiled; `build` makes the library that sessions run on."""
 
     def __init__(
@@ -203,7 +202,7 @@ class CompiledExecutor(Executor):
 class _Call:
     """One entry's function with its structures, made once and filled for every step."""
 
-    def __init__(self, executor: CompiledExecutor, face: Face) -> None:
+    def __init__(self, executor: CompiledExecutor, face: Signature) -> None:
         library, module = executor.library, executor._module
         self.ffi, self.face = library.ffi, face
         self.cast, self.void = self.ffi.cast, self.ffi.typeof("void *")

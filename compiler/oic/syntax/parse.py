@@ -64,7 +64,7 @@ def parse_all(text: str, name: str = "graph.oi") -> Parsed:
         repairs.append(repair)
     for _ in range(_rounds(clean)):
         outcome = _read(source, clean)
-        if not isinstance(outcome, recover.Stop):
+        if not isinstance(outcome, recover.ParseFailure):
             graph, refused = outcome
             return _parsed(graph, errors + refused, repairs)
         error, repair = recover.explain(outcome)
@@ -107,7 +107,7 @@ def _parsed(
     return Parsed(graph, in_order, removed, whole)
 
 
-def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | recover.Stop:
+def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | recover.ParseFailure:
     """The graph and what the grammar lets through but is wrong, or where the parser stopped."""
     try:
         tree = parser().parse(text)
@@ -118,7 +118,7 @@ def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | 
     return graph, builder.errors
 
 
-def _stop(source: Source, text: str) -> recover.Stop:
+def _stop(source: Source, text: str) -> recover.ParseFailure:
     """Where the parser stops in a text that is wrong, and what it would have taken there."""
     run: Any = parser().parse_interactive(text)  # its methods have no types
     offset = len(text)
@@ -132,4 +132,4 @@ def _stop(source: Source, text: str) -> recover.Stop:
         offset = error.pos_in_stream or 0
     split = pieces(text)
     at = max(0, bisect_right(split, offset, key=lambda piece: piece.start) - 1)
-    return recover.Stop(source, text, split, at, frozenset(run.accepts()))
+    return recover.ParseFailure(source, text, split, at, frozenset(run.accepts()))

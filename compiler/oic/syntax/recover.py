@@ -47,7 +47,7 @@ _MARKS = {
 
 
 @dataclass(frozen=True)
-class Stop:
+class ParseFailure:
     """Where the parser stopped: the text in pieces, the one it refused, and what it wanted."""
 
     source: Source
@@ -102,7 +102,7 @@ class Repair:
     undeclares: bool = False
 
 
-def explain(stop: Stop) -> tuple[Diagnostic, Repair | None]:
+def explain(stop: ParseFailure) -> tuple[Diagnostic, Repair | None]:
     """What is wrong, and the repaired text, or None where going on makes no sense."""
     for case in (_unclosed_brace, _missing_semicolon, _missing_brace, _unknown_keyword):
         if (answer := case(stop)) is not None:
@@ -113,13 +113,13 @@ def explain(stop: Stop) -> tuple[Diagnostic, Repair | None]:
 def without_statement(source: Source, text: str, pieces: list[Piece], offset: int) -> Repair | None:
     """The text without the statement that holds the character at `offset`."""
     at = next(i for i, p in enumerate(pieces) if p.end > offset or p.kind == "end")
-    return _without_statement(Stop(source, text, pieces, at, frozenset()), at)
+    return _without_statement(ParseFailure(source, text, pieces, at, frozenset()), at)
 
 
 # ---------------------------------------------------------------- the cases
 
 
-def _unclosed_brace(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
+def _unclosed_brace(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | None:
     """The end of the file, or a section where a statement belongs."""
     braces = [i for i in stop.open_brackets() if stop.pieces[i].text == "{"]
     at = stop.at if "OP" in stop.wanted else _section_before(stop)
@@ -140,7 +140,7 @@ def _unclosed_brace(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
     return error, _inserted(stop, at, "}" * count) if early else None
 
 
-def _section_before(stop: Stop) -> int:
+def _section_before(stop: ParseFailure) -> int:
     """The keyword that starts a section and was taken for a declared name, else the stop."""
     at = stop.at - 1
     if at < 0 or stop.pieces[at].text not in SECTIONS or "LBRACE" in stop.wanted:
@@ -149,7 +149,7 @@ def _section_before(stop: Stop) -> int:
     return at if block or stop.found.text == "{" else stop.at
 
 
-def _missing_semicolon(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
+def _missing_semicolon(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | None:
     """`;` would do, and what was found begins something else.
 
     A keyword at the start of a line may have been taken for a name: `branch a` before `op add(…`.
@@ -169,7 +169,7 @@ def _missing_semicolon(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
     return error, _inserted(stop, at, ";") or _without_statement(stop, at)
 
 
-def _keyword_before(stop: Stop) -> int | None:
+def _keyword_before(stop: ParseFailure) -> int | None:
     """A keyword one or two pieces back that starts its line and was taken for a name, or None."""
     for at in range(stop.at - 1, max(0, stop.at - 3), -1):
         word = stop.pieces[at].text
@@ -178,7 +178,7 @@ def _keyword_before(stop: Stop) -> int | None:
     return None
 
 
-def _missing_brace(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
+def _missing_brace(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | None:
     """`{` would do, and what was found belongs behind it."""
     found = stop.found
     if "LBRACE" not in stop.wanted or found.kind != "word":
@@ -189,7 +189,7 @@ def _missing_brace(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
     return _unexpected(stop), _inserted(stop, stop.at, "{")
 
 
-def _begins(stop: Stop, at: int) -> bool:
+def _begins(stop: ParseFailure, at: int) -> bool:
     """This piece ends a construct or begins a new one, as a statement does."""
     piece = stop.pieces[at]
     if piece.kind == "end" or piece.text in ("}", *STATEMENTS):
@@ -198,7 +198,7 @@ def _begins(stop: Stop, at: int) -> bool:
     return declares or (piece.kind == "word" and stop.starts_line(at))
 
 
-def _inserted(stop: Stop, at: int, what: str) -> Repair | None:
+def _inserted(stop: ParseFailure, at: int, what: str) -> Repair | None:
     """The text with something written over the blanks before a piece, if there is room."""
     end = stop.pieces[at].start
     start = end - len(what)
@@ -207,7 +207,7 @@ def _inserted(stop: Stop, at: int, what: str) -> Repair | None:
     return Repair(stop.text[:start] + what + stop.text[end:])
 
 
-def _unknown_keyword(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
+def _unknown_keyword(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | None:
     """A word that starts no statement, or no section."""
     found = stop.found
     if found.kind != "word" or not stop.wanted & {"OP", "KIND"}:
@@ -229,7 +229,7 @@ def _unknown_keyword(stop: Stop) -> tuple[Diagnostic, Repair | None] | None:
     return error, _without_statement(stop, stop.at)
 
 
-def _unexpected(stop: Stop) -> Diagnostic:
+def _unexpected(stop: ParseFailure) -> Diagnostic:
     """Everything else: expected this, found that."""
     found = stop.found
     what = "the end of the file" if found.kind == "end" else f"'{_shown(found.text)}'"
@@ -249,7 +249,7 @@ def _unexpected(stop: Stop) -> Diagnostic:
     return Diagnostic("syntax", message, stop.span(found), "", notes, _hint(stop))
 
 
-def _hint(stop: Stop) -> str | None:
+def _hint(stop: ParseFailure) -> str | None:
     """What to write instead, for mistakes that are known."""
     found, before = stop.found, stop.pieces[stop.at - 1] if stop.at else stop.found
     if found.text == "}" and not stop.open_brackets():
@@ -271,7 +271,7 @@ def _hint(stop: Stop) -> str | None:
     return None
 
 
-def _slice(stop: Stop) -> str | None:
+def _slice(stop: ParseFailure) -> str | None:
     """`K[0:4]`"""
     brackets = stop.open_brackets()
     if stop.found.text != ":" or not brackets or stop.pieces[brackets[-1]].text != "[":
@@ -280,7 +280,7 @@ def _slice(stop: Stop) -> str | None:
     return f"a slice is written with two points: '{ends[0]}..{ends[2]}'"
 
 
-def _expression(stop: Stop) -> str | None:
+def _expression(stop: ParseFailure) -> str | None:
     """`op relu(neg(x))` and `op add(x, x + x)`: an operand that is computed."""
     brackets = stop.open_brackets()
     if not brackets or not stop.at or stop.pieces[brackets[-1]].text != "(":
@@ -299,7 +299,7 @@ def _expression(stop: Stop) -> str | None:
     return f"operands are variables: first 'op {made} >> t;', then give 't'"
 
 
-def _closing(stop: Stop, at: int) -> int | None:
+def _closing(stop: ParseFailure, at: int) -> int | None:
     """Where the text of the bracket that is opened at a piece ends, on its line."""
     depth = 0
     for piece in stop.pieces[at:]:
@@ -326,7 +326,7 @@ def _shown(text: str) -> str:
 # ---------------------------------------------------------------- going on
 
 
-def _without_statement(stop: Stop, at: int) -> Repair | None:
+def _without_statement(stop: ParseFailure, at: int) -> Repair | None:
     """The text without the statement, declaration or section around one piece.
 
     From behind the last `;`, `{` or `}` to the next `;`, to the end of a `{ … }` that comes first,

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from oic.toolchain.stack import THREAD, Stack
+from oic.toolchain.stack import THREAD, StackUse
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Figures:
     """
 
     compiler: str
-    stacks: tuple[Stack, ...] = ()
+    stacks: tuple[StackUse, ...] = ()
     missing: str = ""
     code_bytes: int | None = None
 
     @property
-    def worst(self) -> Stack | None:
+    def worst(self) -> StackUse | None:
         """The function of the API that needs the most."""
         called = [s for s in self.stacks if s.function != THREAD]
         return max(called, key=lambda s: s.nbytes, default=None)
@@ -74,11 +74,11 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
     return (*lines, *notes)
 
 
-def _shown(stack: Stack) -> str:
+def _shown(stack: StackUse) -> str:
     return "a thread of the pool" if stack.function == THREAD else stack.function
 
 
-def _beside(stack: Stack) -> str:
+def _beside(stack: StackUse) -> str:
     """What the number leaves out."""
     *most, last = stack.externals or ("",)
     return f"+ {', '.join(most)} or {last}" if most else f"+ {last}" if last else "calls nothing outside"

@@ -27,7 +27,7 @@ class UnknownStack(Exception):
 
 
 @dataclass(frozen=True)
-class Stack:
+class StackUse:
     """The most that one function needs, its callees included, at any alignment of the caller's stack.
 
     nbytes      from the caller's stack pointer down, return address included
@@ -78,7 +78,7 @@ def check_machine(macros: Collection[str]) -> None:
         raise UnknownStack("oic does not read the assembly of this machine")
 
 
-def worst(graph: Graph, function: str) -> Stack:
+def worst(graph: Graph, function: str) -> StackUse:
     """The worst case of a function.  Raises UnknownStack: recursion, or a call whose target is not known."""
     known: dict[tuple[str, frozenset[str]], tuple[int, tuple[str, ...]]] = {}
     reached: set[str] = set()
@@ -103,7 +103,7 @@ def worst(graph: Graph, function: str) -> Stack:
 
     taken = {a for frame in graph.values() for a in frame.addresses} - {THREAD}
     nbytes, path = most(function, frozenset(taken if function == THREAD else ()), ())
-    return Stack(function, nbytes, tuple(sorted(reached)), path)
+    return StackUse(function, nbytes, tuple(sorted(reached)), path)
 
 
 # ---------------------------------------------------------------- what the compiler wrote
