@@ -212,6 +212,13 @@ def test_examples_are_what_an_import_writes(example: str, source: str, tmp_path:
     assert made.graph.read_text() == (ROOT / "examples" / example / "graph.oi").read_text()
 
 
+def test_a_state_of_fixed_size_has_no_context_to_choose(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "w.safetensors", {n: ("F32", a) for n, a in rwkv_weights(True).items()})
+    made = import_checkpoint(tmp_path / "w.safetensors", tmp_path / "out")
+    with pytest.raises(oic.OicError, match="has a state of fixed size, and no context to choose"):
+        oic.Generator(made.folder, context=5)
+
+
 @needs_models
 def test_rwkv_equals_its_reference(tmp_path: Path) -> None:
     source = real("rwkv5-tiny")

@@ -91,7 +91,7 @@ class Generator:
         model = Model.open(folder / MODEL)
         graph = parse_file(folder / GRAPH)
         kind = kind_of(block.name for block in graph.blocks)
-        sizes = {} if self.context is None else dict.fromkeys(kind.sizes, self.context)
+        sizes = {} if self.context is None else self._room(kind.sizes, {size.name for size in graph.sizes})
         most = model.metadata.get(POSITIONS)
         if self.context is not None and isinstance(most, int) and self.context > most:
             message = f"a context of {self.context} tokens, but the model has learned {most} positions"
@@ -102,6 +102,13 @@ class Generator:
         self._first = self._built.make_executor()
         self.stops = token_ids(self._told.get("eos_token_id"))
         self._kind = kind(self._first.interface, self._told, self.source)
+
+    def _room(self, sizes: Sequence[str], known: set[str]) -> dict[str, int]:
+        """The context as sizes of the graph; `OicError` for a graph whose state has a fixed size."""
+        found = {name: self.context for name in sizes if name in known and self.context is not None}
+        if not found:
+            raise fail("import-config", f"'{self.source}' has a state of fixed size, and no context to choose")
+        return found
 
     @property
     def prefill(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def open_checkpoint(
 def _files(path: Path) -> list[Path]:
     """What a model is read from: the folder itself, its shards, or one file."""
     if not path.is_dir():
-        return [path]
+        return _split(path)
     try:
         present = set(os.listdir(path))
     except OSError as error:
@@ -58,8 +59,8 @@ def _files(path: Path) -> list[Path]:
         return [path / name for name in hf.shard_names(path)]
     weights = sorted(name for name in present if name.lower().endswith(WEIGHTS))
     chosen = [name for name in weights if name.lower().endswith(PREFERRED)] or weights
-    if len(chosen) == 1:
-        return [path / chosen[0]]
+    if chosen and len(files := _split(path / chosen[0])) == len(chosen):
+        return files
     if chosen:
         listed = ", ".join(chosen[:8]) + ("…" if len(chosen) > 8 else "")
         raise fail("model-format", f"{path}: there are several files of weights: {listed}", hint="name one of them")
@@ -67,3 +68,11 @@ def _files(path: Path) -> list[Path]:
         raise fail("model-format", f"{path}: this was imported; the source is what its model.json names")
     hint = hf.pickled(present) or f"weights are {hf.SINGLE} and its shards, or a file: {', '.join(WEIGHTS)}"
     raise fail("model-format", f"{path}: there are no weights that are read", hint=hint)
+
+
+def _split(path: Path) -> list[Path]:
+    """All files of a GGUF model that is split, `NAME-00001-of-00003.gguf` and so on; else the file itself."""
+    found = re.fullmatch(r"(.*-)\d{5}-of-(\d{5})(\.gguf)", path.name)
+    if found is None:
+        return [path]
+    return [path.with_name(f"{found[1]}{i:05}-of-{found[2]}{found[3]}") for i in range(1, int(found[2]) + 1)]
