@@ -270,7 +270,7 @@ void run{number}(void)
         case -2: {name}_reset(&s); break;
         case -3: saved(&s); break;
         case -4: loaded(&s); break;
-        default: exit(0);
+{_truncated(files)}        default: exit(0);
         }}
         intact(state, {unit.state_bytes}, "the state");
         intact(arena, {unit.arena_bytes}, "the arena");
@@ -278,6 +278,21 @@ void run{number}(void)
         fflush(stdout);
     }}
 }}
+"""
+
+
+def _truncated(files: Files) -> str:
+    """Positions taken back, of a graph that can."""
+    if files.model.truncated is None:
+        return ""
+    return f"""\
+        case -5: {{
+            int64_t n;
+            take(&n, sizeof n);
+            const int32_t done = (int32_t){files.name}_truncate(&s, n);
+            give(&done, sizeof done);
+            break;
+        }}
 """
 
 
@@ -414,6 +429,13 @@ class SanitizedExecutor(Executor):
         if status:
             raise StepError(status_names()[status], "the saved state was refused")
         self.spoiled = False
+
+    def _truncate(self, n: int) -> None:
+        self._send(struct.pack("<iq", -5, n))
+        self._flush()
+        status = self._int32()
+        if status:
+            raise StepError(status_names()[status], "so many positions were not taken back")
 
     def another(self) -> Self:
         """A new session of the same graph."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oic.diagnostics import StepError
 from oic.driver import Program
 from tests.fuzz.checks import compiled
 from tests.fuzz.memory_plans import LAYOUTS, laid_out
@@ -72,3 +73,30 @@ def test_red_zones(way: str, tmp_path: Path) -> None:
         said = "use-after-poison" if way == "sanitized" else "red zone of a buffer was written"
         with pytest.raises(Crash, match=said):
             wrong.step("entry", x=x)
+
+
+def test_positions_are_taken_back(tmp_path: Path) -> None:
+    """As many as there are; more are refused."""
+    program = compiled(
+        """\
+graph fed {
+    dynamic { x: f32[N, 4] @max(N=3); }
+    persistent { pos: i32 @init(0); K(t): f32[4] @table @fixed(t=8); }
+    volatile { y: f32[?, 4]; }
+    block entry {
+        cache.write x >> K[pos..pos + N];
+        cache.read K[0..pos + N] >> y;
+        cache.increment N pos;
+        return;
+    }
+}
+"""
+    )
+    assert program is not None
+    with SanitizedExecutor(program, build_sanitized([program], tmp_path), 0) as session:
+        session.step("entry", x=np.ones((3, 4), np.float32))
+        session.truncate(2)
+        assert session.fetch("pos") == 1
+        with pytest.raises(StepError):
+            session.truncate(2)
+        assert session.fetch("pos") == 1
