@@ -1,6 +1,6 @@
 """The graph of every family, as the importer writes it: reviewed like code.
 
-`tests/golden/importers/FAMILY.oi` is what is written for a small checkpoint of the family (`importers.checkpoints`);
+`tests/golden/importers/FAMILY.oi` is what is written for a small checkpoint of the family (`importers.checkpoints`, `importers.seq2seq`);
 `pytest --update-golden` rewrites it.  Those of the examples are for models in OIC_MODELS.
 """
 
@@ -12,17 +12,19 @@ from pathlib import Path
 import pytest
 
 import oic
-from importers.checkpoints import FAMILIES, checkpoint
+from importers import checkpoints, seq2seq
 from oic.importers import import_checkpoint
 from paths import ROOT, models_dir, needs_models
 
 FOLDER = ROOT / "tests" / "golden" / "importers"
+MADE = dict.fromkeys(checkpoints.FAMILIES, checkpoints.checkpoint) | dict.fromkeys(seq2seq.FAMILIES, seq2seq.checkpoint)
+"""What writes a small checkpoint of a family."""
 EXAMPLES = {"llama/graph.oi": "llama-tiny", "gpt2/imported.oi": "gpt2-tiny"}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MADE)
 def test_a_family_is_written_as_reviewed(family: str, tmp_path: Path, update_golden: bool) -> None:
-    made = import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out")
+    made = import_checkpoint(MADE[family](tmp_path / "in", family), tmp_path / "out")
     golden = FOLDER / f"{family}.oi"
     if update_golden:
         shutil.copy(made.graph, golden)
@@ -30,7 +32,7 @@ def test_a_family_is_written_as_reviewed(family: str, tmp_path: Path, update_gol
 
 
 def test_every_golden_graph_is_a_family() -> None:
-    assert {path.stem for path in FOLDER.glob("*.oi")} == set(FAMILIES)
+    assert {path.stem for path in FOLDER.glob("*.oi")} == set(MADE)
 
 
 @needs_models
