@@ -39,7 +39,7 @@ class KVCache:
         self.names = (keys, values)
 
     def __repr__(self) -> str:
-        return f"<KVCache of {self.executor.interface.name!r}: {self.seq_len} positions, {self.nbytes:,} bytes>"
+        return f"<KVCache of {self.executor.interface.name!r}: {', '.join(dict.fromkeys(self.names))}>"
 
     def __len__(self) -> int:
         return self.seq_len
