@@ -117,6 +117,31 @@ def test_outputs_go_on_alike_from_every_position(ex: oic.Executor, library: Any)
                 assert step(executor, *rest).tobytes() == whole[:, at:].tobytes()
 
 
+REFUSED: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "activation": ("t5", {"feed_forward_proj": "swishy"}, "import-unsupported", "'feed_forward_proj' is 'swishy'"),
+    "gate": ("t5", {"feed_forward_proj": "two-relu"}, "import-unsupported", "'gated-' and one"),
+    "odd buckets": ("t5", {"relative_attention_num_buckets": 7}, "import-unsupported", "an even number"),
+    "near distances": ("t5", {"relative_attention_max_distance": 4}, "import-unsupported", "more than half of the 8"),
+    "more layers": ("t5", {"num_decoder_layers": 2}, "import-weights", "missing: decoder.block.1.layer.0"),
+    "untied": ("t5", {"tie_word_embeddings": False}, "import-weights", "missing: lm_head.weight"),
+    "other sizes": ("mt5", {"d_kv": 6}, "model-shape", "[15, 16]"),
+    "heads": ("bart", {"encoder_attention_heads": 3}, "import-unsupported", "a divisor of 'd_model', 16"),
+    "norms after": ("mbart", {"model_type": "bart"}, "import-weights", "not asked for: model.decoder.layer_norm.bias"),
+    "norms before": ("bart", {"model_type": "mbart"}, "import-weights", "missing: model.decoder.layer_norm.bias"),
+    "other family": ("bart", {"model_type": "pegasus"}, "import-family", "'pegasus', a family that is not known"),
+    "room": ("bart", {"max_position_embeddings": 20}, "model-shape", "[14, 16]"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_wrong_is_named(case: str, tmp_path: Path) -> None:
+    family, settings, slug, text = REFUSED[case]
+    with pytest.raises(oic.OicError) as caught:
+        import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out", settings=settings)
+    found = caught.value.diagnostics[0]
+    assert found.slug == slug and text in f"{found.message} {found.hint}"
+
+
 def test_the_reference_agrees_with_itself_however_it_is_fed(tmp_path: Path) -> None:
     for family in ("t5", "mbart"):
         made = import_checkpoint(checkpoint(tmp_path / family, family), tmp_path / f"{family}_out")
@@ -127,3 +152,24 @@ def test_the_reference_agrees_with_itself_however_it_is_fed(tmp_path: Path) -> N
             encode(ex, *SOURCES[:2], width=ROOM)
             parts = [step(ex, *[row[i : i + 1] for row in ([2, 5, 9], [3, 3, 3])]) for i in range(3)]
             assert np.abs(np.concatenate(parts, axis=1) - at_once).max() < 1e-4
+
+
+def test_tokens_that_outputs_start_with_are_tokens(tmp_path: Path) -> None:
+    for key in ("decoder_start_token_id", "forced_bos_token_id"):
+        with pytest.raises(oic.OicError, match=f"'{key}' is 24, and ids are 0 to 23"):
+            oic.Generator(checkpoint(tmp_path / key, "bart", **{key: 24}))
+
+
+def test_sizes_are_told_by_shapes(tmp_path: Path) -> None:
+    """Without a configuration, but for what shapes do not tell."""
+    told: dict[str, dict[str, Any]] = {
+        "t5": {"feed_forward_proj": "relu", "tie_word_embeddings": True, "relative_attention_max_distance": 9},
+        "bart": {"model_type": "bart", "encoder_attention_heads": 2, "decoder_attention_heads": 4, "scale_embedding": True},
+    }
+    for family, settings in told.items():
+        whole = import_checkpoint(checkpoint(tmp_path / family, family), tmp_path / "a", context=12)
+        (tmp_path / family / "config.json").unlink()
+        weights = tmp_path / family / "model.safetensors"
+        with pytest.raises(oic.OicError, match="feed_forward_proj|model_type"):
+            import_checkpoint(weights, tmp_path / "b", context=12)
+        assert import_checkpoint(weights, tmp_path / "b", context=12, settings=settings).graph.read_text() == whole.graph.read_text()

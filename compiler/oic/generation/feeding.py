@@ -27,6 +27,9 @@ from oic.session.interface import Entry, Interface
 
 FULL = "OIC_ERR_CACHE_FULL"
 ENCODE, LENGTHS = "encode", "lengths"
+STARTS = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+"""Keys of the configuration that say what an output starts with, the first that is there."""
+FORCED = "forced_bos_token_id"
 FEWER = "a larger context, or a shorter prompt"
 
 
@@ -111,14 +114,15 @@ class EncoderDecoderFeed(DecoderFeed):
         self._source = _row(entry, self._name, source)
         size = entry.inputs[self._name].shape[-1]
         self._most = size if isinstance(size, int) else min(entry.maxima.values())
-        keys = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
-        self._begin = next((i for key in keys for i in token_ids(settings.get(key))), None)
-        self.forced = token_ids(settings.get("forced_bos_token_id"))[:1]
+        vocab = face.variables["logits"].shape[-1]
+        starts = [key for key in STARTS if token_ids(settings.get(key))][:1]
+        self._begin = next((_token(settings, key, vocab) for key in starts), None)
+        self.forced = [_token(settings, key, vocab) for key in [FORCED] if token_ids(settings.get(key))]
 
     def start(self, session: Executor, ids: Sequence[int]) -> list[int]:
         if self._begin is None:
             message = "the configuration does not say which token an output starts with"
-            raise fail("import-config", message, hint="'decoder_start_token_id' does")
+            raise fail("import-config", message, hint=f"--set {STARTS[0]}=…")
         given = checked(ids)
         if len(given) > self._most:
             message = f"the source has {len(given)} tokens, and the encoder reads {self._most} at most"
@@ -138,6 +142,14 @@ def token_ids(value: Any) -> list[int]:
     """Token ids of a configuration: one, several or none."""
     found = value if isinstance(value, list) else [value]
     return [v for v in found if isinstance(v, int) and not isinstance(v, bool)]
+
+
+def _token(settings: Mapping[str, Any], key: str, vocab: Any) -> int:
+    """The token that a key names; `OicError` `import-config` where the model has none of that id."""
+    token = token_ids(settings[key])[0]
+    if not 0 <= token < vocab:
+        raise fail("import-config", f"'{key}' is {token}, and ids are 0 to {vocab - 1}")
+    return token
 
 
 def checked(ids: Sequence[int]) -> list[int]:

@@ -72,14 +72,13 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
         q, k, v, o = (matrix(f"{name}.{n}_proj") for n in ("q", "k", "v", "out"))
         return AttentionWeights(q, k, v, o, norm(f"{name}_layer_norm"))
 
-    def outer(name: str) -> Norm | None:
-        return norm(name, f"{prefix}{side}.") if c.present(f"{prefix}{side}.{name}.weight") else None
-
+    whole = f"{prefix}{side}."
     rows = c.size("max_position_embeddings", default=1024) + FIRST
     return Stack(
         layers=c.layers(f"{side}_layers"), heads=heads, head_size=width // heads, inner=c.size(f"{side}_ffn_dim"),
         attention=attention("self_attn"), cross=attention("encoder_attn") if decodes else None,
         network=Network(matrix("fc1"), matrix("fc2"), c.text("activation_function", default="gelu")),
-        network_norm=norm("final_layer_norm"), places=Places(f"{prefix}{side}.embed_positions.weight", rows, FIRST),
-        norm_embedding=outer("layernorm_embedding"), final=outer("layer_norm"),
+        network_norm=norm("final_layer_norm"), places=Places(f"{whole}embed_positions.weight", rows, FIRST),
+        norm_embedding=norm("layernorm_embedding", whole),
+        final=norm("layer_norm", whole) if c.family in BEFORE else None,
     )  # fmt: skip

@@ -78,7 +78,7 @@ def _network(c: Checkpoint, prefix: str) -> Network:
     """`relu`, or `gated-` and an activation; gated-gelu means the tanh form."""
     key = "feed_forward_proj"
     gate, _, activation = c.text(key).rpartition("-")
-    if gate not in ("", "gated"):
+    if gate not in ("", "gated") or not activation:
         raise c.unsupported(key, c.text(key), "an activation, or 'gated-' and one")
     activation = "gelu_new" if (gate, activation) == ("gated", "gelu") else activation
     up, down = Matrix(f"{prefix}wi.weight"), Matrix(f"{prefix}wo.weight")
