@@ -76,7 +76,7 @@ def test_red_zones_lie_around_every_buffer(program: Program) -> None:
 
 
 def test_a_buffer_given_up_too_early(program: Program) -> None:
-    """No other buffer has its bytes, and still the next turn of the loop sees noise."""
+    """No other buffer has its bytes, and still the next iteration of the loop sees noise."""
     module = planned(program)
     assert module.plan is not None
     right = Machine(module).step("entry", INPUTS)["y"]

@@ -253,7 +253,7 @@ def output(g: Graph, value: Var) -> Var:
 
 
 def perhaps(g: Graph) -> None:
-    """A value that is written only on one side of a branch, or only by the turns of a loop."""
+    """A value that is written only on one side of a branch, or only by the iterations of a loop."""
     tables = [t for t in g.tables if not t.ring]
     if not tables:
         return
@@ -358,7 +358,7 @@ def carry(g: Graph) -> None:
 
 
 def _hand_on(g: Graph, values: list[Var]) -> None:
-    """New values for the next turn, in terms of those of this one."""
+    """New values for the next iteration, in terms of those of this one."""
     r = g.r
     a, b = values[0], values[1]
     dtype, shape = a.type
@@ -401,7 +401,7 @@ def _copy(g: Graph, var: Var) -> Var:
 
 
 def hold(g: Graph) -> None:
-    """Values in memory that every turn of a loop needs, some of them also after it."""
+    """Values in memory that every iteration of a loop needs, some of them also after it."""
     r = g.r
     first = g.pick(lambda v: v.dtype in NUMBERS and v.known and len(v.shape) > 0 and 0 not in v.shape)
     if first is None:

@@ -65,7 +65,7 @@ PROGRAMS = {
         ("save and load", {}, {}),
         ("window", {"l": 0}, {"y": [3.0, 4.0, 5.0]}),
     )),
-    "a counter is another in every turn that steps it": Program(
+    "a counter is another in every iteration that steps it": Program(
         COUNTED.replace("BODY", "cache.write x >> K[n]; cache.increment n;"
                         "loop l (i in 0..k) { cache.write x >> K[n]; cache.increment n; }"
                         "cache.write x >> K[n]; cache.read K[0..8] >> y;"),
@@ -151,7 +151,7 @@ PROGRAMS = {
             ("turns", {"p": 4}, "OIC_ERR_CACHE_FULL"),
         ),
     ),
-    "a carried value stays if only the turns need it": Program(
+    "a carried value stays if only the iterations need it": Program(
         """
         dynamic { x: f32; k: i32; }
         persistent { A(t): f32 @table @fixed(t=4); }
@@ -166,7 +166,7 @@ PROGRAMS = {
         """,
         (("entry", {"x": 1.0, "k": 3}, {"y": [2, 4, 8, 0]}), ("entry", {"x": 3.0, "k": 1}, {"y": [6, 4, 8, 0]})),
     ),
-    "a loop without a turn refuses nothing": Program(
+    "a loop without an iteration refuses nothing": Program(
         """
         dynamic { k: i32; p: i32; x: f32; }
         persistent { A(t): f32 @table @fixed(t=4); n: i32; }

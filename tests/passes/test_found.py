@@ -73,7 +73,7 @@ FOUND = {
     block short { op slice(d1, axis=0, start=0, end=2) >> a; return; }
     """,
     # Arithmetic of a check inside the `if` of one loop was used by the check of the next.
-    "two loops that may have no turn": """
+    "two loops that may have no iteration": """
     dynamic { d1: f32[4]; d2: f32[N] @max(N=3); }
     persistent { p0: i32; p1: i32; T0(t0): f32[4] @table @fixed(t0=4); }
     volatile { a: f32[N]; }

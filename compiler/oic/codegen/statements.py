@@ -285,7 +285,7 @@ class _Writer(Integers):
         for arg, first, result, _ in carried:
             self._carry(arg, first, result)
         if any(o.writes for o in op.body.all_ops()):
-            self.frame.late = True  # from the second turn on
+            self.frame.late = True  # from the second iteration on
         counter = op.body.args[0]
         name = c.Identifier(self.frame.names.unique(counter.hint or "l"))
         self.frame.indices[counter] = Index(name)
@@ -357,8 +357,8 @@ class _Writer(Integers):
         self.frame.late = late
         self.current = []
 
-    def _check_turns(self, op: Any) -> None:
-        """Checks at the ends of loops; where one refuses, those of all turns, to refuse for the first of them."""
+    def _check_iterations(self, op: Any) -> None:
+        """Checks at the ends of loops; where one refuses, those of all iterations, to refuse for the first of them."""
         frame, around = self.frame, self.frame.tried
         tried = c.Identifier(frame.names.unique("tried"))
         self.body.add(c.Declare("oic_status", tried.text, OK))
@@ -366,9 +366,9 @@ class _Writer(Integers):
         with self.body.inside(c.Once()), frame.inside(op.ends):
             self.block(op.ends)
         frame.tried = around
-        refused = c.IfStatement(c.Infix("!=", tried, OK), note="which turn is the first to be refused")
-        with self.body.inside(refused), frame.inside(op.turns):
-            self.block(op.turns)
+        refused = c.IfStatement(c.Infix("!=", tried, OK), note="which iteration is the first to be refused")
+        with self.body.inside(refused), frame.inside(op.iterations):
+            self.block(op.iterations)
             frame.attempt(tried)
         self.current = []
 
@@ -460,7 +460,7 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     Exchange: _Writer._exchange,
     control.For: _Writer._for,
     control.If: _Writer._if,
-    control.CheckTurns: _Writer._check_turns,
+    control.CheckIterations: _Writer._check_iterations,
     control.Parallel: _Writer._parallel,
     control.Return: _Writer._return,
     control.Barrier: lambda w, op: None,

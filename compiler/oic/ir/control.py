@@ -99,18 +99,18 @@ class Parallel(Op, name="parallel"):
         return self.results[first : first + counts[at]]
 
 
-class CheckTurns(Op, name="check.turns"):
-    """Refuse the step where one of the turns of a loop would, before any of them runs.
+class CheckIterations(Op, name="check.iterations"):
+    """Refuse the step where one of the iterations of a loop would, before any of them runs.
 
-    ends    checks in the first and the last turns only: they pass if those of all turns do
-    turns   the checks of all turns in the order of the source, made only where one of `ends` refuses:
-            the first of them to refuse is the one that is reported
+    ends        checks in the first and the last iterations only: they pass if those of all iterations do
+    iterations  the checks of all iterations in the order of the source, made only where one of `ends` refuses:
+                the first of them to refuse is the one that is reported
 
     Both end in a `yield` of nothing.
     """
 
     ends: Block
-    turns: Block
+    iterations: Block
 
     pure = False
 

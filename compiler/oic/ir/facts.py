@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from oic.ir.control import CheckTurns, Cond, For, If
+from oic.ir.control import CheckIterations, Cond, For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind
@@ -52,7 +52,7 @@ class Facts(Ranges):
             case ExtentBind(value=value, extent=extent):
                 self._narrow(self._ranges, value, self._range(value), (0, extent.maximum))
                 self.bound[extent] = value  # bound once, and used where that holds
-            case CheckTurns(ends=ends):
+            case CheckIterations(ends=ends):
                 for inner in ends.ops:
                     self._run(inner)
                 return
@@ -85,7 +85,7 @@ class Facts(Ranges):
                     found[key] = before
 
     def _surely_runs(self, region: Block) -> bool:
-        """The body of a loop that has a turn; consumers run at once, and none relies on another's checks."""
+        """The body of a loop that has an iteration; consumers run at once, and none relies on another's checks."""
         owner = region.owner
         return isinstance(owner, For) and self.difference(owner.end, owner.start)[0] > 0
 

@@ -318,7 +318,7 @@ def _end_range(end: Range, count: Range) -> Range:
 
 
 def _ends(op: If | For, position: int) -> list[Value]:
-    """What either branch, or the start and the last turn of a loop, gives for a result."""
+    """What either branch, or the start and the last iteration of a loop, gives for a result."""
     ends = [region.terminator.operands[position] for region in op.regions]
     return [*ends, op.init[position]] if isinstance(op, For) else ends
 

@@ -77,7 +77,7 @@ def _rules(module: Module) -> Iterator[_Rule]:
 class _Access:
     """An access of a table of positions, relative to where the counter stood before the advance around it.
 
-    sure    it runs whatever the data are, as often as the loops around it have turns
+    sure    it runs whatever the data are, as often as the loops around it have iterations
     others  the positions beside the one counted
     """
 

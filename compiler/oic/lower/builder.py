@@ -132,13 +132,13 @@ class Builder(IndexBuilder):
     @contextmanager
     def inside(self, instance: BlockInstance, returns: bool) -> Iterator[None]:
         """Lower a block that is branched to, or a consumer."""
-        saved = self.instance, self.returns, self.turns
-        self.instance, self.returns, self.turns = instance, returns, {}  # a branch may choose turns
+        saved = self.instance, self.returns, self.iterations
+        self.instance, self.returns, self.iterations = instance, returns, {}  # a branch may choose iterations
         try:
             with self.braces():
                 yield
         finally:
-            self.instance, self.returns, self.turns = saved
+            self.instance, self.returns, self.iterations = saved
 
     # -- variables -------------------------------------------------------------
 

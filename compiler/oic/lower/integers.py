@@ -39,10 +39,10 @@ from oic.syntax import tree as s
 class IndexBuilder:
     """Where ops go, and what is known of index integers there.
 
-    nonneg   expressions that checks made before have shown not to be negative
-    memo     index values and lengths that the current block and those around it have; under ("most", expression) the
-             capacity that it is within, since an access refused all beyond
-    turns    of loops around in this block whose turns are known at build, and all run: their first and last index
+    nonneg      expressions that checks made before have shown not to be negative
+    memo        index values and lengths that the current block and those around it have; under ("most", expression)
+                the capacity that it is within, since an access refused all beyond
+    iterations  of loops around in this block that are known at build, and all run: their first and last index
     """
 
     binding: Binding
@@ -52,7 +52,7 @@ class IndexBuilder:
     nonneg: set[Dim] = field(default_factory=set)
     atoms: dict[str, Value] = field(default_factory=dict)
     memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
-    turns: dict[Extent, Range] = field(default_factory=dict)
+    iterations: dict[Extent, Range] = field(default_factory=dict)
 
     def emit(self, op: Op) -> Op:
         """Append an op to the current block."""
@@ -117,13 +117,13 @@ class IndexBuilder:
         return None if any(e.name in self.atoms for e in dim.extents) else dim
 
     def reached(self, value: Dim) -> Range:
-        """The least and the largest that an integer surely is, in some turns of the loops around; else no range."""
+        """The least and the largest that an integer surely is, in some iterations of the loops around; else none."""
         if isinstance(value, int):
             return value, value
         factors = [atoms for atoms, _ in value.terms if atoms]
-        if any(len(atoms) > 1 or atoms[0] not in self.turns for atoms in factors):
+        if any(len(atoms) > 1 or atoms[0] not in self.iterations for atoms in factors):
             return INDEX_BOUND, -INDEX_BOUND
-        return dims.bounds(value, self.turns.__getitem__)
+        return dims.bounds(value, self.iterations.__getitem__)
 
     def says_reached(self, value: Dim, end: int) -> str:
         """What such an integer is, in words; of the two ends, this one."""

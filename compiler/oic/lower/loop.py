@@ -144,7 +144,7 @@ def _lower_body(
         if f.nonnegative(start):
             f.nonneg.add(position)
         if isinstance(start, int) and isinstance(end, int) and not returns(loop.body):
-            f.turns |= {extent: (start, end - 1) for extent in dims.extents([position])}
+            f.iterations |= {extent: (start, end - 1) for extent in dims.extents([position])}
         lower_iteration(f, loop, position, iteration)
         for c in carried:
             c.end = f.env.get(c.key, POISON)

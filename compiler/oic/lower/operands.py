@@ -137,7 +137,7 @@ def _check_presence(
 
 
 def refuse_negative(f: Builder, index: Dim, span: Span) -> None:
-    """Raises Refused for an index that is known to be negative, in some turn of a loop at least."""
+    """Raises Refused for an index that is known to be negative, in some iteration of a loop at least."""
     if f.reached(index)[0] < 0:
         raise refused("index-negative", f"this index {f.says_reached(index, 0)}", span)
 

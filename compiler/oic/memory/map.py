@@ -23,7 +23,7 @@ from oic.operators.part import Insert
 KINDS = {
     "value": "a value in memory of its own",
     "in place": "computed over an operand that dies there",
-    "carried": "carried from turn to turn of a loop",
+    "carried": "carried from iteration to iteration of a loop",
     "branch": "given by either branch, or by a consumer",
     "copy": "copied",
     "exchanged": "where another value was: two buffers exchange their addresses",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.diagnostics import Span
-from oic.ir.control import CheckTurns, For, If
+from oic.ir.control import CheckIterations, For, If
 from oic.ir.core import Block, Op
 from oic.ir.facts import Facts
 from oic.ir.module import Module
@@ -53,10 +53,10 @@ def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: boo
         changed = changed or (whole and any(map(_effect, op.walk())))
         if changed and facts.refuses(op):
             found.append(op)
-        # The second turn of a loop comes after the effects of the first.
+        # The second iteration of a loop comes after the effects of the first.
         before = changed or (isinstance(op, For) and any(map(_effect, op.walk())))
         for region in op.regions:
-            if isinstance(op, CheckTurns) and region is op.turns:
+            if isinstance(op, CheckIterations) and region is op.iterations:
                 continue  # where one of the ends is late, all are
             with facts.inside(region):
                 after = _late(region, before, found, facts)

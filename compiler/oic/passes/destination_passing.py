@@ -189,7 +189,7 @@ def _before_branch(op: Op, home: Block | None) -> bool:
 
 @dataclass(frozen=True)
 class Edge:
-    """A value that an op hands on: to an output, to a loop, to its next turn, out of a branch."""
+    """A value that an op hands on: to an output, to a loop, to its next iteration, out of a branch."""
 
     op: Op
     field: str
@@ -335,9 +335,9 @@ def _copy_before(edge: Edge, plain: set[Block]) -> None:
         if value.op is last:
             _copy_instead(last, plain)
             return
-    turns = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
+    iterations = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
     small = f"; {SMALL} bytes or less are not worth exchanging addresses"
-    reason = edge.reason + (small if turns and value.tensor.nbytes <= SMALL else "")
+    reason = edge.reason + (small if iterations and value.tensor.nbytes <= SMALL else "")
     copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
     edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
@@ -369,7 +369,7 @@ def _loop(loop: For, decided: Assignment) -> None:
     for i, (arg, result) in enumerate(zip(loop.body.args[1:], loop.results, strict=True)):
         if not isinstance(result.type, TensorType):
             continue
-        storage = decided.of(result, "the last turn's value")
+        storage = decided.of(result, "the last iteration's value")
         decided.put(arg, storage, "carried in place")
         decided.join(
             Edge(loop.body.terminator, "values", i), storage, "computed where the loop carries it"

@@ -34,7 +34,7 @@ from oic.ir.types import IndexType, StateType
 from oic.memory.state_regions import Box, is_apart
 from oic.operators.base import Operator
 
-Turn = dict[Value, Value]  # what loop indices are in a turn
+Iteration = dict[Value, Value]  # what loop indices are in an iteration
 
 
 class EarlyValues:
@@ -73,16 +73,16 @@ class EarlyValues:
                 for state in op.touched("write"):
                     self.written.setdefault(state, []).append(op)
 
-    def early(self, value: Value, turn: Turn, ops: list[Op]) -> Value | None:
+    def early(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value | None:
         """The value as computed before the first effect, by ops that are added; None if it cannot be."""
-        found = dict(turn) if turn else self.copies
+        found = dict(iteration) if iteration else self.copies
         waiting = [value]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
             last = waiting[-1]
             if last in found:
                 waiting.pop()
                 continue
-            if turn and self.is_invariant(last, turn):
+            if iteration and self.is_invariant(last, iteration):
                 same = self.invariant(last)
                 if same is None:
                     return None
@@ -142,13 +142,13 @@ class EarlyValues:
         values = [v for _, v in self.unknown(size)]
         return values if len(values) == len(dims.extents([size]) - self.given) else None
 
-    def early_size(self, size: Dim, turn: Turn, ops: list[Op]) -> Value | None:
+    def early_size(self, size: Dim, iteration: Iteration, ops: list[Op]) -> Value | None:
         """A size as an integer before the first effect, by ops that are added; None if it cannot be."""
         if self.bound(size) is None:
             return None
         found: dict[Extent, Value] = {}
         for extent, value in self.unknown(size):
-            early = self.early(value, turn, ops)
+            early = self.early(value, iteration, ops)
             if early is None:
                 return None
             found[extent] = early
@@ -168,13 +168,13 @@ class EarlyValues:
             seen.add(at)
         return False
 
-    def is_invariant(self, value: Value, turn: Turn) -> bool:
+    def is_invariant(self, value: Value, iteration: Iteration) -> bool:
         """It has to be computed early, and none of the loops' indices decides about it."""
         op = value.op
-        return op is not None and not self.stands_early(op) and not any(self.depends(value, i) for i in turn)
+        return op is not None and not self.stands_early(op) and not any(self.depends(value, i) for i in iteration)
 
     def invariant(self, value: Value) -> Value | None:
-        """A value that is the same in every turn, computed once before the loops of checks."""
+        """A value that is the same in every iteration, computed once before the loops of checks."""
         known, self.copies = self.copies, dict(self.settled)
         found = self.early(value, {}, self.outer)
         if found is not None:
@@ -182,13 +182,13 @@ class EarlyValues:
         self.copies = known | self.settled
         return found
 
-    def early_condition(self, value: Value, turn: Turn, ops: list[Op]) -> Value | None:
+    def early_condition(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value | None:
         """A condition as it is before the first effect."""
         if not isinstance(value.op, Cond):
             return value if self.early_tensor(value) else None
         if self.stands_early(value.op):
             return value
-        sides = [self.early(v, turn, ops) for v in value.op.operands]
+        sides = [self.early(v, iteration, ops) for v in value.op.operands]
         left, right = sides
         if left is None or right is None:
             return None
@@ -347,7 +347,7 @@ def _bound_in(op: Op) -> frozenset[Extent]:
 
 
 def _set_before(get: StateGet) -> Value | None:
-    """What the same turn has set the very element to that is read, earlier in the same block."""
+    """What the same iteration has set the very element to that is read, earlier in the same block."""
     state, block = get.state.op, get.block
     assert isinstance(state, State) and block is not None
     if state.limit is None:
@@ -371,7 +371,7 @@ def _may_meet(writer: Op, get: StateGet) -> bool:
 
 
 def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
-    """What is read in a turn of the loops no other turn writes, and this one only afterwards."""
+    """What is read in an iteration of the loops no other iteration writes, and this one only afterwards."""
     if not writers:
         return True
     for loop in loops:
@@ -382,7 +382,7 @@ def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
 
 
 def _after_itself(writer: Op, get: StateGet) -> bool:
-    """The writer sets the very element that is read, later in the same turn."""
+    """The writer sets the very element that is read, later in the same iteration."""
     if not isinstance(writer, StateSet):
         return False
     if not _is_same(writer, get):

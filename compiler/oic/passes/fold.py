@@ -19,7 +19,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ir.control import CheckTurns, Cond, For, Func, If, Yield
+from oic.ir.control import CheckIterations, Cond, For, Func, If, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import CheckRange, IndexConst, IndexLoad, IndexOp
 from oic.ir.module import Module
@@ -56,7 +56,7 @@ def _block(module: Module, ranges: Ranges, block: Block, mapping: dict[Value, Va
             continue
         for region in op.regions:
             _block(module, ranges, region, mapping)
-        if isinstance(op, CheckTurns) and not may_refuse(op.ends.ops, ranges):
+        if isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, ranges):
             continue
         new = _folded(module, ranges, op)
         if isinstance(new, Value):

@@ -7,9 +7,9 @@ A check moves before the first effect if what it looks at can be computed there:
 on inputs, on states that no effect before it writes, and on tensors that depend on nothing else; these
 are then computed there, with all that they need; inside an `if`, if its condition can be.  Arithmetic that
 the source asks for and that may leave 64 bits is such a check.  A check
-inside a loop is made once for all turns: with its value's smallest and largest over the loop where
-the index takes part, and only if the loop has a turn.  Where one of these refuses, the checks of all
-turns are made in the order of the source (`check.turns`), so that the first turn at fault is
+inside a loop is made once for all iterations: with its value's smallest and largest over the loop where
+the index takes part, and only if the loop has an iteration.  Where one of these refuses, the checks of all
+iterations are made in the order of the source (`check.iterations`), so that the first iteration at fault is
 reported.  Where the value is no such function of the index (`next` of the ring of a layer), a loop
 of checks alone comes first.  Checks of what is computed from data after an effect stay;
 `late_checks` lists them for the build report (SPEC, 8.6).
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oic.ir import dims
-from oic.ir.control import CheckTurns, Cond, For, If, Parallel, Yield
+from oic.ir.control import CheckIterations, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.index import (
@@ -41,9 +41,9 @@ from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
 from oic.ir.state import StateGet
 from oic.ir.types import INDEX
-from oic.passes.early_values import EarlyValues, Turn, is_effect, layers
+from oic.passes.early_values import EarlyValues, Iteration, is_effect, layers
 
-Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first turn, and the end
+Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first iteration, and the end
 
 
 def hoist_checks(module: Module) -> None:
@@ -138,16 +138,16 @@ class _Mover(EarlyValues):
     def hoist_nest(self, nest: Op) -> None:
         """Make early what can be of the checks in loops and branches.
 
-        Of a loop those in the first and the last turn are enough, if all can be had so; all turns follow
+        Of a loop those in the first and the last iteration are enough, if all can be had so; all iterations follow
         where one of these refuses, as another may come first.
         """
         known, moved = dict(self.copies), set[Op]()
         self.settled, self.outer = dict(self.copies), []
         ends: list[Op] | None = []
-        apart = False  # checks differ from turn to turn
+        apart = False  # checks differ from iteration to iteration
         for op in [o for o in nest.walk() if self.refuses(o)]:
             around = layers(op, self.body)
-            made = self.turns(op, around, {}) if ends is not None else None
+            made = self.iterations(op, around, {}) if ends is not None else None
             self.copies = dict(known)
             if made is not None:
                 moved.add(op)
@@ -155,7 +155,7 @@ class _Mover(EarlyValues):
                 apart = apart or self.differs(op, around)
                 continue
             outer, settled = list(self.outer), dict(self.settled)
-            if self.every_turn(nest, {op}, {}) is not None:
+            if self.every_iteration(nest, {op}, {}) is not None:
                 moved.add(op)
                 ends = None
             else:
@@ -163,22 +163,22 @@ class _Mover(EarlyValues):
             self.copies = dict(known)
         if not moved:
             return
-        turns = self.every_turn(nest, moved, {}) if apart or ends is None else []
+        iterations = self.every_iteration(nest, moved, {}) if apart or ends is None else []
         self.copies = dict(known)
-        assert turns is not None
+        assert iterations is not None
         self.ops += self.outer
         if ends is None:
-            self.ops += turns
+            self.ops += iterations
         elif apart:
-            blocks = (Block(ops=[*ops, Yield([])]) for ops in (ends, turns))
-            self.ops.append(CheckTurns(*blocks, span=nest.span))
+            blocks = (Block(ops=[*ops, Yield([])]) for ops in (ends, iterations))
+            self.ops.append(CheckIterations(*blocks, span=nest.span))
         else:
             self.ops += ends
         for done in moved:
             self.forget(done)
 
     def differs(self, op: Op, around: list[Op]) -> bool:
-        """The check is another one in every turn of a loop."""
+        """The check is another one in every iteration of a loop."""
         indices = [layer.body.args[0] for layer in around if isinstance(layer, For)]
         return any(self.depends(part, i) for part in self.looked_at(op) for i in indices)
 
@@ -209,8 +209,8 @@ class _Mover(EarlyValues):
         self.given |= {op.extent}
         return True
 
-    def turns(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op] | None:
-        """The checks for all turns of these loops and branches, inside an `if` where one may not run.
+    def iterations(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op] | None:
+        """The checks for all iterations of these loops and branches, inside an `if` where one may not run.
 
         What is computed inside an `if` is not known after it.
         """
@@ -223,7 +223,7 @@ class _Mover(EarlyValues):
                 return None
             condition = self.early_condition(layer.condition, {}, ops)
             known = dict(self.copies)
-            rest = self.turns(op, inner, bounds) if condition is not None else None
+            rest = self.iterations(op, inner, bounds) if condition is not None else None
             if rest is None or condition is None:
                 return None
             self.copies = known
@@ -233,7 +233,7 @@ class _Mover(EarlyValues):
         if low is None or high is None:
             return None
         known = dict(self.copies)
-        rest = self.turns(op, inner, bounds | {layer.body.args[0]: (low, high)})
+        rest = self.iterations(op, inner, bounds | {layer.body.args[0]: (low, high)})
         if rest is None or Ranges().difference(layer.end, layer.start)[0] > 0:
             return None if rest is None else ops + rest
         self.copies = known
@@ -241,7 +241,7 @@ class _Mover(EarlyValues):
         return [*ops, test, _if(test.result, rest, [])]
 
     def corners(self, op: Op, bounds: Bounds) -> list[Op] | None:
-        """The checks in the first and the last turn of every loop whose index takes part."""
+        """The checks in the first and the last iteration of every loop whose index takes part."""
         parts = self.looked_at(op)
         used = [i for i in bounds if any(self.depends(p, i) for p in parts)]
         if len(used) > 2 or any(not self.monotone(p, i) for p in parts for i in used):
@@ -264,68 +264,68 @@ class _Mover(EarlyValues):
                 return None
         return checks
 
-    def every_turn(self, nest: Op, wanted: set[Op], turn: Turn) -> list[Op] | None:
+    def every_iteration(self, nest: Op, wanted: set[Op], iteration: Iteration) -> list[Op] | None:
         """These checks alone, in the loops and branches that they are made in."""
         ops: list[Op] = []
         if not nest.regions:
-            made = nest not in wanted or self.check(nest, turn, ops)
+            made = nest not in wanted or self.check(nest, iteration, ops)
             return ops if made else None
         if not any(op in wanted for op in nest.walk()):
             return ops
         known = dict(self.copies)
         if isinstance(nest, If):
-            condition = self.early_condition(nest.condition, turn, ops)
+            condition = self.early_condition(nest.condition, iteration, ops)
             known = dict(self.copies)
-            sides = [self.every_op(block, wanted, turn, known) for block in (nest.then, nest.orelse)]
+            sides = [self.every_op(block, wanted, iteration, known) for block in (nest.then, nest.orelse)]
             then, orelse = sides
             if condition is None or then is None or orelse is None:
                 return None
             return [*ops, _if(condition, then, orelse)]
         if isinstance(nest, For):
-            low, high = self.early(nest.start, turn, ops), self.early(nest.end, turn, ops)
+            low, high = self.early(nest.start, iteration, ops), self.early(nest.end, iteration, ops)
             if low is None or high is None:
                 return None
             body = Block()
             index = body.argument(INDEX, nest.body.args[0].hint)
             known = dict(self.copies)
-            rest = self.every_op(nest.body, wanted, turn | {nest.body.args[0]: index}, known)
+            rest = self.every_op(nest.body, wanted, iteration | {nest.body.args[0]: index}, known)
             if rest is None:
                 return None
             body.set_ops([*rest, Yield([])])
             return [*ops, For(low, high, [], nest.tag, body, span=nest.span)]
         for region in nest.regions:  # consumers, which always run
-            rest = self.every_op(region, wanted, turn, known)
+            rest = self.every_op(region, wanted, iteration, known)
             if rest is None:
                 return None
             ops += rest
         return ops
 
     def every_op(
-        self, block: Block, wanted: set[Op], turn: Turn, known: dict[Value, Value]
+        self, block: Block, wanted: set[Op], iteration: Iteration, known: dict[Value, Value]
     ) -> list[Op] | None:
-        """`every_turn` of a block; what is computed in it is not known after it."""
+        """`every_iteration` of a block; what is computed in it is not known after it."""
         found: list[Op] = []
         for op in block.ops:
-            made = self.every_turn(op, wanted, turn) if op.regions or op in wanted else []
+            made = self.every_iteration(op, wanted, iteration) if op.regions or op in wanted else []
             if made is None:
                 return None
             found += made
         self.copies = dict(known)
         return found
 
-    def check(self, op: Op, turn: Turn, ops: list[Op]) -> bool:
-        """Add one early check, for the turn in which the loops' indices have these values."""
+    def check(self, op: Op, iteration: Iteration, ops: list[Op]) -> bool:
+        """Add one early check, for the iteration in which the loops' indices have these values."""
         if isinstance(op, CheckIds):
             ids = self.early_ids(op.x) if dims.extents([op.bound]) <= self.given else None
             if ids is not None:
                 ops.append(CheckIds(ids, op.bound, op.variable, span=op.span))
             return ids is not None
         if isinstance(op, AssertShape):
-            return self.check_sizes(op, turn, ops)
+            return self.check_sizes(op, iteration, ops)
         if not isinstance(op, (CheckRange, ExtentBind)):
-            return self.early(op.result, turn, ops) is not None
-        value = self.early(op.value, turn, ops)
-        limits = [self.early(b, turn, ops) if isinstance(b, Value) else b for b in _limits(op)]
+            return self.early(op.result, iteration, ops) is not None
+        value = self.early(op.value, iteration, ops)
+        limits = [self.early(b, iteration, ops) if isinstance(b, Value) else b for b in _limits(op)]
         low, high = limits
         if value is None or low is None or high is None:
             return False
@@ -335,17 +335,17 @@ class _Mover(EarlyValues):
             new.says = SIZE
         elif op.says:
             new.says, new.radix = op.says, op.radix
-            new.shown = self.early(op.shown, turn, ops) if op.shown is not None else None
+            new.shown = self.early(op.shown, iteration, ops) if op.shown is not None else None
             if (new.shown is None) != (op.shown is None):
                 return False
         ops.append(new)
         return True
 
 
-    def check_sizes(self, op: AssertShape, turn: Turn, ops: list[Op]) -> bool:
+    def check_sizes(self, op: AssertShape, iteration: Iteration, ops: list[Op]) -> bool:
         """Compare the sizes that may differ."""
         for actual, expected in _unequal(op):
-            left, right = (self.early_size(size, turn, ops) for size in (actual, expected))
+            left, right = (self.early_size(size, iteration, ops) for size in (actual, expected))
             if left is None or right is None:
                 return False
             ops.append(same_size(left, right, op.x.hint, op.span))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from oic.ir.control import Barrier, CheckTurns, Parallel
+from oic.ir.control import Barrier, CheckIterations, Parallel
 from oic.ir.core import Block, Op, sizes_used
 from oic.ir.dims import Extent
 from oic.ir.index import ExtentBind, IndexLoad, IndexOp
@@ -52,7 +52,7 @@ def _checks_first(stretch: list[Op], ranges: Ranges) -> list[Op]:
         if op in front or not may_refuse([op], ranges):
             continue
         needed = _needed(op, places, binds, front)
-        if (op.regions and not isinstance(op, CheckTurns)) or not all(_is_light(o, ranges) for o in needed):
+        if (op.regions and not isinstance(op, CheckIterations)) or not all(_is_light(o, ranges) for o in needed):
             break
         front |= dict.fromkeys(sorted(needed, key=places.__getitem__))
     return [*front, *(op for op in stretch if op not in front)]
@@ -78,7 +78,7 @@ def _needed(
 def _is_light(op: Op, ranges: Ranges) -> bool:
     """Integers, checks and views: nothing is computed."""
     return (
-        isinstance(op, (IndexOp, IndexLoad, StateGet, CheckTurns))
+        isinstance(op, (IndexOp, IndexLoad, StateGet, CheckIterations))
         or ranges.refuses(op)
         or op.view
         or isinstance(op, ExtentBind)

@@ -14,7 +14,7 @@ and nothing else.
 
 from __future__ import annotations
 
-from oic.ir.control import CheckTurns
+from oic.ir.control import CheckIterations
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
 from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexAdd, IndexMul, IndexOp, IndexSub
@@ -84,5 +84,5 @@ class _Settle(_Walk):
         if isinstance(op, (IndexAdd, IndexSub, IndexMul)):
             op.checked = op.checked or self.facts.fits(op)
         left = super().kept(op)
-        passes = isinstance(op, CheckTurns) and not may_refuse(op.ends.ops, self.facts)
+        passes = isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, self.facts)
         return [] if passes else left

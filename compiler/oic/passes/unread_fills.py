@@ -1,7 +1,7 @@
 """Which tensors need not be filled: those that loops write in whole before anything reads them.
 
     %y = splat {value=0.0} : f32[N, 8]        nothing is written for %y: the loop runs N times, and
-    %z = for(0, N, [%y]) {                    turn i replaces row i
+    %z = for(0, N, [%y]) {                    iteration i replaces row i
       ^(%i, %y0):
         ...
         %y1 = insert(%y0, %t, [%i])
@@ -52,7 +52,7 @@ def _replaced(value: Value) -> bool:
 
 
 def _handed_on(insert: Insert, carried: list[tuple[For, int]]) -> bool:
-    """The value with its part replaced is what every turn of the loops hands on, and nothing else sees it."""
+    """The value with its part replaced is what every iteration of the loops hands on, and nothing else sees it."""
     value = insert.result
     for loop, position in reversed(carried):
         end = loop.body.terminator
@@ -63,7 +63,7 @@ def _handed_on(insert: Insert, carried: list[tuple[For, int]]) -> bool:
 
 
 def _covers(insert: Insert, loops: list[For]) -> bool:
-    """The turns of the loops, each along an axis of its own, leave nothing of the tensor out."""
+    """The iterations of the loops, each along an axis of its own, leave nothing of the tensor out."""
     free = {loop.body.args[0]: loop for loop in loops}
     for offset, length, size in zip(insert.offsets, insert.lengths, insert.x.shape):
         at = linear(offset)
@@ -74,7 +74,7 @@ def _covers(insert: Insert, loops: list[For]) -> bool:
         loop = free.pop(index, None) if isinstance(index, Value) else None
         if loop is None or at != {index: length} or not _counts(loop, length, size):
             return False
-    return not free  # a loop along no axis may have no turn
+    return not free  # a loop along no axis may have no iteration
 
 
 def _counts(loop: For, step: int, size: Dim) -> bool:

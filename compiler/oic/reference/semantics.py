@@ -9,7 +9,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.diagnostics import StepError
-from oic.ir.control import Barrier, CheckTurns, Cond, For, If, Parallel
+from oic.ir.control import Barrier, CheckIterations, Cond, For, If, Parallel
 from oic.ir.core import Value
 from oic.ir.index import (
     AssertShape,
@@ -82,11 +82,11 @@ def _parallel(m: Machine, op: Any) -> None:
     m.flow(op.yielded, op.results)
 
 
-def _check_turns(m: Machine, op: Any) -> None:
+def _check_iterations(m: Machine, op: Any) -> None:
     try:
         m.run(op.ends)
     except StepError:
-        m.run(op.turns)
+        m.run(op.iterations)
         raise
 
 
@@ -308,7 +308,7 @@ SEMANTICS.update({
     If: _if,
     Parallel: _parallel,
     Barrier: _nothing,
-    CheckTurns: _check_turns,
+    CheckIterations: _check_iterations,
     Exchange: _exchange,
     Cond: _test,
     IndexConst: _const,
