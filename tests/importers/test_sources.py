@@ -124,7 +124,8 @@ def test_folders_that_are_no_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [({"rope_theta": float("nan")}, "rope_theta' is nan"), ({"rope_theta": np.ones(2)}, "not json serializable"),
-     ({"num_attention_heads": True}, "should be a positive integer"), ({"layer_types": ["x"] * 2}, "'layer_types' is 'x'")],
+     ({"partial_rotary_factor": 1e308}, "partial_rotary_factor' is 1e+308"), ({"head_dim": 1 << 31}, "at most 65536"),
+     ({"query_pre_attn_scalar": 0}, "should be above 0"), ({"num_attention_heads": True}, "should be a positive integer"), ({"layer_types": ["x"] * 2}, "'layer_types' is 'x'")],
 )  # fmt: skip
 def test_settings_that_are_wrong_are_refused(settings: dict[str, Any], text: str, tmp_path: Path) -> None:
     assert text in refused(checkpoint(tmp_path / "in"), tmp_path, settings=settings)[1]

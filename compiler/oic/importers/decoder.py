@@ -53,6 +53,10 @@ class Network:
     gate: Matrix | None = None
 
 
+MOST_TURNED = 1 << 16
+"""Elements of a head that rotary positions turn, at most: far above any model's, and a table of them is small."""
+
+
 @dataclass(frozen=True)
 class RotaryEmbedding:
     """Rotary positions; `freqs` [dims / 2] where they are not powers of the base."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from oic.diagnostics import fail, nearest
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
+from oic.importers.decoder import MOST_TURNED, Decoder, Layer, Matrix, Norm, RotaryEmbedding
 
 ARCHITECTURE = "general.architecture"
 BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
@@ -187,8 +187,8 @@ def _sliding(c: Checkpoint, keys: _Keys, a: Architecture, count: int) -> list[bo
 def _rope(c: Checkpoint, keys: _Keys, a: Architecture, head: int) -> RotaryEmbedding:
     """Rotary positions; `OicError` `import-unsupported` for a scaling that is not known."""
     base, dims = c.positive(*keys.of("rope.freq_base"), default=10000.0), keys.size("rope.dimension_count", head)
-    if dims % 2 or dims > head:
-        raise c.unsupported("rope.dimension_count", dims, f"an even number up to the size of a head, {head}")
+    if dims % 2 or dims > min(head, MOST_TURNED):
+        raise c.unsupported("rope.dimension_count", dims, f"an even number up to {min(head, MOST_TURNED)}")
     kind = c.text(*keys.of("rope.scaling.type")) if keys.has("rope.scaling.type") else "none"
     if kind not in ("none", "linear"):
         raise c.unsupported("rope.scaling.type", kind, "'none', 'linear'")

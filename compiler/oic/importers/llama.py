@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding, head
+from oic.importers.decoder import MOST_TURNED, Decoder, Layer, Matrix, Norm, RotaryEmbedding, head
 
 BUFFERS = r"rotary_emb\.inv_freq$"
 PLUS_ONE = {"gemma", "gemma2", "gemma3_text"}
@@ -95,7 +95,7 @@ def llama(c: Checkpoint) -> Decoder:
         if both or not after else None,
         after_network=norm(layer + "post_feedforward_layernorm") if after else None,
         final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
-        scale=c.number(scalar) ** -0.5 if c.has(scalar) else None,
+        scale=c.positive(scalar) ** -0.5 if c.has(scalar) else None,
         softcap=c.number("attn_logit_softcapping") if c.has("attn_logit_softcapping") else None,
         final_softcap=c.number("final_logit_softcapping") if c.has("final_logit_softcapping") else None,
         head=head(c, "lm_head.weight", default=c.family in TIED),
@@ -175,9 +175,10 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
         table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0
     )  # fmt: skip
     part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
-    dims = int(size * part)
-    if dims % 2:
+    if not 0 < part <= 1 or (dims := int(size * part)) % 2:
         raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
+    if dims > MOST_TURNED:
+        raise c.unsupported("head_dim", size, f"at most {MOST_TURNED}")
     if local or not (c.has(table + "rope_type") or c.has(table + "type")):
         return RotaryEmbedding(base, dims)
     name = c.text(table + "rope_type", table + "type")
