@@ -64,7 +64,7 @@ def test_sources_that_are_none(generator: oic.Generator) -> None:
     for source, text in (([], "no tokens"), ([-1], "token ids"), ([3] * 33, "33 tokens, and the encoder reads 32 at most")):
         with pytest.raises(oic.OicError, match=text):
             ids(generator, source, 2)
-    with pytest.raises(oic.StepError, match="id 384 is outside 0 to 383"):
+    with pytest.raises(oic.OicError, match="id 384 is outside 0 to 383"):
         ids(generator, [384], 2)
     with pytest.raises(oic.OicError, match="no source"):
         generator.logits([0, 1])

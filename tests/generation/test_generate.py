@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import oic
 from importers.test_import import checkpoint
 from oic.cli.main import main
+from oic.generation.detokenizer import Detokenizer
 from oic.generation.generator import Stop
 from oic.generation.tokenizer import Pieces
 from paths import models_dir, needs_models
@@ -96,6 +97,48 @@ def test_filters() -> None:
             oic.Sampling(**wrong)  # type: ignore[arg-type]
 
 
+def test_streams_of_one_generator_do_not_meet(generator: oic.Generator) -> None:
+    alone = ids(generator, [1, 2, 3], 6)
+    first = generator.stream([1, 2, 3], 6)
+    found = [next(first).id]
+    second = generator.stream([4], 6)
+    next(second)
+    generator.logits([7, 8])
+    assert [*found, *(t.id for t in first)] == alone
+
+
+def test_rows_of_a_batch_draw_numbers_of_their_own(generator: oic.Generator) -> None:
+    rows = generator.batch([[1, 2]] * 3, 8, oic.Sampling(temperature=3.0, seed=5), threads=2)
+    for i, row in enumerate(rows):
+        assert [t.id for t in row] == ids(generator, [1, 2], 8, sampling=oic.Sampling(temperature=3.0, seed=5 + i))
+    assert len({tuple(t.id for t in row) for row in rows}) > 1
+
+
+def test_texts_that_end_the_output(generator: oic.Generator) -> None:
+    with pytest.raises(oic.OicError, match="has characters"):
+        ids(generator, [1], 2, stop_texts=("",))
+
+
+class Spaced:
+    """Words with a space between them, of which a text begins without; ids above 99 are single bytes."""
+
+    def encode(self, text: str) -> list[int]:
+        raise NotImplementedError
+
+    def decode(self, ids: list[int]) -> str:
+        out = b"".join(bytes([i - 100]) if i > 99 else f" w{i}".encode() for i in ids)
+        return out.decode(errors="replace").removeprefix(" ")
+
+
+def test_texts_go_on_where_the_prompt_ends() -> None:
+    """Spaces stay, characters of more bytes come whole, and what is left at the end is given."""
+    reader = Detokenizer(Spaced(), [1] * 9)
+    euro = [100 + b for b in "€".encode()]
+    assert [reader.add(i) for i in (2, 3, *euro, 4)] == [" w2", " w3", "", "", "€", " w4"]
+    assert [reader.add(euro[0]), reader.rest(), reader.add(5)] == ["", "\ufffd", " w5"]
+    assert [Detokenizer(Spaced(), []).add(7)] == ["w7"]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_batch_is_its_prompts_alone(generator: oic.Generator, threads: int) -> None:
     prompts = [[1], [2, 3, 4], [5, 6]]
@@ -107,7 +150,7 @@ def test_prompts_that_are_none(generator: oic.Generator) -> None:
     for prompt, text in (([], "no tokens"), ([-1], "token ids"), ([1 << 40], "token ids")):
         with pytest.raises(oic.OicError, match=text):
             ids(generator, prompt, 2)
-    with pytest.raises(oic.StepError, match="id 24 is outside 0 to 23"):
+    with pytest.raises(oic.OicError, match="id 24 is outside 0 to 23"):
         ids(generator, [24], 2)
     with pytest.raises(oic.OicError, match="there is no tokenizer in"):
         generator.encode("text")

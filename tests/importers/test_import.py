@@ -106,8 +106,31 @@ def test_every_fourth_layer_of_smollm3_has_no_rope_by_default(tmp_path: Path) ->
 
 
 def test_a_tied_head_may_be_stored_too(tmp_path: Path) -> None:
-    made = import_checkpoint(checkpoint(tmp_path / "in", tie_word_embeddings=True), tmp_path / "out")
-    assert "lm_head" not in made.graph.read_text() and "linear(x, embed)" in made.graph.read_text()
+    """A copy of the embedding is left where it is; another matrix is the head, whatever the configuration says."""
+    source = checkpoint(tmp_path / "in", tie_word_embeddings=True)
+    text = import_checkpoint(source, tmp_path / "out").graph.read_text()
+    assert "lm_head.weight" in text and "linear(x, head)" in text
+    model = oic.Model.open(source)
+    tensors = {n: ("F32", model.tensor("model.embed_tokens.weight" if n == "lm_head.weight" else n)) for n in model.names()}
+    del model
+    write_safetensors(source / "model.safetensors", tensors)
+    text = import_checkpoint(source, tmp_path / "out").graph.read_text()
+    assert "lm_head.weight" not in text and "linear(x, embed)" in text
+
+
+def test_what_configurations_of_gemma_mean(tmp_path: Path) -> None:
+    """Its first ones say gelu for the form with tanh, with or without a null beside it."""
+    for i, (act, null) in enumerate((("gelu", ("hidden_activation",)), ("gelu", ()), (None, ("hidden_activation",)))):
+        source = checkpoint(tmp_path / f"in{i}", null=null, model_type="gemma", head_dim=4, hidden_act=act)
+        assert 'approx="tanh"' in import_checkpoint(source, tmp_path / "out").graph.read_text()
+
+
+def test_a_size_that_is_null_is_as_if_nothing_said_it(tmp_path: Path) -> None:
+    texts = [
+        import_checkpoint(checkpoint(tmp_path / f"in{i}", null=null), tmp_path / "out").graph.read_text()
+        for i, null in enumerate(((), ("head_dim",), ("num_key_value_heads", "head_dim")))
+    ]
+    assert texts[0] == texts[1] == texts[2] and "Dh = 4;" in texts[0]
 
 
 def test_room_and_tokens_of_a_step_are_chosen(tmp_path: Path) -> None:
@@ -131,6 +154,11 @@ REFUSED = {
         {"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "yarn"}}, "import-unsupported",
         "'rope_scaling.rope_type' is 'yarn'",
     ),
+    "eps": ({"rms_norm_eps": -1.0}, "import-config", "'rms_norm_eps' is -1.0"),
+    "both ways": (
+        {"model_type": "gemma3_text", "use_bidirectional_attention": True}, "import-unsupported",
+        "'use_bidirectional_attention' is True",
+    ),
     "more layers": ({"num_hidden_layers": 3}, "import-weights", "missing: model.layers.2.input_layernorm.weight"),
 }  # fmt: skip
 
@@ -143,6 +171,14 @@ def test_what_is_wrong_is_named_and_nothing_is_written(case: str, tmp_path: Path
     found = caught.value.diagnostics[0]
     assert found.slug == slug and text in f"{found.message} {found.hint}"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_no_graph_can_have(tmp_path: Path) -> None:
+    for name in ("a b", "9x", "", "é"):
+        with pytest.raises(oic.OicError, match="cannot be the name of a graph"):
+            import_checkpoint(checkpoint(tmp_path / f"in{len(name)}{ord(name[:1] or '0')}"), tmp_path / "out", name=name)
+    with pytest.raises(oic.OicError, match="a context of 2147483648 tokens"):
+        import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "out", context=1 << 31)
 
 
 def test_weights_missing_and_left_over_are_both_listed(tmp_path: Path) -> None:

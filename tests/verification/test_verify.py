@@ -150,3 +150,7 @@ def test_against_the_library(generator: oic.Generator, tmp_path: Path) -> None:
     assert verify(generator, tmp_path / "ref.npz").passed
     with pytest.raises(oic.OicError, match="a token 24, outside 0 to 23"):
         verify(generator, "transformers", prompts=[[24]])
+    with pytest.raises(oic.OicError, match="a prompt of 3 and 15 new tokens: there is room for 16"):
+        verify(generator, "transformers", prompts=[[1, 2, 3]], count=15)
+    assert verify(generator, "transformers", prompts=[[1, 2, 3]], count=14).passed
+    assert verify(generator, "transformers", count=50).passed  # random prompts, as long as there is room

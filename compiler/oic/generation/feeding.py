@@ -25,7 +25,7 @@ from oic.diagnostics import OicError, StepError, fail
 from oic.session.executor import Executor
 from oic.session.interface import Entry, Interface
 
-FULL = "OIC_ERR_CACHE_FULL"
+FULL, INDEX = "OIC_ERR_CACHE_FULL", "OIC_ERR_INDEX"
 ENCODE, LENGTHS = "encode", "lengths"
 STARTS = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
 """Keys of the configuration that say what an output starts with, the first that is there."""
@@ -89,6 +89,8 @@ class DecoderFeed:
         try:
             return _rows(session.step(entry, tokens=self._tokens(part))[output])
         except StepError as error:
+            if error.status == INDEX:
+                raise _unknown(error) from None
             if error.status != FULL:
                 raise
             message = f"the prompt has {whole} tokens, more than the cache has room for"
@@ -129,7 +131,10 @@ class EncoderDecoderFeed(DecoderFeed):
             raise fail("generate-prompt", message, hint=FEWER)
         session.reset()
         more = {LENGTHS: np.array([len(given)], np.int32)} if self._measured else {}
-        session.step(ENCODE, **{self._name: np.array(given, np.int32).reshape(self._source)}, **more)
+        try:
+            session.step(ENCODE, **{self._name: np.array(given, np.int32).reshape(self._source)}, **more)
+        except StepError as error:
+            raise _unknown(error) if error.status == INDEX else error from None
         return [self._begin]
 
 
@@ -160,6 +165,11 @@ def checked(ids: Sequence[int]) -> list[int]:
     if whole.ndim != 1 or whole.dtype.kind not in "iu" or int(whole.min()) < 0 or int(whole.max()) >= 1 << 31:
         raise fail("generate-prompt", "a prompt is a list of token ids")
     return [int(i) for i in whole]
+
+
+def _unknown(error: StepError) -> OicError:
+    """The refusal of a token that the model does not have."""
+    return fail("generate-prompt", f"a token that the model does not have: {error.message}")
 
 
 def _rows(logits: Any) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oic.api import Synthesizer
 from oic.check.source import parse_file
 from oic.diagnostics import OicError, fail
+from oic.generation.detokenizer import Detokenizer
 from oic.generation.feeding import kind_of, token_ids
 from oic.generation.sampling import Sampling, log_probability
 from oic.generation.tokenizer import Tokenizer, described, no_tokenizer, tokenizer_of
@@ -51,6 +52,17 @@ class Stop:
     """Why generation ended: 'count', 'stop' (an id or a text), or 'context', when the cache is full."""
 
     reason: str = "count"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a stream was asked for."""
+
+    count: int
+    sampling: Sampling
+    ends: frozenset[int]
+    stop_texts: tuple[str, ...]
+    stop: Stop
 
 
 @dataclass
@@ -91,19 +103,19 @@ class Generator:
         model = Model.open(folder / MODEL)
         graph = parse_file(folder / GRAPH)
         kind = kind_of(block.name for block in graph.blocks)
-        sizes = {} if self.context is None else self._room(kind.sizes, {size.name for size in graph.sizes})
+        sizes = {} if self.context is None else self._sizes(kind.sizes, {size.name for size in graph.sizes})
         most = model.metadata.get(POSITIONS)
         if self.context is not None and isinstance(most, int) and self.context > most:
             message = f"a context of {self.context} tokens, but the model has learned {most} positions"
             raise fail("import-config", message)
-        self._homes = [folder, self.source, *(Path(f).parent for f in {model.info(n).file for n in model.names()[:1]})]
+        self._homes = [folder, self.source, *_sources(folder)]
         self._told = model.metadata | _generation(self._homes) | dict(self.settings)
         self._built = Synthesizer(graph, model, sizes=sizes, target=self.target, threads=self.threads).build()
         self._first = self._built.make_executor()
         self.stops = token_ids(self._told.get("eos_token_id"))
         self._kind = kind(self._first.interface, self._told, self.source)
 
-    def _room(self, sizes: Sequence[str], known: set[str]) -> dict[str, int]:
+    def _sizes(self, sizes: Sequence[str], known: set[str]) -> dict[str, int]:
         """The context as sizes of the graph; `OicError` for a graph whose state has a fixed size."""
         found = {name: self.context for name in sizes if name in known and self.context is not None}
         if not found:
@@ -164,39 +176,61 @@ class Generator:
         stop_ids    ids that end the text, given like others; None: those of the configuration
         stop_texts  texts that end it once they are there; they need a tokenizer
         stop        is told why it ended
-        executor    the session that is used, from its start; None: the generator's own
+        executor    the session that is used, from its start; None: one of its own
         A cache that is full ends the text, with nothing overwritten.  Raises OicError for a prompt of no tokens, of
-        ids that are none, or of more than the cache holds.
+        ids that the model does not have, or of more than the cache holds.
         """
-        session = executor or self._first
-        how, why = sampling or Sampling(), stop or Stop()
-        ends = set(self.stops if stop_ids is None else stop_ids)
-        tokenizer = self.tokenizer() if stop_texts or self.reads() else None
-        draw = np.random.default_rng(how.seed)
+        texts = (stop_texts,) if isinstance(stop_texts, str) else tuple(stop_texts)
+        if "" in texts:
+            raise fail("generate-prompt", "a text that ends the output has characters")
+        ends = frozenset(self.stops if stop_ids is None else stop_ids)
+        plan = _Plan(count, sampling or Sampling(), ends, texts, stop or Stop())
+        if executor is not None:
+            yield from self._tokens(executor, ids, plan)
+            return
+        with self._built.make_executor() as session:
+            yield from self._tokens(session, ids, plan)
+
+    def _tokens(self, session: Executor, ids: Sequence[int], plan: _Plan) -> Iterator[Token]:
+        """As `stream`."""
         start = time.perf_counter()
-        logits = self._kind.last(session, self._kind.start(session, ids))
-        found: list[int] = []
-        text = ""
-        why.reason = "count"
-        while len(found) < count:
-            forced = self._kind.forced[len(found) : len(found) + 1]
-            token = forced[0] if forced else how.choose(logits, draw)
-            found.append(token)
-            whole = tokenizer.decode(found) if tokenizer else ""
-            new = "" if whole.endswith("\ufffd") else whole[len(text) :]
+        given = self._kind.start(session, ids)
+        logits = self._kind.last(session, given)
+        tokenizer = self.tokenizer() if plan.stop_texts or self.reads() else None
+        reader = Detokenizer(tokenizer, () if self._kind.encodes else given) if tokenizer else None
+        draw, text = np.random.default_rng(plan.sampling.seed), ""
+        for number in range(plan.count):
+            forced = self._kind.forced[number : number + 1]
+            token = forced[0] if forced else plan.sampling.choose(logits, draw)
+            new = reader.add(token) if reader else ""
             text += new
+            stopped = token in plan.ends or any(s in text for s in plan.stop_texts)
+            plan.stop.reason = "stop" if stopped else "count"
+            last = stopped or number + 1 == plan.count
+            held = reader is not None and not new and not last  # what is held back is given if nothing follows
+            after = self._kind.next(session, token) if held else None
+            if reader and (last or (held and after is None)):
+                new += reader.rest()
             now = time.perf_counter()
             yield Token(token, new, log_probability(logits, token), now - start)
             start = now
-            if token in ends or any(s in text for s in stop_texts):
-                why.reason = "stop"
+            if last:
                 return
-            if len(found) < count:
-                step = self._kind.next(session, token)
-                if step is None:
-                    why.reason = "context"
-                    return
-                logits = step
+            after = after if held else self._kind.next(session, token)
+            if after is None:
+                plan.stop.reason = "context"
+                return
+            logits = after
+
+    @property
+    def room(self) -> int | None:
+        """Tokens that the cache has room for, as imported graphs say it; None: the state has a fixed size."""
+        return self._built.program.binding.sizes.get(self._kind.sizes[-1])
+
+    @property
+    def encodes(self) -> bool:
+        """It is an encoder–decoder: what it is given is a source."""
+        return self._kind.encodes
 
     @property
     def vocab(self) -> int:
@@ -223,20 +257,24 @@ class Generator:
             raise fail("generate-prompt", f"'{self.source}' is a decoder: nothing reads a source")
         if source is None and self._kind.encodes:
             raise fail("generate-prompt", f"'{self.source}' is an encoder–decoder: there is no source that it reads")
-        self._kind.start(self._first, fed if source is None else source)
-        return np.concatenate(list(self._kind.rows(self._first, fed, given)))
+        with self._built.make_executor() as session:
+            self._kind.start(session, fed if source is None else source)
+            return np.concatenate(list(self._kind.rows(session, fed, given)))
 
     def batch(
         self, prompts: Sequence[Sequence[int]], count: int = 32, sampling: Sampling | None = None, *, threads: int = 1
     ) -> list[list[Token]]:
-        """New tokens after each of several prompts: sessions of their own over the same weights, on so many threads."""
+        """New tokens after each of several prompts: sessions of their own over the same weights, on so many threads.
 
-        def one(ids: Sequence[int]) -> list[Token]:
-            with self._built.make_executor() as session:
-                return list(self.stream(ids, count, sampling, executor=session))
+        Prompt i is what `stream` makes of it with a seed that is i more.
+        """
+        how = sampling or Sampling()
+
+        def one(row: tuple[int, Sequence[int]]) -> list[Token]:
+            return list(self.stream(row[1], count, replace(how, seed=how.seed + row[0])))
 
         with ThreadPoolExecutor(max(1, threads)) as pool:
-            return list(pool.map(one, prompts))
+            return list(pool.map(one, enumerate(prompts)))
 
 
 def generate(
@@ -264,6 +302,13 @@ def generate(
         ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
+
+
+def _sources(folder: Path) -> list[Path]:
+    """The folders of the files that an imported model refers to."""
+    names = json.loads((folder / MODEL).read_text(encoding="utf-8"))["files"]  # the model has been opened
+    paths = [(folder / name).resolve() for name in names]
+    return [path if path.is_dir() else path.parent for path in paths]
 
 
 def _generation(homes: Sequence[Path]) -> dict[str, Any]:

@@ -52,6 +52,8 @@ class _Package:
             raise fail("tokenizer", f"'{path}' needs the Python package 'tokenizers'", hint=hint) from None
         try:
             self._tokenizer = package.Tokenizer.from_file(str(path))
+            self._tokenizer.no_padding()  # of batches, as its last user liked them
+            self._tokenizer.no_truncation()
         except Exception as error:  # the package raises Exception itself
             raise fail("tokenizer", f"'{path}': {error}") from None
 

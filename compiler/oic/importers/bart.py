@@ -43,7 +43,8 @@ def bart(c: Checkpoint) -> EncoderDecoder:
         encoder=_stack(c, prefix, "encoder", width), decoder=_stack(c, prefix, "decoder", width),
         before=c.family in BEFORE,
         embed_scale=math.sqrt(width) if c.flag("scale_embedding", default=False) else None,
-        head=head(c, "lm_head.weight", default=True), logits_bias=bias if c.present(bias) else None,
+        head=head(c, "lm_head.weight", _embedding(c, prefix), default=True),
+        logits_bias=bias if c.present(bias) else None,
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import FLT, DType, f32, f64
 from oic.model import Model
@@ -163,6 +165,14 @@ class Checkpoint:
         for key, value in told.items():
             if not self.has(key) and key not in self.absent and value:
                 self.config[key] = value
+
+    def equal(self, a: str, b: str) -> bool:
+        """Two tensors have the same elements; they are read a part at a time."""
+        if not (self.model.has(a) and self.model.has(b)) or self.model.info(a).shape != self.model.info(b).shape:
+            return False
+        if self.model.info(a).dtype is not self.model.info(b).dtype:
+            return np.array_equal(self.model.tensor(a), self.model.tensor(b))
+        return all(map(np.array_equal, self.model.parts(a), self.model.parts(b)))
 
     def prefix(self, *candidates: str, probe: str) -> str:
         """The first prefix with which the probed tensor is there; the first one if none is."""

@@ -20,12 +20,14 @@ class Matrix:
     by_columns: bool = False
 
 
-def head(c: Checkpoint, tensor: str, *, default: bool) -> Matrix | None:
+def head(c: Checkpoint, tensor: str, embed: str, *, default: bool) -> Matrix | None:
     """The matrix that gives the logits; None: the embedding, whose copy some checkpoints store too.
 
     default   the embedding is the head where the configuration says nothing
+    A head that is stored and is another matrix is the head, whatever the configuration says, as in transformers 5.
     """
-    return None if c.flag("tie_word_embeddings", default=default) else Matrix(tensor)
+    tied = c.flag("tie_word_embeddings", default=default)
+    return None if tied and (not c.model.has(tensor) or c.equal(tensor, embed)) else Matrix(tensor)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -75,6 +76,9 @@ def import_checkpoint(
     Raises OicError: `import-family`, `import-config`, `import-unsupported`, `import-weights`, `model-shape`, or what is
     wrong with the files.  The folder is as it was then.
     """
+    if name is not None and not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        hint = "letters, digits and _, a letter first"
+        raise fail("import-config", f"'{name}' cannot be the name of a graph", hint=hint)
     checkpoint = open_checkpoint(source, config, settings)
     program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name))
     checkpoint.settle(program.weights, program.buffers)

@@ -62,5 +62,5 @@ def gpt2(c: Checkpoint) -> Decoder:
         activation=c.text("activation_function", default="gelu" if plain else "gelu_new"),
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
-        head=head(c, "lm_head.weight", default=by_columns or not c.model.has("lm_head.weight")),
+        head=head(c, "lm_head.weight", _table(c, "wte"), default=by_columns or not c.model.has("lm_head.weight")),
     )  # fmt: skip

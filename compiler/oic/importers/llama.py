@@ -10,7 +10,9 @@ from oic.importers.decoder import MOST_TURNED, Decoder, Layer, Matrix, Norm, Rot
 
 BUFFERS = r"rotary_emb\.inv_freq$"
 PLUS_ONE = {"gemma", "gemma2", "gemma3_text"}
-"""Families whose norms multiply by 1 + weight."""
+"""Families whose norms multiply by 1 + weight, and whose embedding is scaled by √width."""
+NOT_SET = {"gemma": {"hidden_activation"}}
+"""Keys whose null means the family's default."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
@@ -46,13 +48,17 @@ def llama_shapes(c: Checkpoint) -> None:
         c.fill(vocab_size=embed[0], hidden_size=embed[1], intermediate_size=inner[0])
         c.fill(num_hidden_layers=c.count(layer + "self_attn.q_proj.weight"))
         if c.has("num_attention_heads"):
-            c.fill(head_dim=q[0] // c.size("num_attention_heads"))
-            c.fill(num_key_value_heads=k[0] // c.size("head_dim"))
+            size = max(1, q[0] // c.size("num_attention_heads"))
+            c.fill(head_dim=size)
+            c.fill(num_key_value_heads=k[0] // (c.size("head_dim") if c.has("head_dim") else size))
 
 
 def llama(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
+    c.absent -= NOT_SET.get(c.family, set())
     c.assume(DEFAULTS.get(c.family, {}))
+    if c.family == "gemma3_text":
+        c.require("use_bidirectional_attention", c.flag("use_bidirectional_attention", default=False), False)
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
@@ -65,7 +71,7 @@ def llama(c: Checkpoint) -> Decoder:
             return None
         bias = name + ".bias" if c.present(name + ".bias") else None
         kind = "layer" if bias or not (c.has("rms_norm_eps") or not c.has("norm_epsilon")) else "rms"
-        eps = c.number("rms_norm_eps", "norm_epsilon", default=1e-6)
+        eps = c.positive("rms_norm_eps", "norm_epsilon", default=1e-6)
         return Norm(name + ".weight", kind, eps, bias, plus_one=c.family in PLUS_ONE)
 
     def matrix(name: str) -> Matrix:
@@ -88,7 +94,7 @@ def llama(c: Checkpoint) -> Decoder:
         o=matrix(attention + "o_proj"), q_norm=q_norm, k_norm=k_norm,
         norm_whole=q_norm is not None and c.model.info(q_norm.tensor.replace("{l}", "0")).shape != (size,),
         gate=matrix(network + "gate_proj") if gated else None, up=matrix(network + up), down=matrix(network + down),
-        activation=c.text("hidden_activation", "hidden_act", default="silu"),
+        activation=_activation(c),
         before_attention=norm(layer + "input_layernorm"),
         after_attention=norm(layer + "post_attention_layernorm") if after else None,
         before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"))
@@ -98,8 +104,16 @@ def llama(c: Checkpoint) -> Decoder:
         scale=c.positive(scalar) ** -0.5 if c.has(scalar) else None,
         softcap=c.number("attn_logit_softcapping") if c.has("attn_logit_softcapping") else None,
         final_softcap=c.number("final_logit_softcapping") if c.has("final_logit_softcapping") else None,
-        head=head(c, "lm_head.weight", default=c.family in TIED),
+        head=head(c, "lm_head.weight", prefix + "embed_tokens.weight", default=c.family in TIED),
     )  # fmt: skip
+
+
+def _activation(c: Checkpoint) -> str:
+    """The activation; Gemma's first configurations say gelu, and mean its form with tanh."""
+    if c.family != "gemma":
+        return c.text("hidden_activation", "hidden_act", default="silu")
+    found = c.text("hidden_act" if c.has("hidden_act") else "hidden_activation")
+    return "gelu_pytorch_tanh" if found == "gelu" else found
 
 
 def gpt_neox(c: Checkpoint) -> Decoder:
@@ -125,7 +139,7 @@ def gpt_neox(c: Checkpoint) -> Decoder:
         up=matrix("mlp.dense_h_to_4h"), down=matrix("mlp.dense_4h_to_h"), activation=c.text("hidden_act"),
         before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
         parallel=c.flag("use_parallel_residual", default=True), final=norm(prefix + "final_layer_norm"),
-        head=head(c, "embed_out.weight", default=False),
+        head=head(c, "embed_out.weight", prefix + "embed_in.weight", default=False),
     )  # fmt: skip
 
 
@@ -190,7 +204,7 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     if name == "linear":
         return RotaryEmbedding(base, dims, freqs=tuple(f / factor for f in freqs))
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
-    whole = c.number(table + "original_max_position_embeddings")
+    whole = c.positive(table + "original_max_position_embeddings", "max_position_embeddings")
     return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
 
 

@@ -15,6 +15,8 @@ from oic.importers.writer import ACTIVATIONS
 
 POSITIONS = "learned_positions"
 """Metadata of an imported model: tokens that it has positions for, where these are a table."""
+MOST_TOKENS = (1 << 31) - 1
+"""What the position, an i32, counts to."""
 ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
 """Keys of the configuration that generation reads."""
 ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "feed_forward_proj")
@@ -32,8 +34,8 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise c.unsupported(key, model.activation, ", ".join(ACTIVATIONS))
     room = model.context if request.context is None else request.context
     most = model.most
-    if room < 1 or request.prefill < 1 or (most is not None and room > most):
-        known = "1 or more" if most is None else f"1 to {most}, the positions that it has learned"
+    if not 1 <= room <= (most or MOST_TOKENS) or request.prefill < 1:
+        known = f"1 to {MOST_TOKENS}" if most is None else f"1 to {most}, the positions that it has learned"
         raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
     graph: DecoderGraph | EncoderDecoderGraph
     if isinstance(model, Decoder):

@@ -13,6 +13,8 @@ from oic.importers.text import BlockText, number
 ACTIVATIONS = {
     "gelu": 'op gelu({0}, approx="erf") >> {0};',
     "gelu_new": 'op gelu({0}, approx="tanh") >> {0};',
+    "gelu_python": 'op gelu({0}, approx="erf") >> {0};',
+    "gelu_accurate": 'op gelu({0}, approx="tanh") >> {0};',
     "gelu_fast": 'op gelu({0}, approx="tanh") >> {0};',
     "gelu_pytorch_tanh": 'op gelu({0}, approx="tanh") >> {0};',
     "silu": "op silu({0}) >> {0};",
@@ -21,6 +23,7 @@ ACTIVATIONS = {
     "relu2": "op relu({0}) >> {0};\nop mul({0}, {0}) >> {0};",
     "tanh": "op tanh({0}) >> {0};",
     "sigmoid": "op sigmoid({0}) >> {0};",
+    "softplus": "op softplus({0}) >> {0};",
 }
 """Activations by the names that configurations use, as statements on a variable."""
 

@@ -30,11 +30,13 @@ class Original:
             config = library.AutoConfig.from_pretrained(folder, local_files_only=True)
             self.encodes = bool(getattr(config, "is_encoder_decoder", False))
             kind = library.AutoModelForSeq2SeqLM if self.encodes else library.AutoModelForCausalLM
-            model = kind.from_pretrained(folder, local_files_only=True, attn_implementation="eager")
+            model = kind.from_pretrained(
+                folder, local_files_only=True, attn_implementation="eager", dtype=self._torch.float32
+            )  # fmt: skip
         except Exception as error:  # whatever the library raises
             message = f"transformers does not open '{folder}': {str(error).strip().splitlines()[0]}"
             raise fail("verify-library", message) from None
-        self._model = model.float().eval()
+        self._model = model.eval()
         self._config = model.config
         self._settings = model.generation_config
 
@@ -45,8 +47,12 @@ class Original:
 
     def case(self, prompt: Sequence[int], count: int) -> Case:
         """What it makes of a prompt, `count` new tokens at most: the likeliest each time, to the end token."""
-        with self._torch.no_grad():
-            return self._encoded(prompt, count) if self.encodes else self._continued(prompt, count)
+        try:
+            with self._torch.no_grad():
+                return self._encoded(prompt, count) if self.encodes else self._continued(prompt, count)
+        except (IndexError, ValueError, RuntimeError) as error:  # more tokens than positions, say
+            message = f"transformers fails on a prompt of {len(prompt)} and {count} new tokens: {error}"
+            raise fail("verify-library", message, hint="fewer or other tokens, or fewer new ones: -n") from None
 
     def _continued(self, prompt: Sequence[int], count: int) -> Case:
         chosen = self._greedy({}, "input_ids", list(prompt), count)

@@ -101,9 +101,12 @@ def verify(
     with opened as generator:
         if str(against) == "transformers":
             given = [generator.encode(p) if isinstance(p, str) else list(p) for p in prompts]
-            given = given or drawn(generator.vocab, random, seed)
+            if not given:
+                half = max(1, (generator.room or 2 * max(LONGEST, count)) // 2)  # for prompts, and for what follows
+                count, given = min(count, half), drawn(generator.vocab, random, seed, min(LONGEST, half))
             for ids in given:
                 _check(ids, generator.vocab)
+                _fit(generator, ids, count)
             cases = list(cases_of(generator.checkpoint, given, count))
         elif prompts:
             raise fail("verify-reference", f"'{against}' has prompts of its own",
@@ -115,10 +118,18 @@ def verify(
         return Report(tuple(_outcome(generator, case) for case in cases), within)
 
 
-def drawn(vocab: int, count: int, seed: int) -> list[list[int]]:
-    """Random prompts."""
+def drawn(vocab: int, count: int, seed: int, longest: int) -> list[list[int]]:
+    """Random prompts of so many tokens at most."""
     draw = np.random.default_rng(seed)
-    return [draw.integers(vocab, size=draw.integers(1, LONGEST + 1)).tolist() for _ in range(count)]
+    return [draw.integers(vocab, size=draw.integers(1, longest + 1)).tolist() for _ in range(count)]
+
+
+def _fit(generator: Generator, ids: Sequence[int], count: int) -> None:
+    """Refuse more tokens than there is room for: the last new one is not fed."""
+    fed = count if generator.encodes else len(ids) + count - 1
+    if generator.room is not None and max(fed, len(ids)) > generator.room:
+        message = f"a prompt of {len(ids)} and {count} new tokens: there is room for {generator.room}"
+        raise fail("generate-prompt", message, hint="a larger context, a shorter prompt, or fewer new tokens")
 
 
 def _check(ids: Sequence[int], vocab: int) -> None:
@@ -130,7 +141,7 @@ def _check(ids: Sequence[int], vocab: int) -> None:
 
 
 def _outcome(generator: Generator, case: Case) -> Outcome:
-    _check((*(case.source or ()), *case.fed), generator.vocab)
+    _check(case.fed, generator.vocab)
     if case.logits.shape[1] != generator.vocab:
         message = f"the original's logits are those of {case.logits.shape[1]} tokens, the model's of {generator.vocab}"
         raise fail("verify-reference", message)
