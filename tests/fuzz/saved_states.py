@@ -1,7 +1,7 @@
 """Saved states that were tampered with: `python -m tests.fuzz.saved_states --count 20000 --seed 1`.
 
 States of graphs with every kind of variable (`stateful`) are taken apart, changed (counts, runs, entries,
-flags, what is said of the rest), put together again and given a right checksum.  The InterpretedProgram, over the
+flags, what is said of the rest), put together again and given a right checksum.  The interpreter, over the
 graph and over planned memory, and C under sanitizers must all refuse one, with nothing changed, or all
 load it: then each saves the very same bytes, and later steps answer alike.  Exit status: 0 or 1.
 """

@@ -41,11 +41,11 @@ def test_what_is_taken_apart_and_put_together_is_the_same() -> None:
 
 
 def test_a_reader_that_believes_too_much_is_found(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A InterpretedProgram that loads what a ring cannot have, and C does not."""
+    """An interpreter that loads what a ring cannot have, and C does not."""
 
     def everything(part: Part, counts: dict[str, int], runs: Any, guard: Part) -> saved.Entries:
         del guard
-        return saved._entries(part, counts, runs[part.symbol])
+        return saved.entries_of(part, counts, runs[part.symbol])
 
     monkeypatch.setattr(saved, "_possible", everything)
     tally = states.Tally()

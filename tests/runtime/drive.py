@@ -24,7 +24,17 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
-from oic.operators.base import Call, Cast, Deref, Ints, Operator, Out, Pointers, Scratch, Stride
+from oic.operators.base import (
+    Call,
+    Converted,
+    Deref,
+    Ints,
+    Operator,
+    Out,
+    Pointers,
+    Scratch,
+    Stride,
+)
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from runtime.wrap import called
 
@@ -147,7 +157,7 @@ def argument(case: Case, part: Any) -> str:
             return str(stride(case, value, axis))
         case Deref(value):
             return f"oic_load_{value.dtype}(in[{where[id(value)]}], 0)"
-        case Cast(value, c):
+        case Converted(value, c):
             return number(case.numbers.get(value, value) if isinstance(value, Value) else value, c)
         case Scratch():
             return "scratch"

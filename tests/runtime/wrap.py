@@ -13,7 +13,7 @@ from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
 from oic.operators.base import (
     Call,
-    Cast,
+    Converted,
     Ints,
     Operator,
     Out,
@@ -96,7 +96,7 @@ def kernel(op: Operator) -> tuple[str, str]:
         passed[i] = _part(op, part, taken)
         taken += len(part.items) if isinstance(part, Ints) else isinstance(part, int)
     texts = iter(passed.values())
-    flags = [name for name, part in call.members.items() if isinstance(part, Cast)]
+    flags = [name for name, part in call.members.items() if isinstance(part, Converted)]
     symbol = "_".join(["test", call.function, *flags, str(taken)])
     head = f"void {symbol}(const void *const *x, void *y, const ptrdiff_t *n)"
     body = f"    (void)n;\n    {called(call, texts)}"
@@ -127,7 +127,7 @@ def _part(op: Operator, part: Any, at: int) -> str:
             return f"n + {at}"
         case int():
             return f"n[{at}]"
-        case Cast(value, "int"):
+        case Converted(value, "int"):
             return str(int(value))
     raise AssertionError(part)
 
