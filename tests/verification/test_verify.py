@@ -153,4 +153,5 @@ def test_against_the_library(generator: oic.Generator, tmp_path: Path) -> None:
     with pytest.raises(oic.OicError, match="a prompt of 3 and 15 new tokens: there is room for 16"):
         verify(generator, "transformers", prompts=[[1, 2, 3]], count=15)
     assert verify(generator, "transformers", prompts=[[1, 2, 3]], count=14).passed
-    assert verify(generator, "transformers", count=50).passed  # random prompts, as long as there is room
+    # Random prompts, as long as there is room; weights of variance 1 make the errors of both sides large.
+    assert verify(generator, "transformers", count=50, within=1e-3).passed
