@@ -115,7 +115,7 @@ def test_rows_of_a_batch_draw_numbers_of_their_own(generator: oic.Generator) -> 
 
 
 def test_texts_that_end_the_output(generator: oic.Generator) -> None:
-    with pytest.raises(oic.OicError, match="has characters"):
+    with pytest.raises(oic.OicError, match="cannot be empty"):
         ids(generator, [1], 2, stop_texts=("",))
 
 
@@ -194,6 +194,14 @@ def test_the_command(source: Path, generator: oic.Generator) -> None:
     assert done.exit_code == 0 and found["ids"] == ids(generator, [1, 2, 3], 4)
     assert len(found["logprobs"]) == len(found["seconds"]) == 4 and found["stop"] == "count"
     assert CliRunner().invoke(main, ["generate", str(source)]).exit_code == 2
+    several = ["generate", str(source), "--ids", "1,2,3", "--ids", "5", "-n", "4", "--stop-id", str(found["ids"][1])]
+    done = CliRunner().invoke(main, [*several, "--threads", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["prompts"]
+    assert [row["prompt"] for row in rows] == [[1, 2, 3], [5]] and len(rows[1]["ids"]) <= 4
+    assert rows[0]["ids"] == found["ids"][: found["ids"].index(found["ids"][1]) + 1] and rows[0]["stop"] == "stop"
+    lines = CliRunner().invoke(main, several).stdout.splitlines()
+    assert lines == [" ".join(map(str, row["ids"])) for row in rows]
     assert CliRunner().invoke(main, ["generate", str(source), "--ids", "x"]).exit_code == 2
 
 

@@ -50,8 +50,9 @@ def import_(
 
 @click.command()
 @checkpoint_command
-@click.option("--text", help="go on with this text")
-@click.option("--ids", type=token_ids, metavar="ID,ID,…", help="go on with these token ids")
+@click.option("--text", "texts", metavar="TEXT", multiple=True, help="go on with this text; several: a batch")
+@click.option("--ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="go on with these token ids; likewise")
+@click.option("--threads", type=click.IntRange(1, 64), metavar="N", default=1, help="that a batch runs on (default: 1)")
 @click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, show_default=True, help="new tokens")
 @click.option("--temperature", type=float, default=0.0, show_default=True, help="0: always the most likely token")
 @click.option("--top-k", type=int, metavar="K", default=0, help="only the K most likely tokens")
@@ -64,22 +65,27 @@ def import_(
 @guarded
 def generate(
     as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    text: str | None, ids: list[int] | None, count: int, temperature: float, top_k: int, top_p: float, seed: int,
-    stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None, target: str,
+    texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int, temperature: float, top_k: int,
+    top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None, target: str,
 ) -> None:  # fmt: skip
     """Go on with a text or token ids.
 
-    SOURCE is a checkpoint, or a folder that 'oic import' wrote.
+    SOURCE is a checkpoint, or a folder that 'oic import' wrote.  Each prompt of a batch has a session of its own over
+    the same weights; prompt i draws from a seed that is i more.
     """
-    from oic.cli.models import generated
+    from oic.cli.models import generated, generated_batch
     from oic.generation import Generator, Sampling
 
-    if (text is None) == (ids is None):
+    if bool(texts) == bool(ids):
         raise click.UsageError("give either --text or --ids")
     sampling = Sampling(temperature, top_k, top_p, seed)
+    stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
     with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
-        prompt = generator.encode(text) if text is not None else ids or []
-        generated(generator, prompt, count, sampling, {"stop_ids": stop_ids or None, "stop_texts": stop_texts}, as_json)
+        prompts = [*map(generator.encode, texts), *ids]
+        if len(prompts) == 1:
+            generated(generator, prompts[0], count, sampling, stops, as_json)
+        else:
+            generated_batch(generator, prompts, count, sampling, stops, threads, as_json)
 
 
 @click.command()

@@ -57,10 +57,7 @@ def generated(
             sys.stdout.flush()
     seconds = time.perf_counter() - start
     if as_json:
-        say(json_text({
-            "prompt": ids, "ids": [t.id for t in found], "text": "".join(t.text for t in found) if readable else None,
-            "logprobs": [t.logprob for t in found], "seconds": [t.seconds for t in found], "stop": stop.reason,
-        }))  # fmt: skip
+        say(json_text(_row_json(ids, found, stop, readable)))
         return
     say("")
     first, rest = (found[0].seconds if found else 0.0), sum(t.seconds for t in found[1:])
@@ -68,6 +65,32 @@ def generated(
     said = {"count": "", "stop": "; it ended", "context": "; the context is full"}[stop.reason]
     tokens = f"{len(ids)} + {len(found)} tokens in {seconds:.2f} s"
     sys.stderr.write(f"{tokens}: the first after {first:.3f} s{speed}{said}\n")
+
+
+def generated_batch(
+    generator: Generator, prompts: list[list[int]], count: int, sampling: Sampling, stops: dict[str, Any],
+    threads: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Print what follows each prompt, a line each once all are done; or all as JSON."""
+    readable, ends = generator.reads(), [Stop() for _ in prompts]
+    start = time.perf_counter()
+    rows = generator.batch(prompts, count, sampling, threads=threads, stops=ends, **stops)
+    seconds = time.perf_counter() - start
+    if as_json:
+        found = zip(prompts, rows, ends, strict=True)
+        say(json_text({"prompts": [_row_json(*row, readable) for row in found], "seconds": seconds}))
+        return
+    for row in rows:
+        say("".join(visible(t.text) for t in row) if readable else " ".join(str(t.id) for t in row))
+    tokens = sum(map(len, rows))
+    sys.stderr.write(f"{len(rows)} prompts, {tokens} tokens in {seconds:.2f} s: {tokens / seconds:,.0f} tokens/s\n")
+
+
+def _row_json(ids: list[int], found: list[Token], stop: Stop, readable: bool) -> dict[str, Any]:
+    return {
+        "prompt": ids, "ids": [t.id for t in found], "text": "".join(t.text for t in found) if readable else None,
+        "logprobs": [t.logprob for t in found], "seconds": [t.seconds for t in found], "stop": stop.reason,
+    }  # fmt: skip
 
 
 def verified(report: Report, as_json: bool) -> str:

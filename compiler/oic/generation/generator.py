@@ -182,7 +182,7 @@ class Generator:
         """
         texts = (stop_texts,) if isinstance(stop_texts, str) else tuple(stop_texts)
         if "" in texts:
-            raise fail("generate-prompt", "a text that ends the output has characters")
+            raise fail("generate-prompt", "a text that ends the output cannot be empty")
         ends = frozenset(self.stops if stop_ids is None else stop_ids)
         plan = _Plan(count, sampling or Sampling(), ends, texts, stop or Stop())
         if executor is not None:
@@ -234,9 +234,11 @@ class Generator:
 
     @property
     def vocab(self) -> int:
-        """How many tokens the logits are of."""
+        """How many tokens the logits are of; `OicError` `generate-interface` where that is no integer."""
         last = self._first.interface.variables["logits"].shape[-1]
-        assert isinstance(last, int)
+        if not isinstance(last, int):
+            raise fail("generate-interface", f"the graph of '{self.source}' gives logits of {last} tokens",
+                       hint="a vocabulary is an integer")  # fmt: skip
         return last
 
     @property
@@ -262,16 +264,27 @@ class Generator:
             return np.concatenate(list(self._kind.rows(session, fed, given)))
 
     def batch(
-        self, prompts: Sequence[Sequence[int]], count: int = 32, sampling: Sampling | None = None, *, threads: int = 1
+        self,
+        prompts: Sequence[Sequence[int]],
+        count: int = 32,
+        sampling: Sampling | None = None,
+        *,
+        threads: int = 1,
+        stop_ids: Sequence[int] | None = None,
+        stop_texts: Sequence[str] = (),
+        stops: Sequence[Stop] | None = None,
     ) -> list[list[Token]]:
         """New tokens after each of several prompts: sessions of their own over the same weights, on so many threads.
 
+        stops   one a prompt: each is told why its text ended
         Prompt i is what `stream` makes of it with a seed that is i more.
         """
         how = sampling or Sampling()
 
         def one(row: tuple[int, Sequence[int]]) -> list[Token]:
-            return list(self.stream(row[1], count, replace(how, seed=how.seed + row[0])))
+            number, ids = row
+            seeded, stop = replace(how, seed=how.seed + number), stops[number] if stops else None
+            return list(self.stream(ids, count, seeded, stop_ids=stop_ids, stop_texts=stop_texts, stop=stop))
 
         with ThreadPoolExecutor(max(1, threads)) as pool:
             return list(pool.map(one, enumerate(prompts)))

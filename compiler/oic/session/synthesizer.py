@@ -1,4 +1,4 @@
-"""A graph as a compiled library: the same sessions as the InterpretedProgram's, at the speed of C."""
+"""A graph as a compiled library: the same sessions as those of the interpreter, at the speed of C."""
 
 from __future__ import annotations
 
