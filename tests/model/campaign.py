@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import random
 import re
 import resource
@@ -252,14 +253,17 @@ def work(samples: Path, form: str, seed: int, first: int, count: int) -> Tally:
     return total
 
 
-def _apart(samples: Path, form: str, seed: int, first: int, count: int) -> Tally:
+def apart(samples: Path, form: str, seed: int, first: int, count: int) -> Tally:
     """Read so many mutants in a process of their own, which may die."""
     command = [sys.executable, "-m", "model.campaign", "--worker", str(samples), str(first)]
     command += ["--mutants", str(count), "--seed", str(seed), form]
     limited: Callable[[], None] = lambda: resource.setrlimit(  # noqa: E731
         resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)
     )
-    run = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, check=False)
+    modules = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=limited, env=modules, check=False
+    )
     if run.returncode:
         return Tally(defects=(f"{form} {seed} {first}…: the process died: {run.stderr[-400:]}",))
     return Tally(**json.loads(run.stdout))
@@ -289,7 +293,7 @@ def main() -> int:
             total = Tally()
             for first in range(0, given.mutants, BATCH):
                 count = min(BATCH, given.mutants - first)
-                total.add(_apart(Path(folder), form, given.seed, first, count))
+                total.add(apart(Path(folder), form, given.seed, first, count))
             row = f"{form:<12} {total.mutants:>8} {total.opened:>8} {total.refused:>8}"
             print(
                 f"{row} {total.slowest:>7.2f} s {total.most / 1e6:>6.0f} MB {len(total.defects):>8}",
