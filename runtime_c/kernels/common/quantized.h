@@ -1,0 +1,69 @@
+/* What products with quantised weights have in common: x in groups of 8 bits, and sums over groups. */
+#ifndef OIC_QUANTIZED_H
+#define OIC_QUANTIZED_H
+
+#include "../../version.h"
+
+#include "../../num.h"
+#include "../../simd/dots.h"
+
+#define OIC_STREAM_PANELS 4
+#define OIC_STREAM (OIC_STREAM_PANELS * OIC_PANEL) /* rows of weights that lie side by side */
+#define OIC_QUANTIZED_BYTES 72 /* of working memory for a group of a row of x, at most */
+
+#define OIC_PART_GROUPS 4 /* groups of a stream that go through several blocks of rows together, in L1 */
+
+/* Rows of x whose sums are on the stack together. */
+#if OIC_HOSTED
+#define OIC_TURN 64
+#else
+#define OIC_TURN OIC_DOTS_ROWS
+#endif
+
+#define OIC_RECORD (OIC_DOTS_X + 8) /* bytes of a group of a row of x: numbers, then its scale and its start */
+
+typedef char oic_records_fit[OIC_RECORD <= OIC_QUANTIZED_BYTES ? 1 : -1];
+typedef char oic_turns_are_whole[OIC_TURN % OIC_DOTS_ROWS == 0 ? 1 : -1];
+
+static inline ptrdiff_t oic_groups(ptrdiff_t K)
+{
+    return (K + OIC_GROUP - 1) / OIC_GROUP;
+}
+
+static inline ptrdiff_t oic_panels(ptrdiff_t N)
+{
+    return (N + OIC_PANEL - 1) / OIC_PANEL;
+}
+
+/* Rows of x are kept in blocks of OIC_DOTS_ROWS, the last one smaller; a block group by group: the numbers of its rows,
+   then their scales, then their starts.  Where the block of row r begins, and how many it has of so many. */
+static inline const uint8_t *oic_block(const void *work, ptrdiff_t r, ptrdiff_t groups)
+{
+    return (const uint8_t *)work + r / OIC_DOTS_ROWS * OIC_DOTS_ROWS * groups * OIC_RECORD;
+}
+
+static inline ptrdiff_t oic_block_rows(ptrdiff_t r, ptrdiff_t rows)
+{
+    const ptrdiff_t left = rows - r / OIC_DOTS_ROWS * OIC_DOTS_ROWS;
+    return left < OIC_DOTS_ROWS ? left : OIC_DOTS_ROWS;
+}
+
+/* Group g, 32 numbers, of row r of so many, quantised for weights of 8 or 4 bits. */
+static inline void oic_quantize_group(void *work, const float *x, ptrdiff_t r, ptrdiff_t rows, ptrdiff_t g,
+                                      ptrdiff_t groups, int bits)
+{
+    const ptrdiff_t n = oic_block_rows(r, rows), at = r % OIC_DOTS_ROWS;
+    uint8_t *const to = (uint8_t *)work + (oic_block(work, r, groups) - (const uint8_t *)work) + g * n * OIC_RECORD;
+    float scale;
+    const int32_t start = oic_dots_quantize(x, (int8_t *)to + at * OIC_DOTS_X, &scale, bits);
+    memcpy(to + n * OIC_DOTS_X + at * 4, &scale, sizeof scale);
+    memcpy(to + n * (OIC_DOTS_X + 4) + at * 4, &start, sizeof start);
+}
+
+#define OIC_Q 8
+#include "quantized.inc.h"
+
+#define OIC_Q 4
+#include "quantized.inc.h"
+
+#endif

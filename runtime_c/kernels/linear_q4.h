@@ -1,0 +1,5 @@
+/* oic_linear_q4_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w in groups of 4 bits, b of type B or NULL.
+   Members, order and working memory: quantized_product.inc.h. */
+#define PRODUCT oic_linear_q4
+#define WEIGHT_BITS 4
+#include "quantized_product.inc.h"

@@ -1,0 +1,5 @@
+/* oic_linear_q8_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w in groups of 8 bits, b of type B or NULL.
+   Members, order and working memory: quantized_product.inc.h. */
+#define PRODUCT oic_linear_q8
+#define WEIGHT_BITS 8
+#include "quantized_product.inc.h"

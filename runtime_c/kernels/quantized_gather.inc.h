@@ -1,0 +1,37 @@
+/* The body of gathers of rows of quantised weights.  The kernel that includes it defines GATHER, its name, and WEIGHT_BITS. */
+#include "element.h"
+
+#include "common/quantized.h"
+
+typedef struct {
+    const void *table;
+    const B_T *ids;
+    W_T *y;
+    ptrdiff_t size, inner, n;
+} ARGS(GATHER);
+
+static inline void NAME(GATHER)(const ARGS(GATHER) *a)
+{
+    const ptrdiff_t groups = oic_groups(a->inner), panels = oic_panels(a->size);
+    const ptrdiff_t bytes = OIC_GROUP * OIC_PANEL / 8 * WEIGHT_BITS; /* of a panel of a group */
+    const uint8_t *const w = (const uint8_t *)a->table;
+    const oic_f16 *const scales = (const oic_f16 *)(const void *)(w + panels * groups * bytes);
+    for (ptrdiff_t i = 0; i < a->n; ++i) {
+        const ptrdiff_t row = (ptrdiff_t)a->ids[i], panel = row / OIC_PANEL, stream = panel - panel % OIC_STREAM_PANELS;
+        const ptrdiff_t width = panels - stream < OIC_STREAM_PANELS ? panels - stream : OIC_STREAM_PANELS;
+        for (ptrdiff_t g = 0; g < groups; ++g) {
+            const ptrdiff_t at = stream * groups + g * width + panel - stream;
+            const float scale = oic_f16_to_f32(scales[at * OIC_PANEL + row % OIC_PANEL]);
+            const uint8_t *const step = w + at * bytes + row % OIC_PANEL * 4;
+            for (ptrdiff_t k = g * OIC_GROUP, e = 0; e < OIC_GROUP && k < a->inner; ++k, ++e) {
+                const ptrdiff_t byte = e % (bytes / OIC_PANEL) / 4 * 64 + e % 4;
+                const int code = WEIGHT_BITS == 8 ? (int8_t)step[byte] : (step[byte] >> e / 16 * 4 & 15) - 8;
+                W_STORE(a->y, i * a->inner + k, (W_C)((float)code * scale));
+            }
+        }
+    }
+}
+
+#undef GATHER
+#undef WEIGHT_BITS
+#include "end.h"

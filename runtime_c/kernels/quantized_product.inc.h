@@ -1,0 +1,95 @@
+/* The body of products with quantised weights.  The kernel that includes it defines PRODUCT, its name, and WEIGHT_BITS, 8 or 4
+   bits of a weight.
+
+   w is N rows of K numbers in groups of 32 along K, rows filled up to sixteen and groups to 32 with zeros: all bytes, then
+   a scale (f16) for each row and group.  Both lie in streams of 64 rows, the last narrower; in a stream group by group; in
+   a group panels of sixteen rows (simd/dots.h).  Scales are finite; q8 may hold any i8.
+
+   x is quantised by row and group, its last group filled up with zeros: dx = max |x| / 127, inv = 127 / max |x|, and
+   q = x * inv to nearest, halves to even.  Where max |x| is below 2^-119, inv is 0; where it is infinite or a NaN is among
+   them, q is 0 and dx NaN.
+
+   Order: y = 0 + t_0 + t_1 + ... over the groups, t = (float)(sum of q * w, exact) * (dw * dx), each operation rounded by
+   itself; then b is added.  No other element and no size but K has a part in it.
+
+   Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
+   `work` has room for `room` of them: OIC_QUANTIZED_BYTES bytes for each group of each; it need not be aligned beyond 4.
+   Where there are more rows, they are taken in turns.  A turn is two phases: ..._prepare quantises the rows from `from` on,
+   ..._part computes panels first..end-1 of sixteen rows of w (best begun at multiples of four) for them. */
+#include "element.h"
+
+#include "common/batch.h"
+#include "common/quantized.h"
+
+typedef struct {
+    const T *x;
+    const void *w;
+    const B_T *b;
+    T *y;
+    void *work;
+    ptrdiff_t rank;
+    const ptrdiff_t *shape, *xs;
+    ptrdiff_t M, K, N, ldx, room, from;
+} ARGS(PRODUCT);
+
+/* Rows of the turn that begins at a->from. */
+static inline ptrdiff_t NAME(OIC_PASTE(PRODUCT, _rows))(const ARGS(PRODUCT) *a)
+{
+    const ptrdiff_t left = oic_product(a->rank, a->shape) * a->M - a->from;
+    return left < a->room ? left : a->room;
+}
+
+static inline void NAME(OIC_PASTE(PRODUCT, _prepare))(const ARGS(PRODUCT) *a)
+{
+    const ptrdiff_t rows = NAME(OIC_PASTE(PRODUCT, _rows))(a), groups = oic_groups(a->K);
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+        const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
+        const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
+        for (ptrdiff_t g = 0; g < groups; ++g) {
+            const ptrdiff_t n = a->K - g * OIC_GROUP < OIC_GROUP ? a->K - g * OIC_GROUP : OIC_GROUP;
+            float all[OIC_GROUP] = {0};
+            const float *const from = WIDEN(x + g * OIC_GROUP, n, all);
+            if (n < OIC_GROUP) {
+                memmove(all, from, (size_t)n * sizeof *all);
+            }
+            oic_quantize_group(a->work, n < OIC_GROUP ? all : from, r, rows, g, groups, WEIGHT_BITS);
+        }
+    }
+}
+
+static inline void NAME(OIC_PASTE(PRODUCT, _part))(const ARGS(PRODUCT) *a, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ptrdiff_t rows = NAME(OIC_PASTE(PRODUCT, _rows))(a), N = a->N;
+    float sums[OIC_TURN * OIC_STREAM];
+    (void)worker;
+    for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
+        const ptrdiff_t n = rows - r0 < OIC_TURN ? rows - r0 : OIC_TURN;
+        for (ptrdiff_t p = first, next; p < end; p = next) {
+            next = p - p % OIC_STREAM_PANELS + OIC_STREAM_PANELS;
+            next = next < end ? next : end;
+            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, rows, r0, n, a->w, p, next, a->K, N);
+            const ptrdiff_t j0 = p * OIC_PANEL, width = (next < oic_panels(N) ? next * OIC_PANEL : N) - j0;
+            for (ptrdiff_t r = 0; r < n; ++r) {
+                const ptrdiff_t to = (a->from + r0 + r) * N + j0;
+                for (ptrdiff_t l = 0; l < width; ++l) {
+                    const float v = sums[r * OIC_STREAM + l];
+                    STORE(a->y, to + l, a->b != NULL ? v + (float)B_LOAD(a->b, j0 + l) : v);
+                }
+            }
+        }
+    }
+}
+
+static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
+{
+    ARGS(PRODUCT) turn = *a;
+    const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+    for (turn.from = 0; turn.from < rows; turn.from += a->room) {
+        NAME(OIC_PASTE(PRODUCT, _prepare))(&turn);
+        NAME(OIC_PASTE(PRODUCT, _part))(&turn, 0, oic_panels(a->N), 0);
+    }
+}
+
+#undef PRODUCT
+#undef WEIGHT_BITS
+#include "end.h"

@@ -1,0 +1,46 @@
+/* Exact products of small integers for sixteen rows of weights at a time, in groups of 32 along K.
+
+   Weights lie in steps of 64 bytes: four neighbours along K of each of sixteen rows.  A group of q8 is eight steps of i8, of
+   any value; one of q4 is four, whose low nibbles are steps 0 to 3 and whose high ones are steps 4 to 7: q + 8.  A group of
+   x is OIC_DOTS_X bytes, as the machine's instructions want it, made by oic_dots_quantize of numbers of at most 127 either
+   way, together with a number that its sums start at.
+
+   Every machine has the same functions: the portable ones are the definition. */
+#ifndef OIC_DOTS_H
+#define OIC_DOTS_H
+
+#include "../version.h"
+
+#include "../num.h"
+#include "lanes.h"
+
+#define OIC_PANEL 16 /* rows of weights */
+#define OIC_GROUP 32 /* neighbours along K that have a scale of their own */
+#define OIC_DOTS_ROWS 4 /* rows of x that are computed at a time, at most */
+
+#if defined(__GNUC__)
+#define OIC_INLINE static inline __attribute__((always_inline))
+#else
+#define OIC_INLINE static inline
+#endif
+
+/* q = x to 8 bits; gives dx.  A quotient that would be infinite is 0. */
+static inline float oic_quantized_group(const float *x, int8_t *q)
+{
+    uint32_t top = 0;
+    for (int i = 0; i < OIC_GROUP; ++i) { /* of bits: as numbers, but for NaNs, which are above infinity */
+        const uint32_t size = oic_bits_f32(x[i]) & 0x7fffffffu;
+        top = size > top ? size : top;
+    }
+    const int finite = top < 0x7f800000u;
+    const float amax = oic_from_bits_f32(finite ? top : 0x7fc00000u), inv = finite && amax >= 0x1p-119f ? 127.0f / amax : 0.0f;
+    for (int i = 0; i < OIC_GROUP; ++i) { /* the sum has whole numbers as its last digits */
+        const float v = oic_from_bits_f32(finite ? oic_bits_f32(x[i]) : 0u) * inv + 0x1.8p23f;
+        q[i] = (int8_t)(int32_t)(oic_bits_f32(v) - oic_bits_f32(0x1.8p23f));
+    }
+    return amax / 127.0f;
+}
+
+#include "dots_portable.h"
+
+#endif
