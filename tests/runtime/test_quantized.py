@@ -1,0 +1,204 @@
+"""Products with weights of 8 and 4 bits in groups: every bit is that of a plain model of the order that the headers state.
+
+Compilers, instruction sets, how many rows are computed together or in turns, and the division over panels make no difference.
+Operands end where memory ends, so that a read beyond them is seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from ctypes import CDLL, c_ssize_t, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oic.dtypes import Array
+from runtime.native import TOOLCHAINS, Toolchain
+
+GROUP = 32
+SOURCE = """
+#if defined(__FMA__)
+#define OIC_FUSED 1
+#endif
+#define OIC_X f32
+#define OIC_W f32
+#define OIC_B f32
+#include "kernels/linear_q{bits}.h"
+#define OIC_X f16
+#define OIC_W f32
+#define OIC_B f16
+#include "kernels/linear_q{bits}.h"
+#define OIC_X f32
+#define OIC_W f32
+#define OIC_B i32
+#include "kernels/gather_q{bits}.h"
+
+void product_{bits}(const void *const *p, const ptrdiff_t *n);
+void product_{bits}(const void *const *p, const ptrdiff_t *n)
+{{
+    const oic_linear_q{bits}_f32_f32_f32_args a = {{
+        .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4],
+        .rank = 1, .shape = n + 5, .xs = n + 6, .M = n[0], .K = n[1], .N = n[2], .ldx = n[3], .room = n[4]}};
+    oic_linear_q{bits}_f32_f32_f32(&a);
+}}
+
+void parts_{bits}(const void *const *p, const ptrdiff_t *n);
+void parts_{bits}(const void *const *p, const ptrdiff_t *n)
+{{
+    const oic_linear_q{bits}_f16_f32_f16_args a = {{
+        .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4],
+        .rank = 1, .shape = n + 5, .xs = n + 6, .M = n[0], .K = n[1], .N = n[2], .ldx = n[3], .room = n[4]}};
+    oic_linear_q{bits}_prepare_f16_f32_f16(&a);
+    for (ptrdiff_t at = oic_panels(a.N), n_of = 1; at > 0; at -= n_of, n_of = n_of % 5 + 1) {{
+        oic_linear_q{bits}_part_f16_f32_f16(&a, at < n_of ? 0 : at - n_of, at, 1);
+    }}
+}}
+
+void gather_{bits}(const void *const *p, const ptrdiff_t *n);
+void gather_{bits}(const void *const *p, const ptrdiff_t *n)
+{{
+    const oic_gather_q{bits}_f32_f32_i32_args a = {{
+        .table = p[0], .ids = p[1], .y = (void *)(uintptr_t)p[2], .size = n[0], .inner = n[1], .n = n[2]}};
+    oic_gather_q{bits}_f32_f32_i32(&a);
+}}
+"""
+BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PLAIN_DOTS")))
+
+
+@pytest.fixture(scope="module", params=BUILDS, ids=lambda t: t.name)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CDLL:
+    toolchain: Toolchain = request.param
+    if not toolchain.found:
+        pytest.skip(f"{toolchain.command} is not installed")
+    folder: Path = tmp_path_factory.mktemp("quantized")
+    return toolchain.library(SOURCE.format(bits=8) + SOURCE.format(bits=4), folder, "quantized")
+
+
+def guarded(data: Array) -> Array:
+    """A copy whose last byte is the last of a page that no other follows."""
+    page = mmap.PAGESIZE
+    size = -(-data.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    whole = np.frombuffer(memory, np.uint8)
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes = [c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert protect(whole.ctypes.data + size, page, 0) == 0
+    copy = whole[size - data.nbytes : size].view(data.dtype).reshape(data.shape)
+    copy[...] = data
+    return copy
+
+
+def call(library: CDLL, name: str, arrays: list[Array | None], sizes: list[int]) -> None:
+    pointers = (c_void_p * len(arrays))(*(None if a is None else a.ctypes.data for a in arrays))
+    getattr(library, name)(pointers, (c_ssize_t * len(sizes))(*sizes))
+
+
+def packed(q: Array, scale: Array, bits: int) -> Array:
+    """q[R, K] and scale[R, G] as they lie in memory."""
+    rows, k = q.shape
+    groups = -(-k // GROUP)
+    padded, scales = np.zeros((-(-rows // 16) * 16, groups * GROUP), np.int64), np.zeros((-(-rows // 16) * 16, groups), np.float16)
+    padded[:rows, :k], scales[:rows] = q, scale
+    padded += 8 if bits == 4 else 0
+    numbers, factors = [], []
+    for r in range(0, len(padded), 64):
+        wide = padded[r : r + 64].reshape(-1, 16, groups, 8, 4).transpose(2, 0, 3, 1, 4)  # group, panel, step, row, neighbour
+        wide = wide if bits == 8 else wide[:, :, :4] | wide[:, :, 4:] << 4
+        numbers.append((wide & 255).astype(np.uint8).ravel())
+        factors.append(scales[r : r + 64].T.ravel())
+    return np.concatenate([*numbers, *(f.view(np.uint8) for f in factors)])
+
+
+def quantized(x: Array) -> tuple[Array, Array]:
+    """x[M, G, 32] as integers, and the scale of each group."""
+    finite = np.isfinite(x).all(-1)
+    amax = np.where(finite, np.abs(x).max(-1), np.float32(np.nan)).astype(np.float32)
+    inv = np.where(amax >= np.float32(2.0**-119), np.float32(127) / amax, np.float32(0)).astype(np.float32)
+    q = np.rint(np.where(finite[..., None], x, np.float32(0)) * inv[..., None])
+    return q.astype(np.int64), amax / np.float32(127)
+
+
+def product(x: Array, q: Array, scale: Array, b: Array | None) -> Array:
+    """The definition: groups in order, each operation rounded by itself."""
+    groups = scale.shape[1]
+    widened = [np.zeros((len(a), groups * GROUP), a.dtype) for a in (x, q)]
+    for to, a in zip(widened, (x, q), strict=True):
+        to[:, : a.shape[1]] = a
+    w, dw = widened[1].reshape(-1, groups, GROUP), scale.astype(np.float32)
+    y = np.zeros((len(x), len(q)), np.float32)
+    with np.errstate(all="ignore"):
+        qx, dx = quantized(widened[0].reshape(-1, groups, GROUP))
+        for g in range(groups):
+            y = y + (qx[:, g] @ w[:, g].T).astype(np.float32) * (dw[None, :, g] * dx[:, None, g])
+        return y if b is None else y + b.astype(np.float32)
+
+
+def weights(rng: np.random.Generator, rows: int, k: int, bits: int, kind: str) -> tuple[Array, Array]:
+    low, high = (-128, 127) if bits == 8 else (-8, 7)
+    q = rng.integers(low, high + 1, (rows, k))
+    if kind == "extreme":
+        q = np.where(rng.random((rows, 1)) < 0.5, low, high) * np.ones((1, k), np.int64)
+    scale = (rng.standard_normal((rows, -(-k // GROUP))) * 0.01).astype(np.float16)
+    scale.ravel()[::7] = np.float16(6e-8)  # the smallest subnormal
+    return q, scale
+
+
+def inputs(rng: np.random.Generator, rows: int, k: int, kind: str) -> Array:
+    x = rng.standard_normal((rows, k)).astype(np.float32)
+    if kind == "extreme":
+        return np.where(rng.random((rows, 1)) < 0.5, np.float32(-1), np.float32(1)) * np.ones((1, k), np.float32)
+    if kind == "special":
+        x = (x * 10.0 ** rng.integers(-44, 38, (rows, 1))).astype(np.float32)
+        x[:, : GROUP // 2] = 0
+        x[::3, GROUP : 2 * GROUP] = 0
+        for value in (np.nan, np.inf, -np.inf, -0.0, 2.0**-119, np.nextafter(np.float32(2.0**-119), np.float32(0))):
+            x[rng.random(x.shape) < 0.01] = value
+    return x
+
+
+SHAPES = [(0, 5, 3), (1, 1, 1), (1, 96, 144), (2, 33, 17), (5, 70, 130), (17, 257, 67), (70, 40, 80), (3, 320, 64)]
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("kind", ["usual", "extreme", "special"])
+def test_every_bit_is_that_of_the_definition(library: CDLL, bits: int, kind: str) -> None:
+    rng = np.random.default_rng(bits)
+    for m, k, n in SHAPES:
+        q, scale = weights(rng, n, k, bits, kind)
+        x, b = inputs(rng, 2 * m, k, kind), rng.standard_normal(n).astype(np.float32) if kind == "usual" else None
+        groups, w = scale.shape[1], guarded(packed(q, scale, bits))
+        wanted = product(x, q, scale, b)
+        spaced = np.zeros((2 * m, k + 3), np.float32)  # rows at other addresses than those of registers
+        spaced[:, 3:] = x
+        held = guarded(spaced)[:, 3:]
+        for room in {1, 3, max(2 * m, 1)}:
+            y, work = guarded(np.empty((2 * m, n), np.float32)), guarded(np.empty(room * groups * 18, np.int32))
+            given = [held if m else None, w, None if b is None else guarded(b), y, work]
+            call(library, f"product_{bits}", given, [m, k, n, k + 3, room, 2, m * (k + 3)])
+            assert np.array_equal(y, wanted, equal_nan=True), (m, k, n, room)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_panels_are_computed_in_any_order(library: CDLL, bits: int) -> None:
+    """Of f16, whose results are rounded once."""
+    rng = np.random.default_rng(bits)
+    for m, k, n in [(1, 64, 300), (6, 100, 211)]:
+        q, scale = weights(rng, n, k, bits, "usual")
+        x, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (n,)))
+        y, work = np.empty((m, n), np.float16), np.empty(m * scale.shape[1] * 18, np.int32)
+        call(library, f"parts_{bits}", [x, packed(q, scale, bits), b, y, work], [m, k, n, k, m, 1, 0])
+        assert np.array_equal(y, product(x.astype(np.float32), q, scale, b).astype(np.float16))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_rows_are_gathered(library: CDLL, bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    for rows, k in [(1, 1), (16, 32), (83, 77), (200, 64)]:
+        q, scale = weights(rng, rows, k, bits, "usual")
+        ids, y = rng.integers(0, rows, 9).astype(np.int32), np.empty((9, k), np.float32)
+        call(library, f"gather_{bits}", [guarded(packed(q, scale, bits)), ids, y], [rows, k, len(ids)])
+        wide: Any = np.repeat(scale.astype(np.float32), GROUP, axis=1)[:, :k]
+        assert np.array_equal(y, (q.astype(np.float32) * wide)[ids])
