@@ -47,7 +47,8 @@ PARTS: dict[str, set[str]] = {
     "compare": CORE | {"memory", "reference", "session"},
 }
 PARTS["driver"] = set(PARTS) - {"compare", "importers"}
-PARTS["api"] = set(PARTS) - {"compare", "importers"}  # the public classes: a driver with sessions
+PARTS["profile"] = CORE | {"codegen", "compare", "session", "toolchain"}  # measures what sessions run
+PARTS["api"] = set(PARTS) - {"compare", "importers", "profile"}  # the public classes: a driver with sessions
 PARTS["generation"] = BASE | {"api", "check", "importers", "model", "operators", "session"}  # a user of the public classes
 PARTS["verification"] = BASE | {"generation", "model"}
 PARTS["cli"] = set(PARTS)

@@ -77,6 +77,7 @@ class Synthesizer(_Compiled):
     weights  'blob' (a file to map or flash) or 'array' (a C array)
     threads  consumers of a `yield` run on so many at once; 1: one after another
     name     of the C library, which its files and names begin with; None: the graph's
+    profile  the code measures itself: `trace` of its executors has microseconds
     The others as for Simulator.
     """
 
@@ -94,6 +95,7 @@ class Synthesizer(_Compiled):
         reuse: bool = True,
         threads: int = 1,
         name: str | None = None,
+        profile: bool = False,
     ) -> None:
         machine = target_named(target, numerics)
         if not 1 <= threads <= MOST_THREADS:
@@ -103,7 +105,7 @@ class Synthesizer(_Compiled):
         )
         super().__init__(graph, model, settings)
         self._synthesizer = CompiledProgram(
-            self.program.planned, interface_of(self.program), machine, weights, threads, name
+            self.program.planned, interface_of(self.program), machine, weights, threads, name, profile
         )
 
     @property

@@ -278,3 +278,16 @@ def test_bisect_names_the_pass(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_text_of_the_graph_is_not_changed(oic: Oic) -> None:
     assert Path("average.oi").read_text() == AVERAGE
+
+
+def test_bench_measures_statements(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oic.profile.limits.PROBE", 0.001)
+    done = oic("bench", "average.oi", "--steps", "9", "-o", "out", "--json")
+    assert done.status == 0 and done.json["steps"] == 9 and done.json["limits"]["threads"] == 1
+    texts = {line: row["text"] for row in done.json["statements"] for line in row["lines"]}
+    assert texts[16].startswith("op sub(x, smooth) >> d; op mul(d, rate) >> d")
+    report = Path("out/average.report.html").read_text()
+    assert "Time of a step, by line" in report and "cache.write smooth &gt;&gt; mean;" in report
+    assert oic("bench", "average.oi", "--entry", "entri").status == 1
+    traced = oic("run", "average.oi", "--input", "x=x.npy", "--trace")
+    assert traced.status == 0 and "op sub" not in traced.out and " us" in traced.out

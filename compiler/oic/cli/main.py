@@ -19,6 +19,7 @@ from oic.cli.checkpoints import generate, import_, verify
 from oic.cli.options import (
     MISMATCH,
     USER,
+    binding,
     graph_command,
     guarded,
     inputs_option,
@@ -38,6 +39,7 @@ MEANT = {
     **dict.fromkeys(("compile", "codegen", "emit"), "'oic build' generates C and compiles it."),
     **dict.fromkeys(("lint", "validate"), "'oic check' says everything that is wrong with a graph."),
     **dict.fromkeys(("test", "compare"), "'oic diff' compares the compiled C with the reference."),
+    **dict.fromkeys(("profile", "benchmark", "perf", "time"), "'oic bench' measures the statements of a graph."),
     **dict.fromkeys(("exec", "simulate", "eval"), "'oic run' runs a graph; --backend reference in NumPy."),
     **dict.fromkeys(("size", "memory"), "'oic fit' counts memory, 'oic explain' says why."),
     **dict.fromkeys(("show", "info", "dump", "print"), "'oic inspect' shows a model, 'oic ir' a graph."),
@@ -129,10 +131,11 @@ def ir(
 )  # fmt: skip
 @click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
 @threads_option
+@click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 def build(
     as_json: bool, color: bool, output: str | None, name: str | None, weights: str,
-    no_reuse: bool, no_compile: bool, **options: Any,
+    no_reuse: bool, profile: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli.run import build_library, built
@@ -142,7 +145,7 @@ def build(
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
     with progress(f"building {program.graph.name}"):
-        made = build_library(program, folder, weights, name, compiled=not no_compile)
+        made = build_library(program, folder, weights, name, compiled=not no_compile, profiled=profile)
     say(json_text(made) if as_json else built(made))
 
 
@@ -170,7 +173,7 @@ def run(
 
     program = load(**options)
     with progress(f"running {program.graph.name}", steps) as advance:
-        result = run_steps(program, dict(inputs), steps, entry, backend, advance)
+        result = run_steps(program, dict(inputs), steps, entry, backend, advance, traced=trace)
     files = save_outputs(result.outputs, Path(output)) if output and result.outputs else None
     text = outcome(result, files, traced=trace, as_json=as_json)
     if text:
@@ -208,6 +211,39 @@ def diff(
     say(compared(program.graph.name, verdict, culprit, bisected, as_json))
     if not verdict.equal or culprit:
         sys.exit(MISMATCH)
+
+
+@main.command()
+@graph_command
+@inputs_option("a dynamic input of every step, given instead of random")
+@click.option(
+    "--extent", "extents", type=binding, metavar="NAME=N", multiple=True, help="a size of the inputs (default: 1)"
+)
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="how many"
+)
+@click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
+@click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
+@click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
+@target_option
+@threads_option
+def bench(
+    as_json: bool, color: bool, inputs: Any, extents: Any, steps: int, entry: str, shortest: bool,
+    output: str | None, **options: Any,
+) -> None:  # fmt: skip
+    """Measure statements beside what the machine can do.
+
+    Time, bytes and operations of each, by a build that counts them, and their share of the roofline: the time that
+    the bytes or the operations take at least, over the time that they took.
+    """
+    from oic.cli.bench import bench as measure
+    from oic.cli.bench import shown
+
+    program = load(**options)
+    folder = Path(output) if output else None
+    with progress(f"measuring {program.graph.name}", steps) as advance:
+        found = measure(program, dict(inputs), dict(extents), steps, entry, folder, advance)
+    say(json_text(found.to_json()) if as_json else shown(program.graph.name, found, shortest))
 
 
 @main.command()

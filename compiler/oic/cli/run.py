@@ -36,11 +36,13 @@ Advance = Callable[[], None]
 
 
 def build_library(
-    program: Program, folder: Path, weights: str, name: str | None, *, compiled: bool
+    program: Program, folder: Path, weights: str, name: str | None, *, compiled: bool, profiled: bool = False
 ) -> dict[str, Any]:
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
-    maker = CompiledProgram(program.planned, interface_of(program), program.settings.target, weights, threads, name)
+    maker = CompiledProgram(
+        program.planned, interface_of(program), program.settings.target, weights, threads, name, profiled
+    )
     if compiled and maker.target.hosted:
         maker.build(folder)
         assert maker.library is not None
@@ -114,7 +116,8 @@ def _numbers(text: str) -> Any:
     raise fail("input-value", f"'{text}' is neither a .npy file nor numbers")
 
 
-def _require_entry(face: Interface, entry: str) -> None:
+def require_entry(face: Interface, entry: str) -> None:
+    """Refuse a name that no entry has.  Raises OicError."""
     if entry not in face.entries:
         message = f"there is no entry '{entry}'"
         raise fail("unknown-entry", message, hint=did_you_mean(entry, face.entries))
@@ -137,16 +140,19 @@ class Result:
 
 
 def run_steps(
-    program: Program, inputs: dict[str, str], steps: int, entry: str, backend: str, advance: Advance
+    program: Program, inputs: dict[str, str], steps: int, entry: str, backend: str, advance: Advance, *, traced: bool
 ) -> Result:
-    """Run steps until one is refused.  Raises OicError, and StepError for what is given."""
+    """Run steps until one is refused; compiled code measures itself where it is traced.
+
+    Raises OicError, and StepError for what is given.
+    """
     face = interface_of(program)
-    _require_entry(face, entry)
+    require_entry(face, entry)
     given = given_inputs(face, inputs)
     maker: InterpretedProgram | CompiledProgram
     if backend == "c":
         target, threads = program.settings.target, program.settings.threads
-        maker = CompiledProgram(program.planned, face, target, threads=threads).build()
+        maker = CompiledProgram(program.planned, face, target, threads=threads, profiled=traced).build()
     else:
         maker = InterpretedProgram(program.module, face, lambda: (program.planned, program.late()))
     result = Result({name: face.variables[name].dtype for name in face.entries[entry].outputs})
@@ -197,7 +203,6 @@ def _outputs(found: Result) -> list[str]:
 def _traced(record: Record) -> str:
     place, operands = f"{record.block}:{record.line}", ", ".join(record.operands)
     result = f" >> {record.result}" if record.result else ""
-    # Compiled code does not measure itself.
     took = "" if math.isnan(record.microseconds) else f"  {record.microseconds:.1f} us"
     return f"{place:<14} {record.operator:<16} {operands}{result}{took}"
 
@@ -250,7 +255,7 @@ def diff_steps(
     """Compare both backends over random or given inputs.  Raises OicError, StepError."""
     face = interface_of(program)
     if entry is not None:
-        _require_entry(face, entry)
+        require_entry(face, entry)
     given = given_inputs(face, inputs)
     rng, actions = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     order = [entry] if entry else list(face.entries)

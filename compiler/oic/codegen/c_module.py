@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oic.codegen.names import LibraryNames, NameScope
@@ -43,13 +43,32 @@ class StateMember:
         return (*shape[:outer], self.nbytes // max(1, _count(shape[:outer])))
 
 
+@dataclass
+class CodePlace:
+    """A place of the code that a profiling build measures.
+
+    function  symbol of the entry
+    spans     of the source that the code there is made of; none: what comes before the first statement
+    ops       whose code is there, in order
+    """
+
+    function: str
+    spans: tuple[Span, ...] = ()
+    ops: list[Op] = field(default_factory=list)
+
+
 class Unit:
-    """One module on its way to C, as a library of its name or of another."""
+    """One module on its way to C, as a library of its name or of another.
+
+    profiled  the code measures itself: a place for each statement
+    """
 
     def __init__(
-        self, module: Module, where: dict[str, tuple[int, int]] | None = None, name: str | None = None
-    ) -> None:
-        self.module = module
+        self, module: Module, where: dict[str, tuple[int, int]] | None = None, name: str | None = None,
+        profiled: bool = False,
+    ) -> None:  # fmt: skip
+        self.module, self.profiled = module, profiled
+        self.places: list[CodePlace] = []
         self.names = LibraryNames(module.name if name is None else name, [f.symbol for f in module.functions()])
         self.name, self.macro = self.names.name, self.names.macro
         self.fields = _fields(module)
@@ -67,14 +86,30 @@ class Unit:
                 self.loads.setdefault(Box.of(op).key(self.ranges), []).append(op.result)
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
+        if profiled:
+            self.headers |= {"profile/laps.h"}
         self._comments: dict[tuple[str, int], str] = {}  # of source lines
 
-    def source_lines(self, op: Op) -> list[str]:
-        """The source lines that an op was made from, those of a fused body included, with their places."""
+    def spans(self, op: Op) -> list[Span]:
+        """The places of the source that an op was made from, those of a fused body included."""
         spans = [op.span]
         if op.name == "fused":
             spans = [inner.span for inner in op.regions[0].ops if not inner.terminator] + spans
-        found = {span.line: span for span in spans if span is not None}
+        return [span for span in spans if span is not None]
+
+    def place(self, function: str, op: Op | None = None) -> int:
+        """The number of the place of an op, or of what comes before the first statement of a function."""
+        spans = () if op is None else tuple(dict.fromkeys(self.spans(op)))
+        known = (n for n, p in enumerate(self.places) if p.function == function and p.spans == spans)
+        number = next(known, len(self.places))
+        if number == len(self.places):
+            self.places.append(CodePlace(function, spans))
+        self.places[number].ops += [] if op is None else [op]
+        return number
+
+    def source_lines(self, op: Op) -> list[str]:
+        """The source lines that an op was made from, with their places."""
+        found = {span.line: span for span in self.spans(op)}
         return [self._shown(found[line], line) for line in sorted(found)]
 
     def _shown(self, span: Span, line: int) -> str:

@@ -29,8 +29,22 @@ from oic.memory.views import dense
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert, PartEntry
+from oic.operators.work import does, work
 
+MEASURED = (Copy, Exchange, Fused, Insert, control.Parallel, control.Return)  # beside what `does` what a statement says
 IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
+
+
+def lap(place: int) -> c.Expression:
+    """The call that says where the step is."""
+    return c.call("oic_lap_to", c.Prefix("&", c.Member(SESSION, "lap")), c.Member(SESSION, "places"), place)
+
+
+def _int64(frame: Frame, size: Dim) -> c.Expression:
+    """A size as int64_t; 0 where it is not known yet."""
+    if not dims.extents([size]) <= frame.extents.keys():
+        return c.integer(0)
+    return expr.size(size, lambda extent: c.Conversion("int64_t", frame.extents[extent])).value
 
 
 def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
@@ -159,13 +173,20 @@ class _Writer(Integers):
         super().__init__(frame)
         self.current: list[str] = []
         self.tasks: list[Task] = []
+        self.measured = frame.unit.profiled and type(frame) is Frame  # consumers run at once, on any thread
+        self.lap = -1  # the place where the step is, of a profiling build; -1: it depends
 
     def block(self, block: Block) -> None:
         """Every op of a block."""
+        self.lap = -1
         for op in block.ops:
             self._source(op)
-            self._op(op)
+            if self.measured:
+                self._measured(op)
+            else:
+                self._op(op)
             self.frame.facts.learn(op)
+        self.lap = -1
 
     def _source(self, op: Op) -> None:
         """A comment where a new source statement starts."""
@@ -177,6 +198,23 @@ class _Writer(Integers):
             for line in found:
                 self.body.source(f"{line}{there}")
             self.current = found
+
+    def _measured(self, op: Any) -> None:
+        """An op with its place before what it does, if it does anything, and its work after it."""
+        frame, start = self.frame, len(self.body.now)
+        self._op(op)
+        made = [s for s in self.body.now[start:] if not isinstance(s, c.Declare) or not s.optional]
+        if not made or not (does(op) or isinstance(op, MEASURED)):
+            return
+        place = frame.unit.place(frame.face.symbol, None if op.terminator else op)
+        if place != self.lap:
+            self.body.now.insert(start, c.Do(lap(place)))
+            self.lap = place
+        done = work(op)
+        sizes = [_int64(frame, n) for n in (done.read, done.written, done.operations)]
+        if any(n.text != "0" if isinstance(n, c.Literal) else True for n in sizes):
+            at = c.Prefix("&", c.Element(c.Member(SESSION, "places"), c.integer(place)))
+            self.body.add(c.call("oic_lap_work", at, *sizes))
 
     def _op(self, op: Any) -> None:
         if op.name in ARITHMETIC:

@@ -97,6 +97,7 @@ class EntryData:
     lines: tuple[str, ...]
     tasks: tuple[Task, ...]
     face: Signature
+    place: int
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class TemplateData:
     thread_flags: str
     fused: int
     fused_note: str
+    profiled: bool
 
     @property
     def included(self) -> list[str]:
@@ -201,6 +203,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         thread_flags=" -pthread" if pooled else "",
         fused=int(target.numerics == FUSED),
         fused_note=f"a step of a sum of products is {'one rounding' if target.numerics == FUSED else 'two roundings'}",
+        profiled=unit.profiled,
     )
 
 
@@ -222,7 +225,7 @@ def with_figures(m: TemplateData, unit: Unit, figures: Figures) -> TemplateData:
 
 def declarations(m: TemplateData) -> str:
     """The types and functions of the header in the form cffi reads."""
-    parts = [_shared_types(), *(struct.plain for struct in (m.state, m.session, m.memory))]
+    parts = [*_shared_types(m.profiled), *(struct.plain for struct in (m.state, m.session, m.memory))]
     for entry in m.entries:
         parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
     p = m.prototypes
@@ -236,10 +239,11 @@ _TYPE = re.compile(r"^typedef [\w ]+(?:\{[^}]*\} \w+)?;", re.MULTILINE)
 
 
 @cache
-def _shared_types() -> str:
-    """The types that `oic.h` declares for every library; a status is an int to cffi."""
-    text = _COMMENT.sub("", (runtime_dir() / "oic.h").read_text(encoding="utf-8"))
-    return "\n".join(["typedef int oic_status;", *_TYPE.findall(text)])
+def _shared_types(profiled: bool) -> list[str]:
+    """The types that every library declares, and those of profiling builds; a status is an int to cffi."""
+    files = ["oic.h", *(["profile/places.h"] if profiled else [])]
+    texts = (_COMMENT.sub("", (runtime_dir() / name).read_text(encoding="utf-8")) for name in files)
+    return ["typedef int oic_status;", *(found for text in texts for found in _TYPE.findall(text))]
 
 
 def _struct(name: str, members: Sequence[Declare]) -> Struct:
@@ -418,11 +422,20 @@ def _session_members(unit: Unit) -> tuple[Declare, ...]:
         Declare(Pointer("void", const=True), "weights"),
         Declare(Pointer("oic_pool"), "pool"),
         Declare("oic_refusal", "refusal", note="of the last call that was refused"),
+        *_profile_members(unit),
     )
+
+
+def _profile_members(unit: Unit) -> tuple[Declare, ...]:
+    if not unit.profiled:
+        return ()
+    counts = Declare(Array("oic_place", len(unit.places)), "places", note="what a profiling build counts")
+    return counts, Declare("oic_lap", "lap", note="where the step is")
 
 
 def _entry(unit: Unit, func: Any) -> EntryData:
     face = signature(unit, func)
+    place = unit.place(func.symbol) if unit.profiled else 0
     written, tasks = function_body(unit, func)
     named = unit.names.entries[func.symbol]
     takes = (
@@ -442,6 +455,7 @@ def _entry(unit: Unit, func: Any) -> EntryData:
         lines=tuple(c_print.lines(written.statements)),
         tasks=tuple(tasks),
         face=face,
+        place=place,
     )
 
 

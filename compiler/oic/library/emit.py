@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,7 @@ from oic.ir.module import Module
 from oic.library.publish import Stage, staged
 from oic.memory.map import memory_map
 from oic.operators.late import Place, late_places
-from oic.report.html import report
+from oic.report.html import LineTime, report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
 from oic.toolchain.code_metrics import Figures
@@ -68,18 +68,19 @@ class Files:
 
 def emit(
     module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
-    name: str | None = None,
+    name: str | None = None, profiled: bool = False,
 ) -> Files:  # fmt: skip
     """Write the C library of a PLANNED module to a folder.
 
     weights_mode   'blob': a file to map or flash; 'array': a C array linked into the program
     threads        that `<name>_open` lets consumers run on, where the module has any that may
     name           of the library, which its files and names in C begin with; None: the graph's
+    profiled       the code measures itself: time, bytes and operations of each statement
     What was there is replaced at once, when all is written.
     Raises OicError: `weights-mode`, `library-name`, or `output-folder` if it cannot be written.
     """
     with staged(out_dir) as stage:
-        return published(write(module, target, stage.new, weights_mode, threads, name), stage)
+        return published(write(module, target, stage.new, weights_mode, threads, name, profiled), stage)
 
 
 def published(files: Files, stage: Stage) -> Files:
@@ -90,13 +91,14 @@ def published(files: Files, stage: Stage) -> Files:
 
 @uncollected()
 def write(
-    module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1, name: str | None = None
+    module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1, name: str | None = None,
+    profiled: bool = False,
 ) -> Files:
     """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`."""
     check_library_name(module.name if name is None else name)
     if weights_mode not in ("blob", "array"):
         raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
-    unit = Unit(module, name=name)
+    unit = Unit(module, name=name, profiled=profiled)
     if not unit.weights:
         return _write_code(view.model(unit, target, False, threads), unit, target, folder)
     if weights_mode == "array":
@@ -137,6 +139,15 @@ def with_figures(files: Files, figures: Figures) -> Files:
     found = replace(files, model=m, figures=figures)
     _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
     return found
+
+
+def with_times(files: Files, times: Sequence[LineTime]) -> None:
+    """Write the report once more, with the times of source lines.  Raises OicError `output-folder`."""
+    path = files.folder / f"{files.name}.report.html"
+    try:
+        path.write_text(_described(files, times)[path.name], encoding="utf-8", newline="\n")
+    except OSError as failure:
+        raise fail("output-folder", f"{path} cannot be written: {failure.strerror}") from failure
 
 
 def render(m: view.TemplateData) -> dict[str, str]:
@@ -188,11 +199,11 @@ def _runtime_header(name: str) -> str:
     return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
 
 
-def _described(files: Files) -> dict[str, str]:
-    """The memory map, for tools and for people."""
+def _described(files: Files, times: Sequence[LineTime] = ()) -> dict[str, str]:
+    """The memory map, for tools and for people; for them with the times of source lines, where they were measured."""
     late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
     found = memory_map(files.unit.module)
-    made = report(files.unit.module, found, late, files.figures)
+    made = report(files.unit.module, found, late, files.figures, times)
     page = _environment().get_template("report.html.j2").render(r=made)
     table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}

@@ -251,6 +251,7 @@ class Gather(Operator, name="gather"):
     to: DType | None = None
 
     own: ClassVar[dict[str, DType]] = {"ids": dtypes.i32}
+    selects = ("table",)
     examples = (
         ("f32[5, 3]", "i32[2, 2]"),
         ("f16[5, 3]", "i64[4]", "to=f32"),

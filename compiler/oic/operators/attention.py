@@ -94,6 +94,14 @@ class Attention(Operator, name="attention"):
         self._require_settings()
         return self.tensor(q.dtype, [*q.shape[:-1], v.shape[-1]])
 
+    def operations(self) -> Dim:
+        """Two products and a sum of each for every key that takes part; a window is not counted."""
+        *_, n, heads, size = self.q.shape
+        pairs = n * self.k.shape[-3]
+        if self.causal:
+            pairs = pairs - dims.floor_div(n * n - n, 2)
+        return 2 * dims.product(self.q.shape[:-3]) * heads * pairs * (size + self.v.shape[-1])
+
     @property
     def scores(self) -> tuple[Dim, ...]:
         """[.., Hq, N, T]: what bias and mask broadcast to."""
@@ -233,6 +241,12 @@ class Attn(Operator, name="attn"):
         heads = self._heads()
         require_heads(self, heads, self.k.shape[-2], "w")
         return self.tensor(self.h.dtype, [self.h.shape[0], heads * self.v.shape[-1]])
+
+    def operations(self) -> Dim:
+        rows, width = self.result.shape
+        keys = self.k.shape[0] if self.k.tensor.rank == 3 else 1
+        products = rows * self.h.shape[1] * self.w.shape[1]
+        return 2 * (products + keys * rows * (self.w.shape[1] + width))
 
     def checks(self) -> list[Op]:
         """A head may have no elements at run time."""

@@ -125,6 +125,8 @@ class Operator(Op):
     """Settings that may also be an integer variable of several elements."""
     unread: ClassVar[tuple[str, ...]] = ()
     """Operands that give their shape alone: their elements are not read."""
+    selects: ClassVar[tuple[str, ...]] = ()
+    """Operands of which only as many elements are read as the result has."""
     renamed: ClassVar[dict[str, str]] = {}
     """Fields that have another name in source: field by that name."""
 
@@ -156,6 +158,11 @@ class Operator(Op):
     def checks(self) -> list[Op]:
         """Ops to be put before this one that refuse data it must not see (ids out of range)."""
         return []
+
+    def operations(self) -> Dim:
+        """Additions and multiplications of a run; where there are no products, one for each element."""
+        first = next((v.tensor for v in self.operands if isinstance(v.type, TensorType)), self.results[0].tensor)
+        return (self.results[0].tensor if self.elementwise or self.selects else first).size
 
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
         """Largest absolute difference allowed between C and reference, per element; 0: equal."""

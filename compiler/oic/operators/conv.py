@@ -77,6 +77,9 @@ class Convolution(Operator):
         count = self.w.shape[0]
         return [] if isinstance(count, int) else at_least(0, dims.floor_div(count, self.groups) * self.groups - count)
 
+    def operations(self) -> Dim:
+        return 2 * self.result.tensor.size * dims.product(self.w.shape[1:])
+
     def _outputs(self) -> Dim:
         return self.w.shape[0]
 
@@ -237,6 +240,9 @@ class ConvolutionTranspose(Convolution):
         self.require_dim("x", -self.spatial - 1, self.w.shape[0])
         if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
             raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+
+    def operations(self) -> Dim:
+        return 2 * self.x.tensor.size * dims.product(self.w.shape[1:])
 
     def _outputs(self) -> Dim:
         return self.w.shape[1] * self.groups

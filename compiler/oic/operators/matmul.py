@@ -124,6 +124,9 @@ class MatMul(Operator, name="matmul"):
                     raise OpError("shape-mismatch", f"{scale.type} is not one value along K", "b_scale")
                 self.require_dim("b_scale", back, self.b.shape[back])
 
+    def operations(self) -> Dim:
+        return 2 * self.result.tensor.size * self._matrix(self.a, self.transpose_a)[1]
+
     def _batch(self) -> list[Dim]:
         a, b = self.a.shape[:-2], self.b.shape[:-2]
         shape: list[Dim] = []
@@ -287,6 +290,9 @@ class Linear(Operator, name="linear"):
             self.require_rank("b", 1, 1)
             self.require_dim("b", 0, self.w.shape[0])
         return self.tensor(to, [*self.x.shape[:-1], self.w.shape[0]])
+
+    def operations(self) -> Dim:
+        return 2 * self.result.tensor.size * self.w.shape[1]
 
     def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
         y = product(x, w.T, self.x.dtype)

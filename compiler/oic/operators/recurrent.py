@@ -10,6 +10,7 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import OpError, Value
+from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.operators.base import Operator
@@ -52,6 +53,13 @@ class Cell(Operator):
         for name in ("b_ih", "b_hh"):
             self.require_rank(name, 1, 1)
             self.require_dim(name, 0, count * units[0])
+
+    def operations(self) -> Dim:
+        """Of the two products."""
+        x, h = self.operands[:2]
+        inputs = dims.product(x.shape)
+        rows = dims.product(h.shape[:-1])
+        return 2 * len(self.gates) * h.shape[-1] * (inputs + rows * h.shape[-1])
 
     def _gates(self, product: Array) -> list[Array]:
         """The parts of [.., gates·U], in PyTorch's order."""

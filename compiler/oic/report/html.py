@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oic.diagnostics import Source
@@ -117,6 +117,34 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class LineTime:
+    """What was measured of the statements on some lines that are computed together, for one step.
+
+    roofline   the time that its bytes or operations take at least, over its time
+    """
+
+    lines: tuple[int, ...]
+    seconds: float
+    nbytes: float
+    operations: float
+    roofline: float
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the source with what was measured of it; "" where nothing was."""
+
+    number: str
+    text: str
+    time: str
+    bar: str
+    share: str
+    nbytes: str
+    operations: str
+    roofline: str
+
+
+@dataclass(frozen=True)
 class ReportData:
     """Everything that the template names."""
 
@@ -131,10 +159,17 @@ class ReportData:
     rows: tuple[Row, ...]
     values: tuple[Row, ...]
     late_checks: tuple[str, ...]
+    source_lines: tuple[SourceLine, ...]
 
 
-def report(module: Module, found: MemoryMap, late_checks: tuple[str, ...], figures: Figures | None) -> ReportData:
-    """The report of a planned module, of which `found` is the map; `figures` where it was compiled."""
+def report(
+    module: Module, found: MemoryMap, late_checks: tuple[str, ...], figures: Figures | None,
+    times: Sequence[LineTime] = (),
+) -> ReportData:  # fmt: skip
+    """The report of a planned module, of which `found` is the map; `figures` where it was compiled.
+
+    times   of source lines, where they were measured
+    """
     plan = module.plan
     assert plan is not None, "a planned module has a plan"
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
@@ -152,7 +187,34 @@ def report(module: Module, found: MemoryMap, late_checks: tuple[str, ...], figur
         tuple(_buffer_row(b, found.kind(b)) for b in buffers),
         tuple(_value_row(v) for v in shown),
         tuple(html.escape(place) for place in late_checks),
+        tuple(_timed(module, times)),
     )
+
+
+def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
+    """The lines of the source from the first that was measured to the last, with what was measured.
+
+    What several lines do together is shown at the last of them.
+    """
+    if not times or module.source is None:
+        return
+    at: dict[int, list[LineTime]] = {}
+    for time in times:
+        at.setdefault(max(time.lines), []).append(time)
+    whole = sum(time.seconds for time in times)
+    for number in range(min(min(t.lines) for t in times), max(at) + 1):
+        here = at.get(number, [])
+        text = html.escape(module.source.line(number).rstrip())
+        if not here:
+            yield SourceLine(str(number), text, "", "0", "", "", "", "")
+            continue
+        seconds, nbytes, operations = (sum(getattr(t, n) for t in here) for n in ("seconds", "nbytes", "operations"))
+        best = sum(t.roofline * t.seconds for t in here) / seconds if seconds else 0.0
+        share = seconds / whole if whole else 0.0
+        yield SourceLine(
+            str(number), text, f"{seconds * 1e6:,.1f}", f"{100 * share:.1f}", f"{100 * share:.1f} %",
+            f"{nbytes / 1e6:,.2f}", f"{operations / 1e6:,.2f}", f"{best:.2f}",
+        )  # fmt: skip
 
 
 def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[Total]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -41,9 +41,9 @@ class CompiledProgram:
 
     def __init__(
         self, module: Module, interface: Interface, target: str | Target = "host", weights: str = "blob",
-        threads: int = 1, name: str | None = None,
+        threads: int = 1, name: str | None = None, profiled: bool = False,
     ) -> None:  # fmt: skip
-        self.module, self.interface, self.name = module, interface, name
+        self.module, self.interface, self.name, self.profiled = module, interface, name, profiled
         self.target = target_named(target) if isinstance(target, str) else target
         self.weights, self.threads = weights, threads
         self.library: Library | None = None
@@ -51,11 +51,11 @@ class CompiledProgram:
 
     def emit(self, out_dir: str | Path) -> Files:
         """Write the C files.  Raises OicError."""
-        return emit(self.module, self.target, out_dir, self.weights, self.threads, self.name)
+        return emit(self.module, self.target, out_dir, self.weights, self.threads, self.name, self.profiled)
 
     def emit_measured(self, out_dir: str | Path) -> Files:
         """Write the C files, with the figures of the compiler that CC names.  Raises OicError."""
-        return emit_measured(self.module, self.target, out_dir, self.weights, self.threads, self.name)
+        return emit_measured(self.module, self.target, out_dir, self.weights, self.threads, self.name, self.profiled)
 
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
@@ -66,7 +66,9 @@ class CompiledProgram:
             if out_dir is None:
                 out_dir = temporary_folder(self)
                 self.name = name_in_private(self.module.name if self.name is None else self.name)
-            self.library = build(self.module, self.target, out_dir, self.weights, self.threads, self.name)
+            self.library = build(
+                self.module, self.target, out_dir, self.weights, self.threads, self.name, self.profiled
+            )
         return self
 
     def make_executor(self) -> CompiledExecutor:
@@ -99,6 +101,24 @@ class CompiledExecutor(Executor):
         self._require(self._functions["open"](self._session, path, library.fingerprint))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages = _storages(self._module, self._memory())
+        self._counted = self._places()
+
+    def _places(self) -> Array | None:
+        """What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations."""
+        places = self.library.files.unit.places
+        if not places:
+            return None
+        memory = self._ffi.buffer(self._session.places, len(places) * 40)
+        return np.frombuffer(memory, np.int64).reshape(-1, 5)
+
+    @property
+    def counted(self) -> Array:
+        """What the last step of a profiling build counted, a row for each place of `library.files.unit.places`.
+
+        Columns: nanoseconds, runs, bytes read, bytes written, operations.
+        """
+        assert self._counted is not None, "not a profiling build"
+        return self._counted.copy()
 
     def _memory(self) -> Array:
         """The bytes of the state, where the library has them."""
@@ -111,6 +131,8 @@ class CompiledExecutor(Executor):
         call = self._calls[entry]
         outputs = call.prepare(inputs)
         self._entry = entry
+        if self._counted is not None:
+            self._counted[:] = 0
         status = call.function(self._session, call.inputs, call.outputs)
         if status:
             raise self._refusal(status)
@@ -146,7 +168,7 @@ class CompiledExecutor(Executor):
         return other
 
     def _close(self) -> None:
-        self._storages = {}
+        self._storages, self._counted = {}, None
         self._functions["close"](self._session)
 
     def _forked(self) -> None:
@@ -157,13 +179,23 @@ class CompiledExecutor(Executor):
             self.close()
 
     def _trace(self) -> Iterator[Record]:
-        """The statements of the entry that ran last, each once; C code does not measure itself."""
+        """The statements of the entry that ran last, each once, with times where the build is for profiling."""
         if not self._entry:
             return iter(())
         body = self._module.function(self._entry).body
         inner = {part for op in body.all_ops() if op.name == "fused" for part in op.regions[0].ops}
-        ops = (op for op in body.all_ops() if op not in inner)
-        return records(self.interface, ((op, math.nan) for op in ops))
+        ops = [op for op in body.all_ops() if op not in inner]
+        return records(self.interface, ((op, math.nan) for op in ops) if self._counted is None else self._timed(ops))
+
+    def _timed(self, ops: Sequence[Op]) -> Iterator[tuple[Op, float]]:
+        """Ops that the last step came to with microseconds; those of a place are those of its first."""
+        assert self._counted is not None
+        where = {op: n for n, place in enumerate(self.library.files.unit.places) for op in place.ops}
+        left = {n: float(ticks) / 1e3 for n, (ticks, runs, *_) in enumerate(self._counted.tolist()) if runs}
+        for op in ops:
+            place = where.get(op)
+            if place is None or self._counted[place][1]:
+                yield op, 0.0 if place is None else left.pop(place, 0.0)
 
     # -- refusals
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from oic.diagnostics import Span
 from oic.ir.core import Op
+from oic.operators.work import does
 from oic.session.interface import Interface
 
 
@@ -19,7 +20,7 @@ class Record:
     line          of the source
     operator      as written: `add`, `cache.read`, `transfer`
     operands      names of what the operator took
-    microseconds  nan where it is not measured: compiled code does not
+    microseconds  nan where it is not measured: compiled code does in a profiling build, over all runs of a statement
     """
 
     block: str
@@ -46,16 +47,11 @@ def records(interface: Interface, timed: Iterable[tuple[Op, float]]) -> Iterator
         (statement, list(group))
         for statement, group in itertools.groupby(located, key=lambda each: each[0])
     ]
-    done = {statement for statement, ops in groups if any(_does(op) for _, op, _ in ops)}
+    done = {statement for statement, ops in groups if any(does(op) for _, op, _ in ops)}
     for statement, ops in groups:
         # Checks and counters that passes moved to the front are no second run of their statement.
-        if statement not in done or any(_does(op) for _, op, _ in ops):
+        if statement not in done or any(does(op) for _, op, _ in ops):
             yield _record(interface, statement, [op for _, op, _ in ops], sum(us for *_, us in ops))
-
-
-def _does(op: Op) -> bool:
-    """The op does what a statement says, and not what must hold before it."""
-    return op.catalog or bool(op.writes) or (bool(op.reads) and op.name != "state.get")
 
 
 def _parts(op: Op, microseconds: float) -> list[tuple[Op, float]]:

@@ -1,0 +1,118 @@
+"""What `oic bench` does: a profiling build, its steps, and what they take beside what the machine can do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from oic.cli.run import given_inputs, require_entry
+from oic.diagnostics import visible
+from oic.driver import Program, interface_of
+from oic.library.emit import with_times
+from oic.profile.limits import Limits, Prober
+from oic.profile.measure import MeasuredStatement, Profile, bench_inputs, measured
+from oic.report.html import LineTime
+from oic.session.synthesizer import CompiledExecutor, CompiledProgram
+
+WIDE = 120  # columns of a table that is not for a terminal
+
+
+def bench(
+    program: Program, inputs: dict[str, str], extents: dict[str, int], steps: int, entry: str, folder: Path | None,
+    advance: Callable[[], None],
+) -> Profile:  # fmt: skip
+    """Build for profiling and measure steps of an entry.  Raises OicError, StepError."""
+    face = interface_of(program)
+    require_entry(face, entry)
+    given = bench_inputs(program.module, face.entries[entry], extents, given_inputs(face, inputs))
+    threads = program.settings.threads
+    maker = CompiledProgram(program.planned, face, program.settings.target, threads=threads, profiled=True)
+    maker.build(folder)
+    prober = Prober()
+    (limits,) = prober.limits((threads,))
+    with maker.make_executor() as executor:
+        assert isinstance(executor, CompiledExecutor)
+        found = measured(executor, entry, given, steps, limits, prober.clock(), advance)
+    if folder is not None:
+        assert maker.library is not None
+        with_times(maker.library.files, [_line(s, limits) for s in found.statements if s.lines])
+    return found
+
+
+def _line(statement: MeasuredStatement, limits: Limits) -> LineTime:
+    """A row of the report, at the last of the lines that are computed together."""
+    nbytes = statement.read + statement.written
+    return LineTime(statement.lines, statement.seconds, nbytes, statement.operations, statement.share(limits))
+
+
+def shown(name: str, found: Profile, shortest: bool) -> str:
+    """The table, for people.
+
+    shortest   also the statements that take less than a hundredth of the step together
+    """
+    width = None if sys.stdout.isatty() else WIDE
+    console = Console(width=width, color_system=None, highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="", show_edge=False)
+    table.add_column("line", justify="right")
+    table.add_column("statement", no_wrap=True, overflow="ellipsis", ratio=1)
+    for head in ("runs", "us", "%", "MB", "Mop", "GB/s", "Gop/s", "roofline"):
+        table.add_column(head, justify="right", no_wrap=True)
+    kept, rest = _split(found, shortest)
+    for s in kept:
+        table.add_row(",".join(map(str, s.lines)), visible(s.text), f"{s.runs:,.0f}", *_cells(s, found))
+    if rest:
+        table.add_row("", f"{len(rest)} others", "", *_cells(_together(rest), found))
+    table.add_row("", "the step", "", *_cells(_together(found.statements), found))
+    limits = found.limits
+    with console.capture() as capture:
+        console.print(f"{name}: '{found.entry}', {found.steps} steps of {found.seconds * 1e6:,.1f} us "
+                      f"(median, ± {found.spread * 100:.0f} %)\n")  # fmt: skip
+        console.print(table)
+    units = [f"{limits.f32 / 1e9:,.0f} GFLOP/s f32"]
+    units += [f"{limits.int8 / 1e9:,.0f} Gop/s int8"] if limits.int8 else []
+    units += [f"{limits.bf16 / 1e9:,.0f} GFLOP/s bf16"] if limits.bf16 else []
+    on = f"{limits.threads} thread{'s' if limits.threads > 1 else ''}"
+    return (
+        "\n".join(line.rstrip() for line in capture.get().splitlines())
+        + f"\n\nthe machine, {on}, in the same run: {limits.read / 1e9:,.1f} GB/s read, {', '.join(units)}"
+        + f"\na run of a statement includes reading the clock, {found.clock * 1e9:,.0f} ns"
+    )
+
+
+def _split(found: Profile, shortest: bool) -> tuple[list[MeasuredStatement], list[MeasuredStatement]]:
+    """The statements to be shown, and those that take next to nothing together."""
+    rest: list[MeasuredStatement] = []
+    total = 0.0
+    for s in sorted(found.statements, key=lambda s: s.seconds):
+        total += s.seconds
+        if total > found.seconds / 100:
+            break
+        rest.append(s)
+    if shortest or len(rest) < 2:
+        rest = []
+    return [s for s in found.statements if s not in rest], rest
+
+
+def _together(statements: Sequence[MeasuredStatement]) -> MeasuredStatement:
+    return MeasuredStatement("", (), "", *(sum(column) for column in zip(*map(_numbers, statements), strict=True)))
+
+
+def _numbers(s: MeasuredStatement) -> tuple[float, ...]:
+    return s.seconds, s.runs, s.read, s.written, s.operations
+
+
+def _cells(s: MeasuredStatement, found: Profile) -> list[str]:
+    nbytes, time = s.read + s.written, max(s.seconds, 1e-12)
+    return [
+        f"{s.seconds * 1e6:,.1f}",
+        f"{100 * s.seconds / max(found.seconds, 1e-12):.1f}",
+        f"{nbytes / 1e6:,.2f}",
+        f"{s.operations / 1e6:,.2f}",
+        f"{nbytes / time / 1e9:,.1f}",
+        f"{s.operations / time / 1e9:,.1f}",
+        f"{s.share(found.limits):.2f}",
+    ]

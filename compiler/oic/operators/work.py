@@ -1,0 +1,78 @@
+"""What an op does, as far as memory and arithmetic units have to do with it: bytes and operations, by its sizes.
+
+It is what an op cannot do without, not what a kernel makes of it: every operand is read once and every result written
+once, whatever caches hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oic.ir import dims
+from oic.ir.core import Op, Value
+from oic.ir.dims import Dim
+from oic.ir.state import StateStore
+from oic.ir.types import TensorType
+from oic.operators.base import Operator
+from oic.operators.fused import Fused
+from oic.operators.part import Insert
+
+
+@dataclass(frozen=True)
+class Work:
+    """Bytes of operands, bytes of results, operations; each may depend on extents."""
+
+    read: Dim = 0
+    written: Dim = 0
+    operations: Dim = 0
+
+
+def does(op: Op) -> bool:
+    """The op does what a statement says, and not what must hold before it."""
+    return op.catalog or bool(op.writes) or (bool(op.reads) and op.name != "state.get")
+
+
+def work(op: Op) -> Work:
+    """The work of one run of an op; none of what only computes addresses or encloses others."""
+    match op:
+        case StateStore() | Insert():
+            nbytes = 0 if op.entry else _nbytes(op.value)
+            return Work(nbytes, nbytes)
+        case Fused():
+            elements, inner = op.results[0].tensor.size, [part for part in op.body.ops if not part.terminator]
+            return Work(_all(op.inputs), _all(op.results), len(inner) * elements)
+        case Operator() if not op.view and op.results:
+            return Work(_read(op), _all(op.results), op.operations())
+    return Work()
+
+
+def _read(op: Any) -> Dim:
+    """Bytes of the operands whose elements are read; of a table that ids select from, as many as are selected."""
+    selected = [getattr(op, name) for name in op.selects]
+    unread = [getattr(op, name) for name in op.unread]
+    whole = _all([v for v in dict.fromkeys(op.operands) if v not in selected and v not in unread])
+    return whole + sum(_stored(v.tensor, op.results[0].tensor.size) for v in selected)
+
+
+def _all(values: list[Value]) -> Dim:
+    total: Dim = 0
+    for value in values:
+        total = total + _nbytes(value)
+    return total
+
+
+def _nbytes(value: Value) -> Dim:
+    """Bytes of a value in memory; of an index integer none."""
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        return 0
+    return type_.nbytes if type_.static else _stored(type_, type_.size)
+
+
+def _stored(type_: TensorType, elements: Dim) -> Dim:
+    """Bytes of so many elements of a value."""
+    bits = type_.dtype.bits
+    if type_.static and type_.size:  # an encoding has bits of its own
+        bits = round(8 * type_.nbytes / dims.maximum(type_.size))
+    return dims.floor_div(elements * bits, 8)

@@ -1,0 +1,165 @@
+"""Time, bytes and operations of every statement of a compiled entry, from the counters of a profiling build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.codegen.c_module import CodePlace
+from oic.compare.inputs import random_inputs
+from oic.diagnostics import Span, StepError, fail
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+from oic.operators.base import Operator
+from oic.profile.limits import Limits, spread
+from oic.session.interface import Entry, Interface
+from oic.session.synthesizer import CompiledExecutor
+
+
+@dataclass(frozen=True)
+class MeasuredStatement:
+    """What a step does at one place of the source: a statement, or several that are computed in one pass.
+
+    lines       of the source; none: checks before the first statement, and what the caller gets
+    text        of the statements, without line breaks
+    seconds     of a step, over all runs: the median of all steps
+    runs, read, written, operations   of a step, the median
+    unit        of the machine that its operations are for: `f32` or `int8`
+    """
+
+    block: str
+    lines: tuple[int, ...]
+    text: str
+    seconds: float
+    runs: float
+    read: float
+    written: float
+    operations: float
+    unit: str = "f32"
+
+    def share(self, limits: Limits) -> float:
+        """Of the roofline: the time that its bytes or its operations take the machine at least, over its time."""
+        peak = limits.int8 if self.unit == "int8" and limits.int8 else limits.f32
+        least = max((self.read + self.written) / limits.read, self.operations / peak)
+        return least / self.seconds if self.seconds else 0.0
+
+    def to_json(self, limits: Limits) -> dict[str, Any]:
+        """As JSON."""
+        found = {name: getattr(self, name) for name in ("block", "text", "seconds", "runs", "read", "written")}
+        return {"lines": list(self.lines), **found, "operations": self.operations, "roofline": self.share(limits)}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Steps of an entry.
+
+    seconds      of a step: the median, and half the distance of the quartiles as a share of it
+    clock        seconds that reading the clock takes, which every run of a statement has once
+    limits       of the machine, on as many threads
+    """
+
+    entry: str
+    steps: int
+    seconds: float
+    spread: float
+    statements: tuple[MeasuredStatement, ...]
+    clock: float
+    limits: Limits
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "entry": self.entry,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "spread": self.spread,
+            "clock": self.clock,
+            "limits": self.limits.to_json(),
+            "statements": [s.to_json(self.limits) for s in self.statements],
+        }
+
+
+def bench_inputs(
+    module: Module, entry: Entry, extents: Mapping[str, int], given: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Random inputs of an entry, extents being 1 unless they are given or an input says so.  Raises OicError."""
+    for name in extents:
+        if name not in entry.maxima:
+            known = ", ".join(entry.maxima) or "none"
+            raise fail("unknown-extent", f"'{name}' is no size of the inputs of '{entry.symbol}' (there are {known})")
+    sizes = {name: min(1, maximum) for name, maximum in entry.maxima.items()} | dict(extents)
+    own = {name: array for name, array in given.items() if name in entry.inputs}
+    for name, array in own.items():
+        for dim, size in zip(entry.inputs[name].shape, array.shape, strict=False):
+            extent = dims.atom(dim)
+            if extent is not None:
+                sizes[extent.name] = size
+    over = next((n for n, size in sizes.items() if not 0 <= size <= entry.maxima[n]), None)
+    if over is not None:
+        raise fail("unknown-extent", f"{over} is at most {entry.maxima[over]}, not {sizes[over]}")
+    return random_inputs(module, entry, np.random.default_rng(0), sizes) | own
+
+
+def measured(
+    executor: CompiledExecutor, entry: str, inputs: dict[str, Array], steps: int, limits: Limits, clock: float,
+    advance: Callable[[], None],
+) -> Profile:  # fmt: skip
+    """Run steps of an entry, one first that does not count; where the state is full it is reset.
+
+    Raises StepError for a step that is refused at the start of the state.
+    """
+    executor.step(entry, **inputs)
+    executor.reset()
+    found: list[Array] = []
+    first = True
+    while len(found) < steps:
+        try:
+            executor.step(entry, **inputs)
+        except StepError:
+            if first:
+                raise
+            executor.reset()
+            first = True
+            continue
+        first = False
+        found.append(executor.counted)
+        advance()
+    counted = np.stack(found).astype(np.float64)
+    whole, apart = spread((counted[:, :, 0].sum(1) / 1e9).tolist())
+    rows = [
+        _statement(executor.interface, place, row)
+        for place, row in zip(executor.library.files.unit.places, np.median(counted, 0).tolist(), strict=True)
+        if row[1]
+    ]
+    return Profile(entry, steps, whole, apart, tuple(rows), clock, limits)
+
+
+def _statement(interface: Interface, place: CodePlace, row: list[float]) -> MeasuredStatement:
+    ticks, runs, read, written, operations = row
+    spans = _statements(interface, place)
+    text = "; ".join(" ".join(s.text.split()).rstrip("; {") for s in spans) or "checks and outputs"
+    block = interface.block_of(spans[0]) or "" if spans else ""
+    lines = tuple(dict.fromkeys(s.line for s in spans))
+    return MeasuredStatement(block, lines, text, ticks / 1e9, runs, read, written, operations, _unit(place))
+
+
+def _statements(interface: Interface, place: CodePlace) -> list[Span]:
+    """The statements at a place, in source order."""
+    found = dict.fromkeys(interface.statement_of(span) for span in place.spans)
+    return sorted(found, key=lambda s: s.start)
+
+
+def _unit(place: CodePlace) -> str:
+    """`int8` for products of small integers, those of quantised weights included."""
+    types = [v.type for op in place.ops if isinstance(op, Operator) for v in op.operands]
+    small = (t for t in types if isinstance(t, TensorType) and (t.encoding.startswith("q") or t.dtype in SMALL))
+    return "int8" if any(small) else "f32"
+
+
+SMALL = (dtypes.i8, dtypes.u8, dtypes.i4, dtypes.u4)
