@@ -40,6 +40,8 @@ class Simulator(_Compiled):
     sizes      sizevars, before those of the graph and the model
     capacity   the most an index of a table may reach, by `t` or `K.t`
     fetch      outputs wanted; None: all
+    weights    what matrices are stored as: 'f32', 'bf16', 'f16', 'q8', 'q4', or by name, 'lm_head=q8,*=q4'; "": as
+               declared
     stage      'graph': the meaning itself; 'planned': the same over planned memory
     Raises OicError with everything that is wrong with the graph.
     """
@@ -52,11 +54,12 @@ class Simulator(_Compiled):
         sizes: Mapping[str, int] | None = None,
         capacity: Mapping[str, int] | None = None,
         fetch: Collection[str] | None = None,
+        weights: str = "",
         stage: str = "graph",
     ) -> None:
         if stage not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
-        super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch))
+        super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch, weights=weights))
         program, face = self.program, interface_of(self.program)
         if stage == "graph":
             self._simulator = InterpretedProgram(program.module, face, program.compiled)
@@ -74,7 +77,7 @@ class Synthesizer(_Compiled):
     target   'host', 'portable' or 'freestanding' (which is written and not loaded)
     numerics  'fused' (a step of a sum of products is one rounding) or 'separate' (two); None: 'fused' where the
              compiler says that the machine has the instruction.  All machines of one class give the same bits
-    weights  'blob' (a file to map or flash) or 'array' (a C array)
+    weights_as  'blob' (a file to map or flash) or 'array' (a C array)
     threads  consumers of a `yield` run on so many at once; 1: one after another
     name     of the C library, which its files and names begin with; None: the graph's
     profile  the code measures itself: `trace` of its executors has microseconds
@@ -91,7 +94,8 @@ class Synthesizer(_Compiled):
         fetch: Collection[str] | None = None,
         target: str = "host",
         numerics: str | None = None,
-        weights: str = "blob",
+        weights: str = "",
+        weights_as: str = "blob",
         reuse: bool = True,
         threads: int = 1,
         name: str | None = None,
@@ -101,11 +105,11 @@ class Synthesizer(_Compiled):
         if not 1 <= threads <= MOST_THREADS:
             raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
         settings = Settings(
-            sizes or {}, capacity or {}, fetch, target=machine, reuse=reuse, threads=threads
+            sizes or {}, capacity or {}, fetch, target=machine, reuse=reuse, threads=threads, weights=weights
         )
         super().__init__(graph, model, settings)
         self._synthesizer = CompiledProgram(
-            self.program.planned, interface_of(self.program), machine, weights, threads, name, profile
+            self.program.planned, interface_of(self.program), machine, weights_as, threads, name, profile
         )
 
     @property

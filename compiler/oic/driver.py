@@ -9,6 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from oic import dtypes
 from oic.check.bind import bind
 from oic.check.binding import Binding
 from oic.check.check import check
@@ -17,6 +20,8 @@ from oic.check.settings import check_fetch, check_sizes
 from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError
+from oic.dtypes import Array
+from oic.ir.members import Stored
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
 from oic.lower.graph import LoweringOptions, entries, lower_graph
@@ -27,6 +32,7 @@ from oic.syntax import tree as syntax
 
 if TYPE_CHECKING:
     from oic.passes.pipeline import Step
+    from oic.passes.store_weights import Choice
 
 __all__ = ["Program", "Settings", "compile_graph", "interface_of", "lowered"]
 
@@ -40,6 +46,7 @@ class Settings:
     target     the machine that kernels are chosen for, and whether tables without a bound may reserve address space
     reuse      buffers that are never live together share memory
     threads    consumers of a `yield` run on so many at once; 1: in order (`--threads`)
+    weights    what constants are stored as (`passes.store_weights`, `--weights`); "": as declared
     verified   check the invariants of the IR after every pass
     """
 
@@ -49,12 +56,16 @@ class Settings:
     target: Target = TARGETS["portable"]
     reuse: bool = True
     threads: int = 1
+    weights: str = ""
     verified: bool = False
 
 
 @dataclass
 class Program:
-    """A checked graph and its GRAPH module; `planned` is what code is made of."""
+    """A checked graph and its GRAPH module; `planned` is what code is made of.
+
+    stored  what became of constants that a rule of `--weights` is about
+    """
 
     graph: syntax.Graph
     model: Model | None
@@ -62,6 +73,7 @@ class Program:
     binding: Binding
     module: Module
     warnings: list[Diagnostic]
+    stored: list[Choice] = field(default_factory=list)
     _planned: Module | None = None
     _late: list[Place] | None = None
     _overtaken: list[Place] | None = None
@@ -102,11 +114,21 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     errors = [d for d in found if d.severity == "error"]
     if errors:
         raise OicError(found)
+    stored = _stored(module, settings)
     if settings.verified:
         from oic.memory.verify import verify
 
         verify(module)
-    return Program(graph, model, settings, binding, module, found)
+    return Program(graph, model, settings, binding, module, found, stored)
+
+
+def _stored(module: Module, settings: Settings) -> list[Choice]:
+    """Constants get the storage that the settings say."""
+    if not settings.weights:
+        return []
+    from oic.passes.store_weights import rules_of, store_weights
+
+    return store_weights(module, rules_of(settings.weights))
 
 
 def late_warnings(program: Program) -> list[Diagnostic]:
@@ -121,7 +143,7 @@ def interface_of(program: Program) -> Interface:
     binding = program.binding
     found: list[SessionVariable] = []
     for variable in binding.variables:
-        found += _fetchables(binding, variable)
+        found += _fetchables(program, variable)
     dropped = {}
     if (fetch := program.settings.fetch) is not None:
         for e in entries(binding):
@@ -136,20 +158,26 @@ def interface_of(program: Program) -> Interface:
     return interface(program.module, found, blocks, statements, dropped)
 
 
-def _fetchables(binding: Binding, variable: Variable) -> list[SessionVariable]:
+def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     """The variable as sessions see it; a pattern as its members, `W[1]`."""
+    data = program.module.weights.get(variable.name)
+
+    def values() -> Array:
+        return np.asarray(data) if isinstance(data, Stored) else data_of(program.binding, variable)
+
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
+    dtype = dtypes.f32 if isinstance(data, Stored) else variable.dtype
     if variable.family and not variable.stacked:
         keys = sorted(variable.members)
         return [
             SessionVariable(
-                f"{name}[{','.join(map(str, key))}]", kind, variable.dtype, variable.dims, span,
-                lambda key=key: data_of(binding, variable)[key],  # type: ignore[misc]
+                f"{name}[{','.join(map(str, key))}]", kind, dtype, variable.dims, span,
+                lambda key=key: values()[key],  # type: ignore[misc]
             )
             for key in keys
         ]  # fmt: skip
-    start = (lambda: data_of(binding, variable)) if kind in ("constant", "volatile") else None
-    return [SessionVariable(name, kind, variable.dtype, variable.counts + variable.dims, span, start)]
+    start = values if kind in ("constant", "volatile") else None
+    return [SessionVariable(name, kind, dtype, variable.counts + variable.dims, span, start)]
 
 
 def lowered(

@@ -143,7 +143,7 @@ def test_settings_are_used(oic: Oic) -> None:
         ("run", "average.oi", "--steps", "many"), ("run", "average.oi", "--backend", "d"),
         ("run", "average.oi", "--input", "x"), ("diff", "average.oi", "--seed", "-1"),
         ("ir", "average.oi", "--stage", "c"), ("build", "average.oi", "--target", "toaster"),
-        ("build", "average.oi", "--weights", "paper"), ("inspect",),
+        ("build", "average.oi", "--weights-as", "paper"), ("inspect",),
     ],
 )  # fmt: skip
 def test_usage(oic: Oic, arguments: tuple[str, ...]) -> None:

@@ -250,14 +250,14 @@ def face(module: Module) -> Interface:
     return interface(module, variables.values())
 
 
-def files(name: str, folder: Path, target_name: str = "portable", weights: str = "blob") -> Files:
-    return emit(planned(name), target(target_name), folder, weights)
+def files(name: str, folder: Path, target_name: str = "portable", weights_as: str = "blob") -> Files:
+    return emit(planned(name), target(target_name), folder, weights_as)
 
 
-def executor(name: str, folder: Path, weights: str = "blob") -> CompiledExecutor:
+def executor(name: str, folder: Path, weights_as: str = "blob") -> CompiledExecutor:
     """A session over the compiled program."""
     module = planned(name)
-    return CompiledProgram(module, face(module), "portable", weights).build(folder).make_executor()
+    return CompiledProgram(module, face(module), "portable", weights_as).build(folder).make_executor()
 
 
 def random_inputs(module: Module, symbol: str, rng: np.random.Generator, step: int) -> dict[str, Array]:

@@ -153,7 +153,7 @@ class Counted:
         self.folder = folder
         made = import_checkpoint(checkpoint(folder / "in", "gpt2", n_positions=192, n_head=2), folder / "out")
         graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
-        oic.Synthesizer(graph, model, target="portable", weights="array").emit(folder / "c")
+        oic.Synthesizer(graph, model, target="portable", weights_as="array").emit(folder / "c")
         sources = [folder / "c" / "gpt2.c", folder / "c" / "gpt2.weights.c", Path(__file__).with_name("callgrind.c")]
         self.program = folder / "program"
         command = ["cc", "-std=c99", "-ffp-contract=off", *flags, f"-I{folder / 'c'}", *map(str, sources), "-lm"]

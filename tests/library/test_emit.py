@@ -50,8 +50,8 @@ def test_the_header_is_also_cpp(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("weights", ["blob", "array"])
 @pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_the_same_bytes_every_time(name: str, weights: str, tmp_path: Path) -> None:
-    first = programs.files(name, tmp_path / "a", weights=weights)
-    second = programs.files(name, tmp_path / "b", weights=weights)
+    first = programs.files(name, tmp_path / "a", weights_as=weights)
+    second = programs.files(name, tmp_path / "b", weights_as=weights)
     names = [str(p.relative_to(tmp_path / "a")) for p in first.paths]
     assert names == [str(p.relative_to(tmp_path / "b")) for p in second.paths]
     for a, b in zip(first.paths, second.paths, strict=True):
@@ -101,7 +101,7 @@ def test_makefile(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
 def test_cmake(tmp_path: Path) -> None:
-    programs.files("names", tmp_path, weights="array")
+    programs.files("names", tmp_path, weights_as="array")
     subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b")], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", str(tmp_path / "b")], check=True, capture_output=True)
 
@@ -132,7 +132,7 @@ def test_weights_as_an_array(tmp_path: Path) -> None:
     import numpy as np
 
     blob, array = programs.executor("elementwise", tmp_path / "a"), None
-    array = programs.executor("elementwise", tmp_path / "b", weights="array")
+    array = programs.executor("elementwise", tmp_path / "b", weights_as="array")
     assert array.library.files.weights is None
     inputs = programs.random_inputs(programs.planned("elementwise"), "entry", np.random.default_rng(0), 0)
     a, b = blob.step(**inputs), array.step(**inputs)

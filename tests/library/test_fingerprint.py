@@ -59,7 +59,7 @@ def test_the_fingerprint_is_of_source_model_and_options(tmp_path: Path) -> None:
         "size": made(size=3),
         "portable": made(target="portable"),
         "freestanding": made(target="freestanding"),
-        "array": made(weights="array"),
+        "array": made(weights_as="array"),
     }
     made().build(tmp_path / "built")
     found = {}
@@ -91,8 +91,8 @@ def compiled(header: Path, code: Path, folder: Path, weights: str = "") -> str:
 
 @pytest.mark.parametrize("weights", ["blob", "array"])
 def test_header_and_code_of_two_builds_do_not_compile(weights: str, tmp_path: Path) -> None:
-    made(weights=weights, target="portable").emit(tmp_path / "a")
-    made(value=2, weights=weights, target="portable").emit(tmp_path / "b")
+    made(weights_as=weights, target="portable").emit(tmp_path / "a")
+    made(value=2, weights_as=weights, target="portable").emit(tmp_path / "b")
     source = "one.weights.c" if weights == "array" else ""
     for header, code in product("ab", "ab"):
         (tmp_path / "mixed").mkdir(exist_ok=True)

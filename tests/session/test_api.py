@@ -453,7 +453,7 @@ def test_settings_are_checked(kind: str, settings: dict[str, Any], slug: str) ->
     [
         (lambda g: oic.Simulator(g, stage="indexed"), "unknown-stage"),
         (lambda g: oic.Synthesizer(g, target="toaster"), "unknown-target"),
-        (lambda g: oic.Synthesizer(g, weights="paper").build(), "weights-mode"),
+        (lambda g: oic.Synthesizer(g, weights_as="paper").build(), "weights-mode"),
         (lambda g: oic.Synthesizer(g, target="freestanding").build(), "target-not-here"),
     ],
 )

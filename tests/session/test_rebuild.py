@@ -113,7 +113,7 @@ def test_what_an_earlier_build_left_does_not_mislead(tmp_path: Path) -> None:
     (tmp_path / "oic" / "stale.h").write_text("made by a build that used it")
     table = tmp_path / "one.memory.json"
     table.write_text(table.read_text().replace('"oic/oic.h"', '"oic/stale.h",\n  "oic/oic.h"', 1))
-    maker("mul", weights="array").emit(tmp_path)
+    maker("mul", weights_as="array").emit(tmp_path)
     names = set(contents(tmp_path))
     assert names.isdisjoint({"libone.so", "one.weights", "oic/stale.h"})
     assert names >= {"one.weights.c", "one.h", "one.o", "oic/mine.h", "oic/oic.h"}

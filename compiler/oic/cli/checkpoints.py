@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from oic.cli.options import MISMATCH, checkpoint_command, guarded, token_ids
+from oic.cli.options import MISMATCH, checkpoint_command, guarded, token_ids, weights_option
 from oic.cli.text import say
 
 context_option = click.option(
@@ -61,12 +61,14 @@ def import_(
 @click.option("--stop", "stop_texts", metavar="TEXT", multiple=True, help="end after this text")
 @click.option("--stop-id", "stop_ids", type=int, metavar="ID", multiple=True, help="end after this id")
 @context_option
+@weights_option
 @machine_option
 @guarded
 def generate(
     as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
     texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int, temperature: float, top_k: int,
     top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None, target: str,
+    weights: str,
 ) -> None:  # fmt: skip
     """Go on with a text or token ids.
 
@@ -80,7 +82,9 @@ def generate(
         raise click.UsageError("give either --text or --ids")
     sampling = Sampling(temperature, top_k, top_p, seed)
     stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
-    with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
+    with Generator(
+        Path(source), context, target, config=config, settings=dict(settings), weights=weights
+    ) as generator:
         prompts = [*map(generator.encode, texts), *ids]
         if len(prompts) == 1:
             generated(generator, prompts[0], count, sampling, stops, as_json)
@@ -100,12 +104,13 @@ def generate(
 @click.option("--within", type=float, default=1e-4, show_default=True, help="largest difference of logits that passes")
 @click.option("--save", metavar="FILE", help="keep what the original says: an .npz for --against")
 @context_option
+@weights_option
 @machine_option
 @guarded
 def verify(
     as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
     against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...], context: int | None,
-    target: str, **chosen: Any,
+    target: str, weights: str, **chosen: Any,
 ) -> None:  # fmt: skip
     """Compare a compiled model with the library that it comes from.
 
@@ -117,7 +122,9 @@ def verify(
     from oic.verification import verify as compare
 
     lines = [line.rstrip("\n") for line in file or () if line.strip()]
-    with Generator(Path(source), context, target, config=config, settings=dict(settings)) as generator:
+    with Generator(
+        Path(source), context, target, config=config, settings=dict(settings), weights=weights
+    ) as generator:
         report = compare(generator, against, prompts=[*texts, *lines, *ids], **chosen)
     say(verified(report, as_json))
     if not report.passed:

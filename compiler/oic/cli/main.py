@@ -26,6 +26,7 @@ from oic.cli.options import (
     load,
     target_option,
     threads_option,
+    weights_option,
 )
 from oic.cli.text import json_text, progress, report, say
 from oic.version import __version__
@@ -106,6 +107,7 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 )  # fmt: skip
 @click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
 @click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
+@weights_option
 @threads_option
 @target_option
 def ir(
@@ -125,8 +127,9 @@ def ir(
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
 @click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
 @target_option
+@weights_option
 @click.option(
-    "--weights", type=click.Choice(("blob", "array")), default="blob", show_default=True,
+    "--weights-as", type=click.Choice(("blob", "array")), default="blob", show_default=True,
     help="a file beside the code, or a C array",
 )  # fmt: skip
 @click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
@@ -134,7 +137,7 @@ def ir(
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 def build(
-    as_json: bool, color: bool, output: str | None, name: str | None, weights: str,
+    as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str,
     no_reuse: bool, profile: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
@@ -145,7 +148,7 @@ def build(
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
     with progress(f"building {program.graph.name}"):
-        made = build_library(program, folder, weights, name, compiled=not no_compile, profiled=profile)
+        made = build_library(program, folder, weights_as, name, compiled=not no_compile, profiled=profile)
     say(json_text(made) if as_json else built(made))
 
 
@@ -161,6 +164,7 @@ def build(
     help="compiled code, or the NumPy reference",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
+@weights_option
 @target_option
 @threads_option
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
@@ -195,6 +199,7 @@ def run(
     help="of the random inputs",
 )  # fmt: skip
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
+@weights_option
 @target_option
 @threads_option
 @click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
@@ -276,6 +281,7 @@ def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any
     "--target", type=click.Choice(("host", "portable", "freestanding")), default="freestanding",
     show_default=True, help="whose stack and code count, as CC compiles for it",
 )  # fmt: skip
+@weights_option
 def fit(
     as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, target: str,
     sizes: Any, capacity: Any, **options: Any,

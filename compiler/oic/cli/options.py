@@ -95,6 +95,14 @@ def inputs_option(help_text: str) -> Callable[[Command], Command]:
     )
 
 
+def weights_option(command: Command) -> Command:
+    """`--weights RULES`."""
+    return click.option(
+        "--weights", metavar="RULES", default="",
+        help='what matrices are stored as: f32, bf16, f16, q8, q4, or by name: "lm_head=q8,*=q4" (as declared)',
+    )(command)  # fmt: skip
+
+
 def threads_option(command: Command) -> Command:
     """`--threads N`."""
     return click.option(

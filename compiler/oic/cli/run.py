@@ -6,7 +6,7 @@ import ast
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.model.npy import read_npy
+from oic.passes.store_weights import NO_MATRIX
 from oic.session.executor import Record
 from oic.session.inputs import checked
 from oic.session.interface import Interface
@@ -36,12 +37,12 @@ Advance = Callable[[], None]
 
 
 def build_library(
-    program: Program, folder: Path, weights: str, name: str | None, *, compiled: bool, profiled: bool = False
+    program: Program, folder: Path, weights_as: str, name: str | None, *, compiled: bool, profiled: bool = False
 ) -> dict[str, Any]:
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
     maker = CompiledProgram(
-        program.planned, interface_of(program), program.settings.target, weights, threads, name, profiled
+        program.planned, interface_of(program), program.settings.target, weights_as, threads, name, profiled
     )
     if compiled and maker.target.hosted:
         maker.build(folder)
@@ -59,6 +60,7 @@ def build_library(
         "arena": files.unit.arena_bytes,
         "arena_lower_bound": max(plan.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
+        "stored": [asdict(choice) for choice in program.stored],
         "compiled": files.figures.to_json() if files.figures else None,
         "library": library,
         "late_checks": [f"{span} ({variable})" for span, variable in files.late_checks],
@@ -72,11 +74,32 @@ def built(made: dict[str, Any]) -> str:
     bound = f"   (lower bound {made['arena_lower_bound']:,})" if made["arena_lower_bound"] else ""
     lines.append(f"  arena    {made['arena']:>14,} bytes{bound}")
     lines.append(f"  weights  {made['weights']:>14,} bytes")
+    lines += _stored(made["stored"])
     if made["library"]:
         lines.append(f"  library  {made['library']}")
     for place in made["late_checks"]:
         lines.append(f"  a refusal at {place} leaves state changed: steps are then OIC_ERR_STATE")
     return "\n".join(lines)
+
+
+def _stored(choices: list[dict[str, Any]]) -> list[str]:
+    """Bytes of constants by what they are stored as, and why some are not as they were to be."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for choice in choices:
+        found.setdefault(choice["storage"] if not choice["reason"] else "", []).append(choice)
+    kept = found.pop("", [])
+    lines = [f"  as {s:<5} {sum(c['nbytes'] for c in cs):>14,} bytes: {_names(cs)}" for s, cs in found.items()]
+    reasons: dict[str, list[dict[str, Any]]] = {}
+    for choice in kept:
+        if choice["reason"] != NO_MATRIX:
+            reasons.setdefault(choice["reason"], []).append(choice)
+    size = sum(c["nbytes"] for c in kept)
+    because = "; ".join(f"{_names(cs)} ({reason})" for reason, cs in reasons.items())
+    return lines + ([f"  declared {size:>14,} bytes{': ' if because else ''}{because}"] if kept else [])
+
+
+def _names(choices: list[dict[str, Any]]) -> str:
+    return ", ".join(c["symbol"] for c in choices)
 
 
 # ---------------------------------------------------------------- inputs

@@ -132,12 +132,12 @@ class Frame:
             pointer = self.pointer(value.hint or "t", type_, self.movable[place.buffer], False, str(type_))
             self.refs[value] = Ref(pointer, type_, strides, False, key=key)
             return self.refs[value]
-        same = self._declared((*key, type_.dtype.c))
+        same = self._declared((*key, type_.stored.c))
         address = same or self._address(place.space, place.buffer, place.offset, type_)
         if same is None or self._renamed(same, value):
             note = f"{type_}, in the memory of {same.text}" if same else str(type_)
             address = named = self.pointer(value.hint or "t", type_, address, const, note)
-            self.scopes[-1].setdefault((*key, type_.dtype.c), named)
+            self.scopes[-1].setdefault((*key, type_.stored.c), named)
         ref = Ref(address, type_, strides, const, key=key)
         self.refs[value] = ref
         return ref
@@ -179,7 +179,7 @@ class Frame:
     def pointer(self, hint: str, type_: TensorType, address: c.Expression, const: bool, note: str) -> c.Identifier:
         """Declare a pointer variable; gives its name."""
         name = self.names.unique(hint)
-        self.body.declare(c.Pointer(type_.dtype.c, const), name, address, note=note)
+        self.body.declare(c.Pointer(type_.stored.c, const), name, address, note=note)
         return c.Identifier(name)
 
     def named(self, ref: Ref, hint: str) -> Ref:

@@ -119,17 +119,17 @@ class TaskFrame(Frame):
         if place is not None and place.space == "arena" and place.offset is not None:
             strides = place.strides if place.strides is not None else dense(type_.shape)
             key = (place.space, place.buffer, place.offset)
-            pointer = self._declared((*key, type_.dtype.c))
+            pointer = self._declared((*key, type_.stored.c))
             if pointer is None:
                 pointer = self._found(value.hint or "t", type_, memory("arena", place.offset), const=False)
-                self.scopes[0][(*key, type_.dtype.c)] = pointer
+                self.scopes[0][(*key, type_.stored.c)] = pointer
             return Ref(pointer, type_, strides, False, key=key)
         return self._take_view(self.outer.ref(value), value.hint or "t")
 
     def _take_view(self, ref: Ref, hint: str) -> Ref:
         """A pointer that only the step knows."""
         hint = ref.pointer.text if isinstance(ref.pointer, c.Identifier) else hint
-        name = self._take(hint, c.Pointer(ref.type.dtype.c, ref.const), ref.pointer, str(ref.type))
+        name = self._take(hint, c.Pointer(ref.type.stored.c, ref.const), ref.pointer, str(ref.type))
         start = ref.start
         if start.number is None:
             start = replace(start, value=self._take(f"{name.text}_start", "int64_t", start.value))
@@ -138,7 +138,7 @@ class TaskFrame(Frame):
     def _found(self, hint: str, type_: TensorType, address: c.Expression, *, const: bool) -> c.Identifier:
         """A pointer to what lies at an offset known at build, declared before all else."""
         name = self._name(hint)
-        self.head.declare(c.Pointer(type_.dtype.c, const), name, address, note=str(type_))
+        self.head.declare(c.Pointer(type_.stored.c, const), name, address, note=str(type_))
         return c.Identifier(name)
 
     def _declared(self, key: tuple[Any, ...]) -> c.Identifier | None:
@@ -152,7 +152,7 @@ class TaskFrame(Frame):
                 values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
                 places = [(v.place, v.tensor) for v in values if v.place]
                 type_ = next(t for place, t in places if (place.space, place.buffer) == key)
-            found = self._take(outer.text, c.Pointer(type_.dtype.c, key[0] == "input"), outer, str(type_))
+            found = self._take(outer.text, c.Pointer(type_.stored.c, key[0] == "input"), outer, str(type_))
             self.scopes[0][key] = found
         return found
 

@@ -72,7 +72,7 @@ class Generator:
     source    a checkpoint (Hugging Face folder), or a folder that `oic import` wrote
     context   tokens that the cache has room for, of an encoder–decoder also those of a source; None: as imported, or as
               the configuration says
-    target, threads   of the build, as for Synthesizer
+    target, threads, weights   of the build, as for Synthesizer
     config, settings  of a checkpoint, as for import_checkpoint
     Raises OicError.
     """
@@ -83,6 +83,7 @@ class Generator:
     threads: int = 1
     config: str | Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    weights: str = ""
     _scratch: Any = field(default=None, repr=False)
     _tokenizer: Tokenizer | None = field(default=None, repr=False)
 
@@ -110,7 +111,9 @@ class Generator:
             raise fail("import-config", message)
         self._homes = [folder, self.source, *_sources(folder)]
         self._told = model.metadata | _generation(self._homes) | dict(self.settings)
-        self._built = Synthesizer(graph, model, sizes=sizes, target=self.target, threads=self.threads).build()
+        self._built = Synthesizer(
+            graph, model, sizes=sizes, target=self.target, threads=self.threads, weights=self.weights
+        ).build()
         self._first = self._built.make_executor()
         self.stops = token_ids(self._told.get("eos_token_id"))
         self._kind = kind(self._first.interface, self._told, self.source)

@@ -1,11 +1,16 @@
-"""Encodings of constants: how the elements of a matrix lie in memory, beside "" (dense, row-major).
+"""Encodings of constants: how the elements of a matrix are stored, and in which order they lie.
 
+An encoding is a storage, a layout, or both: `q8 panels`; "" is as the type says, row-major.
+
+    storage   bf16, f16: of an f32, rounded once; q8, q4: groups of 32 along K with a scale each (`quantized`)
     panels    rows in panels of sixteen: for each column, the elements of sixteen rows side by side, the last panel
               filled up with zeros.  A vector's lanes are then rows, so that products add up in one order whatever
               the width of a register (DESIGN, section 7).
     columns   the same of the transpose: for each row, the elements of sixteen columns side by side
 
-An encoding concerns the last two axes; those before them number matrices.  It changes bytes, never values.
+Of q8 and q4 there are panels and columns alone, which decide what K is.
+An encoding concerns the last two axes; those before them number matrices.  A layout changes bytes, never values; a
+storage has changed the values already when it is in a type.
 """
 
 from __future__ import annotations
@@ -15,17 +20,56 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oic.dtypes import Array
+from oic import dtypes
+from oic.dtypes import Array, DType
+from oic.ir import quantized
+from oic.ir.quantized import ROWS as ROWS  # of a panel, or columns: OIC_LANES
 
 PANELS, COLUMNS = "panels", "columns"
-ENCODINGS = (PANELS, COLUMNS)
-ROWS = 16  # of a panel, or columns: OIC_LANES
+LAYOUTS = (PANELS, COLUMNS)
+NARROW = {"bf16": dtypes.bf16, "f16": dtypes.f16}
+STORAGES = (*NARROW, *quantized.BITS)
 PART = 1 << 20  # elements that are encoded at once
+
+
+def layout_of(encoding: str) -> str:
+    """The order of the elements; "": row-major."""
+    last = encoding.rpartition(" ")[2]
+    return last if last in LAYOUTS else ""
+
+
+def storage_of(encoding: str) -> str:
+    """What the elements are stored as; "": as their type says."""
+    return encoding.removesuffix(layout_of(encoding)).rstrip()
+
+
+def joined(storage: str, layout: str) -> str:
+    """The encoding of both."""
+    return f"{storage} {layout}".strip()
+
+
+def stored_as(dtype: DType, encoding: str) -> DType:
+    """The type of what lies in memory: bytes, where groups of elements have a scale."""
+    storage = storage_of(encoding)
+    return dtypes.u8 if storage in quantized.BITS else NARROW.get(storage, dtype)
+
+
+def nbytes(dtype: DType, shape: tuple[int, ...], encoding: str) -> int:
+    """Bytes of the matrices of this shape."""
+    if (storage := storage_of(encoding)) in quantized.BITS:
+        return math.prod(shape[:-2]) * matrix_bytes(shape, encoding)
+    return NARROW.get(storage, dtype).nbytes(math.prod(padded(shape, encoding)))
+
+
+def matrix_bytes(shape: tuple[int, ...], encoding: str) -> int:
+    """Bytes of one of the quantised matrices."""
+    rows, k = shape[-2:] if layout_of(encoding) != COLUMNS else (shape[-1], shape[-2])
+    return quantized.matrix_bytes(rows, k, storage_of(encoding))
 
 
 def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:
     """The shape that the elements fill, what is there to fill up included."""
-    match encoding:
+    match layout_of(encoding):
         case "panels":
             return (*shape[:-2], -(-shape[-2] // ROWS) * ROWS, shape[-1])
         case "columns":
@@ -33,13 +77,13 @@ def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:
     return shape
 
 
-def encoded(values: Array, encoding: str) -> Array:
+def encoded(values: Array, layout: str) -> Array:
     """The elements in the order of memory, matrices numbered by the leading axes."""
-    if encoding == COLUMNS:
+    if layout == COLUMNS:
         return encoded(values.swapaxes(-1, -2), PANELS)
-    if encoding != PANELS:
+    if layout != PANELS:
         return values
-    shape = padded(values.shape, encoding)
+    shape = padded(values.shape, layout)
     count, rows, columns = math.prod(shape[:-2]), shape[-2], shape[-1]
     filled = np.zeros((count, rows, columns), values.dtype)
     filled[:, : values.shape[-2]] = values.reshape(count, *values.shape[-2:])
@@ -47,11 +91,11 @@ def encoded(values: Array, encoding: str) -> Array:
     return np.ascontiguousarray(panels).reshape(*shape[:-2], -1)
 
 
-def encoded_parts(values: Array, encoding: str) -> Iterator[Array]:
+def encoded_parts(values: Array, layout: str) -> Iterator[Array]:
     """What `encoded` gives, flat, a part after the other."""
-    if encoding == COLUMNS:
+    if layout == COLUMNS:
         yield from encoded_parts(values.swapaxes(-1, -2), PANELS)
-    elif encoding == PANELS:
+    elif layout == PANELS:
         rows = max(1, PART // (ROWS * max(1, values.shape[-1]))) * ROWS
         for key in np.ndindex(values.shape[:-2]):
             for first in range(0, values.shape[-2], rows):
@@ -61,13 +105,27 @@ def encoded_parts(values: Array, encoding: str) -> Iterator[Array]:
         yield from (flat[first : first + PART] for first in range(0, flat.size, PART))
 
 
-def decoded(elements: Array, shape: tuple[int, ...], encoding: str) -> Array:
+def decoded(elements: Array, shape: tuple[int, ...], layout: str) -> Array:
     """The array of this shape from its elements in the order of memory: `encoded` backwards."""
-    if encoding == COLUMNS:
+    if layout == COLUMNS:
         return decoded(elements, (*shape[:-2], shape[-1], shape[-2]), PANELS).swapaxes(-1, -2)
-    if encoding != PANELS:
+    if layout != PANELS:
         return elements.reshape(shape)
-    whole = padded(shape, encoding)
+    whole = padded(shape, layout)
     count, rows, columns = math.prod(whole[:-2]), whole[-2], whole[-1]
     panels = elements.reshape(count, rows // ROWS, columns, ROWS).swapaxes(-1, -2)
     return panels.reshape(count, rows, columns)[:, : shape[-2]].reshape(shape)
+
+
+def loaded(data: Array, dtype: DType, shape: tuple[int, ...], encoding: str) -> Array:
+    """The values from the bytes of memory, as they are computed with."""
+    storage, layout = storage_of(encoding), layout_of(encoding)
+    if storage in quantized.BITS:
+        turned = (*shape[:-2], shape[-1], shape[-2]) if layout == COLUMNS else shape
+        matrices = data.reshape(math.prod(shape[:-2]), -1)
+        rows, k = turned[-2:]
+        values = np.stack([quantized.loaded(m, rows, k, storage) for m in matrices]).reshape(turned)
+        return values.swapaxes(-1, -2) if layout == COLUMNS else values
+    stored = NARROW.get(storage, dtype)
+    elements = dtypes.unpack(data, stored, len(data) * 8 // stored.bits)
+    return decoded(elements.astype(dtype.np, copy=False), shape, layout)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import mmap
+import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from oic.diagnostics import OicError, fail
 from oic.dtypes import Array
+from oic.ir import quantized
+from oic.ir.encodings import COLUMNS, NARROW, encoded_parts, layout_of, storage_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +52,89 @@ class Members:
         return whole
 
 
-Elements = Array | Members
+@dataclass(eq=False)
+class Stored:
+    """The elements of matrices in a storage of fewer bits than they had.
+
+    name      of the constant, for what is refused
+    source    what they were
+    encoding  its storage decides the values, of groups its layout, too
+
+    NumPy takes it for the whole array as it is computed with, which is made for it, and the same for all that hold it.
+    """
+
+    name: str
+    source: Array | Members
+    encoding: str
+    _made: weakref.ref[Array] | None = field(default=None, repr=False)
+    dtype = np.dtype(np.float32)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shape
+
+    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
+        del copy
+        whole = self._made() if self._made is not None else None
+        if whole is None:
+            whole = np.empty(self.shape, self.dtype)
+            matrices = whole.reshape(-1, *self.shape[-2:])
+            for number, matrix in enumerate(self._matrices()):
+                matrices[number] = self._values(matrix)
+            whole.flags.writeable = False
+            self._made = weakref.ref(whole)
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def parts(self, encoding: str) -> Iterator[NDArray[np.uint8]]:
+        """The bytes in memory, in order, in an encoding that has the same values."""
+        assert storage_of(encoding) == storage_of(self.encoding), f"{encoding} is another storage than {self.encoding}"
+        for matrix in self._matrices():
+            if (storage := storage_of(encoding)) in quantized.BITS:
+                rows, k = self._turned(matrix).shape
+                yield from quantized.parts(partial(self._groups, matrix), rows, k, storage)
+            else:
+                for part in encoded_parts(matrix, layout_of(encoding)):
+                    yield self._narrowed(part).view(np.uint8)
+
+    def _matrices(self) -> Iterator[Array]:
+        """What they were, one after the other; the memory of a file is given back."""
+        members = iter(self.source) if isinstance(self.source, Members) else iter((self.source,))
+        for member in members:
+            yield from member.reshape(-1, *self.shape[-2:])
+            forget(member)
+
+    def _turned(self, matrix: Array) -> Array:
+        """With K as its last axis."""
+        return matrix.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrix
+
+    def _values(self, matrix: Array) -> Array:
+        if storage_of(self.encoding) not in quantized.BITS:
+            return self._narrowed(matrix).astype(np.float32)
+        rows, k = self._turned(matrix).shape
+        return self._turned(self._groups(matrix, 0, rows).values(k))
+
+    def _groups(self, matrix: Array, first: int, end: int) -> quantized.Groups:
+        rows, storage = self._turned(matrix)[first:end], storage_of(self.encoding)
+        try:
+            return quantized.quantize(rows, storage)
+        except ValueError:
+            raise self._refused() from None
+
+    def _narrowed(self, values: Array) -> Array:
+        """Rounded once; what was finite stays so."""
+        with np.errstate(over="ignore"):
+            found = values.astype(NARROW[storage_of(self.encoding)].np)
+        if not (np.isfinite(found.astype(np.float32)) | ~np.isfinite(values.astype(np.float32))).all():
+            raise self._refused()
+        return found
+
+    def _refused(self) -> OicError:
+        storage = storage_of(self.encoding)
+        what = f"'{self.name}' has a value that {storage} does not hold"
+        return fail("weights-range", what, hint=f'--weights "{self.name}=f32,*={storage}" leaves it as it is')
+
+
+Elements = Array | Members | Stored
 
 
 def forget(array: Array) -> None:

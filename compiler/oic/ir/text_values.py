@@ -11,7 +11,7 @@ from oic.dtypes import ALL, DType
 from oic.ir import dims
 from oic.ir.core import Place, Value
 from oic.ir.dims import Dim, Expr, Extent
-from oic.ir.encodings import ENCODINGS
+from oic.ir.encodings import LAYOUTS, STORAGES, joined
 from oic.ir.text_tokens import Cursor, Lexeme
 from oic.ir.types import INDEX, StateIndex, StateType, TensorType, Type
 
@@ -177,7 +177,8 @@ class Values:
         if token.text not in ALL:
             raise self.c.wrong(f"'{token.text}' is not a type", token, "ir-name")
         shape = self._shape()
-        return TensorType(ALL[token.text], shape, next((e for e in ENCODINGS if self.c.accept(e)), ""))
+        storage = next((e for e in STORAGES if self.c.accept(e)), "")
+        return TensorType(ALL[token.text], shape, joined(storage, next((e for e in LAYOUTS if self.c.accept(e)), "")))
 
     def _shape(self) -> tuple[Dim, ...]:
         return tuple(self._items("]", self.size)) if self.c.accept("[") else ()

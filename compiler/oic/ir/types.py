@@ -7,20 +7,18 @@ operations read and write.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from oic.dtypes import DType
-from oic.ir import dims
+from oic.ir import dims, encodings
 from oic.ir.dims import Dim
-from oic.ir.encodings import padded
 
 
 @dataclass(frozen=True)
 class TensorType:
     """Element type and shape; `f32[N, 64]`, or `f32` for a scalar.
 
-    encoding   of a constant whose kernels read it in another order (`encodings`): `f32[64, 64] panels`
+    encoding   of a constant that lies in memory in another form or order (`encodings`): `f32[64, 64] q8 panels`
     """
 
     dtype: DType
@@ -49,7 +47,12 @@ class TensorType:
     @property
     def nbytes(self) -> int:
         """Bytes at the maximum."""
-        return self.dtype.nbytes(math.prod(padded(self.maximum, self.encoding)))
+        return encodings.nbytes(self.dtype, self.maximum, self.encoding)
+
+    @property
+    def stored(self) -> DType:
+        """The type of what lies in memory: another than `dtype` where the encoding is a storage, too."""
+        return encodings.stored_as(self.dtype, self.encoding) if self.encoding else self.dtype
 
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
         return TensorType(self.dtype, tuple(shape))

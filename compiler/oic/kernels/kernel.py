@@ -17,6 +17,7 @@ from typing import Any
 from oic.dtypes import DType
 from oic.ir.core import Value
 from oic.ir.dims import Dim
+from oic.ir.encodings import layout_of, storage_of
 from oic.ir.types import TensorType
 from oic.kernels.targets import Target
 
@@ -101,7 +102,8 @@ class Kernel:
     args    the members of the argument struct, from the op
     call    what the function is named after, `oic_CALL_types`; "": as the file
     fits    whether it can compute an op, whatever the encodings of its operands
-    takes   encoding that operands must have, by field; the others are dense
+    takes   layout that operands must have, by field; the others are dense
+    stored  storages of an operand that it reads, by field; "" and the only one of others: as its type
     needs   features that the target must have (`targets`)
     layouts operands that need not be without gaps: how many of their innermost dimensions must be, by field
     inplace operands that it may write its result over
@@ -114,21 +116,22 @@ class Kernel:
     call: str = ""
     fits: Callable[[Any], bool] = always
     takes: Mapping[str, str] = field(default_factory=dict)
+    stored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
     layouts: Mapping[str, int] = field(default_factory=dict)
     inplace: tuple[str, ...] = ()
     cost: Callable[[Any, Target], float] = nothing
 
     def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
-        """It takes operands of these encodings, by field; those not named are dense."""
-        fields = {f for f in op.fields if isinstance(v := getattr(op, f), Value) and isinstance(v.type, TensorType)}
-        return all(encodings.get(f, "") == self.takes.get(f, "") for f in fields)
+        """It takes operands of these encodings, by field; those not named are as their types say."""
+        fields = {f: v for f in op.fields if isinstance(v := getattr(op, f), Value) and isinstance(v.type, TensorType)}
+        found = {f: encodings.get(f, v.tensor.encoding) for f, v in fields.items()}
+        layouts = all(layout_of(e) == self.takes.get(f, "") for f, e in found.items())
+        return layouts and all(storage_of(e) in self.stored.get(f, ("",)) for f, e in found.items())
 
     def computes(self, op: Any) -> bool:
         """It can compute the op as it is."""
-        values = {f: v for f in op.fields if isinstance(v := getattr(op, f), Value)}
-        encoded = {f: v.type.encoding for f, v in values.items() if isinstance(v.type, TensorType)}
-        return self.fits(op) and self.reads(op, encoded)
+        return self.fits(op) and self.reads(op, {})
 
     @property
     def file(self) -> str:
@@ -139,7 +142,7 @@ class Kernel:
         """The element types that the body is included for."""
         if callable(self.types):
             return tuple(self.types(op))
-        return tuple(op.result.dtype if t == "result" else getattr(op, t).dtype for t in self.types)
+        return tuple(op.result.dtype if t == "result" else getattr(op, t).tensor.stored for t in self.types)
 
     def instance(self, op: Any) -> Instance:
         """What generated code includes."""

@@ -53,7 +53,7 @@ class Library:
 
 
 def build(
-    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
     name: str | None = None, profiled: bool = False,
 ) -> Library:  # fmt: skip
     """Write the C library of a PLANNED module, compile and load it, and put all of it into a folder.
@@ -69,7 +69,7 @@ def build(
             hint="the targets 'host' and 'portable' can",
         )
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_mode, threads, name, profiled)
+        files = write(module, target, stage.new, weights_as, threads, name, profiled)
         files, path = compile_library(files, stage.shown)
         library = load(files, path)  # by a name that no other library has or had
         files = published(files, stage)
@@ -77,7 +77,7 @@ def build(
 
 
 def emit_measured(
-    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
     name: str | None = None, profiled: bool = False,
 ) -> Files:  # fmt: skip
     """Emit for a target that has no libraries here, with the figures of the compiler that CC names, if any.
@@ -85,7 +85,7 @@ def emit_measured(
     Raises OicError: as `emit` and `measure`.
     """
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_mode, threads, name, profiled)
+        files = write(module, target, stage.new, weights_as, threads, name, profiled)
         if os.environ.get("CC"):
             files = with_figures(files, measure(files, stage.shown))
         return published(files, stage)

@@ -67,12 +67,12 @@ class Files:
 
 
 def emit(
-    module: Module, target: Target, out_dir: str | Path, weights_mode: str = "blob", threads: int = 1,
+    module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
     name: str | None = None, profiled: bool = False,
 ) -> Files:  # fmt: skip
     """Write the C library of a PLANNED module to a folder.
 
-    weights_mode   'blob': a file to map or flash; 'array': a C array linked into the program
+    weights_as   'blob': a file to map or flash; 'array': a C array linked into the program
     threads        that `<name>_open` lets consumers run on, where the module has any that may
     name           of the library, which its files and names in C begin with; None: the graph's
     profiled       the code measures itself: time, bytes and operations of each statement
@@ -80,7 +80,7 @@ def emit(
     Raises OicError: `weights-mode`, `library-name`, or `output-folder` if it cannot be written.
     """
     with staged(out_dir) as stage:
-        return published(write(module, target, stage.new, weights_mode, threads, name, profiled), stage)
+        return published(write(module, target, stage.new, weights_as, threads, name, profiled), stage)
 
 
 def published(files: Files, stage: Stage) -> Files:
@@ -91,17 +91,17 @@ def published(files: Files, stage: Stage) -> Files:
 
 @uncollected()
 def write(
-    module: Module, target: Target, folder: Path, weights_mode: str = "blob", threads: int = 1, name: str | None = None,
+    module: Module, target: Target, folder: Path, weights_as: str = "blob", threads: int = 1, name: str | None = None,
     profiled: bool = False,
 ) -> Files:
     """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`."""
     check_library_name(module.name if name is None else name)
-    if weights_mode not in ("blob", "array"):
-        raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_mode}'")
+    if weights_as not in ("blob", "array"):
+        raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_as}'")
     unit = Unit(module, name=name, profiled=profiled)
     if not unit.weights:
         return _write_code(view.model(unit, target, False, threads), unit, target, folder)
-    if weights_mode == "array":
+    if weights_as == "array":
         blob = io.BytesIO()
         m = view.model(unit, target, True, threads, weights.write(module, blob))
         return _write_code(m, unit, target, folder, {f"{m.name}.weights.c": blob.getvalue()})

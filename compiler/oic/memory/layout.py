@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.dtypes import Array, DType
-from oic.ir.encodings import encoded, encoded_parts, padded
-from oic.ir.members import Elements, Members, forget
+from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, storage_of
+from oic.ir.members import Elements, Members, Stored, forget
 from oic.ir.module import Module
+from oic.ir.quantized import BITS
 from oic.ir.types import StateType, TensorType
 from oic.memory.planner import ALIGN
 
@@ -89,23 +90,31 @@ def family_ranks(module: Module) -> dict[str, int]:
 
 
 def constant_strides(type: TensorType, family: int) -> tuple[int, ...]:
-    """Elements between neighbours of a constant whose `family` leading dimensions number members.
+    """Elements, as they are stored, between neighbours of a constant whose `family` leading dimensions number members.
 
     Of an encoded one only those between matrices mean anything.
     """
-    return _strides(type.dtype, padded(type.maximum, type.encoding), family)
+    if storage_of(type.encoding) not in BITS:
+        return _strides(type.dtype, padded(type.maximum, type.encoding), family)
+    matrices = _strides(type.stored, type.maximum[:-2], family)
+    size = matrix_bytes(type.maximum, type.encoding)
+    return (*(s * size for s in matrices), 1, 1)
 
 
 def constant_bytes(type: TensorType, family: int) -> int:
     """Bytes of a constant in the blob."""
-    shape = padded(type.maximum, type.encoding)
-    return math.prod(shape[:family]) * type.dtype.nbytes(math.prod(shape[family:]))
+    shape = type.maximum
+    return math.prod(shape[:family]) * TensorType(type.dtype, shape[family:], type.encoding).nbytes
 
 
 def constant_parts(values: Elements, type: TensorType, family: int) -> Iterator[NDArray[np.uint8]]:
     """The bytes of a constant in the blob, in order; no more of them are made at a time than one part needs."""
     if type.dtype.packed:
         yield stored(encoded(np.asarray(values).reshape(type.maximum), type.encoding), type.dtype, family)
+        return
+    if isinstance(values, Stored) or storage_of(type.encoding):
+        found = values if isinstance(values, Stored) else Stored("", values, type.encoding)
+        yield from found.parts(type.encoding)
         return
     for member in values if isinstance(values, Members) else (values.reshape(type.maximum),):
         yield from (dtypes.pack(part, type.dtype) for part in encoded_parts(member, type.encoding))

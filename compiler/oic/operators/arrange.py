@@ -22,6 +22,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out, Pointers
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
+from oic.operators.quantized import FLOATS, product_dtype
 from oic.operators.settings import as_computed, require_integer, require_number
 from oic.operators.shape import require_size
 
@@ -290,11 +291,14 @@ class Gather(Operator, name="gather"):
         return {"table": self.table, "ids": self.ids, "y": Out(), **entries}
 
     def _copies(self) -> bool:
-        return self.table.dtype is self.result.dtype
+        return self.table.tensor.stored is self.result.dtype
 
     def _in_panels(self) -> Members:
         sizes = {"inner": self.table.shape[1], "n": self.ids.tensor.size}
         return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
+
+    def _in_groups(self) -> Members:
+        return {**self._in_panels(), "size": self.table.shape[0]}
 
     def _widens(self) -> bool:
         return not self._copies()
@@ -308,11 +312,21 @@ class Gather(Operator, name="gather"):
     def _of_rows(self) -> bool:
         return self.table.tensor.rank == 2 and self.axis % 2 == 0
 
+    def _rows_of_f32(self) -> bool:
+        return self._of_rows() and self.table.dtype is dtypes.f32
+
+    def _dtypes(self) -> tuple[DType, ...]:
+        return product_dtype(self.table), self.result.dtype, self.ids.dtype
+
     kernels = (
-        Kernel("gather_panels", ("table", "result", "ids"), _in_panels, fits=_of_rows, takes={"table": PANELS},
+        Kernel("gather_panels", _dtypes, _in_panels, fits=_of_rows, takes={"table": PANELS}, stored={"table": FLOATS},
                cost=lambda op, target: op._elements() * target.costs.line),
+        Kernel("gather_q8", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS}, stored={"table": ("q8",)},
+               cost=lambda op, target: op._elements() * target.costs.line / 4),
+        Kernel("gather_q4", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS}, stored={"table": ("q4",)},
+               cost=lambda op, target: op._elements() * target.costs.line / 4),
         Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
-        Kernel("gather_wide", ("table", "result", "ids"), _args, call="gather", fits=_widens, cost=_bytes),
+        Kernel("gather_wide", _dtypes, _args, call="gather", fits=_widens, stored={"table": FLOATS}, cost=_bytes),
     )
 
 

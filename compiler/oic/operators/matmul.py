@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,14 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import COLUMNS, PANELS, padded
+from oic.ir.encodings import COLUMNS, PANELS
 from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
 from oic.kernels.targets import Target
+from oic.operators import quantized
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.quantized import product_dtype, streamed
 from oic.operators.settings import accumulated
 
 
@@ -149,12 +150,15 @@ class MatMul(Operator, name="matmul"):
 
     def reference(self, a: Array, b: Array, b_scale: Array | None = None) -> Array:
         a, b = self._oriented(a, b, b_scale)
+        if quantized.in_groups(self.b):
+            a = quantized.refused_rows(a)
         y = product(a, b, self.a.dtype)
         return y.astype(self.result.dtype.wide) if self.a.dtype.is_float else y
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         a, b = self._oriented(*[*inputs, None][:3])
-        return product_bound(y, a, b, self.a.dtype)
+        bound = product_bound(y, a, b, self.a.dtype)
+        return quantized.quantised_bound(bound, real(a), real(b)) if quantized.in_groups(self.b) else bound
 
     def _sizes(self) -> Members:
         """Batches, sizes and strides."""
@@ -197,10 +201,19 @@ class MatMul(Operator, name="matmul"):
         return self._is_linear() and self.transpose_b
 
     def _types(self) -> tuple[DType, ...]:
-        return self.a.dtype, self.b.dtype, self.a.dtype
+        return self.a.dtype, product_dtype(self.b), self.a.dtype
 
     def _in_panels(self) -> Members:
         return {"x": self.a, "w": self.b, "y": Out(), **_rows(self.a, self.result.shape[-1])}
+
+    def _in_groups(self) -> Members:
+        return quantized.members(self._in_panels(), self.a.shape)
+
+    def _columns_of_f32(self) -> bool:
+        return self._by_columns() and self.a.dtype is self.b.dtype is dtypes.f32
+
+    def _rows_of_f32(self) -> bool:
+        return self._by_rows() and self.a.dtype is self.b.dtype is dtypes.f32
 
     def _cost(self, target: Target) -> float:
         return streamed(self.b, "") * (1 + target.costs.staged if self.transpose_b else target.costs.strided)
@@ -208,18 +221,15 @@ class MatMul(Operator, name="matmul"):
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
         Kernel("linear_panels", _types, _in_panels, fits=_by_columns, takes={"b": COLUMNS}, layouts={"a": 1},
-               cost=lambda op, target: streamed(op.b, COLUMNS)),
+               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, COLUMNS)),
         Kernel("linear_panels", _types, _in_panels, fits=_by_rows, takes={"b": PANELS}, layouts={"a": 1},
-               cost=lambda op, target: streamed(op.b, PANELS)),
-        Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, cost=_cost),
+               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, PANELS)),
+        *quantized.kernels("a", "b", _types, _in_groups, _columns_of_f32, COLUMNS),
+        *quantized.kernels("a", "b", _types, _in_groups, _rows_of_f32, PANELS),
+        Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
         Kernel("matmul_int", ("a", "result"), _args, call="matmul", fits=_is_integer, layouts=_any),
     )  # fmt: skip
-
-
-def streamed(value: Value, encoding: str) -> float:
-    """Bytes of a matrix in an encoding, all of which a kernel reads."""
-    return value.dtype.nbytes(math.prod(padded(value.tensor.maximum, encoding)))
 
 
 def _rows(x: Value, n: Dim) -> Members:
@@ -286,7 +296,8 @@ class Linear(Operator, name="linear"):
         self.require_dim("w", 1, self.x.shape[-1])
         to = accumulated(self, x)
         if self.b is not None:
-            self.require("b", {x, w, to})
+            mine = self.b.dtype  # of what w was declared, if that is stored otherwise now
+            self.require("b", {x, w, to, *([mine] if self.w.tensor.encoding and narrower(x, mine) else [])})
             self.require_rank("b", 1, 1)
             self.require_dim("b", 0, self.w.shape[0])
         return self.tensor(to, [*self.x.shape[:-1], self.w.shape[0]])
@@ -295,7 +306,7 @@ class Linear(Operator, name="linear"):
         return 2 * self.result.tensor.size * self.w.shape[1]
 
     def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
-        y = product(x, w.T, self.x.dtype)
+        y = product(quantized.refused_rows(x) if quantized.in_groups(self.w) else x, w.T, self.x.dtype)
         if b is not None:
             with np.errstate(all="ignore"):
                 y = y + b.astype(y.dtype)
@@ -303,13 +314,17 @@ class Linear(Operator, name="linear"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x, w, b = [*inputs, None][:3]
-        bound = product_bound(y, np.atleast_2d(real(x)), real(w).T, self.x.dtype).reshape(np.shape(y))
+        rows, columns = np.atleast_2d(real(x)), real(w).T
+        bound = product_bound(y, rows, columns, self.x.dtype)
+        if quantized.in_groups(self.w):
+            bound = quantized.quantised_bound(bound, rows, columns)
+        bound = bound.reshape(np.shape(y))
         if b is not None and self.x.dtype.is_float:
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
         return bound
 
     def _types(self) -> tuple[DType, ...]:
-        return self.x.dtype, self.w.dtype, self.x.dtype if self.b is None else self.b.dtype
+        return self.x.dtype, product_dtype(self.w), self.x.dtype if self.b is None else self.b.dtype
 
     def _sizes(self) -> Members:
         return _rows(self.x, self.w.shape[0])
@@ -326,13 +341,20 @@ class Linear(Operator, name="linear"):
     def _in_panels(self) -> Members:
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes()}
 
+    def _in_groups(self) -> Members:
+        return quantized.members(self._in_panels(), self.x.shape)
+
+    def _of_f32(self) -> bool:
+        return self.x.dtype is self.w.dtype is dtypes.f32
+
     def _integer_types(self) -> tuple[DType, ...]:
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
 
     kernels = (
         Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": PANELS}, layouts={"x": 1},
-               cost=lambda op, target: streamed(op.w, PANELS)),
-        Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1},
+               stored={"w": quantized.FLOATS}, cost=lambda op, target: streamed(op.w, PANELS)),
+        *quantized.kernels("x", "w", _types, _in_groups, _of_f32, PANELS),
+        Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
         Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1}),
     )  # fmt: skip

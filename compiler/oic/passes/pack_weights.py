@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from oic.dtypes import DType
 from oic.ir.core import Op, Value
-from oic.ir.encodings import padded
+from oic.ir.encodings import joined, padded, storage_of
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
 from oic.ir.types import TensorType
@@ -64,14 +65,20 @@ def pack_weights(module: Module) -> None:
     """Encode every constant whose readers' kernels want it."""
     for constant, found in list(readers(module)):
         wanted = {_wanted(reader) for reader in found}
-        if len(wanted) == 1 and (encoding := wanted.pop()):
-            for value in _members(constant):
-                value.type = TensorType(value.tensor.dtype, value.tensor.shape, encoding)
-            assert isinstance(constant.op, Constant)
-            constant.op.type = constant.tensor
+        if len(wanted) == 1 and (layout := wanted.pop()):
+            encode(constant, joined(storage_of(constant.tensor.encoding), layout))
+
+
+def encode(constant: Value, encoding: str, dtype: DType | None = None) -> None:
+    """Give a constant and its members an encoding (and a dtype)."""
+    for value in _members(constant):
+        value.type = TensorType(dtype or value.tensor.dtype, value.tensor.shape, encoding)
+    assert isinstance(constant.op, Constant)
+    constant.op.type = constant.tensor
 
 
 def _wanted(reader: Reader) -> str:
+    """The layout that a reader takes."""
     if not isinstance(reader.op, Operator) or not reader.op.kernel:
         return ""
     taken = {reader.op.chosen().takes.get(field, "") for field in reader.fields}

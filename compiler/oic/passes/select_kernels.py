@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 
 from oic.ir.core import Value
-from oic.ir.encodings import ENCODINGS
+from oic.ir.encodings import LAYOUTS, joined, layout_of, storage_of
 from oic.ir.module import Module
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import TARGETS, Target
@@ -40,9 +40,15 @@ Chosen = Mapping[Operator, Mapping[str, str]]
 
 
 def _cheapest(constant: Value, found: list[Reader], chosen: Chosen, target: Target) -> str:
-    """The encoding in which a constant costs its readers the least; dense where it makes no difference."""
-    best, least = "", _cost(found, "", chosen, target)
-    for encoding in ENCODINGS:
+    """The encoding in which a constant costs its readers the least; dense where it makes no difference.
+
+    Its storage stays, and with groups in it the layout.
+    """
+    best, storage = constant.tensor.encoding, storage_of(constant.tensor.encoding)
+    if layout_of(best):
+        return best
+    least = _cost(found, best, chosen, target)
+    for encoding in (joined(storage, layout) for layout in LAYOUTS):
         if may_have(constant.tensor, encoding) and (cost := _cost(found, encoding, chosen, target)) < least:
             best, least = encoding, cost
     return best
@@ -53,7 +59,7 @@ def _cost(found: list[Reader], encoding: str, chosen: Chosen, target: Target) ->
     total = 0.0
     for reader in found:
         if not isinstance(reader.op, Operator) or not reader.op.kernels or not reader.fields:
-            total += math.inf if encoding else 0.0
+            total += math.inf if layout_of(encoding) else 0.0
             continue
         others = chosen.get(reader.op, {})  # of constants before it
         kernel = _kernel(reader.op, {**others, **dict.fromkeys(reader.fields, encoding)}, target)
@@ -62,6 +68,6 @@ def _cost(found: list[Reader], encoding: str, chosen: Chosen, target: Target) ->
 
 
 def _kernel(op: Operator, encodings: Mapping[str, str], target: Target) -> Kernel | None:
-    """The cheapest kernel that takes these encodings, the first of equals; operands not named are dense."""
+    """The cheapest kernel that takes these encodings, the first of equals; others are as their types say."""
     fitting = [k for k in op.kernels if k.needs <= target.features and k.fits(op) and k.reads(op, encodings)]
     return min(fitting, key=lambda k: k.cost(op, target), default=None)

@@ -19,7 +19,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Place, Value
-from oic.ir.encodings import decoded
+from oic.ir.encodings import loaded
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.layout import (
@@ -191,9 +191,8 @@ class Spaces:
         """An encoded constant as it is computed with; kept, since it does not change."""
         if value not in self.decoded:
             type_ = value.tensor
-            data, count = space[offset : offset + type_.nbytes], type_.nbytes * 8 // type_.dtype.bits
-            elements = dtypes.unpack(data, type_.dtype, count)
-            self.decoded[value] = decoded(elements, type_.maximum, type_.encoding)
+            data = space[offset : offset + type_.nbytes]
+            self.decoded[value] = loaded(data, type_.dtype, type_.maximum, type_.encoding)
             self.decoded[value].flags.writeable = False
         return self.decoded[value]
 

@@ -124,6 +124,7 @@ def _constant(unit: Unit, op: Any) -> dict[str, Any]:
         "name": op.symbol,
         "type": str(type_),
         "dtype": str(type_.dtype),
+        "encoding": type_.encoding,
         "offset": offset,
         "bytes": nbytes,
         "line": op.span.line if op.span else 0,

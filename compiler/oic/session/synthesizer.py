@@ -40,22 +40,22 @@ class CompiledProgram:
     """A PLANNED module to be compiled; `build` makes the library that sessions run on."""
 
     def __init__(
-        self, module: Module, interface: Interface, target: str | Target = "host", weights: str = "blob",
+        self, module: Module, interface: Interface, target: str | Target = "host", weights_as: str = "blob",
         threads: int = 1, name: str | None = None, profiled: bool = False,
     ) -> None:  # fmt: skip
         self.module, self.interface, self.name, self.profiled = module, interface, name, profiled
         self.target = target_named(target) if isinstance(target, str) else target
-        self.weights, self.threads = weights, threads
+        self.weights_as, self.threads = weights_as, threads
         self.library: Library | None = None
         self._lock = RLock()
 
     def emit(self, out_dir: str | Path) -> Files:
         """Write the C files.  Raises OicError."""
-        return emit(self.module, self.target, out_dir, self.weights, self.threads, self.name, self.profiled)
+        return emit(self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled)
 
     def emit_measured(self, out_dir: str | Path) -> Files:
         """Write the C files, with the figures of the compiler that CC names.  Raises OicError."""
-        return emit_measured(self.module, self.target, out_dir, self.weights, self.threads, self.name, self.profiled)
+        return emit_measured(self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled)
 
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
@@ -67,7 +67,7 @@ class CompiledProgram:
                 out_dir = temporary_folder(self)
                 self.name = name_in_private(self.module.name if self.name is None else self.name)
             self.library = build(
-                self.module, self.target, out_dir, self.weights, self.threads, self.name, self.profiled
+                self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled
             )
         return self
 

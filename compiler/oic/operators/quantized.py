@@ -1,0 +1,73 @@
+"""Products with weights in groups (`ir.quantized`): the rows of x are quantised in groups alike while they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oic.dtypes import Array, DType
+from oic.ir import dims
+from oic.ir.core import Value
+from oic.ir.dims import Dim
+from oic.ir.encodings import joined, nbytes, storage_of
+from oic.ir.quantized import BITS, GROUP, MOST, groups
+from oic.kernels.kernel import Kernel, Members, Scratch
+
+FLOATS = ("", "bf16", "f16")  # storages that a kernel for floats reads, as instances of its body
+GROUP_BYTES = 72  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
+AT_ONCE = 128  # rows of x, at most, that there is room for
+
+
+def streamed(value: Value, layout: str) -> float:
+    """Bytes of a matrix in a layout, all of which a kernel reads."""
+    return nbytes(value.dtype, value.tensor.maximum, joined(storage_of(value.tensor.encoding), layout))
+
+
+def product_dtype(w: Value) -> DType:
+    """The element type that bodies are included for: what is stored, and for groups what they stand for."""
+    return w.dtype if in_groups(w) else w.tensor.stored
+
+
+def kernels(x: str, w: str, types: Any, args: Any, fits: Callable[[Any], bool], layout: str) -> tuple[Kernel, ...]:
+    """Rows of a product of the fields x and w, one for each storage in groups."""
+    return tuple(
+        Kernel(f"linear_{storage}", types, args, fits=fits, takes={w: layout}, stored={w: (storage,)}, layouts={x: 1},
+               cost=lambda op, target: streamed(getattr(op, w), layout))
+        for storage in BITS
+    )  # fmt: skip
+
+
+def in_groups(w: Value) -> bool:
+    """The weights are stored as integers with scales."""
+    return storage_of(w.tensor.encoding) in BITS
+
+
+def refused_rows(x: Array) -> Array:
+    """x [.., K] with NaN for all of a row that has a NaN or an infinity: no scale holds it."""
+    finite = np.isfinite(x).all(-1, keepdims=True)
+    return x if finite.all() else np.where(finite, x, x.dtype.type(np.nan))
+
+
+def steps(x: Array) -> Array:
+    """How far each element of x [.., K] may be from what is computed with: half a step of its group, and a little."""
+    k = x.shape[-1]
+    padded = np.zeros((*x.shape[:-1], groups(k) * GROUP))
+    padded[..., :k] = np.abs(x)
+    amax = padded.reshape(*x.shape[:-1], -1, GROUP).max(-1, initial=0.0)
+    half = np.where(amax < 2.0**-118, amax, amax * ((0.5 + 2.0**-12) / MOST))  # what is so small becomes 0
+    return np.repeat(half, GROUP, -1)[..., :k]
+
+
+def quantised_bound(bound: Array, x: Array, w: Array) -> Array:
+    """A bound of x [.., K] @ w [K, N] with what quantising x adds to it."""
+    with np.errstate(all="ignore"):
+        return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(x), np.abs(w)))
+
+
+def members(given: Members, shape: tuple[Dim, ...]) -> Members:
+    """The arguments of a product of x of this shape, and room for some of its rows, quantised."""
+    room = min(AT_ONCE, max(1, dims.maximum(dims.product(shape[:-1]))))
+    work = Scratch(room * groups(dims.maximum(shape[-1])) * GROUP_BYTES)
+    return {**given, "room": room, "work": work}

@@ -1,0 +1,124 @@
+"""q8 and q4: values, the bytes that their definition says, and back; part by part as whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oic import dtypes
+from oic.diagnostics import OicError
+from oic.dtypes import Array
+from oic.ir import quantized
+from oic.ir.encodings import loaded
+from oic.ir.members import Members, Stored
+from oic.ir.quantized import Groups, matrix_bytes, quantize
+from oic.ir.types import TensorType
+from oic.memory.layout import constant_bytes, constant_parts, constant_strides
+
+RNG = np.random.default_rng(8)
+SHAPES = [(1, 1), (3, 70), (16, 32), (17, 31), (64, 33), (65, 64), (150, 100)]
+
+
+def bytes_of(values: object, type_: TensorType, family: int = 0) -> bytes:
+    return b"".join(part.tobytes() for part in constant_parts(values, type_, family))  # type: ignore[arg-type]
+
+
+def in_order(found: Groups, storage: str) -> bytes:
+    """The bytes of a matrix, element by element."""
+    rows, count = found.scales.shape
+    filled = -(-rows // 16) * 16
+    q, scales = np.zeros((filled, count, 32), int), np.zeros((filled, count), np.float16)
+    q[:rows], scales[:rows] = found.q, found.scales
+    data, after = bytearray(), bytearray()
+    for first in range(0, filled, 64):
+        width = min(64, filled - first)
+        for g in range(count):
+            for panel in range(first, first + width, 16):
+                for c in range(8 if storage == "q8" else 4):
+                    for row in range(panel, panel + 16):
+                        for i in range(4 * c, 4 * c + 4):
+                            low, high = int(q[row, g, i]), int(q[row, g, (i + 16) % 32])
+                            data.append(low & 255 if storage == "q8" else (low + 8) | (high + 8) << 4)
+            after += scales[first : first + width, g].tobytes()
+    whole = bytes(data + after)
+    return whole + bytes(-len(whole) % 64)
+
+
+@pytest.mark.parametrize("storage", ["q8", "q4"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bytes_are_those_of_the_definition(storage: str, shape: tuple[int, int]) -> None:
+    values = RNG.standard_normal(shape).astype(np.float32)
+    found = quantize(values, storage)
+    type_ = TensorType(dtypes.f32, shape, encoding=f"{storage} panels")
+    data = bytes_of(values, type_)
+    assert data == in_order(found, storage)
+    assert len(data) == matrix_bytes(*shape, storage) == type_.nbytes == constant_bytes(type_, 0)
+    assert np.array_equal(loaded(np.frombuffer(data, np.uint8), dtypes.f32, shape, type_.encoding), found.values(shape[1]))
+    turned = TensorType(dtypes.f32, shape[::-1], encoding=f"{storage} columns")
+    assert bytes_of(values.T, turned) == data
+    back = loaded(np.frombuffer(data, np.uint8), dtypes.f32, shape[::-1], turned.encoding)
+    assert np.array_equal(back, found.values(shape[1]).T) and np.array_equal(back, Stored("w", values.T, turned.encoding))
+
+
+@pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "bf16 panels", "f16 columns", "bf16"])
+def test_parts_and_members_are_the_whole(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = (2, 3, 150, 70)
+    values = RNG.standard_normal(shape).astype(np.float32)
+    type_ = TensorType(dtypes.f32, shape, encoding=encoding)
+    members = Stored("w", Members(shape[:1], shape[1:], values.dtype, values.__getitem__), encoding)
+    whole = bytes_of(Stored("w", values, encoding), type_, 1)
+    assert len(whole) == constant_bytes(type_, 1)
+    monkeypatch.setattr(quantized, "PART", 1)
+    assert bytes_of(members, type_, 1) == whole
+    assert np.array_equal(members, Stored("w", values, encoding))
+    step = constant_strides(type_, 1)[0] * type_.stored.bits // 8
+    one = TensorType(dtypes.f32, shape[1:], encoding=encoding)
+    assert whole[step:] == bytes_of(values[1], one)
+    assert np.array_equal(loaded(np.frombuffer(whole, np.uint8), dtypes.f32, shape, encoding), np.asarray(members))
+
+
+def test_the_error_is_that_of_a_step() -> None:
+    values = (RNG.standard_normal((50, 96)) * 10.0 ** RNG.integers(-3, 3, (50, 1))).astype(np.float32)
+    amax = np.abs(values.reshape(50, 3, 32)).max(-1).repeat(32, -1)
+    error = np.abs(quantize(values, "q8").values(96) - values)
+    assert (error <= amax / 254 * 1.001).all() and np.abs(quantize(values, "q8").q).max() == 127
+    four = quantize(values, "q4")
+    assert (np.abs(four.values(96) - values) <= amax / 7).all() and four.q.min() == -8
+    usual = _usual_q4(values)
+    assert (_squares(four.values(96) - values) <= _squares(usual - values) * (1 + 1e-6)).all()
+
+
+def _squares(error: Array) -> Array:
+    return (error.reshape(50, 3, 32).astype(np.float64) ** 2).sum(-1)
+
+
+def _usual_q4(values: Array) -> Array:
+    """Q4_0 as it is usually made."""
+    grouped = values.reshape(50, 3, 32)
+    at = np.abs(grouped).argmax(-1)[..., None]
+    scale = (np.take_along_axis(grouped, at, -1) / -8).astype(np.float16).astype(np.float32)
+    return np.asarray((np.clip(np.rint(grouped / scale), -8, 7) * scale).reshape(values.shape))
+
+
+@pytest.mark.parametrize("storage", ["q8", "q4"])
+def test_small_numbers_and_zeros(storage: str) -> None:
+    """Where f16 has few digits or none the scale is the next that keeps q within its range."""
+    smallest = 2.0**-24
+    values = np.zeros((5, 32), np.float32)
+    values[1, 3], values[2, :3], values[3, 0], values[4, 0] = 1e-30, (smallest, -200 * smallest, 9 * smallest), -1e-44, 1e4
+    found = quantize(values, storage)
+    assert np.abs(found.q.astype(int)).max() <= 127 and np.isfinite(found.values(32)).all()
+    assert not found.values(32)[0].any() and abs(found.values(32)[4, 0] - 1e4) < 10
+    assert (np.abs(found.values(32) - values)[:4] <= 64 * smallest).all()
+
+
+@pytest.mark.parametrize(("storage", "value"), [("q8", np.nan), ("q4", np.inf), ("q8", 1e10), ("q4", -1e6), ("f16", 1e6)])
+def test_values_that_a_storage_does_not_hold_are_refused(storage: str, value: float) -> None:
+    values = np.zeros((2, 40), np.float32)
+    values[1, 35] = value
+    stored = Stored("w", values, f"{storage} panels")
+    with pytest.raises(OicError, match=f"'w' has a value that {storage} does not hold") as refused:
+        np.asarray(stored)
+    assert refused.value.diagnostics[0].slug == "weights-range"
+    with pytest.raises(OicError):
+        list(stored.parts(stored.encoding))
