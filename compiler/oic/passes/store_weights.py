@@ -62,8 +62,7 @@ def rules_of(text: str) -> list[Rule]:
         names, equals, storage = part.rpartition("=")
         names, storage = names.strip() if equals else "*", storage.strip()
         if storage not in PRECISIONS or not names:
-            known = ", ".join(PRECISIONS)
-            hint = did_you_mean(storage, PRECISIONS) or f"{known}; or by name: \"lm_head=q8,*=q4\""
+            hint = f'{", ".join(PRECISIONS)}; or by name: "lm_head=q8,*=q4"'
             raise fail("weights-rule", f"'{part}' is no precision of weights", hint=hint)
         found.append(Rule(names, storage))
     return found
