@@ -230,6 +230,7 @@ def diff(
 @click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
+@weights_option
 @target_option
 @threads_option
 def bench(
