@@ -152,7 +152,7 @@ def test_compiled_code_agrees_with_the_reference(tmp_path: Path) -> None:
         ("", "", ""),
         ("up=,q8", "'up=' is no precision", "f32, bf16, f16, q8, q4"),
         ("embed=q8,*=q4", "no constant is called 'embed'", "did you mean 'emb'?"),
-        ("*.w=q8", "no constant is called '*.w'", "there are emb, "),
+        ("*.w=q8", "no constant is called '*.w'", "there are tall, half"),
         ("=q8", "'=q8' is no precision", "f32, bf16"),
     ],
 )
