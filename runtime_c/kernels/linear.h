@@ -15,20 +15,34 @@ typedef struct {
 } ARGS(oic_linear);
 
 #define PANELS 0
+#define OPERANDS NAME(oic_linear_operands)
 #define PRODUCT NAME(oic_linear_product)
+#define PRODUCT_ROWS NAME(oic_linear_product_rows)
 #define PRODUCT_ROW NAME(oic_linear_product_row)
+#define PRODUCT_STORE NAME(oic_linear_product_store)
+#define PRODUCT_GATHER NAME(oic_linear_product_gather)
+#define PRODUCT_AHEAD NAME(oic_linear_product_ahead)
 #include "product.inc.h"
 
-static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
+/* Panels first..end-1 of the columns of y: any division has the same bits. */
+static inline void NAME(oic_linear_part)(const ARGS(oic_linear) *a, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ptrdiff_t batches = oic_product(a->rank, a->shape);
+    (void)worker;
     for (ptrdiff_t i = 0; i < batches; ++i) {
-        PRODUCT(a->x + oic_offset(i, a->rank, a->shape, a->xs), a->ldx, 1, a->w, 1, OIC_LANES * a->ldw, a->ldw, NULL, 0,
-                a->b, a->y + i * a->M * a->N, a->M, a->K, a->N);
+        PRODUCT(&(const OPERANDS){
+                    .x = a->x + oic_offset(i, a->rank, a->shape, a->xs), .w = a->w, .b = a->b, .y = a->y + i * a->M * a->N,
+                    .M = a->M, .K = a->K, .N = a->N, .xm = a->ldx, .xk = 1,
+                    .wk = 1, .wg = OIC_LANES * a->ldw, .wn = a->ldw,
+                },
+                first, end);
     }
 }
 
-#undef PANELS
-#undef PRODUCT
-#undef PRODUCT_ROW
+static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
+{
+    NAME(oic_linear_part)(a, 0, oic_panels(a->N), 0);
+}
+
+#include "product.end.h"
 #include "end.h"

@@ -18,24 +18,40 @@ typedef struct {
 #define B_T T
 #define B_LOAD LOAD
 #define PANELS 0
+#define OPERANDS NAME(oic_matmul_operands)
 #define PRODUCT NAME(oic_matmul_product)
+#define PRODUCT_ROWS NAME(oic_matmul_product_rows)
 #define PRODUCT_ROW NAME(oic_matmul_product_row)
+#define PRODUCT_STORE NAME(oic_matmul_product_store)
+#define PRODUCT_GATHER NAME(oic_matmul_product_gather)
+#define PRODUCT_AHEAD NAME(oic_matmul_product_ahead)
 #include "product.inc.h"
 
-static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *a)
+/* Panels first..end-1, counted through the batches: any division has the same bits. */
+static inline void NAME(oic_matmul_part)(const ARGS(oic_matmul) *a, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ptrdiff_t batches = oic_product(a->rank, a->shape);
-    for (ptrdiff_t i = 0; i < batches; ++i) {
+    const ptrdiff_t panels = oic_panels(a->N);
+    (void)worker;
+    while (first < end) {
+        const ptrdiff_t i = first / panels, from = first % panels, to = end - first < panels - from ? from + (end - first) : panels;
         const float *const scale = a->scale != NULL ? a->scale + oic_offset(i, a->rank, a->shape, a->ss) : NULL;
         const W_T *const b = a->b + oic_offset(i, a->rank, a->shape, a->bs) * W_BITS / (8 * (ptrdiff_t)sizeof(W_T));
-        PRODUCT(a->a + oic_offset(i, a->rank, a->shape, a->as), a->am, a->ak, b, a->bk, OIC_LANES * a->bn, a->bn, scale,
-                a->sn, NULL, a->y + i * a->M * a->N, a->M, a->K, a->N);
+        PRODUCT(&(const OPERANDS){
+                    .x = a->a + oic_offset(i, a->rank, a->shape, a->as), .w = b, .scale = scale, .y = a->y + i * a->M * a->N,
+                    .M = a->M, .K = a->K, .N = a->N, .xm = a->am, .xk = a->ak, .wk = a->bk, .wg = OIC_LANES * a->bn,
+                    .wn = a->bn, .ds = a->sn,
+                },
+                from, to);
+        first += to - from;
     }
 }
 
+static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *a)
+{
+    NAME(oic_matmul_part)(a, 0, oic_product(a->rank, a->shape) * oic_panels(a->N), 0);
+}
+
+#include "product.end.h"
 #undef B_T
 #undef B_LOAD
-#undef PANELS
-#undef PRODUCT
-#undef PRODUCT_ROW
 #include "end.h"

@@ -1,123 +1,186 @@
-/* The body that products of matrices share.  The kernel that includes it defines PRODUCT, the name of the function, and
-   PANELS: w lies in panels, sixteen columns side by side for each k, the last ones filled up with zeros.
+/* The body that products of matrices share.  The kernel that includes it defines PRODUCT and PRODUCT_…, the names of
+   the functions, OPERANDS, that of their struct, and PANELS: w lies in panels, sixteen columns side by side for each k, the last ones filled up with zeros.
 
-   y[M, N] = x[M, K] * w[K, N] * scale[N] + b[N]; scale (float, neighbours ds apart) and b may be NULL.
+   y[M, N] = x[M, K] * w[K, N] * scale[N] + b[N], columns of panels first..end-1; scale (float, neighbours ds apart) and b may
+   be NULL.
 
    Order: the products of an element are added over k ascending, in chunks of OIC_CHUNK from zero, and the sums of the
-   chunks in order; then come scale and b.  No other element and no size but K has a part in it.
+   chunks in order, from zero; then come scale and b.  No other element and no size but K has a part in it.
 
-   x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Where w is of
-   the type C and its columns are neighbours, it is used where it lies; else OIC_BLOCK steps of sixteen columns at a time
-   are widened into a panel on the stack: at most 16 * OIC_BLOCK numbers, as many for x, and 2 * 16 * OIC_ROWS for sums, or
-   2 * OIC_STRETCH for one row of x. */
-#if PANELS
-/* One row of x times four panels. */
-static inline void PRODUCT_ROW(const C *restrict x, ptrdiff_t xk, const C *restrict w, ptrdiff_t wk, ptrdiff_t wg,
-                               C *restrict sum, ptrdiff_t K)
+   x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Tiles of a few rows
+   and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once; many go
+   chunk by chunk through all columns, and the sums wait in y.  Where y is of another type than the sums are computed in, or a
+   panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or
+   gathered is, OIC_BLOCK values of k of a tile at a time, on the stack, too. */
+#define TILE MATH(oic_tile)
+#define TILE_ROWS MATH(oic_tile_rows)
+#define TILE_SIDE MATH(oic_tile_side)
+
+typedef struct {
+    const T *x;
+    const W_T *w;
+    const float *scale;
+    const B_T *b;
+    T *y;
+    ptrdiff_t M, K, N, xm, xk, wk, wg, wn, ds;
+} OPERANDS;
+
+#if !PANELS
+/* One row of x times neighbouring columns lo..hi-1 of a w that is used where it lies. */
+static inline void PRODUCT_ROW(const OPERANDS *o, ptrdiff_t lo, ptrdiff_t hi)
 {
-    C chunk[4 * OIC_LANES];
-    MATH(oic_chains_1x4_of)(sum, x, xk, w, wk, wg, K < OIC_CHUNK ? K : OIC_CHUNK);
-    for (ptrdiff_t k = OIC_CHUNK; k < K; k += OIC_CHUNK) {
-        MATH(oic_chains_1x4_of)(chunk, x + k * xk, xk, w + k * wk, wk, wg, K - k < OIC_CHUNK ? K - k : OIC_CHUNK);
-        for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
-            sum[l] += chunk[l];
-        }
-    }
-}
-#else
-/* One row of x times a row-major w. */
-static inline void PRODUCT_ROW(const C *restrict x, ptrdiff_t xk, const C *restrict w, ptrdiff_t wk,
-                               const float *restrict scale, ptrdiff_t ds, const B_T *restrict b, T *restrict y,
-                               ptrdiff_t K, ptrdiff_t N)
-{
-    for (ptrdiff_t j = 0; j < N; j += OIC_STRETCH) {
-        const ptrdiff_t n = N - j < OIC_STRETCH ? N - j : OIC_STRETCH;
+    const C *const x = (const C *)(const void *)o->x, *const w = (const C *)(const void *)o->w;
+    for (ptrdiff_t j = lo; j < hi; j += OIC_STRETCH) {
+        const ptrdiff_t n = hi - j < OIC_STRETCH ? hi - j : OIC_STRETCH;
         C sum[OIC_STRETCH] = {0};
-        for (ptrdiff_t k = 0; k < K; k += OIC_CHUNK) {
+        for (ptrdiff_t k = 0; k < o->K; k += OIC_CHUNK) {
             C chunk[OIC_STRETCH] = {0};
-            MATH(oic_chains)(chunk, x + k * xk, xk, w + k * wk + j, wk, K - k < OIC_CHUNK ? K - k : OIC_CHUNK, n);
+            MATH(oic_chains)(chunk, x + k * o->xk, o->xk, w + k * o->wk + j, o->wk,
+                             o->K - k < OIC_CHUNK ? o->K - k : OIC_CHUNK, n);
             for (ptrdiff_t l = 0; l < n; ++l) {
                 sum[l] += chunk[l];
             }
         }
         for (ptrdiff_t l = 0; l < n; ++l) {
-            const C v = scale != NULL ? sum[l] * (C)scale[(j + l) * ds] : sum[l];
-            STORE(y, j + l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
+            const C v = o->scale != NULL ? sum[l] * (C)o->scale[(j + l) * o->ds] : sum[l];
+            STORE(o->y, j + l, o->b != NULL ? v + (C)B_LOAD(o->b, j + l) : v);
         }
     }
 }
 #endif
 
-static inline void PRODUCT(const T *restrict x, ptrdiff_t xm, ptrdiff_t xk, const W_T *restrict w, ptrdiff_t wk,
-                           ptrdiff_t wg, ptrdiff_t wn, const float *restrict scale, ptrdiff_t ds,
-                           const B_T *restrict b, T *restrict y, ptrdiff_t M, ptrdiff_t K, ptrdiff_t N)
+/* Scale, b and the store of columns j..j+n-1 of rows i0..i0+rows-1, from their sums, or where these are in y already. */
+static inline void PRODUCT_STORE(const OPERANDS *o, const C *sum, ptrdiff_t ld, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t j,
+                                 ptrdiff_t n)
 {
-    C xs[X_IS_COMPUTED ? 1 : OIC_ROWS * OIC_BLOCK], ws[PANELS && W_IS_COMPUTED ? 1 : OIC_LANES * OIC_BLOCK];
-    const int neighbours = W_IS_COMPUTED && (PANELS || wn == 1);
+    for (ptrdiff_t i = 0; i < rows; ++i, sum += ld) {
+        T *const y = o->y + (i0 + i) * o->N + j;
+        for (ptrdiff_t l = 0; l < n; ++l) {
+            const C v = o->scale != NULL ? sum[l] * (C)o->scale[(j + l) * o->ds] : sum[l];
+            STORE(y, l, o->b != NULL ? v + (C)B_LOAD(o->b, j + l) : v);
+        }
+    }
+}
+
+/* Elements k..k+n-1 of `panels` panels from g, as numbers of type C; what w does not have is zero. */
+static inline void PRODUCT_GATHER(const OPERANDS *o, C *restrict to, ptrdiff_t g, ptrdiff_t panels, ptrdiff_t k, ptrdiff_t n)
+{
+    for (ptrdiff_t p = 0; p < panels; ++p, to += OIC_LANES * OIC_BLOCK) {
+        const ptrdiff_t at = (g + p) * o->wg + k * o->wk, left = o->N - (g + p) * OIC_LANES;
+#if PANELS
+        (void)left;
+        for (ptrdiff_t e = 0; e < OIC_LANES * n; ++e) {
+            to[e] = (C)W_LOAD(o->w, at + e);
+        }
+#else
+        const ptrdiff_t lanes = left < OIC_LANES ? left : OIC_LANES;
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+                to[e * OIC_LANES + l] = l < lanes ? (C)W_LOAD(o->w, at + e * o->wk + l * o->wn) : (C)0;
+            }
+        }
+#endif
+    }
+}
+
+/* What is read next, of use while other memory is waited for: part i of `parts` of n elements of panel g from element k. */
+static inline void PRODUCT_AHEAD(const OPERANDS *o, TILE *t, ptrdiff_t g, ptrdiff_t k, ptrdiff_t i, ptrdiff_t parts)
+{
+    const int lines = W_BITS >= 8 && (PANELS || o->wn == 1) && i < parts; /* sixteen columns are one, or half of one */
+    t->next = (const unsigned char *)(const void *)(lines ? o->w + g * o->wg + (k + t->n * i / parts) * o->wk : o->w);
+    t->step = lines ? o->wk * (ptrdiff_t)sizeof(W_T) / parts : 0;
+    t->apart = lines ? o->wg * (ptrdiff_t)sizeof(W_T) : 0;
+}
+
+/* Rows i0..i0+rows-1 of panels first..end-1; their sums are in y, if in_y, and else on the stack. */
+static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t first, ptrdiff_t end, int in_y)
+{
+    C xs[X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK], ws[PANELS && W_IS_COMPUTED ? 1 : TILE_SIDE * OIC_LANES * OIC_BLOCK];
+    C sums[OIC_ROWS_OF_SUMS * TILE_SIDE * OIC_LANES], chains[OIC_BLOCK < OIC_CHUNK ? OIC_ROWS * TILE_SIDE * OIC_LANES : 1];
+    const ptrdiff_t groups = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    const int few = rows <= TILE_ROWS;
+    const int direct = W_IS_COMPUTED && (PANELS || (o->wn == 1 && few && end * OIC_LANES <= o->N));
+    const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
+    const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
+    const ptrdiff_t span = few || !in_y ? side : end - first, row = side * OIC_LANES;
+    for (ptrdiff_t g0 = first; g0 < end; g0 += span) {
+        const ptrdiff_t g1 = end - g0 < span ? end : g0 + span;
+        ptrdiff_t k0 = 0;
+        do {
+            const ptrdiff_t k1 = o->K - k0 < OIC_CHUNK ? o->K : k0 + OIC_CHUNK;
+            for (ptrdiff_t g = g0, panels; g < g1; g += panels) {
+                panels = g1 - g < side ? 1 : side;
+                const ptrdiff_t j = g * OIC_LANES, ld = in_y ? o->N : row;
+                C *const sum = in_y ? (C *)(void *)(o->y + i0 * o->N + j) : sums + (g - g0) * OIC_LANES;
+                ptrdiff_t k = k0;
+                do {
+                    const ptrdiff_t n = k1 - k < block ? k1 - k : block;
+                    if (!direct) {
+                        PRODUCT_GATHER(o, ws, g, panels, k, n);
+                    }
+                    for (ptrdiff_t i = 0, r, part = 0; i < rows; i += r, ++part) {
+                        const ptrdiff_t left = groups - part;
+                        TILE t = {
+                            .w = direct ? (const C *)(const void *)o->w + g * o->wg + k * o->wk : ws,
+                            .wk = direct ? o->wk : OIC_LANES, .wg = direct ? o->wg : OIC_LANES * OIC_BLOCK, .n = n,
+                            .x = xs, .xm = OIC_BLOCK, .xk = 1,
+                        };
+                        r = (rows - i + left - 1) / left; /* as even as can be */
+                        if (X_IS_COMPUTED) {
+                            t.x = (const C *)(const void *)o->x + (i0 + i) * o->xm + k * o->xk;
+                            t.xm = o->xm;
+                            t.xk = o->xk;
+                        } else {
+                            for (ptrdiff_t m = 0; m < r; ++m) {
+                                for (ptrdiff_t e = 0; e < n; ++e) {
+                                    xs[m * OIC_BLOCK + e] = (C)LOAD(o->x, (i0 + i + m) * o->xm + (k + e) * o->xk);
+                                }
+                            }
+                        }
+                        if (g + panels < (few ? end : g1)) {
+                            PRODUCT_AHEAD(o, &t, g + panels, k, part, groups);
+                        } else {
+                            PRODUCT_AHEAD(o, &t, g0, k1, part, k1 < o->K ? groups : 0);
+                        }
+                        if (block < OIC_CHUNK) {
+                            MATH(oic_tile_sum)(&t, r, panels, chains + i * row, row, k == k0 ? OIC_TILE_SET : OIC_TILE_GO_ON);
+                        } else {
+                            MATH(oic_tile_sum)(&t, r, panels, sum + i * ld, ld, k0 == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
+                        }
+                    }
+                    k += block;
+                } while (k < k1);
+                for (ptrdiff_t i = 0; block < OIC_CHUNK && i < rows; ++i) {
+                    for (ptrdiff_t l = 0; l < panels * OIC_LANES; ++l) {
+                        sum[i * ld + l] = (k0 == 0 ? (C)0 : sum[i * ld + l]) + chains[i * row + l];
+                    }
+                }
+                if (k1 == o->K && (!in_y || o->scale != NULL || o->b != NULL)) {
+                    const ptrdiff_t columns = o->N - j < panels * OIC_LANES ? o->N - j : panels * OIC_LANES;
+                    PRODUCT_STORE(o, sum, ld, i0, rows, j, columns);
+                }
+            }
+            k0 += OIC_CHUNK;
+        } while (k0 < o->K);
+    }
+}
+
+/* All rows, of panels first..end-1. */
+static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
+{
+    const ptrdiff_t whole = o->N / OIC_LANES, in_y = !X_IS_COMPUTED ? first : whole < end ? whole : end;
 #if !PANELS
-    if (M == 1 && neighbours && X_IS_COMPUTED) {
-        PRODUCT_ROW((const C *)(const void *)x, xk, (const C *)(const void *)w, wk, scale, ds, b, y, K, N);
+    if (o->M == 1 && o->wn == 1 && X_IS_COMPUTED && W_IS_COMPUTED) {
+        PRODUCT_ROW(o, first * OIC_LANES, end <= whole ? end * OIC_LANES : o->N);
         return;
     }
 #endif
-    for (ptrdiff_t j = 0; j < N;) {
-        const ptrdiff_t lanes = N - j < OIC_LANES ? N - j : OIC_LANES, at = j / OIC_LANES * wg;
-        const int direct = neighbours && (PANELS || lanes == OIC_LANES);
-        const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
-#if PANELS
-        if (OIC_REGISTER && M == 1 && direct && X_IS_COMPUTED && N - j >= 4 * OIC_LANES) { /* else 64 sums are in memory */
-            C sum[4 * OIC_LANES];
-            PRODUCT_ROW((const C *)(const void *)x, xk, (const C *)(const void *)(w + at), wk, wg, sum, K);
-            for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
-                const C v = scale != NULL ? sum[l] * (C)scale[(j + l) * ds] : sum[l];
-                STORE(y, j + l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
-            }
-            j += 4 * OIC_LANES;
-            continue;
-        }
-#endif
-        for (ptrdiff_t i0 = 0; i0 < M; i0 += OIC_ROWS) {
-            const ptrdiff_t rows = M - i0 < OIC_ROWS ? M - i0 : OIC_ROWS;
-            C sum[OIC_ROWS * OIC_LANES] = {0};
-            for (ptrdiff_t k0 = 0; k0 < K; k0 += OIC_CHUNK) {
-                const ptrdiff_t k1 = K - k0 < OIC_CHUNK ? K : k0 + OIC_CHUNK;
-                C chunk[OIC_ROWS * OIC_LANES] = {0};
-                for (ptrdiff_t k = k0; k < k1; k += block) {
-                    const ptrdiff_t n = k1 - k < block ? k1 - k : block;
-                    const C *const xp = X_IS_COMPUTED ? (const C *)(const void *)(x + i0 * xm + k * xk) : xs;
-                    const C *const wp = direct ? (const C *)(const void *)(w + at + k * wk) : ws;
-                    const ptrdiff_t xpm = X_IS_COMPUTED ? xm : OIC_BLOCK, xpk = X_IS_COMPUTED ? xk : 1;
-                    const ptrdiff_t wpk = direct ? wk : OIC_LANES;
-                    ptrdiff_t i = 0;
-                    for (ptrdiff_t r = 0; !X_IS_COMPUTED && r < rows; ++r) {
-                        for (ptrdiff_t e = 0; e < n; ++e) {
-                            xs[r * OIC_BLOCK + e] = (C)LOAD(x, (i0 + r) * xm + (k + e) * xk);
-                        }
-                    }
-                    for (ptrdiff_t e = 0; !direct && e < n; ++e) {
-                        for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
-                            ws[e * OIC_LANES + l] = l < lanes ? (C)W_LOAD(w, at + (k + e) * wk + l * wn) : (C)0;
-                        }
-                    }
-                    for (; OIC_REGISTER && i + 4 <= rows; i += 4) {
-                        MATH(oic_chains_4x1)(chunk + i * OIC_LANES, xp + i * xpm, xpm, xpk, wp, wpk, n);
-                    }
-                    for (; i < rows; ++i) {
-                        MATH(oic_chains_1x1)(chunk + i * OIC_LANES, xp + i * xpm, xpk, wp, wpk, n);
-                    }
-                }
-                for (ptrdiff_t l = 0; l < rows * OIC_LANES; ++l) {
-                    sum[l] += chunk[l];
-                }
-            }
-            for (ptrdiff_t i = 0; i < rows; ++i) {
-                for (ptrdiff_t l = 0; l < lanes; ++l) {
-                    C v = sum[i * OIC_LANES + l];
-                    v = scale != NULL ? v * (C)scale[(j + l) * ds] : v;
-                    STORE(y, (i0 + i) * N + j + l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
-                }
-            }
-        }
-        j += OIC_LANES;
+    for (ptrdiff_t i = 0, rows; first < in_y && i < o->M; i += rows) {
+        rows = oic_rows(o->M - i, OIC_ROWS, TILE_ROWS);
+        PRODUCT_ROWS(o, i, rows, first, in_y, 1);
+    }
+    for (ptrdiff_t i = 0, rows; in_y < end && i < o->M; i += rows) {
+        rows = oic_rows(o->M - i, OIC_ROWS_OF_SUMS, TILE_ROWS);
+        PRODUCT_ROWS(o, i, rows, in_y > first ? in_y : first, end, 0);
     }
 }

@@ -63,29 +63,7 @@ OIC_LOOP void OF(oic_chains_1x4)(S *restrict sum, const S *restrict x, ptrdiff_t
     OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
 }
 
-/* The same from zero. */
-OIC_LOOP void OF(oic_chains_1x4_of)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
-                                         ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n)
-{
-    LANES a0, a1, a2, a3;
-    OF(oic_lanes_zero)(&a0);
-    OF(oic_lanes_zero)(&a1);
-    OF(oic_lanes_zero)(&a2);
-    OF(oic_lanes_zero)(&a3);
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        const S p = x[k * xk], *const q = w + k * wk;
-        OF(oic_lanes_madd)(&a0, p, q);
-        OF(oic_lanes_madd)(&a1, p, q + group);
-        OF(oic_lanes_madd)(&a2, p, q + 2 * group);
-        OF(oic_lanes_madd)(&a3, p, q + 3 * group);
-    }
-    OF(oic_lanes_store)(sum, &a0);
-    OF(oic_lanes_store)(sum + OIC_LANES, &a1);
-    OF(oic_lanes_store)(sum + 2 * OIC_LANES, &a2);
-    OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
-}
-
-/* The same for one chain of a row, */
+/* The same for one chain. */
 OIC_LOOP void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrdiff_t xk, const S *restrict w,
                                       ptrdiff_t wk, ptrdiff_t n)
 {
@@ -95,29 +73,6 @@ OIC_LOOP void OF(oic_chains_1x1)(S *restrict sum, const S *restrict x, ptrdiff_t
         OF(oic_lanes_madd)(&a, x[k * xk], w + k * wk);
     }
     OF(oic_lanes_store)(sum, &a);
-}
-
-/* and for one chain of each of four rows of x, `xm` apart. */
-OIC_LOOP void OF(oic_chains_4x1)(S *restrict sum, const S *restrict x, ptrdiff_t xm, ptrdiff_t xk,
-                                      const S *restrict w, ptrdiff_t wk, ptrdiff_t n)
-{
-    const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
-    LANES a0, a1, a2, a3;
-    OF(oic_lanes_load)(&a0, sum);
-    OF(oic_lanes_load)(&a1, sum + OIC_LANES);
-    OF(oic_lanes_load)(&a2, sum + 2 * OIC_LANES);
-    OF(oic_lanes_load)(&a3, sum + 3 * OIC_LANES);
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        const S *const q = w + k * wk;
-        OF(oic_lanes_madd)(&a0, x[k * xk], q);
-        OF(oic_lanes_madd)(&a1, x1[k * xk], q);
-        OF(oic_lanes_madd)(&a2, x2[k * xk], q);
-        OF(oic_lanes_madd)(&a3, x3[k * xk], q);
-    }
-    OF(oic_lanes_store)(sum, &a0);
-    OF(oic_lanes_store)(sum + OIC_LANES, &a1);
-    OF(oic_lanes_store)(sum + 2 * OIC_LANES, &a2);
-    OF(oic_lanes_store)(sum + 3 * OIC_LANES, &a3);
 }
 
 /* n steps of any number of neighbouring chains: sum[count] += x[k] * w[k][count], four steps at a time. */

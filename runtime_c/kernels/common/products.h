@@ -7,9 +7,23 @@
 #include "batch.h"
 #include "../../num.h"
 #include "../../simd/sums.h"
+#include "../../simd/tiles.h"
 
-#define OIC_BLOCK 32    /* products of a chunk whose operands are brought into a panel at a time */
-#define OIC_ROWS 16     /* rows of x that share it */
+/* Products of a chunk whose operands are widened or gathered at a time: all of them, or, where stacks are small, few. */
+#if OIC_HOSTED
+#define OIC_BLOCK OIC_CHUNK
+#else
+#define OIC_BLOCK 32
+#endif
+
+/* Rows of x that go through a chunk of w together: as many as stay in a cache, and those whose sums are on the stack. */
+#if OIC_HOSTED
+#define OIC_ROWS 192
+#define OIC_ROWS_OF_SUMS 48
+#else
+#define OIC_ROWS 16
+#define OIC_ROWS_OF_SUMS 16
+#endif
 
 /* Neighbouring columns of a row-major w that one row of x goes along: enough for memory to be read in order, or, where
    stacks are small, few.  They are sums of their own, so that their number has no part in any. */
@@ -18,5 +32,19 @@
 #else
 #define OIC_STRETCH 128
 #endif
+
+/* Panels of sixteen columns. */
+static inline ptrdiff_t oic_panels(ptrdiff_t columns)
+{
+    return (columns + OIC_LANES - 1) / OIC_LANES;
+}
+
+/* How many of `rows` rows are taken now, at most `most`: all parts are about as large, and but for the last whole tiles. */
+static inline ptrdiff_t oic_rows(ptrdiff_t rows, ptrdiff_t most, ptrdiff_t tile)
+{
+    const ptrdiff_t parts = (rows + most - 1) / most, even = (rows + parts - 1) / parts;
+    const ptrdiff_t whole = (even + tile - 1) / tile * tile;
+    return rows <= most ? rows : whole < most ? whole : most;
+}
 
 #endif

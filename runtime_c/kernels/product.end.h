@@ -1,0 +1,12 @@
+/* The names of product.inc.h end. */
+#undef PANELS
+#undef OPERANDS
+#undef PRODUCT
+#undef PRODUCT_ROWS
+#undef PRODUCT_ROW
+#undef PRODUCT_STORE
+#undef PRODUCT_GATHER
+#undef PRODUCT_AHEAD
+#undef TILE
+#undef TILE_ROWS
+#undef TILE_SIDE

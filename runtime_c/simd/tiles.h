@@ -1,0 +1,52 @@
+/* Tiles of a product: sums of a few rows of x times a few panels of sixteen columns of w, all of which stay in registers
+   while k goes on.  How many depends on the machine's registers; no sum depends on how many there are. */
+#ifndef OIC_SIMD_TILES_H
+#define OIC_SIMD_TILES_H
+
+#include "../version.h"
+
+#include "lanes.h"
+
+/* Registers that hold sums: the others hold elements of x and w. */
+#if OIC_MANY_REGISTERS
+#define OIC_TILE_REGISTERS 24
+#else
+#define OIC_TILE_REGISTERS 12
+#endif
+
+#define OIC_TILE_PANELS 8 /* at most, side by side: places that memory is read at */
+
+/* What becomes of a chain that has been added up. */
+#define OIC_TILE_SET 0  /* it is the sum */
+#define OIC_TILE_ADD 1  /* it is added to the sum */
+#define OIC_TILE_GO_ON 2 /* the sum was where it began */
+
+#if defined(__clang__)
+#define OIC_UNROLLED _Pragma("clang loop unroll(full)")
+#define OIC_INLINE static inline __attribute__((always_inline))
+#elif defined(__GNUC__)
+#define OIC_UNROLLED _Pragma("GCC unroll 64")
+#define OIC_INLINE static inline __attribute__((always_inline))
+#else
+#define OIC_UNROLLED
+#define OIC_INLINE static inline
+#endif
+
+/* What is read a little later, while other memory is waited for. */
+#if OIC_REGISTER && OIC_HOSTED
+#define OIC_AHEAD(p) __builtin_prefetch((p), 0, 2)
+#else
+#define OIC_AHEAD(p) ((void)(p))
+#endif
+
+#define OIC_S f32
+#define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (4 * OIC_LANES) : 1)
+#include "tiles.inc.h"
+
+#if !defined(OIC_NO_F64)
+#define OIC_S f64
+#define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (8 * OIC_LANES) : 1)
+#include "tiles.inc.h"
+#endif
+
+#endif

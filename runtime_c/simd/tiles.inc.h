@@ -1,0 +1,150 @@
+/* The tiles of tiles.h for numbers of type OIC_S, f32 or f64; OIC_TILE_ROOM panels of sixteen sums fit the registers. */
+#define S OIC_PASTE(oic_stored_, OIC_S)
+#define OF(f) OIC_PASTE(f##_, OIC_S)
+#define REGISTER OF(oic_register)
+#define WIDTH ((int)(sizeof(REGISTER) / sizeof(S)))
+#define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
+#define ROOM OIC_TILE_ROOM
+#define SUMS (ROOM * COUNT)
+
+enum {
+    OF(oic_tile_rows) = ROOM < 8 ? ROOM : 8,
+    OF(oic_tile_side) = ROOM >= 24 ? 3 : 1 /* panels beside four rows and more */
+};
+
+/* Where the operands of a tile lie: rows of x are xm apart and their elements xk; panel p of w is at w + p * wg, and its
+   sixteen elements of each k at k * wk.  What is read later lies at next, `step` bytes for each k, of panels `apart`. */
+typedef struct {
+    const S *x, *w;
+    ptrdiff_t xm, xk, wk, wg, n;
+    const unsigned char *next;
+    ptrdiff_t step, apart;
+} OF(oic_tile);
+
+/* The panels of a tile of so many rows; one may always be taken. */
+static inline ptrdiff_t OF(oic_tile_panels)(ptrdiff_t rows)
+{
+    const ptrdiff_t panels = rows > 3 ? OF(oic_tile_side) : ROOM / rows;
+    return panels < OIC_TILE_PANELS ? panels : OIC_TILE_PANELS;
+}
+
+/* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending. */
+OIC_INLINE void OF(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
+{
+    const S *x = t->x, *w = t->w;
+    const unsigned char *next = t->next;
+    const ptrdiff_t xm = t->xm, wg = t->wg;
+    REGISTER a[SUMS], held[SUMS];
+    OIC_UNROLLED
+    for (int i = 0; i < rows * panels * COUNT; ++i) {
+        a[i] = (REGISTER){0};
+    }
+    if (how == OIC_TILE_GO_ON) {
+        OIC_UNROLLED
+        for (int i = 0; i < rows * panels * COUNT; ++i) {
+            a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH);
+        }
+    }
+    for (ptrdiff_t k = t->n; k > 0; --k, x += t->xk, w += t->wk, next += t->step) {
+        OIC_UNROLLED
+        for (int p = 0; rows > 3 && p < panels; ++p) { /* fewer wait for memory, which is read at more places at once */
+            OIC_AHEAD(next + p * t->apart);
+        }
+        if (rows <= panels * COUNT) { /* what are fewer are held in registers */
+            OIC_UNROLLED
+            for (int r = 0; r < rows; ++r) {
+                held[r] = OF(oic_register_of)(x[r * xm]);
+            }
+            OIC_UNROLLED
+            for (int i = 0; i < panels * COUNT; ++i) {
+                const REGISTER v = OF(oic_register_load)(w + i / COUNT * wg + i % COUNT * WIDTH);
+                OIC_UNROLLED
+                for (int r = 0; r < rows; ++r) {
+                    a[r * panels * COUNT + i] = OF(oic_register_madd)(held[r], v, a[r * panels * COUNT + i]);
+                }
+            }
+        } else {
+            OIC_UNROLLED
+            for (int i = 0; i < panels * COUNT; ++i) {
+                held[i] = OF(oic_register_load)(w + i / COUNT * wg + i % COUNT * WIDTH);
+            }
+            OIC_UNROLLED
+            for (int r = 0; r < rows; ++r) {
+                const REGISTER all = OF(oic_register_of)(x[r * xm]);
+                OIC_UNROLLED
+                for (int i = 0; i < panels * COUNT; ++i) {
+                    a[r * panels * COUNT + i] = OF(oic_register_madd)(all, held[i], a[r * panels * COUNT + i]);
+                }
+            }
+        }
+    }
+    if (how == OIC_TILE_ADD) {
+        OIC_UNROLLED
+        for (int i = 0; i < rows * panels * COUNT; ++i) {
+            const S *const from = sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH;
+            a[i] = OF(oic_register_load)(from) + a[i];
+        }
+    } else if (how == OIC_TILE_SET) { /* added to zero: -0 becomes 0 */
+        OIC_UNROLLED
+        for (int i = 0; i < rows * panels * COUNT; ++i) {
+            a[i] = (REGISTER){0} + a[i];
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < rows * panels * COUNT; ++i) {
+        memcpy(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH, &a[i], sizeof a[i]);
+    }
+}
+
+/* The same for 1 to oic_tile_rows rows, and one panel or oic_tile_panels of these rows. */
+OIC_LOOP void OF(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t panels, S *restrict sum, ptrdiff_t ld, int how)
+{
+    switch (16 * panels + rows) {
+#if ROOM == 24
+    case 16 * 8 + 1: OF(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
+    case 16 * 8 + 2: OF(oic_tile_add_up)(t, 2, 8, sum, ld, how); return;
+    case 16 * 8 + 3: OF(oic_tile_add_up)(t, 3, 8, sum, ld, how); return;
+    case 16 * 3 + 4: OF(oic_tile_add_up)(t, 4, 3, sum, ld, how); return;
+    case 16 * 3 + 5: OF(oic_tile_add_up)(t, 5, 3, sum, ld, how); return;
+    case 16 * 3 + 6: OF(oic_tile_add_up)(t, 6, 3, sum, ld, how); return;
+    case 16 * 3 + 7: OF(oic_tile_add_up)(t, 7, 3, sum, ld, how); return;
+    case 16 * 3 + 8: OF(oic_tile_add_up)(t, 8, 3, sum, ld, how); return;
+#elif ROOM == 12
+    case 16 * 8 + 1: OF(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
+    case 16 * 6 + 2: OF(oic_tile_add_up)(t, 2, 6, sum, ld, how); return;
+    case 16 * 4 + 3: OF(oic_tile_add_up)(t, 3, 4, sum, ld, how); return;
+#elif ROOM == 6
+    case 16 * 6 + 1: OF(oic_tile_add_up)(t, 1, 6, sum, ld, how); return;
+    case 16 * 3 + 2: OF(oic_tile_add_up)(t, 2, 3, sum, ld, how); return;
+    case 16 * 2 + 3: OF(oic_tile_add_up)(t, 3, 2, sum, ld, how); return;
+#elif ROOM == 3
+    case 16 * 3 + 1: OF(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
+#elif ROOM != 1
+#error "oic: tiles of this many sums are not written"
+#endif
+#if ROOM >= 8
+    case 16 * 1 + 8: OF(oic_tile_add_up)(t, 8, 1, sum, ld, how); return;
+    case 16 * 1 + 7: OF(oic_tile_add_up)(t, 7, 1, sum, ld, how); return;
+#endif
+#if ROOM >= 6
+    case 16 * 1 + 6: OF(oic_tile_add_up)(t, 6, 1, sum, ld, how); return;
+    case 16 * 1 + 5: OF(oic_tile_add_up)(t, 5, 1, sum, ld, how); return;
+    case 16 * 1 + 4: OF(oic_tile_add_up)(t, 4, 1, sum, ld, how); return;
+#endif
+#if ROOM >= 3
+    case 16 * 1 + 3: OF(oic_tile_add_up)(t, 3, 1, sum, ld, how); return;
+    case 16 * 1 + 2: OF(oic_tile_add_up)(t, 2, 1, sum, ld, how); return;
+#endif
+    default: OF(oic_tile_add_up)(t, 1, 1, sum, ld, how); return;
+    }
+}
+
+#undef S
+#undef OF
+#undef REGISTER
+#undef WIDTH
+#undef COUNT
+#undef ROOM
+#undef SUMS
+#undef OIC_S
+#undef OIC_TILE_ROOM
