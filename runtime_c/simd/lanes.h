@@ -22,6 +22,56 @@
 #define OIC_S f32
 #include "lanes.inc.h"
 
+#define OIC_PARTS_OF_LANES (OIC_LANES / OIC_WIDTH)
+
+/* The first n of sixteen numbers, the others 0; and these to memory. */
+static inline void oic_lanes_load_some_f32(oic_lanes_f32 *to, const float *from, ptrdiff_t n)
+{
+    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+        const ptrdiff_t left = n - i * OIC_WIDTH;
+        to->part[i] = oic_register_load_some_f32(from + i * OIC_WIDTH, left < 0 ? 0 : left < OIC_WIDTH ? left : OIC_WIDTH);
+    }
+}
+
+static inline void oic_lanes_store_some_f32(float *to, const oic_lanes_f32 *from, ptrdiff_t n)
+{
+    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+        const ptrdiff_t left = n - i * OIC_WIDTH;
+        oic_register_store_some_f32(to + i * OIC_WIDTH, from->part[i], left < 0 ? 0 : left < OIC_WIDTH ? left : OIC_WIDTH);
+    }
+}
+
+/* The largest of sixteen: max(a, b) = a > b ? a : b of lanes l and l + 8, then l and l + 4, ... */
+static inline float oic_lanes_largest_f32(const oic_lanes_f32 *v)
+{
+    oic_lanes_f32 a = *v;
+    for (int half = OIC_PARTS_OF_LANES / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) {
+            a.part[i] = oic_register_max_f32(a.part[i], a.part[i + half]);
+        }
+    }
+    return oic_register_largest_f32(a.part[0]);
+}
+
+#if !defined(OIC_DOTS)
+/* sum[i] += w[4 i] x[0] + ... + w[4 i + 3] x[3] for 16 sums, n times with the next 64 and 4 bytes; no byte of w is -128. */
+static inline void oic_dots_i8(int32_t *sum, const int8_t *w, const int8_t *x, ptrdiff_t n)
+{
+    oic_register_i32 all[OIC_PARTS_OF_LANES];
+    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+        all[i] = oic_register_load_i32(sum + i * OIC_WIDTH);
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+            all[i] = oic_register_dot_i8(all[i], w + 64 * k + i * 4 * OIC_WIDTH, x + 4 * k);
+        }
+    }
+    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+        oic_register_store_i32(sum + i * OIC_WIDTH, all[i]);
+    }
+}
+#endif
+
 #if !defined(OIC_NO_F64)
 #define OIC_S f64
 #include "lanes.inc.h"

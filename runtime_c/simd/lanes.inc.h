@@ -98,15 +98,13 @@ OIC_LOOP void OF(oic_chains)(S *restrict sum, const S *restrict x, ptrdiff_t xk,
 /* The sum of sixteen numbers: 8 + 8, 4 + 4, 2 + 2, 1 + 1. */
 static inline S OF(oic_lanes_sum)(const LANES *v)
 {
-    S a[OIC_LANES];
-    OF(oic_lanes_store)(a, v);
-    for (int l = 0; l < 8; ++l) {
-        a[l] += a[l + 8];
+    LANES a = *v;
+    for (int half = COUNT / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) {
+            a.part[i] += a.part[i + half];
+        }
     }
-    for (int l = 0; l < 4; ++l) {
-        a[l] += a[l + 4];
-    }
-    return (a[0] + a[2]) + (a[1] + a[3]);
+    return OF(oic_register_sum)(a.part[0]);
 }
 
 /* The sum of x[i] * w[i] in sixteen sums, product i in sum i mod 16: for rows that lie where no panel can be made. */

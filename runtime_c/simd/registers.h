@@ -1,15 +1,17 @@
-/* Vector registers of f32 and f64, and the step of a chain of products: sum + a * b.
+/* Vector registers: what a machine computes at once, chosen by what the compiler says of it.  A file an instruction set has the
+   same functions, and each gives the bits of those of portable.h (tests/runtime/test_registers.py): the width decides how
+   many lanes are computed at once, not in which order anything is added.  Below is what can be written with them.
 
-   A register is as wide as the machine's vectors, with gcc and clang through their extension of C (`vector_size`), else
-   one number.  All widths compute the same: they decide how many lanes are computed at once, not in which order anything
-   is added.
+   Registers of one type are added, subtracted, multiplied and divided by the operators of C, rounded once each; those of
+   integers have & | ^ ~ << >> too, and u32 wraps.
 
-   OIC_FUSED   0: a * b is rounded, then the sum (the class `separate`); 1: both are rounded once (`fused`).  Generated
-               code sets it, by `--numerics`.  The same C gives the same bits on all machines of a class.
+   OIC_FUSED   0: in a step of a chain, sum + a * b, the product is rounded, then the sum (the class `separate`); 1: both are
+               rounded once (`fused`).  Generated code sets it, by `--numerics`.  The same C gives the same bits on all
+               machines of a class.
 
    A fused step is one instruction.  Machines without it are refused, because libm's fmaf is slow on all of them and wrong
    on some.  OIC_FMA_F32 and OIC_FMA_F64 may name functions of three numbers that are used instead, whatever the machine
-   has: those of slow_fma.h are exact. */
+   has: those of slow_fma.h are exact.  OIC_PORTABLE, where it is defined, takes portable.h on every machine. */
 #ifndef OIC_SIMD_REGISTERS_H
 #define OIC_SIMD_REGISTERS_H
 
@@ -26,43 +28,31 @@
 #error "oic: OIC_FMA_F32 and OIC_FMA_F64 are given both or not at all"
 #endif
 
-#if !OIC_FUSED || defined(OIC_FMA_F32)
-#define OIC_INTRINSICS 0
-#elif defined(__AVX512F__) || (defined(__AVX__) && defined(__FMA__))
-#define OIC_INTRINSICS 1
-#include <immintrin.h>
-#elif defined(__aarch64__) && defined(__GNUC__)
-#define OIC_INTRINSICS 1
-#include <arm_neon.h>
+#if defined(OIC_PORTABLE) || !defined(__GNUC__) || (OIC_FUSED && defined(OIC_FMA_F32))
+#include "portable.h"
+#elif defined(__AVX512F__)
+#include "avx512.h"
+#elif defined(__AVX2__)
+#include "avx2.h"
+#elif defined(__SSE2__) && (!OIC_FUSED || defined(__FMA__))
+#include "sse2.h"
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include "neon.h"
+#elif defined(__wasm_simd128__)
+#include "wasm.h"
+#elif defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
+#include "helium.h"
 #else
-#define OIC_INTRINSICS 0
+#include "portable.h"
 #endif
 
-#if !defined(__GNUC__) || (OIC_FUSED && !OIC_INTRINSICS)
-#define OIC_REGISTER 0 /* one number: the compiler may still see vectors in loops */
-#elif defined(__AVX512F__)
-#define OIC_REGISTER 64
-#elif defined(__AVX__)
-#define OIC_REGISTER 32
-#elif defined(__SSE2__) || (defined(__ARM_NEON) && defined(__aarch64__)) || defined(__ALTIVEC__) || defined(__wasm_simd128__)
-#define OIC_REGISTER 16 /* not NEON of 32 bits, which flushes subnormals */
-#else
-#define OIC_REGISTER 0
-#endif
+#define OIC_REGISTER (OIC_WIDTH > 1 ? 4 * OIC_WIDTH : 0) /* bytes; 0: one number */
 
 /* Registers enough for four rows of two groups of lanes. */
-#if OIC_REGISTER == 64 || defined(__aarch64__)
+#if OIC_WIDTH == 16 || defined(__aarch64__)
 #define OIC_MANY_REGISTERS 1
 #else
 #define OIC_MANY_REGISTERS 0
-#endif
-
-#if OIC_REGISTER
-typedef float oic_register_f32 __attribute__((vector_size(OIC_REGISTER)));
-typedef double oic_register_f64 __attribute__((vector_size(OIC_REGISTER)));
-#else
-typedef float oic_register_f32;
-typedef double oic_register_f64;
 #endif
 
 /* ------------------------------------------------------------ a step of a chain */
@@ -109,15 +99,13 @@ static inline uint64_t oic_madd_u64(uint64_t a, uint64_t b, uint64_t sum)
     return sum + a * b;
 }
 
-/* The same lane by lane, of registers. */
+/* ------------------------------------------------------------ registers */
+
+/* a * b + sum as a step of a chain, lane by lane. */
 static inline oic_register_f32 oic_register_madd_f32(oic_register_f32 a, oic_register_f32 b, oic_register_f32 sum)
 {
-#if OIC_INTRINSICS && OIC_REGISTER == 64
-    return (oic_register_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
-#elif OIC_INTRINSICS && OIC_REGISTER == 32
-    return (oic_register_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
-#elif OIC_INTRINSICS
-    return (oic_register_f32)vfmaq_f32((float32x4_t)sum, (float32x4_t)a, (float32x4_t)b);
+#if OIC_FUSED && defined(OIC_FUSED_REGISTERS)
+    return oic_register_fused_f32(a, b, sum);
 #else
     return OIC_STEP_F32(a, b, sum);
 #endif
@@ -126,12 +114,8 @@ static inline oic_register_f32 oic_register_madd_f32(oic_register_f32 a, oic_reg
 #if !defined(OIC_NO_F64)
 static inline oic_register_f64 oic_register_madd_f64(oic_register_f64 a, oic_register_f64 b, oic_register_f64 sum)
 {
-#if OIC_INTRINSICS && OIC_REGISTER == 64
-    return (oic_register_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
-#elif OIC_INTRINSICS && OIC_REGISTER == 32
-    return (oic_register_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)sum);
-#elif OIC_INTRINSICS
-    return (oic_register_f64)vfmaq_f64((float64x2_t)sum, (float64x2_t)a, (float64x2_t)b);
+#if OIC_FUSED && defined(OIC_FUSED_REGISTERS)
+    return oic_register_fused_f64(a, b, sum);
 #else
     return OIC_STEP_F64(a, b, sum);
 #endif
@@ -141,7 +125,7 @@ static inline oic_register_f64 oic_register_madd_f64(oic_register_f64 a, oic_reg
 /* Numbers at any address; one number by an assignment, for gcc loads a copied one by way of an integer register. */
 static inline oic_register_f32 oic_register_load_f32(const float *from)
 {
-#if OIC_REGISTER
+#if OIC_WIDTH > 1
     oic_register_f32 to;
     memcpy(&to, from, sizeof to);
     return to;
@@ -152,13 +136,43 @@ static inline oic_register_f32 oic_register_load_f32(const float *from)
 
 static inline oic_register_f64 oic_register_load_f64(const double *from)
 {
-#if OIC_REGISTER
+#if OIC_WIDTH > 1
     oic_register_f64 to;
     memcpy(&to, from, sizeof to);
     return to;
 #else
     return *from;
 #endif
+}
+
+static inline void oic_register_store_f32(float *to, oic_register_f32 v)
+{
+#if OIC_WIDTH > 1
+    memcpy(to, &v, sizeof v);
+#else
+    *to = v;
+#endif
+}
+
+static inline void oic_register_store_f64(double *to, oic_register_f64 v)
+{
+#if OIC_WIDTH > 1
+    memcpy(to, &v, sizeof v);
+#else
+    *to = v;
+#endif
+}
+
+static inline oic_register_i32 oic_register_load_i32(const int32_t *from)
+{
+    oic_register_i32 to;
+    memcpy(&to, from, sizeof to);
+    return to;
+}
+
+static inline void oic_register_store_i32(int32_t *to, oic_register_i32 v)
+{
+    memcpy(to, &v, sizeof v);
 }
 
 /* One number in all lanes. */
@@ -171,5 +185,116 @@ static inline oic_register_f64 oic_register_of_f64(double x)
 {
     return x - (oic_register_f64){0};
 }
+
+static inline oic_register_i32 oic_register_of_i32(int32_t x)
+{
+    return x + (oic_register_i32){0};
+}
+
+static inline oic_register_u32 oic_register_of_u32(uint32_t x)
+{
+    return x + (oic_register_u32){0};
+}
+
+/* The bits of numbers, and numbers of bits. */
+static inline oic_register_u32 oic_register_bits_f32(oic_register_f32 x)
+{
+    oic_register_u32 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline oic_register_f32 oic_register_from_bits_f32(oic_register_u32 bits)
+{
+    oic_register_f32 x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The same bits as integers with a sign, and without. */
+static inline oic_register_i32 oic_register_signed(oic_register_u32 x)
+{
+    return (oic_register_i32)x;
+}
+
+static inline oic_register_u32 oic_register_unsigned(oic_register_i32 x)
+{
+    return (oic_register_u32)x;
+}
+
+static inline oic_register_f32 oic_register_abs_f32(oic_register_f32 x)
+{
+    return oic_register_from_bits_f32(oic_register_bits_f32(x) & 0x7fffffffu);
+}
+
+/* The magnitude of x with the sign of y. */
+static inline oic_register_f32 oic_register_copysign_f32(oic_register_f32 x, oic_register_f32 y)
+{
+    return oic_register_from_bits_f32((oic_register_bits_f32(x) & 0x7fffffffu) |
+                                      (oic_register_bits_f32(y) & 0x80000000u));
+}
+
+/* x limited to low..high, of which low is the smaller; NaN stays.  As oic_limit_f32. */
+static inline oic_register_f32 oic_register_limit_f32(oic_register_f32 x, float low, float high)
+{
+    return oic_register_max_f32(oic_register_of_f32(low), oic_register_min_f32(oic_register_of_f32(high), x));
+}
+
+/* 2^k, for k from -126 to 127. */
+static inline oic_register_f32 oic_register_power_f32(oic_register_i32 k)
+{
+    return oic_register_from_bits_f32((oic_register_unsigned(k) + 127u) << 23);
+}
+
+/* x * 2^k for k from -252 to 254, where the product with the half of it is exact: then rounded once. */
+static inline oic_register_f32 oic_register_scale_f32(oic_register_f32 x, oic_register_i32 k)
+{
+    const oic_register_u32 biased = oic_register_unsigned(k) + 512u, half = biased >> 1;
+    return x * oic_register_from_bits_f32((half - 129u) << 23) * oic_register_from_bits_f32((biased - half - 129u) << 23);
+}
+
+/* ------------------------------------------------------------ narrow floats, as num.h defines them */
+
+static inline oic_register_f32 oic_register_load_bf16(const uint16_t *from)
+{
+    return oic_register_from_bits_f32(oic_register_load_u16(from) << 16);
+}
+
+static inline void oic_register_store_bf16(uint16_t *to, oic_register_f32 v)
+{
+    const oic_register_u32 bits = oic_register_bits_f32(v), upper = bits >> 16;
+    const oic_register_u32 rounded = (bits + 0x7fffu + (upper & 1u)) >> 16;
+    oic_register_store_u16(to, oic_register_select_u32(oic_register_equal_f32(v, v), rounded, upper | 0x0040u));
+}
+
+#if !defined(OIC_HALVES)
+/* See oic_widened and oic_narrowed. */
+static inline oic_register_f32 oic_register_load_f16(const uint16_t *from)
+{
+    const oic_register_u32 half = oic_register_load_u16(from), body = (half & 0x7fffu) << 13;
+    const oic_register_u32 exponent = body & 0x0f800000u, zero = oic_register_of_u32(0u);
+    const oic_mask special = oic_register_equal_i32(oic_register_signed(exponent), oic_register_of_i32(0x0f800000));
+    const oic_mask subnormal = oic_register_equal_i32(oic_register_signed(exponent), oic_register_of_i32(0));
+    const oic_register_u32 normal = body + 0x38000000u +
+                                    oic_register_select_u32(special, oic_register_of_u32(0x38000000u), zero);
+    const oic_register_f32 tiny = oic_register_from_bits_f32(body + 0x38800000u) - 0x1p-14f;
+    const oic_register_u32 size = oic_register_select_u32(subnormal, oic_register_bits_f32(tiny), normal);
+    return oic_register_from_bits_f32(size | (half & 0x8000u) << 16);
+}
+
+static inline void oic_register_store_f16(uint16_t *to, oic_register_f32 v)
+{
+    const oic_register_u32 all = oic_register_bits_f32(v), bits = all & 0x7fffffffu, odd = (bits >> 13) & 1u;
+    const oic_register_i32 size = oic_register_signed(bits);
+    const oic_register_u32 normal = (bits - 0x38000000u + 0xfffu + odd) >> 13;
+    const oic_register_u32 tiny = oic_register_bits_f32(oic_register_from_bits_f32(bits) + 0.5f) - 0x3f000000u;
+    const oic_register_u32 quiet = oic_register_select_u32(oic_register_equal_f32(v, v), oic_register_of_u32(0x7c00u),
+                                                           oic_register_of_u32(0x7e00u));
+    const oic_mask beyond = oic_register_less_i32(oic_register_of_i32(0x477fffff), size);
+    const oic_mask subnormal = oic_register_less_i32(size, oic_register_of_i32(0x38800000));
+    const oic_register_u32 finite = oic_register_select_u32(subnormal, tiny, normal);
+    oic_register_store_u16(to, oic_register_select_u32(beyond, quiet, finite) | (all >> 16 & 0x8000u));
+}
+#endif
 
 #endif

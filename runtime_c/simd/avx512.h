@@ -1,0 +1,226 @@
+/* Sixteen numbers a register: AVX-512, with its dot products of bytes (VNNI) where the compiler may use them. */
+#ifndef OIC_SIMD_AVX512_H
+#define OIC_SIMD_AVX512_H
+
+#include "../version.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define OIC_WIDTH 16
+#define OIC_WIDTH_F64 8
+
+typedef float oic_register_f32 __attribute__((vector_size(64)));
+typedef double oic_register_f64 __attribute__((vector_size(64)));
+typedef int32_t oic_register_i32 __attribute__((vector_size(64)));
+typedef uint32_t oic_register_u32 __attribute__((vector_size(64)));
+typedef __mmask16 oic_mask; /* a bit a number */
+
+#define OIC_FUSED_REGISTERS 1
+
+static inline oic_register_f32 oic_register_fused_f32(oic_register_f32 a, oic_register_f32 b, oic_register_f32 sum)
+{
+    return (oic_register_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+}
+
+static inline oic_register_f64 oic_register_fused_f64(oic_register_f64 a, oic_register_f64 b, oic_register_f64 sum)
+{
+    return (oic_register_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
+}
+
+/* The lanes below n. */
+static inline __mmask16 oic_register_first(ptrdiff_t n)
+{
+    return (__mmask16)((1u << n) - 1u);
+}
+
+static inline oic_register_f32 oic_register_load_some_f32(const float *from, ptrdiff_t n)
+{
+    return (oic_register_f32)_mm512_maskz_loadu_ps(oic_register_first(n), from);
+}
+
+static inline void oic_register_store_some_f32(float *to, oic_register_f32 v, ptrdiff_t n)
+{
+    _mm512_mask_storeu_ps(to, oic_register_first(n), (__m512)v);
+}
+
+static inline oic_register_i32 oic_register_load_i8(const int8_t *from)
+{
+    return (oic_register_i32)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+
+static inline oic_register_u32 oic_register_load_u8(const uint8_t *from)
+{
+    return (oic_register_u32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+
+static inline oic_register_u32 oic_register_load_u16(const uint16_t *from)
+{
+    return (oic_register_u32)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from));
+}
+
+static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
+}
+
+static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16((__m512i)v));
+}
+
+#define OIC_HALVES 1
+
+static inline oic_register_f32 oic_register_load_f16(const uint16_t *from)
+{
+    return (oic_register_f32)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
+}
+
+static inline void oic_register_store_f16(uint16_t *to, oic_register_f32 v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to,
+                        _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+static inline oic_mask oic_register_less_f32(oic_register_f32 a, oic_register_f32 b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
+}
+
+static inline oic_mask oic_register_equal_f32(oic_register_f32 a, oic_register_f32 b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+}
+
+static inline oic_mask oic_register_less_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b);
+}
+
+static inline oic_mask oic_register_equal_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b);
+}
+
+static inline oic_mask oic_mask_and(oic_mask a, oic_mask b)
+{
+    return (oic_mask)(a & b);
+}
+
+static inline oic_mask oic_mask_or(oic_mask a, oic_mask b)
+{
+    return (oic_mask)(a | b);
+}
+
+static inline oic_mask oic_mask_not(oic_mask a)
+{
+    return (oic_mask)~a;
+}
+
+static inline int oic_mask_any(oic_mask a)
+{
+    return a != 0;
+}
+
+static inline oic_register_u32 oic_register_select_u32(oic_mask m, oic_register_u32 yes, oic_register_u32 no)
+{
+    return (oic_register_u32)_mm512_mask_blend_epi32(m, (__m512i)no, (__m512i)yes);
+}
+
+static inline oic_register_f32 oic_register_select_f32(oic_mask m, oic_register_f32 yes, oic_register_f32 no)
+{
+    return (oic_register_f32)_mm512_mask_blend_ps(m, (__m512)no, (__m512)yes);
+}
+
+static inline oic_register_f32 oic_register_max_f32(oic_register_f32 a, oic_register_f32 b)
+{
+    return (oic_register_f32)_mm512_max_ps((__m512)a, (__m512)b);
+}
+
+static inline oic_register_f32 oic_register_min_f32(oic_register_f32 a, oic_register_f32 b)
+{
+    return (oic_register_f32)_mm512_min_ps((__m512)a, (__m512)b);
+}
+
+static inline oic_register_f32 oic_register_sqrt_f32(oic_register_f32 a)
+{
+    return (oic_register_f32)_mm512_sqrt_ps((__m512)a);
+}
+
+static inline oic_register_f64 oic_register_sqrt_f64(oic_register_f64 a)
+{
+    return (oic_register_f64)_mm512_sqrt_pd((__m512d)a);
+}
+
+static inline oic_register_f32 oic_register_to_f32(oic_register_i32 a)
+{
+    return (oic_register_f32)_mm512_cvtepi32_ps((__m512i)a);
+}
+
+static inline oic_register_i32 oic_register_to_i32(oic_register_f32 a)
+{
+    return (oic_register_i32)_mm512_cvttps_epi32((__m512)a);
+}
+
+static inline oic_register_i32 oic_register_nearest_i32(oic_register_f32 a)
+{
+    return (oic_register_i32)_mm512_cvtps_epi32((__m512)a);
+}
+
+static inline oic_register_f32 oic_register_round_f32(oic_register_f32 a)
+{
+    return (oic_register_f32)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* The upper eight. */
+static inline __m256 oic_register_upper_f32(oic_register_f32 a)
+{
+    return _mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)a, 1));
+}
+
+static inline float oic_register_sum_f32(oic_register_f32 a)
+{
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)a), oic_register_upper_f32(a));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+static inline double oic_register_sum_f64(oic_register_f64 a)
+{
+    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256((__m512d)a), _mm512_extractf64x4_pd((__m512d)a, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+static inline float oic_register_largest_f32(oic_register_f32 a)
+{
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256((__m512)a), oic_register_upper_f32(a));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+/* With VNNI x + 128 times w, which has no sign, less 128 times w.  Else halves of a register, as AVX2 does them. */
+static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const int8_t *w, const int8_t *x)
+{
+    int32_t bits;
+    memcpy(&bits, x, sizeof bits);
+#if defined(__AVX512VNNI__)
+    const __m512i bytes = _mm512_loadu_si512((const void *)w), four = _mm512_set1_epi32(bits);
+    const __m512i all = _mm512_set1_epi32((int)0x80808080u);
+    const __m512i more = _mm512_dpbusd_epi32((__m512i)sum, _mm512_xor_si512(four, all), bytes);
+    return (oic_register_i32)_mm512_sub_epi32(more, _mm512_dpbusd_epi32(_mm512_setzero_si512(), all, bytes));
+#else
+    const __m256i four = _mm256_set1_epi32(bits), size = _mm256_abs_epi8(four), ones = _mm256_set1_epi16(1);
+    const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)w);
+    const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(w + 32));
+    const __m256i a = _mm256_madd_epi16(_mm256_maddubs_epi16(size, _mm256_sign_epi8(low, four)), ones);
+    const __m256i b = _mm256_madd_epi16(_mm256_maddubs_epi16(size, _mm256_sign_epi8(high, four)), ones);
+    return sum + (oic_register_i32)_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+#endif
+}
+
+#endif

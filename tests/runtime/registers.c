@@ -1,0 +1,370 @@
+/* Every function of registers.h and its lanes, on special and random numbers and all those of 16 bits: a line a function,
+   with a hash of all results.  NaNs are equal. */
+#include "simd/lanes.h"
+#include "simd/slow_fma.h"
+
+#define COUNT 8192 /* of random numbers, and of pairs of special ones */
+
+void say(const char *name, uint32_t high, uint32_t low);
+
+static float as[COUNT], bs[COUNT], cs[COUNT];
+static double as64[COUNT], bs64[COUNT], cs64[COUNT];
+static int32_t is[COUNT], js[COUNT];
+static uint16_t halves[65536];
+static int8_t bytes[COUNT], others[COUNT];
+static uint64_t hash;
+
+static void seen(uint32_t bits)
+{
+    hash = (hash ^ bits) * 0x100000001b3u;
+    hash ^= hash >> 29;
+}
+
+static void seen_f32(float v)
+{
+    seen(v == v ? oic_bits_f32(v) : 0x7fc00000u);
+}
+
+static void seen_f64(double v)
+{
+    const uint64_t bits = v == v ? oic_bits_f64(v) : 0x7ff8000000000000u;
+    seen((uint32_t)bits);
+    seen((uint32_t)(bits >> 32));
+}
+
+static void said(const char *name)
+{
+    say(name, (uint32_t)(hash >> 32), (uint32_t)hash);
+    hash = 0xcbf29ce484222325u;
+}
+
+static uint64_t random64(void)
+{
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * 0x2545f4914f6cdd1du;
+}
+
+static const uint32_t special[] = {
+    0x00000000u, 0x00000001u, 0x007fffffu, 0x00800000u, 0x33000000u, 0x387fc000u, 0x38800000u, 0x3effffffu, 0x3f000000u,
+    0x3f000001u, 0x3f800000u, 0x3fc00000u, 0x40200000u, 0x40600000u, 0x42ff0000u, 0x43000000u, 0x477fe000u, 0x477fefffu,
+    0x477ff000u, 0x4a7ffffdu, 0x4affffffu, 0x4b000000u, 0x4b7fffffu, 0x4effffffu, 0x7f7f7fffu, 0x7f7f8000u, 0x7f7fffffu,
+    0x7f800000u, 0x7fc00000u, 0x3eaaaaabu, 0x3f7fffffu, 0x4b000001u,
+};
+#define SPECIALS ((uint32_t)(sizeof special / sizeof special[0]))
+
+static void fill(void)
+{
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        const uint64_t r = random64(), q = random64(), p = random64();
+        uint32_t a = (uint32_t)r, b = (uint32_t)(r >> 32), c = (uint32_t)q;
+        if (i < 4u * SPECIALS * SPECIALS) { /* all pairs, of both signs */
+            a = special[i / 4u % SPECIALS] | (i & 1u) << 31;
+            b = special[i / 4u / SPECIALS] | (i & 2u) << 30;
+        } else if (i % 2u == 0u) { /* neighbours in size */
+            a = (a & 0x87ffffffu) | 0x38000000u;
+            b = (b & 0x87ffffffu) | 0x38000000u;
+            c = (c & 0x87ffffffu) | 0x38000000u;
+        }
+        as[i] = oic_from_bits_f32(a);
+        bs[i] = oic_from_bits_f32(b);
+        cs[i] = oic_from_bits_f32(c);
+        as64[i] = i % 2u ? (double)as[i] : oic_from_bits_f64((r & 0x8007ffffffffffffu) | 0x3ff0000000000000u);
+        bs64[i] = i % 2u ? (double)bs[i] : oic_from_bits_f64((p & 0x8007ffffffffffffu) | 0x3ff0000000000000u);
+        cs64[i] = i % 2u ? (double)cs[i] : oic_from_bits_f64((q & 0x8007ffffffffffffu) | 0x3ff0000000000000u);
+        is[i] = i < 4u ? (int32_t)(0x7ffffffeu + i) : (int32_t)(q >> 32) >> (i % 31u);
+        js[i] = i % 4u ? (int32_t)p : is[i];
+        bytes[i] = (int8_t)(p >> 48);
+        others[i] = (int8_t)(q >> 24);
+        others[i] = others[i] == -128 ? (int8_t)127 : others[i];
+        if (i / 64u % 2u) { /* the largest sums */
+            bytes[i] = (int8_t)(r & 1u ? 127 : -128);
+            others[i] = (int8_t)(r & 2u ? 127 : -127);
+        }
+    }
+    for (uint32_t i = 0; i < 65536u; ++i) {
+        halves[i] = (uint16_t)i;
+    }
+}
+
+/* A number that an integer of 32 bits can hold. */
+static float whole(float v)
+{
+    return v >= -0x1p31f && v <= 0x1.fffffep30f ? v : 0.5f;
+}
+
+static oic_register_f32 two(const float *p) { return oic_register_load_f32(p); }
+
+#define EACH for (ptrdiff_t i = 0; i < COUNT; i += OIC_WIDTH)
+#define F32(name, value)                                 \
+    EACH                                                 \
+    {                                                    \
+        const oic_register_f32 a = two(as + i), b = two(bs + i), c = two(cs + i); \
+        float y[OIC_WIDTH];                              \
+        (void)a, (void)b, (void)c;                       \
+        oic_register_store_f32(y, value);                \
+        for (int l = 0; l < OIC_WIDTH; ++l) {            \
+            seen_f32(y[l]);                              \
+        }                                                \
+    }                                                    \
+    said(name)
+#define F64(name, value)                                 \
+    for (ptrdiff_t i = 0; i < COUNT; i += OIC_WIDTH_F64) \
+    {                                                    \
+        const oic_register_f64 a = oic_register_load_f64(as64 + i), b = oic_register_load_f64(bs64 + i); \
+        const oic_register_f64 c = oic_register_load_f64(cs64 + i); \
+        double y[OIC_WIDTH_F64];                         \
+        (void)b, (void)c;                                \
+        oic_register_store_f64(y, value);                \
+        for (int l = 0; l < OIC_WIDTH_F64; ++l) {        \
+            seen_f64(y[l]);                              \
+        }                                                \
+    }                                                    \
+    said(name)
+#define I32(name, value)                                 \
+    EACH                                                 \
+    {                                                    \
+        const oic_register_i32 a = oic_register_load_i32(is + i), b = oic_register_load_i32(js + i); \
+        float w[OIC_WIDTH];                              \
+        int32_t y[OIC_WIDTH];                            \
+        for (int l = 0; l < OIC_WIDTH; ++l) {            \
+            w[l] = whole(as[i + l]);                     \
+        }                                                \
+        const oic_register_f32 f = two(w);               \
+        (void)a, (void)b, (void)f;                       \
+        oic_register_store_i32(y, value);                \
+        for (int l = 0; l < OIC_WIDTH; ++l) {            \
+            seen((uint32_t)y[l]);                        \
+        }                                                \
+    }                                                    \
+    said(name)
+#define CHOSEN(m) oic_register_select_f32(m, oic_register_of_f32(1.0f), a)
+#define KNOWN(m) oic_register_signed(oic_register_select_u32(m, oic_register_unsigned(a), oic_register_unsigned(b) ^ 5u))
+#define EACH_HALF for (ptrdiff_t i = 0; i < 65536; i += OIC_WIDTH)
+
+static void floats(void)
+{
+    F32("add", a + b);
+    F32("subtract", a - b);
+    F32("multiply", a * b);
+    F32("divide", a / b);
+    F32("sqrt", oic_register_sqrt_f32(a));
+    F32("madd", oic_register_madd_f32(a, b, c));
+    F32("max", oic_register_max_f32(a, b));
+    F32("min", oic_register_min_f32(a, b));
+    F32("less", CHOSEN(oic_register_less_f32(a, b)));
+    F32("equal", CHOSEN(oic_register_equal_f32(a, b)));
+    F32("and", CHOSEN(oic_mask_and(oic_register_less_f32(a, b), oic_register_less_f32(b, c))));
+    F32("or", CHOSEN(oic_mask_or(oic_register_less_f32(a, b), oic_register_less_f32(b, c))));
+    F32("not", CHOSEN(oic_mask_not(oic_register_less_f32(a, b))));
+    F32("abs", oic_register_abs_f32(a));
+    F32("copysign", oic_register_copysign_f32(a, b));
+    F32("limit", oic_register_limit_f32(a, -105.0f, 89.0f));
+    F32("round", oic_register_round_f32(a));
+    F64("add f64", a + b);
+    F64("divide f64", a / b);
+    F64("madd f64", oic_register_madd_f64(a, b, c));
+    F64("sqrt f64", oic_register_sqrt_f64(a));
+#if defined(OIC_FUSED_REGISTERS)
+    F32("fused", oic_register_fused_f32(a, b, c));
+    F64("fused f64", oic_register_fused_f64(a, b, c));
+#elif OIC_WIDTH == 1
+    F32("fused", oic_slow_fma_f32(a, b, c));
+    F64("fused f64", oic_slow_fma_f64(a, b, c));
+#endif
+}
+
+static void integers(void)
+{
+    I32("less i32", KNOWN(oic_register_less_i32(a, b)));
+    I32("equal i32", KNOWN(oic_register_equal_i32(a, b)));
+    I32("to i32", oic_register_to_i32(f));
+    I32("nearest i32", oic_register_nearest_i32(f));
+    F32("to f32", oic_register_to_f32(oic_register_load_i32(is + i)));
+    F32("power", oic_register_power_f32(oic_register_load_i32(is + i) % 126));
+    F32("scale", oic_register_scale_f32(oic_register_copysign_f32(oic_register_from_bits_f32(
+                     (oic_register_bits_f32(a) & 0x007fffffu) | 0x3f800000u), b), oic_register_load_i32(is + i) % 250));
+    I32("load i8", oic_register_load_i8(bytes + i));
+    I32("load u8", oic_register_signed(oic_register_load_u8((const uint8_t *)bytes + i)));
+    EACH
+    {
+        int8_t y[OIC_WIDTH];
+        oic_register_store_i8(y, oic_register_load_i8(bytes + i));
+        for (int l = 0; l < OIC_WIDTH; ++l) {
+            seen((uint32_t)(int32_t)y[l]);
+        }
+    }
+    said("store i8");
+    for (ptrdiff_t i = 0; i + 256 <= COUNT; i += 64) {
+        int32_t sums[16];
+        for (int l = 0; l < 16; ++l) {
+            sums[l] = l * 1000 - 8000;
+        }
+        oic_dots_i8(sums, others + i, bytes + i, 4);
+        for (int l = 0; l < 16; ++l) {
+            seen((uint32_t)sums[l]);
+        }
+    }
+    said("dots i8");
+}
+
+/* All numbers of 16 bits, and each with those between it and the next. */
+static void narrow(void)
+{
+    uint32_t wrong = 0;
+    float y[OIC_WIDTH];
+    uint16_t h[OIC_WIDTH];
+    EACH_HALF
+    {
+        oic_register_store_f32(y, oic_register_load_f16(halves + i));
+        for (int l = 0; l < OIC_WIDTH; ++l) {
+            seen_f32(y[l]);
+        }
+    }
+    said("load f16");
+    EACH_HALF
+    {
+        oic_register_store_f32(y, oic_register_load_bf16(halves + i));
+        for (int l = 0; l < OIC_WIDTH; ++l) {
+            seen_f32(y[l]);
+        }
+    }
+    said("load bf16");
+    for (int part = 0; part < 14; ++part) { /* the first seven of f16 */
+        static const uint32_t beyond[7] = {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x8000u, 0x7fffu};
+        EACH_HALF
+        {
+            for (int l = 0; l < OIC_WIDTH; ++l) {
+                const uint32_t more = part % 7 == 6 ? (uint32_t)random64() & 0xffffu : beyond[part % 7];
+                const float near = part % 7 < 5 ? oic_f16_to_f32(halves[i + l]) : oic_bf16_to_f32(halves[i + l]);
+                y[l] = oic_from_bits_f32(oic_bits_f32(near) + more);
+            }
+            if (part < 7) {
+                oic_register_store_f16(h, two(y));
+            } else {
+                oic_register_store_bf16(h, two(y));
+            }
+            for (int l = 0; l < OIC_WIDTH; ++l) {
+                const uint16_t one = part < 7 ? oic_f32_to_f16(y[l]) : oic_f32_to_bf16(y[l]);
+                const float made = part < 7 ? oic_f16_to_f32(h[l]) : oic_bf16_to_f32(h[l]);
+                seen_f32(made);
+                wrong += made == made && h[l] != one;
+            }
+        }
+        if (part == 6 || part == 13) {
+            said(part < 7 ? "store f16" : "store bf16");
+        }
+    }
+    seen(wrong);
+    said("as num.h");
+}
+
+static void over(void)
+{
+    uint32_t wrong = 0;
+    oic_lanes_f32 v;
+    for (ptrdiff_t i = 0; i + 16 <= COUNT; i += 16) {
+        oic_lanes_load_f32(&v, i % 32 ? as + i : bs + i);
+        seen_f32(oic_lanes_largest_f32(&v));
+        seen_f32(oic_lanes_sum_f32(&v));
+        oic_lanes_load_f32(&v, cs + i); /* finite, for the most part */
+        seen_f32(oic_lanes_sum_f32(&v));
+    }
+    said("sum and largest");
+    for (uint32_t i = 0; i < 2 * COUNT; i += OIC_WIDTH) { /* in each lane by itself */
+        float y[OIC_WIDTH] = {0.0f};
+        y[i / OIC_WIDTH % OIC_WIDTH] = as[i / 2u] == bs[i / 2u] ? -0.0f : 1.0f;
+        wrong += oic_mask_any(oic_register_less_f32(oic_register_of_f32(0.0f), two(y))) != (y[i / OIC_WIDTH % OIC_WIDTH] > 0.0f);
+    }
+    seen(wrong);
+    said("any");
+    oic_lanes_f64 w;
+    for (ptrdiff_t i = 0; i + 16 <= COUNT; i += 16) {
+        oic_lanes_load_f64(&w, cs64 + i);
+        seen_f64(oic_lanes_sum_f64(&w));
+    }
+    said("sum f64");
+    for (ptrdiff_t n = 0; n <= 16; ++n) {
+        float y[16] = {9.0f, 8.0f, 7.0f, 6.0f, 5.0f, 4.0f, 3.0f, 2.0f, 1.0f};
+        oic_lanes_load_some_f32(&v, as + COUNT - n, n); /* what follows is not ours */
+        oic_lanes_store_some_f32(y, &v, 16 - n);
+        for (int l = 0; l < 16; ++l) {
+            seen_f32(y[l]);
+        }
+    }
+    said("some");
+}
+
+int registers(void);
+int registers(void)
+{
+    hash = 0xcbf29ce484222325u;
+    fill();
+    floats();
+    integers();
+    narrow();
+    over();
+    return OIC_WIDTH;
+}
+
+#if defined(__wasm__) /* node calls registers() */
+__attribute__((no_builtin("memcpy"))) void *memcpy(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; ++i) {
+        ((char *)to)[i] = ((const char *)from)[i];
+    }
+    return to;
+}
+
+#elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' /* a board, which its emulator lets print */
+static void asked(int what, const void *with)
+{
+    register int r0 __asm__("r0") = what;
+    register const void *r1 __asm__("r1") = with;
+    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+}
+
+static void print(const char *text) { asked(4, text); }
+
+void say(const char *name, uint32_t high, uint32_t low)
+{
+    char text[] = ": 0000000000000000\n";
+    for (int i = 0; i < 16; ++i) {
+        text[2 + i] = "0123456789abcdef"[(i < 8 ? high >> (28 - 4 * i) : low >> (60 - 4 * i)) & 15u];
+    }
+    print(name);
+    print(text);
+}
+
+static void run(void)
+{
+    print(registers() == 1 ? "width: 1\n" : "width: more\n");
+    asked(0x18, (const void *)0x20026);
+}
+
+static void start(void)
+{
+    *(volatile uint32_t *)0xe000ed88u |= 0xfu << 20; /* the units of floats and vectors are off */
+    __asm__ volatile("dsb\n\tisb" : : : "memory");
+    run();
+}
+
+typedef void (*oic_handler)(void);
+__attribute__((section(".vectors"), used)) static const oic_handler vectors[] = {(oic_handler)0x31200000u, start};
+
+#else
+#include <stdio.h>
+
+void say(const char *name, uint32_t high, uint32_t low)
+{
+    printf("%s: %08lx%08lx\n", name, (unsigned long)high, (unsigned long)low);
+}
+
+int main(void)
+{
+    printf("width: %d\n", registers());
+    return 0;
+}
+#endif

@@ -1,0 +1,129 @@
+"""Vector registers: every function of every instruction set gives the bits of plain C.
+
+One program (registers.c) prints a hash of the results of each function, on special and random numbers and on all
+those of 16 bits.  Other machines are emulated; where the compiler or the emulator is missing, that one is skipped.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from oic.toolchain.compiler import find_compiler
+from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
+from paths import ROOT
+
+SOURCE = ROOT / "tests" / "runtime" / "registers.c"
+WASM_HEADERS = {
+    "string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\n",
+    "math.h": "#define sqrtf __builtin_sqrtf\n#define sqrt __builtin_sqrt\n",
+}
+WASM_RUN = """
+const { readFileSync } = require("node:fs");
+const hex = n => (n >>> 0).toString(16).padStart(8, "0");
+const say = (at, high, low) => {
+  const bytes = new Uint8Array(made.exports.memory.buffer);
+  console.log(Buffer.from(bytes.subarray(at, bytes.indexOf(0, at))).toString() + ": " + hex(high) + hex(low));
+};
+const made = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(process.argv[2])), { env: { say } });
+console.log("width: " + made.exports.registers());
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An instruction set: how its program is compiled and run.
+
+    width    numbers a register
+    runs     the command that runs it, before the program
+    needs    flags in /proc/cpuinfo without which it cannot run here
+    """
+
+    width: int
+    compiler: str
+    flags: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+BARE = (
+    "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard", "-fno-math-errno", "-nostartfiles",
+    "-Wl,--section-start=.vectors=0x10000000,-Ttext=0x10000400,-Tdata=0x31000000,-e,0x10000400",
+)  # fmt: skip
+BOARD = ("qemu-system-arm", "-M", "mps3-an547", "-nographic", "-semihosting", "-kernel")
+WASM = (
+    "--target=wasm32", "-msimd128", "-nostdlib", "-fno-math-errno", "-Wl,--no-entry", "-Wl,--export=registers",
+    "-Wl,--allow-undefined", "-I", ".",
+)  # fmt: skip
+AVX2, AVX512 = ("avx2", "fma", "f16c"), ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512cd")
+MACHINES = {
+    "sse2 gcc": Machine(4, "gcc", ("-msse2",), needs=("sse2",)),
+    "sse2 clang": Machine(4, "clang", ("-msse2",), needs=("sse2",)),
+    "avx2 gcc": Machine(8, "gcc", ("-march=x86-64-v3",), needs=AVX2),
+    "avx2 clang": Machine(8, "clang", ("-march=x86-64-v3",), needs=AVX2),
+    "avx512 gcc": Machine(16, "gcc", ("-march=x86-64-v4",), needs=AVX512),
+    "avx512 vnni": Machine(16, "gcc", ("-march=x86-64-v4", "-mavx512vnni"), needs=(*AVX512, "avx512_vnni")),
+    "neon": Machine(4, "aarch64-linux-gnu-gcc", ("-static",), ("qemu-aarch64",)),
+    "neon dotprod": Machine(
+        4, "aarch64-linux-gnu-gcc", ("-static", "-march=armv8.2-a+dotprod+fp16"), ("qemu-aarch64",)
+    ),
+    "helium": Machine(1, "arm-none-eabi-gcc", BARE, BOARD),
+    "wasm": Machine(4, "clang", WASM, ("node", "run.js")),
+}
+
+
+def results(machine: Machine, folder: Path) -> dict[str, str]:
+    """What the program prints.  Skips where it cannot be made or run."""
+    missing = [c for c in (machine.compiler, *machine.runs[:1]) if shutil.which(c) is None]
+    if missing:
+        pytest.skip(f"no {' and '.join(missing)}")
+    for name, text in (WASM_HEADERS | {"run.js": WASM_RUN}).items() if "--target=wasm32" in machine.flags else ():
+        (folder / name).write_text(text)
+    language = "-std=gnu99" if "-nostartfiles" in machine.flags else LANGUAGE  # its start is assembly
+    call = [machine.compiler, language, "-O2", *WARNINGS, "-Werror", *MEANING, *machine.flags]
+    call += ["-I", str(ROOT / "runtime_c"), str(SOURCE), "-o", "program", *(["-lm"] if machine.compiler != "clang" else [])]
+    made = subprocess.run(call, cwd=folder, capture_output=True, text=True)
+    if "wasm-ld" in made.stderr and "--target=wasm32" in machine.flags:
+        pytest.skip("clang has no linker for WebAssembly")
+    assert made.returncode == 0, made.stderr[:4000]
+    if machine.needs and not set(machine.needs) <= set(processor()):
+        pytest.skip("this processor has not these instructions; the program was compiled")
+    program = "program" if machine.runs else "./program"
+    run = subprocess.run([*machine.runs, program], cwd=folder, capture_output=True, text=True, timeout=60)
+    lines = (run.stdout + run.stderr).splitlines()  # an emulated board prints to the second
+    return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+def processor() -> list[str]:
+    """Features of this processor, as Linux names them."""
+    try:
+        return Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()
+    except OSError:
+        return []
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    machine = Machine(1, find_compiler()[0], ("-DOIC_PORTABLE",))
+    return results(machine, tmp_path_factory.mktemp("plain"))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_function_gives_the_bits_of_plain_c(name: str, plain: dict[str, str], tmp_path: Path) -> None:
+    found = results(MACHINES[name], tmp_path)
+    assert found.pop("width") == str(MACHINES[name].width)
+    expected = {n: v for n, v in plain.items() if n in found}
+    assert found == expected
+    assert set(plain) - set(found) <= {"width", "fused", "fused f64"}
+    if "fma" in MACHINES[name].needs or name.startswith("neon"):
+        assert "fused" in found
+
+
+def test_plain_c_rounds_as_the_runtime(plain: dict[str, str]) -> None:
+    """`as num.h` counts differences of narrowed numbers; `any` those of a mask: none is the hash of 0."""
+    assert plain["width"] == "1"
+    assert plain["as num.h"] == plain["any"] == "af63bd49fd1c5dbb"
