@@ -45,14 +45,18 @@ static inline void NAME(OIC_PASTE(PRODUCT, _prepare))(const ARGS(PRODUCT) *a)
     for (ptrdiff_t r = 0; r < rows; ++r) {
         const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
         const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
-        for (ptrdiff_t g = 0; g < groups; ++g) {
-            const ptrdiff_t n = a->K - g * OIC_GROUP < OIC_GROUP ? a->K - g * OIC_GROUP : OIC_GROUP;
-            float all[OIC_GROUP] = {0};
-            const float *const from = WIDEN(x + g * OIC_GROUP, n, all);
-            if (n < OIC_GROUP) {
-                memmove(all, from, (size_t)n * sizeof *all);
+        const ptrdiff_t n = oic_block_rows(r, rows);
+        uint8_t *record = (uint8_t *)a->work + oic_block(r, groups);
+        for (ptrdiff_t k = 0; k < a->K; k += OIC_GROUP, record += n * OIC_RECORD) {
+            const ptrdiff_t left = a->K - k < OIC_GROUP ? a->K - k : OIC_GROUP;
+            float all[OIC_GROUP];
+            const float *from = WIDEN(x + k, left, all);
+            if (left < OIC_GROUP) {
+                memmove(all, from, (size_t)left * sizeof *all);
+                memset(all + left, 0, (size_t)(OIC_GROUP - left) * sizeof *all);
+                from = all;
             }
-            oic_quantize_group(a->work, n < OIC_GROUP ? all : from, r, rows, g, groups, WEIGHT_BITS);
+            oic_quantize_group(record, r % OIC_DOTS_ROWS, n, from, WEIGHT_BITS);
         }
     }
 }

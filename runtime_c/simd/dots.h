@@ -20,8 +20,12 @@
 
 #if defined(__GNUC__)
 #define OIC_INLINE static inline __attribute__((always_inline))
+#define OIC_AHEAD(p) __builtin_prefetch(p) /* what will be read: an address that need not exist */
+#define OIC_OPAQUE(p) __asm__("" : "+r"(p)) /* a pointer of which a compiler knows nothing any more */
 #else
 #define OIC_INLINE static inline
+#define OIC_AHEAD(p) (void)(p)
+#define OIC_OPAQUE(p) (void)(p)
 #endif
 
 /* q = x to 8 bits; gives dx.  A quotient that would be infinite is 0. */
@@ -41,6 +45,12 @@ static inline float oic_quantized_group(const float *x, int8_t *q)
     return amax / 127.0f;
 }
 
+#if defined(OIC_PLAIN_DOTS) /* for tests: the definition */
 #include "dots_portable.h"
+#elif defined(__GNUC__) && defined(__AVX2__)
+#include "dots_avx2.h"
+#else
+#include "dots_portable.h"
+#endif
 
 #endif

@@ -10,44 +10,52 @@ typedef struct {
 } oic_dots_f32;
 
 /* 32 numbers to 8 bits, for weights of 8 or 4; gives where sums start. */
-static inline int32_t oic_dots_quantize(const float *x, int8_t *to, float *dx, int bits)
+static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
 {
     int32_t sum = 0;
-    *dx = oic_quantized_group(x, to);
+    int8_t q[OIC_GROUP];
+    *dx = oic_quantized_group(x, q);
     for (int i = 0; i < OIC_GROUP; ++i) {
-        sum += to[i];
+        sum += q[i];
     }
+    memcpy(to, q, sizeof q);
     return bits == 4 ? -8 * sum : 0;
 }
 
-/* a[R] = start[R] + the products of a group of x, R rows, with a group of w. */
-static inline void oic_dots_group_8(oic_dots *a, int R, const uint8_t *w, const uint8_t *x, const uint8_t *start)
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels. */
+static inline void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                    ptrdiff_t ahead)
 {
-    for (int r = 0; r < R; ++r) {
+    (void)ahead;
+    for (int i = 0; i < P * R; ++i) {
+        const uint8_t *const panel = w + i / R * 512, *const row = x + i % R * OIC_DOTS_X;
         int32_t from;
-        memcpy(&from, start + 4 * r, sizeof from);
+        memcpy(&from, start + 4 * (i % R), sizeof from);
         for (int l = 0; l < OIC_PANEL; ++l) {
             int32_t sum = from;
             for (int k = 0; k < OIC_GROUP; ++k) {
-                sum += (int32_t)(int8_t)w[k / 4 * 64 + 4 * l + k % 4] * (int8_t)x[r * OIC_DOTS_X + k];
+                sum += (int32_t)(int8_t)panel[k / 4 * 64 + 4 * l + k % 4] * (int8_t)row[k];
             }
-            a[r].v[l] = sum;
+            a[i].v[l] = sum;
         }
     }
 }
 
-static inline void oic_dots_group_4(oic_dots *a, int R, const uint8_t *w, const uint8_t *x, const uint8_t *start)
+static inline void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                    ptrdiff_t ahead)
 {
-    for (int r = 0; r < R; ++r) {
+    (void)ahead;
+    for (int i = 0; i < P * R; ++i) {
+        const uint8_t *const panel = w + i / R * 256, *const row = x + i % R * OIC_DOTS_X;
         int32_t from;
-        memcpy(&from, start + 4 * r, sizeof from);
+        memcpy(&from, start + 4 * (i % R), sizeof from);
         for (int l = 0; l < OIC_PANEL; ++l) {
             int32_t sum = from;
             for (int k = 0; k < OIC_GROUP / 2; ++k) {
-                const uint8_t two = w[k / 4 * 64 + 4 * l + k % 4];
-                sum += (two & 15) * (int8_t)x[r * OIC_DOTS_X + k] + (two >> 4) * (int8_t)x[r * OIC_DOTS_X + OIC_GROUP / 2 + k];
+                const uint8_t two = panel[k / 4 * 64 + 4 * l + k % 4];
+                sum += (two & 15) * (int8_t)row[k] + (two >> 4) * (int8_t)row[OIC_GROUP / 2 + k];
             }
-            a[r].v[l] = sum;
+            a[i].v[l] = sum;
         }
     }
 }

@@ -11,7 +11,8 @@
 #define OIC_STREAM (OIC_STREAM_PANELS * OIC_PANEL) /* rows of weights that lie side by side */
 #define OIC_QUANTIZED_BYTES 72 /* of working memory for a group of a row of x, at most */
 
-#define OIC_PART_GROUPS 4 /* groups of a stream that go through several blocks of rows together, in L1 */
+#define OIC_AHEAD_BYTES 1280 /* how far weights are asked for that are read once: 20 lines, of the 24 that a core waits for */
+#define OIC_PART_GROUPS 8 /* groups of a stream that go through several blocks of rows together, in L1 */
 
 /* Rows of x whose sums are on the stack together. */
 #if OIC_HOSTED
@@ -37,9 +38,9 @@ static inline ptrdiff_t oic_panels(ptrdiff_t N)
 
 /* Rows of x are kept in blocks of OIC_DOTS_ROWS, the last one smaller; a block group by group: the numbers of its rows,
    then their scales, then their starts.  Where the block of row r begins, and how many it has of so many. */
-static inline const uint8_t *oic_block(const void *work, ptrdiff_t r, ptrdiff_t groups)
+static inline ptrdiff_t oic_block(ptrdiff_t r, ptrdiff_t groups)
 {
-    return (const uint8_t *)work + r / OIC_DOTS_ROWS * OIC_DOTS_ROWS * groups * OIC_RECORD;
+    return r / OIC_DOTS_ROWS * OIC_DOTS_ROWS * groups * OIC_RECORD;
 }
 
 static inline ptrdiff_t oic_block_rows(ptrdiff_t r, ptrdiff_t rows)
@@ -48,16 +49,13 @@ static inline ptrdiff_t oic_block_rows(ptrdiff_t r, ptrdiff_t rows)
     return left < OIC_DOTS_ROWS ? left : OIC_DOTS_ROWS;
 }
 
-/* Group g, 32 numbers, of row r of so many, quantised for weights of 8 or 4 bits. */
-static inline void oic_quantize_group(void *work, const float *x, ptrdiff_t r, ptrdiff_t rows, ptrdiff_t g,
-                                      ptrdiff_t groups, int bits)
+/* Row `at` of n in a record: 32 numbers, quantised for weights of 8 or 4 bits. */
+OIC_INLINE void oic_quantize_group(uint8_t *record, ptrdiff_t at, ptrdiff_t n, const float *x, int bits)
 {
-    const ptrdiff_t n = oic_block_rows(r, rows), at = r % OIC_DOTS_ROWS;
-    uint8_t *const to = (uint8_t *)work + (oic_block(work, r, groups) - (const uint8_t *)work) + g * n * OIC_RECORD;
     float scale;
-    const int32_t start = oic_dots_quantize(x, (int8_t *)to + at * OIC_DOTS_X, &scale, bits);
-    memcpy(to + n * OIC_DOTS_X + at * 4, &scale, sizeof scale);
-    memcpy(to + n * (OIC_DOTS_X + 4) + at * 4, &start, sizeof start);
+    const int32_t start = oic_dots_quantize(x, record + at * OIC_DOTS_X, &scale, bits);
+    memcpy(record + n * OIC_DOTS_X + at * 4, &scale, sizeof scale);
+    memcpy(record + n * (OIC_DOTS_X + 4) + at * 4, &start, sizeof start);
 }
 
 #define OIC_Q 8

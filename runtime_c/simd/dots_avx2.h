@@ -1,0 +1,169 @@
+/* The products of dots.h with AVX2.
+
+   One instruction multiplies unsigned by signed bytes and adds pairs in 16 bits, saturating.  For q8 it gets |x| and w, whose
+   bits are inverted where x is negative: ~w = -w - 1, so that |x| * ~w = x * w - |x|, and no pair reaches 2 * 127 * 128.  The
+   |x| that are too much there are in the start.  For q4 all sixteen products of a lane fit 16 bits. */
+#include <immintrin.h>
+
+#define OIC_KEEP(v) __asm__("" : "+x"(v)) /* in a register, and computed where it is written */
+
+#define OIC_DOTS_X 64 /* |x|, then a byte of ones where it is negative; for q4 x itself in the first half */
+
+typedef struct {
+    __m256i v[2];
+} oic_dots;
+
+typedef struct {
+    __m256 v[2];
+} oic_dots_f32;
+
+static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
+{
+    const __m256i size = _mm256_set1_epi32(0x7fffffff), zero = _mm256_setzero_si256();
+    const __m128 most = _mm_set_ss(127.0f);
+    __m256i v[4], q;
+    for (int i = 0; i < 4; ++i) {
+        v[i] = _mm256_loadu_si256((const __m256i *)(const void *)(x + 8 * i));
+    }
+    q = _mm256_max_epi32(_mm256_max_epi32(_mm256_and_si256(v[0], size), _mm256_and_si256(v[1], size)),
+                         _mm256_max_epi32(_mm256_and_si256(v[2], size), _mm256_and_si256(v[3], size)));
+    __m128i top = _mm_max_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+    top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0x4e));
+    top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0xb1));
+    const uint32_t largest = (uint32_t)_mm_cvtsi128_si32(top);
+    if (largest >= 0x7f800000u || largest < 0x04000000u) { /* not finite; below 2^-119 */
+        *dx = oic_from_bits_f32(largest < 0x7f800000u ? largest : 0x7fc00000u) / 127.0f;
+        memset(to, 0, OIC_DOTS_X);
+        return 0;
+    }
+    /* amax / 127 and 127 / amax in one */
+    const __m128 amax = _mm_castsi128_ps(top);
+    const __m128 both = _mm_div_ps(_mm_unpacklo_ps(amax, most), _mm_unpacklo_ps(most, amax));
+    const __m256 inv = _mm256_broadcastss_ps(_mm_shuffle_ps(both, both, 0x55));
+    *dx = _mm_cvtss_f32(both);
+    for (int i = 0; i < 4; ++i) {
+        v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_castsi256_ps(v[i]), inv));
+    }
+    q = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    const __m256i minus = _mm256_cmpgt_epi8(zero, q), plain = _mm256_abs_epi8(q);
+    __m256i sum = _mm256_sad_epu8(_mm256_and_si256(plain, minus), zero); /* of |x| that are negative */
+    if (bits == 4) {
+        sum = _mm256_slli_epi64(_mm256_sub_epi64(_mm256_add_epi64(sum, sum), _mm256_sad_epu8(plain, zero)), 3);
+        _mm256_storeu_si256((__m256i *)(void *)to, q);
+    } else {
+        _mm256_storeu_si256((__m256i *)(void *)to, plain);
+        _mm256_storeu_si256((__m256i *)(void *)(to + 32), minus);
+    }
+    const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    return _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half)));
+}
+
+static inline __m256i oic_dots_bytes(const uint8_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)from);
+}
+
+/* Four bytes, over and over. */
+static inline __m256i oic_dots_four(const uint8_t *from)
+{
+    int32_t four;
+    memcpy(&four, from, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+
+/* A step of two registers of w for R rows of x, whose sums are `i`. */
+OIC_INLINE void oic_dots_step_8(oic_dots *a, int R, __m256i w0, __m256i w1, const uint8_t *x)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    if (R > 1) {
+        OIC_KEEP(w0);
+        OIC_KEEP(w1);
+    }
+    for (int r = 0; r < R; ++r) {
+        const __m256i p = oic_dots_four(x + r * OIC_DOTS_X), minus = oic_dots_four(x + r * OIC_DOTS_X + 32);
+        const __m256i s0 = _mm256_maddubs_epi16(p, _mm256_xor_si256(w0, minus));
+        const __m256i s1 = _mm256_maddubs_epi16(p, _mm256_xor_si256(w1, minus));
+        a[r].v[0] = _mm256_add_epi32(a[r].v[0], _mm256_madd_epi16(s0, ones));
+        a[r].v[1] = _mm256_add_epi32(a[r].v[1], _mm256_madd_epi16(s1, ones));
+        OIC_KEEP(a[r].v[0]);
+        OIC_KEEP(a[r].v[1]);
+    }
+}
+
+OIC_INLINE void oic_dots_step_4(oic_dots *a, int R, __m256i w0, __m256i w1, const uint8_t *x)
+{
+    if (R > 1) {
+        OIC_KEEP(w0);
+        OIC_KEEP(w1);
+    }
+    for (int r = 0; r < R; ++r) {
+        const __m256i p = oic_dots_four(x + r * OIC_DOTS_X);
+        a[r].v[0] = _mm256_add_epi16(a[r].v[0], _mm256_maddubs_epi16(w0, p));
+        a[r].v[1] = _mm256_add_epi16(a[r].v[1], _mm256_maddubs_epi16(w1, p));
+        OIC_KEEP(a[r].v[0]);
+        OIC_KEEP(a[r].v[1]);
+    }
+}
+
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels. */
+OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                 ptrdiff_t ahead)
+{
+    for (int i = 0; i < P * R; ++i) {
+        a[i].v[0] = a[i].v[1] = oic_dots_four(start + 4 * (i % R));
+    }
+    for (int c = 0; c < 8; ++c) {
+        for (int p = 0; p < P; ++p) {
+            const uint8_t *const from = w + 512 * p + 64 * c;
+            OIC_AHEAD(from + ahead);
+            oic_dots_step_8(a + p * R, R, oic_dots_bytes(from), oic_dots_bytes(from + 32), x + 4 * c);
+        }
+    }
+}
+
+OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                 ptrdiff_t ahead)
+{
+    const __m256i ones = _mm256_set1_epi16(1), nibble = _mm256_set1_epi8(15);
+    for (int i = 0; i < P * R; ++i) {
+        a[i].v[0] = a[i].v[1] = _mm256_setzero_si256();
+    }
+    for (int c = 0; c < 4; ++c) {
+        for (int p = 0; p < P; ++p) {
+            const uint8_t *const from = w + 256 * p + 64 * c;
+            const __m256i w0 = oic_dots_bytes(from), w1 = oic_dots_bytes(from + 32);
+            OIC_AHEAD(from + ahead);
+            oic_dots_step_4(a + p * R, R, _mm256_and_si256(w0, nibble), _mm256_and_si256(w1, nibble), x + 4 * c);
+            oic_dots_step_4(a + p * R, R, _mm256_and_si256(_mm256_srli_epi16(w0, 4), nibble),
+                            _mm256_and_si256(_mm256_srli_epi16(w1, 4), nibble), x + 16 + 4 * c);
+        }
+    }
+    for (int i = 0; i < P * R; ++i) {
+        const __m256i from = oic_dots_four(start + 4 * (i % R));
+        a[i].v[0] = _mm256_add_epi32(from, _mm256_madd_epi16(a[i].v[0], ones));
+        a[i].v[1] = _mm256_add_epi32(from, _mm256_madd_epi16(a[i].v[1], ones));
+    }
+}
+
+static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+{
+#if defined(__F16C__)
+    to->v[0] = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+    to->v[1] = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + 8)));
+#else
+    float wide[OIC_PANEL];
+    oic_widen_f16(from, OIC_PANEL, wide);
+    to->v[0] = _mm256_loadu_ps(wide);
+    to->v[1] = _mm256_loadu_ps(wide + 8);
+#endif
+}
+
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+{
+    const __m256 d = _mm256_set1_ps(dx);
+    for (int i = 0; i < 2; ++i) {
+        const __m256 t = _mm256_mul_ps(_mm256_cvtepi32_ps(a->v[i]), _mm256_mul_ps(dw->v[i], d));
+        _mm256_storeu_ps(y + 8 * i, _mm256_add_ps(_mm256_loadu_ps(y + 8 * i), t));
+    }
+}
