@@ -1,4 +1,4 @@
-"""Kernels of convolutions, pools, recurrent cells, sampling and quantisation against their references."""
+"""Kernels of convolutions, pools, sampling and quantisation against their references."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.operators.conv import AvgPool, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, MaxPool
 from oic.operators.quant import Dequantize, Quantize, Requantize
-from oic.operators.recurrent import GruCell, LstmCell
 from oic.operators.sampling import Sample, TopK
 from runtime.drive import BUILDS, Case, check
 
@@ -67,22 +66,6 @@ def pools() -> list[Case]:
             found.append(Case(MaxPool, [x], settings))
             found.append(Case(AvgPool, [x], settings))
             found.append(Case(AvgPool, [x], {**settings, "count_include_pad": True}))
-    return found
-
-
-def cells() -> list[Case]:
-    """Every type, order and form; gates longer than one part."""
-    found: list[Case] = []
-    for name in NAMES:
-        for lead, i, u in (((2,), 5, 4), ((), 200, 3), ((3, 1), 1, 150)):
-            args = [real((*lead, i), name), real((*lead, u), name), real((3 * u, i), name), real((3 * u, u), name)]
-            biases = [real((3 * u,), name), real((3 * u,), name)]
-            found.append(Case(GruCell, args + biases))
-            found.append(Case(GruCell, args + biases, {"order": "zrn", "reset_after": False}))
-            args = [real((*lead, i), name), real((*lead, u), name), real((*lead, u), name)]
-            weights = [real((4 * u, i), name), real((4 * u, u), name), real((4 * u,), name), real((4 * u,), name)]
-            found.append(Case(LstmCell, args + weights))
-            found.append(Case(LstmCell, args + weights, {"order": "iofg"}))
     return found
 
 
@@ -150,7 +133,7 @@ def quantised() -> list[Case]:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("make", [convolutions, pools, cells, choices, quantised])
+@pytest.mark.parametrize("make", [convolutions, pools, choices, quantised])
 def test_more(make: Any, build: str) -> None:
     """Within each operator's bound; choices and integers exactly."""
     check(make(), build)

@@ -175,15 +175,15 @@ def _build(
         except OpError as error:
             span = where.get(error.where or "", call.name_span)
             raise Refused(_op_diagnostic(f, call, error, span)) from None
-    for value, result in zip(op.results, call.results):
+    parts, values = op.expanded() or ([op], op.results)
+    for value, result in zip(values, call.results):
         value.hint = variable.name if (variable := f.instance.variable(result)) is not None else ""
-    for value in op.results:
+    for value in values:
         check_bytes(cls.name, value.dtype, value.shape, call.name_span)
-    for check in op.checks():
-        check.span = check.span or call.span
-        f.emit(check)
-    f.emit(op)
-    return op.results
+    for part in [*op.checks(), *parts]:
+        part.span = part.span or call.span
+        f.emit(part)
+    return values
 
 
 def _op_diagnostic(f: Builder, call: s.OpCall, error: OpError, span: Span) -> Diagnostic:

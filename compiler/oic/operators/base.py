@@ -137,6 +137,10 @@ class Operator(Op):
         """The meaning, on NumPy arrays."""
         raise AssertionError(f"{self.name} has no reference")
 
+    def expanded(self) -> tuple[list[Op], list[Value]] | None:
+        """The ops that lowering puts in its place, and the values that are its results; None: itself."""
+        return None
+
     def chosen(self) -> Kernel:
         """The kernel that computes it; as long as none is selected, the first that can."""
         if self.kernel:

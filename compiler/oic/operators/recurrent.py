@@ -7,26 +7,47 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.dtypes import Array
-from oic.ir import dims
-from oic.ir.core import OpError, Value
+from oic.dtypes import Array, f32
+from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
+from oic.ir.state import Splat
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.math import sigmoid
+from oic.operators.cast import Cast
+from oic.operators.elementwise import Add, Mul, Sub
+from oic.operators.math import Sigmoid, Tanh, sigmoid
+from oic.operators.matmul import Linear
+from oic.operators.shape import Slice
 
 
-def _sizes(x: Value, h: Value, numbers: int) -> Members:
-    """Sizes of a step, and working memory of so many numbers a unit."""
-    rows, units = dims.product(x.shape[:-1]), h.shape[-1]
-    work = Scratch(numbers * dims.maximum(units) * (8 if x.dtype.bits == 64 else 4), x.dtype.value)
-    return {"work": work, "rows": rows, "I": x.shape[-1], "U": units}
+class Expansion:
+    """Ops that compute a cell, in order, and the values that are its results."""
+
+    def __init__(self, cell: Operator) -> None:
+        self.cell, self.ops = cell, list[Op]()
+
+    def add(self, op: Op) -> Value:
+        """Append an op; gives its result."""
+        op.span = self.cell.span
+        self.ops.append(op)
+        return op.result
+
+    def wide(self, x: Value) -> Value:
+        """x as it is computed with: f32, or f64."""
+        return x if x.dtype.bits >= 32 else self.add(Cast(x, f32))
+
+    def stored(self, y: Value, like: Value) -> Value:
+        """A result, rounded once."""
+        return y if y.dtype is like.dtype else self.add(Cast(y, like.dtype))
 
 
 class Cell(Operator):
-    """What the two cells share."""
+    """What the two cells share.
+
+    A cell is computed as products and elementwise operators (`expanded`), in f32 (f64 for f64), so that its weights
+    are packed, narrowed and divided like those of any product, and its gates are one pass over the units.
+    """
 
     gates = ""  # letters of `order`, in PyTorch's order
     order: str
@@ -54,20 +75,19 @@ class Cell(Operator):
             self.require_rank(name, 1, 1)
             self.require_dim(name, 0, count * units[0])
 
-    def operations(self) -> Dim:
-        """Of the two products."""
-        x, h = self.operands[:2]
-        inputs = dims.product(x.shape)
-        rows = dims.product(h.shape[:-1])
-        return 2 * len(self.gates) * h.shape[-1] * (inputs + rows * h.shape[-1])
-
     def _gates(self, product: Array) -> list[Array]:
         """The parts of [.., gates·U], in PyTorch's order."""
         parts = np.split(product, len(self.gates), -1)
         return [parts[self.order.index(g)] for g in self.gates]
 
-    def _places(self) -> tuple[int, ...]:
-        return tuple(self.order.index(g) for g in self.gates)
+    def _units(self) -> Dim:
+        h: Value = getattr(self, "h")  # noqa: B009
+        return h.shape[-1]
+
+    def _part(self, e: Expansion, of: Value, letter: str, axis: int = -1) -> Value:
+        """What belongs to a gate, of an array with the gates along an axis."""
+        place, units = self.order.index(letter), self._units()
+        return e.add(Slice(of, axis, place * units, (place + 1) * units))
 
     def _reach(self, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Array:
         """Largest error of a gate's argument in units of ε, for each row: [.., 1]."""
@@ -90,6 +110,7 @@ class GruCell(Cell, name="gru_cell"):
 
     In f32 (f64 for f64), rounded once; error at most (1 + |h|)·(16 + (2 + max|h|)·g)·ε, g being twice
     the number of products of a gate times the largest Σ|w||x| of one.
+    Order: the products are those of `linear`, biases included, then (1 - z)·n + z·h as written.
     Source: PyTorch, `GRUCell`; Keras, `GRU`, reset_after.
     """
 
@@ -119,7 +140,7 @@ class GruCell(Cell, name="gru_cell"):
             hr, hz, hn = self._gates(h @ w_hh.T + b_hh)
             r, z = sigmoid(xr + hr), sigmoid(xz + hz)
             if not self.reset_after:
-                place = self._places()[2]
+                place = self.order.index("n")
                 units = h.shape[-1]
                 rows = slice(place * units, (place + 1) * units)
                 n = np.tanh(xn + (r * h) @ w_hh[rows].T + b_hh[rows])
@@ -132,12 +153,22 @@ class GruCell(Cell, name="gru_cell"):
         reach = self._reach(*inputs) * (2 + h.max(-1, keepdims=True, initial=0.0))
         return rounded(y, (reach + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype)
 
-    def _args(self) -> Members:
-        weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
-        given = {"x": self.x, "h": self.h, **weights, "y": Out(), **_sizes(self.x, self.h, 7)}
-        return {**given, **dict(zip("rzn", self._places())), "reset_after": Converted(int(self.reset_after), "int")}
-
-    kernels = (Kernel("gru_cell", ("x",), _args, inplace=("h",)),)
+    def expanded(self) -> tuple[list[Op], list[Value]]:
+        e = Expansion(self)
+        x, h = e.wide(self.x), e.wide(self.h)
+        xs, hs = e.add(Linear(x, self.w_ih, self.b_ih)), e.add(Linear(h, self.w_hh, self.b_hh))
+        r, z = (
+            e.add(Sigmoid(e.add(Add(self._part(e, xs, g), self._part(e, hs, g))))) for g in "rz"
+        )
+        if self.reset_after:
+            inner = e.add(Mul(r, self._part(e, hs, "n")))
+        else:
+            weights, bias = self._part(e, self.w_hh, "n", 0), self._part(e, self.b_hh, "n")
+            inner = e.add(Linear(e.add(Mul(r, h)), weights, bias))
+        n = e.add(Tanh(e.add(Add(self._part(e, xs, "n"), inner))))
+        one = e.add(Splat(1.0, TensorType(h.dtype, ())))
+        y = e.add(Add(e.add(Mul(e.add(Sub(one, z)), n)), e.add(Mul(z, h))))
+        return e.ops, [e.stored(y, self.h)]
 
 
 class LstmCell(Cell, name="lstm_cell"):
@@ -151,7 +182,7 @@ class LstmCell(Cell, name="lstm_cell"):
     results      h' = σ(o)·tanh(c') and c' = σ(f)·c + σ(i)·tanh(g), the type of h
 
     In f32 (f64 for f64), each rounded once; h' is made of c' before its rounding; error at most
-    2·(1 + |c|)·(16 + g)·ε, g as in gru_cell.
+    2·(1 + |c|)·(16 + g)·ε, g as in gru_cell.  Order: as in gru_cell.
     Source: PyTorch, `LSTMCell`.
     """
 
@@ -187,9 +218,12 @@ class LstmCell(Cell, name="lstm_cell"):
         bound = (self._reach(x, h, *rest) + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype)
         return rounded(y, bound, self.x.dtype)
 
-    def _args(self) -> Members:
-        weights = {n: getattr(self, n) for n in ("w_ih", "w_hh", "b_ih", "b_hh")}
-        given = {"x": self.x, "h": self.h, "c": self.c_, **weights, "y": Out(0), "d": Out(1)}
-        return {**given, **_sizes(self.x, self.h, 4), **dict(zip("ifgo", self._places()))}
-
-    kernels = (Kernel("lstm_cell", ("x",), _args, inplace=("h", "c_")),)
+    def expanded(self) -> tuple[list[Op], list[Value]]:
+        e = Expansion(self)
+        x, h, c = e.wide(self.x), e.wide(self.h), e.wide(self.c_)
+        xs, hs = e.add(Linear(x, self.w_ih, self.b_ih)), e.add(Linear(h, self.w_hh, self.b_hh))
+        i, f, g, o = (e.add(Add(self._part(e, xs, k), self._part(e, hs, k))) for k in "ifgo")
+        kept = e.add(Mul(e.add(Sigmoid(f)), c))
+        cell = e.add(Add(kept, e.add(Mul(e.add(Sigmoid(i)), e.add(Tanh(g))))))
+        y = e.add(Mul(e.add(Sigmoid(o)), e.add(Tanh(cell))))
+        return e.ops, [e.stored(y, self.h), e.stored(cell, self.c_)]

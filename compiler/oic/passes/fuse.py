@@ -7,7 +7,7 @@
                                        yield([%y])
                                    }
 
-An operator joins the op that uses its result if that op alone uses it, both have one shape, both
+An operator joins the ops that use its result if nothing else uses it, all have one shape, all
 are in the same block, and nothing between them writes a state that the operator's operands may
 look into or bars movement.  Operators move later, never earlier.
 """
@@ -62,7 +62,7 @@ def _groups(block: Block) -> list[list[Op]]:
                 op = value.op
                 if op is None or id(op) in taken or op in members or op.block is not block:
                     continue
-                if not _joins(op) or len(value.users) != 1:
+                if not _joins(op) or any(user not in members for user in value.users):
                     continue
                 if value.type.shape != root.result.shape:  # type: ignore[union-attr]
                     continue

@@ -1,0 +1,49 @@
+"""Operators that are lowered to others: what these compute is what the operator's reference says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oic
+from oic import dtypes
+from oic.ir.core import Block, Value
+from oic.ir.types import TensorType
+from oic.operators.base import Operator
+from oic.operators.recurrent import GruCell, LstmCell
+
+SOURCE = """graph cell {{
+  dynamic {{ x: {t}[3, 5]; h: {t}[3, 4]; c: {t}[3, 4]; w: {t}[{n}, 5]; u: {t}[{n}, 4]; b: {t}[{n}]; d: {t}[{n}]; }}
+  volatile {{ y: {t}[3, 4]; e: {t}[3, 4]; }}
+  block entry {{ {body} return; }}
+}}"""
+CASES = (
+    (GruCell, "op gru_cell(x, h, w, u, b, d, {}) >> y; transfer c >> e;", {"order": "rzn"}),
+    (GruCell, "op gru_cell(x, h, w, u, b, d, {}) >> y; transfer c >> e;", {"order": "nzr", "reset_after": False}),
+    (LstmCell, "op lstm_cell(x, h, c, w, u, b, d, {}) >> y, e;", {"order": "ofig"}),
+)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+@pytest.mark.parametrize(("cls", "body", "settings"), CASES)
+def test_cells_are_what_their_reference_says(cls: type[Operator], body: str, settings: dict[str, Any], dtype: str) -> None:
+    written = ", ".join(f"{k}={json.dumps(v)}" for k, v in settings.items())
+    rng = np.random.default_rng(3)
+    count = 4 * len(cls.gates)  # type: ignore[attr-defined]
+    kind = {"f32": np.float32, "f64": np.float64, "f16": np.float16}[dtype]
+    shapes = {"x": (3, 5), "h": (3, 4), "c": (3, 4), "w": (count, 5), "u": (count, 4), "b": (count,), "d": (count,)}
+    given = {name: rng.standard_normal(shape).astype(kind) for name, shape in shapes.items()}
+    text = SOURCE.format(t=dtype, n=count, body=body.format(written))
+    with oic.Simulator(oic.parse(text, name="cell")).make_executor() as executor:
+        found = executor.step(**given)
+    names = ["x", "h", *(["c"] if cls is LstmCell else []), "w", "u", "b", "d"]
+    types = (TensorType(dtypes.ALL[dtype], shapes[name]) for name in names)
+    operands = [name for name, spec in cls.fields.items() if spec.kind == "operand"]
+    op = cls(**dict(zip(operands, (Value(type_, Block()) for type_ in types))), **settings)
+    wide = [given[name].astype(np.float64) for name in names]
+    expected = op.reference(*wide)
+    for name, y in zip("ye", expected if isinstance(expected, list) else [expected]):
+        assert (np.abs(found[name] - y) <= op.tolerance(y, *wide)).all()
