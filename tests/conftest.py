@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+os.environ["OIC_CACHE"] = "off"  # tests are about what is built now; those of the cache name a folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -28,7 +28,7 @@ from oic.cli.options import (
     threads_option,
     weights_option,
 )
-from oic.cli.text import json_text, progress, report, say
+from oic.cli.text import json_text, progress, report, say, stages
 from oic.version import __version__
 
 if TYPE_CHECKING:
@@ -135,10 +135,11 @@ def ir(
 @click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
 @threads_option
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
+@click.option("--no-cache", is_flag=True, help="pack and compile all anew")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 def build(
     as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str,
-    no_reuse: bool, profile: bool, no_compile: bool, **options: Any,
+    no_reuse: bool, profile: bool, no_cache: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli.run import build_library, built
@@ -147,8 +148,10 @@ def build(
     if not as_json:
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
-    with progress(f"building {program.graph.name}"):
-        made = build_library(program, folder, weights_as, name, compiled=not no_compile, profiled=profile)
+    with stages(f"building {program.graph.name}") as told:
+        made = build_library(
+            program, folder, weights_as, name, compiled=not no_compile, profiled=profile, cached=not no_cache, told=told
+        )
     say(json_text(made) if as_json else built(made))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.cli.text import json_text
+from oic.codegen.weights import Told, unheard
 from oic.compare.between import drawn
 from oic.compare.bisect import Culprit, bisect
 from oic.compare.harness import Run, Verdict, compare
@@ -37,15 +38,16 @@ Advance = Callable[[], None]
 
 
 def build_library(
-    program: Program, folder: Path, weights_as: str, name: str | None, *, compiled: bool, profiled: bool = False
-) -> dict[str, Any]:
+    program: Program, folder: Path, weights_as: str, name: str | None, *, compiled: bool, profiled: bool = False,
+    cached: bool = True, told: Told = unheard,
+) -> dict[str, Any]:  # fmt: skip
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
     threads = program.settings.threads
     maker = CompiledProgram(
         program.planned, interface_of(program), program.settings.target, weights_as, threads, name, profiled
     )
     if compiled and maker.target.hosted:
-        maker.build(folder)
+        maker.build(folder, cached=cached, told=told)
         assert maker.library is not None
         files, library = maker.library.files, str(maker.library.path)
     else:

@@ -85,6 +85,26 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> Non
 
 
 @contextmanager
+def stages(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Bars on a terminal for what has parts of known sizes; gives a function that is told how far a part is."""
+    if not sys.stderr.isatty():
+        yield lambda part, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        bars = {"": bar.add_task(what, total=None)}
+
+        def told(part: str, done: int, total: int) -> None:
+            if part not in bars:
+                bars[part] = bar.add_task(part, total=total)
+            bar.update(bars[part], completed=done)
+
+        yield told
+
+
+@contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
     """A bar on a terminal for what may take more than a second; gives a function to advance it."""
     if not sys.stderr.isatty():

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+import numpy as np
+
+from oic.ir.members import Members, Stored, forget
 from oic.ir.module import Module
 from oic.memory import layout
 from oic.memory.crc32c import crc32c
@@ -23,6 +26,13 @@ HEAD = struct.Struct("<8sIIQQ32x")
 MAGIC = b"OICWGHT\0"
 VERSION = 2
 assert HEAD.size == layout.WEIGHTS_HEADER
+
+Told = Callable[[str, int, int], None]
+"""Called with what is done, how much of it is, and how much there is."""
+
+
+def unheard(what: str, done: int, total: int) -> None:
+    """Nobody wants to know."""
 
 
 def chunks(module: Module) -> Iterator[memoryview | bytes]:
@@ -40,11 +50,34 @@ def chunks(module: Module) -> Iterator[memoryview | bytes]:
     yield bytes(layout.weights_bytes(module) - end)
 
 
-def write(module: Module, to: BinaryIO) -> int:
+def contents(module: Module) -> bytes:
+    """A digest of what the blob is made of: the values of all constants, as the model has them, and their types."""
+    digest = hashlib.sha256(layout.weights_described(module).encode())
+    for op in module.constants():
+        values = module.weights[op.symbol]
+        if isinstance(values, Stored):
+            digest.update(f"{values.name} {values.encoding}".encode())
+            values = values.source
+        for member in values if isinstance(values, Members) else (values,):
+            digest.update(f"{member.dtype} {member.shape}".encode())
+            digest.update(np.ascontiguousarray(member).reshape(-1).view(np.uint8).data)
+            forget(member)
+    return digest.digest()
+
+
+def fingerprint_of(file: BinaryIO) -> int:
+    """The fingerprint in the header of a blob."""
+    return int(HEAD.unpack(file.read(HEAD.size))[3])
+
+
+def write(module: Module, to: BinaryIO, told: Told = unheard) -> int:
     """Write the blob, the header last; gives its fingerprint, which differs when any constant does."""
     to.write(bytes(HEAD.size))
     checksum, digest = 0, hashlib.sha256(layout.weights_described(module).encode())
+    done, total = 0, layout.weights_bytes(module)
     for chunk in chunks(module):
+        done += len(chunk)
+        told("packing weights", done, total)
         to.write(chunk)
         checksum = crc32c(chunk, checksum)
         digest.update(chunk)

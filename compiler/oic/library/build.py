@@ -7,13 +7,16 @@ the library; then the files that say what was built are written again, with the 
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from oic.codegen import template_data as view
+from oic.codegen.weights import Told, unheard
 from oic.diagnostics import Diagnostic, OicError, fail
 from oic.ir.module import Module
+from oic.library.cache import Cache, code_of, key_of
 from oic.library.emit import Files, published, with_figures, write
 from oic.library.publish import staged
 from oic.toolchain import stack
@@ -54,12 +57,12 @@ class Library:
 
 def build(
     module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
-    name: str | None = None, profiled: bool = False,
+    name: str | None = None, profiled: bool = False, cache: Cache | None = None, told: Told = unheard,
 ) -> Library:  # fmt: skip
     """Write the C library of a PLANNED module, compile and load it, and put all of it into a folder.
 
     The folder keeps what it had until all that has succeeded, and is then switched at once.
-    Arguments as for `emit`.  Raises OicError: as `emit`, `no-compiler`, `compile-failed`,
+    Arguments as for `write`.  Raises OicError: as `emit`, `no-compiler`, `compile-failed`,
     `target-not-here` for a target that has no shared libraries, `load-failed`.
     """
     if not target.hosted:
@@ -69,8 +72,8 @@ def build(
             hint="the targets 'host' and 'portable' can",
         )
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_as, threads, name, profiled)
-        files, path = compile_library(files, stage.shown)
+        files = write(module, target, stage.new, weights_as, threads, name, profiled, cache, told)
+        files, path = compile_library(files, stage.shown, cache, told)
         library = load(files, path)  # by a name that no other library has or had
         files = published(files, stage)
     return replace(library, files=files, path=files.folder / path.name)
@@ -98,24 +101,52 @@ def command(files: Files, compiler: list[str], output: Path) -> list[str]:
     return [*compiler, *flags, "-I", str(files.folder), "-o", str(output), *sources, *_libraries(files)]
 
 
-def compile_library(files: Files, shown: Path) -> tuple[Files, Path]:
+def compile_library(
+    files: Files, shown: Path, cache: Cache | None = None, told: Told = unheard
+) -> tuple[Files, Path]:
     """Compile to `lib<name>.so` beside the files; these, now with figures, and the library.
 
     shown   the folder to name where compilation fails
+    cache   of libraries that were compiled before from the same code by the same compiler
     A compiler that knows no `-fstack-usage` makes the library in one call, and the stack is not known.
     Raises OicError: `no-compiler`, `compile-failed`.
     """
     path = files.folder / f"lib{files.name}.so"
     compiler = find_compiler()
     _require_room(files, compiler)
+    key = _key(files, compiler) if cache else ""
+    if cache is not None and (notes := cache.get(key, path)) is not None:
+        return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     whole = command(files, compiler, path)
     with scratch_folder() as folder:
+        told("compiling", 0, COMPILED)
         figures, made = _measured(files, compiler, folder)
+        told("compiling", COMPILED - 1, COMPILED)
         rest = [str(p) for p in files.sources if p != _main(files)]
         flags = [*STANDARD, *files.target.flags, *SHARED]
         call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
         compile_c(call, whole, {str(files.folder): str(shown)})
+        told("compiling", COMPILED, COMPILED)
+    if cache is not None:
+        cache.put(key, path, figures.to_json())
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
+
+
+COMPILED = 3  # parts of a compilation, of which the first takes longest: to assembly, to an object, linked
+
+
+def _key(files: Files, compiler: list[str]) -> str:
+    """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
+    flags = [*_flags(files.target), *_libraries(files)]
+    program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
+    stat = program.stat() if program.exists() else None
+    about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]
+    known = sorted(macros((*compiler, *_flags(files.target))).items())
+    texts = (p for p in files.paths if p.suffix in (".c", ".h"))
+    return key_of(
+        "library", files.name, repr(about), repr(known), code_of("oic.library.build", "oic.toolchain.stack"),
+        *(part for p in texts for part in (p.name, p.read_bytes())),
+    )  # fmt: skip
 
 
 def measure(files: Files, shown: Path) -> Figures:

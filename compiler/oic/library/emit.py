@@ -20,6 +20,7 @@ from oic.codegen.names import check_library_name, name_in_private
 from oic.collector import uncollected
 from oic.diagnostics import fail
 from oic.ir.module import Module
+from oic.library.cache import Cache, code_of, key_of
 from oic.library.publish import Stage, staged
 from oic.memory.map import memory_map
 from oic.operators.late import Place, late_places
@@ -92,9 +93,13 @@ def published(files: Files, stage: Stage) -> Files:
 @uncollected()
 def write(
     module: Module, target: Target, folder: Path, weights_as: str = "blob", threads: int = 1, name: str | None = None,
-    profiled: bool = False,
+    profiled: bool = False, cache: Cache | None = None, told: weights.Told = weights.unheard,
 ) -> Files:
-    """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`."""
+    """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`.
+
+    cache  of weights that were packed before
+    told   hears how far it is
+    """
     check_library_name(module.name if name is None else name)
     if weights_as not in ("blob", "array"):
         raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_as}'")
@@ -105,9 +110,27 @@ def write(
         blob = io.BytesIO()
         m = view.model(unit, target, True, threads, weights.write(module, blob))
         return _write_code(m, unit, target, folder, {f"{m.name}.weights.c": blob.getvalue()})
-    with (folder / f"{unit.name}.weights").open("wb") as file:
-        m = view.model(unit, target, False, threads, weights.write(module, file))
-    return _write_code(m, unit, target, folder)
+    fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
+    return _write_code(view.model(unit, target, False, threads, fingerprint), unit, target, folder)
+
+
+PACKED_BY = (
+    "oic.codegen.weights", "oic.dtypes", "oic.ir.encodings", "oic.ir.members", "oic.ir.quantized", "oic.memory.layout",
+)  # fmt: skip
+"""Modules that decide the bytes of packed weights, beside their types and values."""
+
+
+def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -> int:
+    """Write the blob, or take one that was packed before; its fingerprint."""
+    key = key_of("weights", code_of(*PACKED_BY), weights.contents(module)) if cache else ""
+    if cache is not None and cache.get(key, path) is not None:
+        with path.open("rb") as file:
+            return weights.fingerprint_of(file)
+    with path.open("wb") as file:
+        fingerprint = weights.write(module, file, told)
+    if cache is not None:
+        cache.put(key, path, {})
+    return fingerprint
 
 
 def write_code(module: Module, target: Target, folder: Path) -> Files:

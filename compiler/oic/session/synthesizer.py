@@ -15,6 +15,7 @@ import numpy as np
 from oic import dtypes
 from oic.codegen.c_module import Input, Output, Signature
 from oic.codegen.names import name_in_private
+from oic.codegen.weights import Told, unheard
 from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import dims
@@ -22,6 +23,7 @@ from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.library.build import Library, build, emit_measured
+from oic.library.cache import Cache
 from oic.library.emit import Files, emit
 from oic.memory.layout import state_layout
 from oic.operators.refusal import refusal, refused_by
@@ -57,9 +59,13 @@ class CompiledProgram:
         """Write the C files, with the figures of the compiler that CC names.  Raises OicError."""
         return emit_measured(self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled)
 
-    def build(self, out_dir: str | Path | None = None) -> Self:
+    def build(
+        self, out_dir: str | Path | None = None, *, cached: bool = True, told: Told = unheard
+    ) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
 
+        cached  parts that an earlier build made are taken from the user's cache (`library.cache`)
+        told    hears how far it is
         Raises OicError: see `library.build.build`.
         """
         with self._lock:
@@ -67,8 +73,9 @@ class CompiledProgram:
                 out_dir = temporary_folder(self)
                 self.name = name_in_private(self.module.name if self.name is None else self.name)
             self.library = build(
-                self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled
-            )
+                self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled,
+                Cache.of_user() if cached else None, told,
+            )  # fmt: skip
         return self
 
     def make_executor(self) -> CompiledExecutor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,14 @@ class Figures:
         """The function of the API that needs the most."""
         called = [s for s in self.stacks if s.function != THREAD]
         return max(called, key=lambda s: s.nbytes, default=None)
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Figures:
+        """What `to_json` gave."""
+        stacks = (
+            StackUse(name, s["bytes"], tuple(s["externals"]), tuple(s["path"])) for name, s in found["stack"].items()
+        )
+        return cls(found["compiler"], tuple(stacks), found["stack_missing"], found["code_bytes"])
 
     def to_json(self) -> dict[str, Any]:
         """For the memory map."""

@@ -1,0 +1,157 @@
+"""Parts of builds that were made before: packed weights and compiled libraries, by all that they depend on.
+
+    FOLDER/ENTRY/      an entry is made in a folder of its own and renamed at once, so that it is whole or not there;
+        entry.json     of its file: name, bytes and time, by which a file that was changed since is known
+        FILE           never written again: a build has a copy of it, or of a large one a second name where it can
+
+The folder is that of the user, as OIC_CACHE says: a folder, or `off`.  OIC_CACHE_SIZE bounds it (`4G`); what was not
+used for longest goes first.  Whatever is wrong with it, a build only takes longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from oic.version import __version__
+
+SIZE = 4 << 30  # bytes of all entries
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+LARGE = 16 << 20  # bytes of a file that has a second name rather than a copy
+COPIED = 64 << 20  # most bytes of a file that is copied into the cache, where it cannot have a second name
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Entries in a folder.
+
+    size  the most bytes that they have together
+    """
+
+    folder: Path
+    size: int = SIZE
+
+    @classmethod
+    def of_user(cls) -> Cache | None:
+        """As the environment says; None where it is off, or there is no folder for it."""
+        named = os.environ.get("OIC_CACHE", "")
+        if named.lower() in ("off", "0", "no"):
+            return None
+        if named:
+            return cls(Path(named), _size(os.environ.get("OIC_CACHE_SIZE", "")))
+        home = _user_folder()
+        return cls(home / "oic", _size(os.environ.get("OIC_CACHE_SIZE", ""))) if home else None
+
+    def get(self, key: str, to: Path) -> dict[str, Any] | None:
+        """Put the file of an entry there; what was noted with it, or None if there is no such entry."""
+        entry = self.folder / key
+        try:
+            found = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
+            file = entry / found["name"]
+            stat = file.stat()
+            if [stat.st_size, stat.st_mtime_ns] != found["file"]:  # somebody wrote to its second name
+                shutil.rmtree(entry, ignore_errors=True)
+                return None
+            _second_name(file, to)
+            os.utime(entry / "entry.json")
+            notes: dict[str, Any] = found["notes"]
+            return notes
+        except (OSError, ValueError, KeyError, TypeError):
+            with suppress(OSError):
+                to.unlink(missing_ok=True)
+            return None
+
+    def put(self, key: str, file: Path, notes: Mapping[str, Any]) -> None:
+        """Keep a file that is complete and will not be written to."""
+        with suppress(OSError):
+            nbytes = file.stat().st_size
+            if nbytes > self.size // 2:
+                return
+            self.folder.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
+            try:
+                _second_name(file, made / file.name, COPIED)
+                stat = (made / file.name).stat()
+                about = {"name": file.name, "file": [stat.st_size, stat.st_mtime_ns], "notes": dict(notes)}
+                (made / "entry.json").write_text(json.dumps(about), encoding="utf-8")
+                made.rename(self.folder / key)  # another build may have been first
+            finally:
+                shutil.rmtree(made, ignore_errors=True)
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Remove what was not used for longest, until the rest is not too large."""
+        found = []
+        for entry in self.folder.iterdir():
+            with suppress(OSError):
+                used = (entry / "entry.json").stat().st_mtime_ns
+                found.append((used, sum(file.stat().st_size for file in entry.iterdir()), entry))
+        total = sum(nbytes for _, nbytes, _ in found)
+        for _, nbytes, entry in sorted(found):
+            if total <= self.size:
+                break
+            with suppress(OSError):
+                gone = self.folder / f".old-{entry.name}"
+                entry.rename(gone)  # at once
+                shutil.rmtree(gone, ignore_errors=True)
+            total -= nbytes
+
+
+def key_of(*parts: str | bytes) -> str:
+    """A name for what depends on these."""
+    digest = hashlib.sha256(__version__.encode())
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:40]
+
+
+@cache
+def code_of(*modules: str) -> bytes:
+    """The text of modules of the compiler, which decide what an entry has."""
+    digest = hashlib.sha256()
+    for name in modules:
+        module = sys.modules[name]
+        assert module.__file__ is not None
+        digest.update(Path(module.__file__).read_bytes())
+    return digest.digest()
+
+
+def _second_name(file: Path, to: Path, most: int | None = None) -> None:
+    """A copy of a small file, a second name for a large one, or its copy too if it has not too many bytes."""
+    nbytes = file.stat().st_size
+    if nbytes > LARGE:
+        try:
+            os.link(file, to, follow_symlinks=False)
+            return
+        except (OSError, NotImplementedError):
+            if most is not None and nbytes > most:
+                raise
+    shutil.copy2(file, to)
+
+
+def _user_folder() -> Path | None:
+    """Where programs of this user keep what they can make again."""
+    if os.name == "nt":
+        named = os.environ.get("LOCALAPPDATA")
+    else:
+        named = os.environ.get("XDG_CACHE_HOME")
+        if not named and (home := os.environ.get("HOME")):
+            named = f"{home}/Library/Caches" if sys.platform == "darwin" else f"{home}/.cache"
+    return Path(named) if named and os.path.isabs(named) else None
+
+
+def _size(text: str) -> int:
+    """`500M` as bytes; what is no size is none."""
+    number, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in UNITS else (text, "")
+    return int(number) * UNITS.get(unit, 1) if number.isdigit() else SIZE

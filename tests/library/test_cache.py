@@ -1,0 +1,105 @@
+"""Parts of builds from the cache: the same files, keys of all that counts, and whatever is wrong with the folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic
+from oic.library import build as library_build
+from oic.library import cache as library_cache
+from oic.library.cache import Cache, key_of
+
+GRAPH = "constant { w: f32[33, 8]; b: f32 @init(2.0); } dynamic { x: f32[8]; } volatile { y: f32[33]; }\n"
+GRAPH += "block entry { op linear(x, w) >> y; op mul(y, b) >> y; return; }"
+
+
+def built(folder: Path, value: float = 1.0, threads: int = 1) -> oic.Synthesizer:
+    model = oic.Model(tensors={"w": np.full((33, 8), value, np.float32)})
+    return oic.Synthesizer(oic.parse(GRAPH, "kept.oi"), model, name="kept", threads=threads).build(folder)
+
+
+def texts(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.is_file()}
+
+
+def test_an_identical_build_is_answered_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
+    calls: list[list[str]] = []
+    compiled = library_build.compile_c
+    monkeypatch.setattr(library_build, "compile_c", lambda call, *more: (calls.append(call), compiled(call, *more)))
+    first = built(tmp_path / "a")
+    made = len(calls)
+    again = built(tmp_path / "b")
+    assert made >= 1 and len(calls) == made
+    assert texts(tmp_path / "a") == texts(tmp_path / "b")
+    assert first.library.files.figures == again.library.files.figures
+    x = np.arange(8, dtype=np.float32)
+    with first.make_executor() as one, again.make_executor() as two:
+        assert one.step(x=x)["y"].tobytes() == two.step(x=x)["y"].tobytes()
+
+    other = built(tmp_path / "c", 3.0)  # other weights: another fingerprint in the code
+    assert len(calls) > made
+    with other.make_executor() as executor:
+        assert executor.step(x=x)["y"][0] == 6 * x.sum()
+
+    damaged = next((tmp_path / "cache").glob("*/libkept.so"))
+    damaged.write_bytes(b"not a library")
+    built(tmp_path / "d")
+    built(tmp_path / "e", 3.0)
+    assert texts(tmp_path / "a") == texts(tmp_path / "d") and texts(tmp_path / "c") == texts(tmp_path / "e")
+
+
+def test_entries_are_whole_bounded_and_never_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, file = Cache(tmp_path / "cache", 1000), tmp_path / "file"
+    for number in range(5):
+        file.write_bytes(bytes(300))
+        cache.put(f"key{number}", file, {"number": number})
+        os.utime(cache.folder / f"key{number}" / "entry.json", (number, number))
+    assert len(list(cache.folder.iterdir())) <= 3, "what was not used for longest went"
+    assert cache.get("key0", tmp_path / "none") is None and not (tmp_path / "none").exists()
+    assert cache.get("key4", tmp_path / "to") == {"number": 4} and (tmp_path / "to").read_bytes() == bytes(300)
+    file.write_bytes(bytes(600))
+    cache.put("large", file, {})
+    assert cache.get("large", tmp_path / "large") is None
+
+    (cache.folder / "key4" / "file").write_bytes(b"changed")
+    assert cache.get("key4", tmp_path / "changed") is None and not (cache.folder / "key4").exists()
+    (cache.folder / "bad").mkdir()
+    (cache.folder / "bad" / "entry.json").write_text("[]")
+    assert cache.get("bad", tmp_path / "bad") is None
+    shutil.rmtree(cache.folder)
+    cache.folder.write_text("a file")
+    file.write_bytes(b"1")
+    cache.put("key", file, {})
+    assert cache.get("key", tmp_path / "gone") is None
+
+
+def test_a_large_file_has_a_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_cache, "LARGE", 100)
+    cache, file = Cache(tmp_path / "cache"), tmp_path / "file"
+    file.write_bytes(bytes(200))
+    cache.put("key", file, {})
+    assert cache.get("key", tmp_path / "to") == {}
+    assert (tmp_path / "to").samefile(cache.folder / "key" / "file") and (tmp_path / "to").samefile(file)
+    file.write_bytes(bytes(201))  # one of its names is written to
+    assert cache.get("key", tmp_path / "again") is None
+
+
+def test_the_environment_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Cache.of_user() is None, "tests are without"
+    monkeypatch.setenv("OIC_CACHE", str(tmp_path))
+    monkeypatch.setenv("OIC_CACHE_SIZE", "2m")
+    assert Cache.of_user() == Cache(tmp_path, 2 << 20)
+    monkeypatch.delenv("OIC_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    monkeypatch.setenv("OIC_CACHE_SIZE", "much")
+    monkeypatch.setattr("sys.platform", "linux")
+    assert Cache.of_user() == Cache(Path("/x/oic"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert Cache.of_user() is None
+    assert key_of("a", "bc") != key_of("ab", "c") != key_of(b"ab", b"c", b"")
