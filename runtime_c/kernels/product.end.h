@@ -10,3 +10,4 @@
 #undef TILE
 #undef TILE_ROWS
 #undef TILE_SIDE
+#undef WIDENS

@@ -15,6 +15,11 @@
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
 #define TILE_SIDE MATH(oic_tile_side)
+#if PANELS && OIC_PASTE(OIC_WIDENS_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_COMPUTED)))
+#define WIDENS 1 /* the tile does it: few rows take w as it lies */
+#else
+#define WIDENS 0
+#endif
 
 typedef struct {
     const T *x;
@@ -67,7 +72,12 @@ static inline void PRODUCT_GATHER(const OPERANDS *o, C *restrict to, ptrdiff_t g
 {
     for (ptrdiff_t p = 0; p < panels; ++p, to += OIC_LANES * OIC_BLOCK) {
         const ptrdiff_t at = (g + p) * o->wg + k * o->wk, left = o->N - (g + p) * OIC_LANES;
-#if PANELS
+#if WIDENS
+        (void)left;
+        for (ptrdiff_t e = 0; e < OIC_LANES * n; e += OIC_WIDTH) {
+            oic_register_store_f32(to + e, OIC_PASTE(oic_register_load_, OIC_W)(o->w + at + e));
+        }
+#elif PANELS
         (void)left;
         for (ptrdiff_t e = 0; e < OIC_LANES * n; ++e) {
             to[e] = (C)W_LOAD(o->w, at + e);
@@ -99,7 +109,8 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     C sums[OIC_ROWS_OF_SUMS * TILE_SIDE * OIC_LANES], chains[OIC_BLOCK < OIC_CHUNK ? OIC_ROWS * TILE_SIDE * OIC_LANES : 1];
     const ptrdiff_t groups = (rows + TILE_ROWS - 1) / TILE_ROWS;
     const int few = rows <= TILE_ROWS;
-    const int direct = W_IS_COMPUTED && (PANELS || (o->wn == 1 && few && end * OIC_LANES <= o->N));
+    const int as_is = W_IS_COMPUTED && (PANELS || (o->wn == 1 && few && end * OIC_LANES <= o->N));
+    const int direct = as_is || (WIDENS && few);
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
     const ptrdiff_t span = few || !in_y ? side : end - first, row = side * OIC_LANES;
@@ -121,7 +132,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                     for (ptrdiff_t i = 0, r, part = 0; i < rows; i += r, ++part) {
                         const ptrdiff_t left = groups - part;
                         TILE t = {
-                            .w = direct ? (const C *)(const void *)o->w + g * o->wg + k * o->wk : ws,
+                            .w = direct ? (const void *)(o->w + g * o->wg + k * o->wk) : ws,
                             .wk = direct ? o->wk : OIC_LANES, .wg = direct ? o->wg : OIC_LANES * OIC_BLOCK, .n = n,
                             .x = xs, .xm = OIC_BLOCK, .xk = 1,
                         };
@@ -142,11 +153,16 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                         } else {
                             PRODUCT_AHEAD(o, &t, g0, k1, part, k1 < o->K ? groups : 0);
                         }
-                        if (block < OIC_CHUNK) {
-                            MATH(oic_tile_sum)(&t, r, panels, chains + i * row, row, k == k0 ? OIC_TILE_SET : OIC_TILE_GO_ON);
-                        } else {
-                            MATH(oic_tile_sum)(&t, r, panels, sum + i * ld, ld, k0 == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
+                        C *const into = block < OIC_CHUNK ? chains + i * row : sum + i * ld;
+                        const ptrdiff_t apart = block < OIC_CHUNK ? row : ld;
+                        const int how = k > k0 ? OIC_TILE_GO_ON : block < OIC_CHUNK || k0 == 0 ? OIC_TILE_SET : OIC_TILE_ADD;
+#if WIDENS
+                        if (direct) {
+                            OIC_JOIN_3(oic_tile_sum, OIC_W, f32)(&t, r, panels, into, apart, how);
+                            continue;
                         }
+#endif
+                        MATH(oic_tile_sum)(&t, r, panels, into, apart, how);
                     }
                     k += block;
                 } while (k < k1);

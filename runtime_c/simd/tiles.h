@@ -16,6 +16,10 @@
 
 #define OIC_TILE_PANELS 8 /* at most, side by side: places that memory is read at */
 
+/* Types of w that a tile widens. */
+#define OIC_WIDENS_bf16_f32 1
+#define OIC_WIDENS_f16_f32 1
+
 /* What becomes of a chain that has been added up. */
 #define OIC_TILE_SET 0  /* it is the sum */
 #define OIC_TILE_ADD 1  /* it is added to the sum */
@@ -40,6 +44,16 @@
 #endif
 
 #define OIC_S f32
+#define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (4 * OIC_LANES) : 1)
+#include "tiles.inc.h"
+
+#define OIC_S f32
+#define OIC_TILE_W bf16
+#define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (4 * OIC_LANES) : 1)
+#include "tiles.inc.h"
+
+#define OIC_S f32
+#define OIC_TILE_W f16
 #define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (4 * OIC_LANES) : 1)
 #include "tiles.inc.h"
 

@@ -1,12 +1,23 @@
-/* The tiles of tiles.h for numbers of type OIC_S, f32 or f64; OIC_TILE_ROOM panels of sixteen sums fit the registers. */
+/* The tiles of tiles.h for numbers of type OIC_S, f32 or f64; OIC_TILE_ROOM panels of sixteen sums fit the registers.  w is of
+   type OIC_TILE_W, where that is defined: bf16 or f16, widened on the way into a register. */
 #define S OIC_PASTE(oic_stored_, OIC_S)
 #define OF(f) OIC_PASTE(f##_, OIC_S)
 #define REGISTER OF(oic_register)
 #define WIDTH ((int)(sizeof(REGISTER) / sizeof(S)))
 #define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
 #define ROOM OIC_TILE_ROOM
+#if defined(OIC_TILE_W)
+#define W_S OIC_PASTE(oic_stored_, OIC_TILE_W)
+#define W_REGISTER OIC_PASTE(oic_register_load_, OIC_TILE_W)
+#define TILED(f) OIC_JOIN_3(f, OIC_TILE_W, OIC_S)
+#else
+#define W_S S
+#define W_REGISTER OF(oic_register_load)
+#define TILED(f) OF(f)
+#endif
 #define SUMS (ROOM * COUNT)
 
+#if !defined(OIC_TILE_W)
 enum {
     OF(oic_tile_rows) = ROOM < 8 ? ROOM : 8,
     OF(oic_tile_side) = ROOM >= 24 ? 3 : 1 /* panels beside four rows and more */
@@ -15,7 +26,8 @@ enum {
 /* Where the operands of a tile lie: rows of x are xm apart and their elements xk; panel p of w is at w + p * wg, and its
    sixteen elements of each k at k * wk.  What is read later lies at next, `step` bytes for each k, of panels `apart`. */
 typedef struct {
-    const S *x, *w;
+    const S *x;
+    const void *w;
     ptrdiff_t xm, xk, wk, wg, n;
     const unsigned char *next;
     ptrdiff_t step, apart;
@@ -28,10 +40,13 @@ static inline ptrdiff_t OF(oic_tile_panels)(ptrdiff_t rows)
     return panels < OIC_TILE_PANELS ? panels : OIC_TILE_PANELS;
 }
 
+#endif
+
 /* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending. */
-OIC_INLINE void OF(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
+OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
 {
-    const S *x = t->x, *w = t->w;
+    const S *x = t->x;
+    const W_S *w = (const W_S *)t->w;
     const unsigned char *next = t->next;
     const ptrdiff_t xm = t->xm, wg = t->wg;
     REGISTER a[SUMS], held[SUMS];
@@ -57,7 +72,7 @@ OIC_INLINE void OF(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels,
             }
             OIC_UNROLLED
             for (int i = 0; i < panels * COUNT; ++i) {
-                const REGISTER v = OF(oic_register_load)(w + i / COUNT * wg + i % COUNT * WIDTH);
+                const REGISTER v = W_REGISTER(w + i / COUNT * wg + i % COUNT * WIDTH);
                 OIC_UNROLLED
                 for (int r = 0; r < rows; ++r) {
                     a[r * panels * COUNT + i] = OF(oic_register_madd)(held[r], v, a[r * panels * COUNT + i]);
@@ -66,7 +81,7 @@ OIC_INLINE void OF(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels,
         } else {
             OIC_UNROLLED
             for (int i = 0; i < panels * COUNT; ++i) {
-                held[i] = OF(oic_register_load)(w + i / COUNT * wg + i % COUNT * WIDTH);
+                held[i] = W_REGISTER(w + i / COUNT * wg + i % COUNT * WIDTH);
             }
             OIC_UNROLLED
             for (int r = 0; r < rows; ++r) {
@@ -97,45 +112,45 @@ OIC_INLINE void OF(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels,
 }
 
 /* The same for 1 to oic_tile_rows rows, and one panel or oic_tile_panels of these rows. */
-OIC_LOOP void OF(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t panels, S *restrict sum, ptrdiff_t ld, int how)
+OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t panels, S *restrict sum, ptrdiff_t ld, int how)
 {
     switch (16 * panels + rows) {
 #if ROOM == 24
-    case 16 * 8 + 1: OF(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
-    case 16 * 8 + 2: OF(oic_tile_add_up)(t, 2, 8, sum, ld, how); return;
-    case 16 * 8 + 3: OF(oic_tile_add_up)(t, 3, 8, sum, ld, how); return;
-    case 16 * 3 + 4: OF(oic_tile_add_up)(t, 4, 3, sum, ld, how); return;
-    case 16 * 3 + 5: OF(oic_tile_add_up)(t, 5, 3, sum, ld, how); return;
-    case 16 * 3 + 6: OF(oic_tile_add_up)(t, 6, 3, sum, ld, how); return;
-    case 16 * 3 + 7: OF(oic_tile_add_up)(t, 7, 3, sum, ld, how); return;
-    case 16 * 3 + 8: OF(oic_tile_add_up)(t, 8, 3, sum, ld, how); return;
+    case 16 * 8 + 1: TILED(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
+    case 16 * 8 + 2: TILED(oic_tile_add_up)(t, 2, 8, sum, ld, how); return;
+    case 16 * 8 + 3: TILED(oic_tile_add_up)(t, 3, 8, sum, ld, how); return;
+    case 16 * 3 + 4: TILED(oic_tile_add_up)(t, 4, 3, sum, ld, how); return;
+    case 16 * 3 + 5: TILED(oic_tile_add_up)(t, 5, 3, sum, ld, how); return;
+    case 16 * 3 + 6: TILED(oic_tile_add_up)(t, 6, 3, sum, ld, how); return;
+    case 16 * 3 + 7: TILED(oic_tile_add_up)(t, 7, 3, sum, ld, how); return;
+    case 16 * 3 + 8: TILED(oic_tile_add_up)(t, 8, 3, sum, ld, how); return;
 #elif ROOM == 12
-    case 16 * 8 + 1: OF(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
-    case 16 * 6 + 2: OF(oic_tile_add_up)(t, 2, 6, sum, ld, how); return;
-    case 16 * 4 + 3: OF(oic_tile_add_up)(t, 3, 4, sum, ld, how); return;
+    case 16 * 8 + 1: TILED(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
+    case 16 * 6 + 2: TILED(oic_tile_add_up)(t, 2, 6, sum, ld, how); return;
+    case 16 * 4 + 3: TILED(oic_tile_add_up)(t, 3, 4, sum, ld, how); return;
 #elif ROOM == 6
-    case 16 * 6 + 1: OF(oic_tile_add_up)(t, 1, 6, sum, ld, how); return;
-    case 16 * 3 + 2: OF(oic_tile_add_up)(t, 2, 3, sum, ld, how); return;
-    case 16 * 2 + 3: OF(oic_tile_add_up)(t, 3, 2, sum, ld, how); return;
+    case 16 * 6 + 1: TILED(oic_tile_add_up)(t, 1, 6, sum, ld, how); return;
+    case 16 * 3 + 2: TILED(oic_tile_add_up)(t, 2, 3, sum, ld, how); return;
+    case 16 * 2 + 3: TILED(oic_tile_add_up)(t, 3, 2, sum, ld, how); return;
 #elif ROOM == 3
-    case 16 * 3 + 1: OF(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
+    case 16 * 3 + 1: TILED(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
 #elif ROOM != 1
 #error "oic: tiles of this many sums are not written"
 #endif
 #if ROOM >= 8
-    case 16 * 1 + 8: OF(oic_tile_add_up)(t, 8, 1, sum, ld, how); return;
-    case 16 * 1 + 7: OF(oic_tile_add_up)(t, 7, 1, sum, ld, how); return;
+    case 16 * 1 + 8: TILED(oic_tile_add_up)(t, 8, 1, sum, ld, how); return;
+    case 16 * 1 + 7: TILED(oic_tile_add_up)(t, 7, 1, sum, ld, how); return;
 #endif
 #if ROOM >= 6
-    case 16 * 1 + 6: OF(oic_tile_add_up)(t, 6, 1, sum, ld, how); return;
-    case 16 * 1 + 5: OF(oic_tile_add_up)(t, 5, 1, sum, ld, how); return;
-    case 16 * 1 + 4: OF(oic_tile_add_up)(t, 4, 1, sum, ld, how); return;
+    case 16 * 1 + 6: TILED(oic_tile_add_up)(t, 6, 1, sum, ld, how); return;
+    case 16 * 1 + 5: TILED(oic_tile_add_up)(t, 5, 1, sum, ld, how); return;
+    case 16 * 1 + 4: TILED(oic_tile_add_up)(t, 4, 1, sum, ld, how); return;
 #endif
 #if ROOM >= 3
-    case 16 * 1 + 3: OF(oic_tile_add_up)(t, 3, 1, sum, ld, how); return;
-    case 16 * 1 + 2: OF(oic_tile_add_up)(t, 2, 1, sum, ld, how); return;
+    case 16 * 1 + 3: TILED(oic_tile_add_up)(t, 3, 1, sum, ld, how); return;
+    case 16 * 1 + 2: TILED(oic_tile_add_up)(t, 2, 1, sum, ld, how); return;
 #endif
-    default: OF(oic_tile_add_up)(t, 1, 1, sum, ld, how); return;
+    default: TILED(oic_tile_add_up)(t, 1, 1, sum, ld, how); return;
     }
 }
 
@@ -145,6 +160,10 @@ OIC_LOOP void OF(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t 
 #undef WIDTH
 #undef COUNT
 #undef ROOM
+#undef W_S
+#undef W_REGISTER
+#undef TILED
+#undef OIC_TILE_W
 #undef SUMS
 #undef OIC_S
 #undef OIC_TILE_ROOM
