@@ -25,14 +25,19 @@
 #define OIC_TILE_ADD 1  /* it is added to the sum */
 #define OIC_TILE_GO_ON 2 /* the sum was where it began */
 
-#if defined(__clang__)
+#if !defined(__OPTIMIZE__)
+#define OIC_UNROLLED
+#elif defined(__clang__)
 #define OIC_UNROLLED _Pragma("clang loop unroll(full)")
-#define OIC_INLINE static inline __attribute__((always_inline))
 #elif defined(__GNUC__)
 #define OIC_UNROLLED _Pragma("GCC unroll 64")
-#define OIC_INLINE static inline __attribute__((always_inline))
 #else
 #define OIC_UNROLLED
+#endif
+
+#if defined(__GNUC__)
+#define OIC_INLINE static inline __attribute__((always_inline))
+#else
 #define OIC_INLINE static inline
 #endif
 

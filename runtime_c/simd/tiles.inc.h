@@ -49,6 +49,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
     const W_S *w = (const W_S *)t->w;
     const unsigned char *next = t->next;
     const ptrdiff_t xm = t->xm, wg = t->wg;
+    const int ahead = rows > 3 ? panels : 0; /* fewer rows read memory at more places at once */
     REGISTER a[SUMS], held[SUMS];
     OIC_UNROLLED
     for (int i = 0; i < rows * panels * COUNT; ++i) {
@@ -62,7 +63,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
     }
     for (ptrdiff_t k = t->n; k > 0; --k, x += t->xk, w += t->wk, next += t->step) {
         OIC_UNROLLED
-        for (int p = 0; rows > 3 && p < panels; ++p) { /* fewer wait for memory, which is read at more places at once */
+        for (int p = 0; p < ahead; ++p) {
             OIC_AHEAD(next + p * t->apart);
         }
         if (rows <= panels * COUNT) { /* what are fewer are held in registers */
