@@ -141,6 +141,13 @@ class Operator(Op):
         """The ops that lowering puts in its place, and the values that are its results; None: itself."""
         return None
 
+    flattens: ClassVar[bool] = False
+    """It can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`); may be a property."""
+
+    def flatten(self) -> None:
+        """Take w as a matrix from here on."""
+        raise AssertionError(f"{self.name} has no matrix of weights")
+
     def chosen(self) -> Kernel:
         """The kernel that computes it; as long as none is selected, the first that can."""
         if self.kernel:

@@ -13,12 +13,17 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
+from oic.ir.encodings import PANELS
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out
+from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.quantized import streamed
 from oic.operators.settings import accumulated
+
+MOST_ROWS = 48  # positions of a product: whole tiles, whose sums stay in a cache
+MOST_BYTES = 1 << 16  # of what is gathered for them
 
 
 def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
@@ -47,15 +52,18 @@ class Convolution(Operator):
     dilation: int | list[int] = 1
     groups: int = 1
     acc: DType | None = None
+    taps: list[int] | None = None
 
     spatial: ClassVar[int] = 1
+    derived = ("taps",)
+    """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`)."""
 
     def infer(self) -> list[Type]:
         n = self.spatial
         self.require("x", dtypes.NUM)
         self.require_same_dtype("x", "w")
         self.require_rank("x", n + 1)
-        self.require_rank("w", n + 2, n + 2)
+        self.require_rank("w", *(2, 2) if self.taps else (n + 2, n + 2))
         if not isinstance(self.groups, int) or self.groups < 1:
             raise OpError("op-setting", f"groups {self.groups} is not positive", "groups")
         self._require_channels()
@@ -68,9 +76,23 @@ class Convolution(Operator):
         return self.tensor(to, [*lead, self._outputs(), *self._extent()])
 
     def _require_channels(self) -> None:
-        self.require_dim("x", -self.spatial - 1, self.w.shape[1] * self.groups)
+        self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups)
         if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
             raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+
+    def _window(self) -> tuple[Dim, ...]:
+        """Channels of a group, then the sizes of the window."""
+        if self.taps is None:
+            return self.w.shape[1:]
+        return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *self.taps
+
+    @property
+    def flattens(self) -> bool:  # type: ignore[override]
+        static = self.w.tensor.static and 0 not in self.w.shape
+        return self.groups == 1 and self.taps is None and self.x.dtype.is_float and static
+
+    def flatten(self) -> None:
+        self.taps = [dims.maximum(size) for size in self._window()[1:]]
 
     def _divided(self) -> list[Op]:
         """The groups may not divide a run-time number of channels."""
@@ -78,7 +100,7 @@ class Convolution(Operator):
         return [] if isinstance(count, int) else at_least(0, dims.floor_div(count, self.groups) * self.groups - count)
 
     def operations(self) -> Dim:
-        return 2 * self.result.tensor.size * dims.product(self.w.shape[1:])
+        return 2 * self.result.tensor.size * dims.product(self._window())
 
     def _outputs(self) -> Dim:
         return self.w.shape[0]
@@ -92,7 +114,7 @@ class Convolution(Operator):
         """Sizes of the result's spatial axes."""
         found: list[Dim] = []
         for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, kernel = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
+            size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
             span = size + 2 * p - d * (kernel - 1) - 1
             if isinstance(span, int) and span < 0:
                 raise OpError("shape-mismatch", f"{self.w.type} does not fit into {self.x.type}", "w")
@@ -103,17 +125,21 @@ class Convolution(Operator):
         """The weights may not fit at run time."""
         found = self._divided()
         for axis, (_, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, taps = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
+            size, taps = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
             found += at_least(1, size + 2 * p - d * (taps - 1))
         return found
 
     def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
         kind = np.float64 if self.x.dtype.is_float else np.int64
         with np.errstate(all="ignore"):
-            y = self._sum(x.astype(kind), w.astype(kind))
+            y = self._sum(x.astype(kind), self._filters(w).astype(kind))
             if b is not None:
                 y = y + b.astype(kind).reshape(-1, *[1] * self.spatial)
         return y
+
+    def _filters(self, w: Array) -> Array:
+        """w as [O, C/groups, K…]."""
+        return w if self.taps is None else w.reshape(w.shape[0], w.shape[1] // math.prod(self.taps), *self.taps)
 
     def _sum(self, x: Array, w: Array) -> Array:
         """The convolution without b, two axes at least, in the arrays' dtype."""
@@ -153,6 +179,7 @@ class Convolution(Operator):
         if not self.x.dtype.is_float:
             return np.zeros(np.shape(y))
         x, w, b = (*inputs, None)[:3]
+        w = self._filters(w)
         count = int(np.prod(np.shape(w)[1:])) + 1
         bound = 2 * count * self._sum(np.abs(real(x)), np.abs(real(w)))
         more = 0.0 if b is None else np.abs(real(b)).reshape(-1, *[1] * self.spatial)
@@ -166,7 +193,7 @@ class Convolution(Operator):
             dict(zip(names, v[-2:] if self.spatial == 2 else (1, v[-1])))
             for names, v in (
                 (("height", "width"), self.x.shape),
-                (("taps_y", "taps_x"), self.w.shape),
+                (("taps_y", "taps_x"), self._window()),
                 (("out_height", "out_width"), self.result.shape),
             )
         )
@@ -177,7 +204,27 @@ class Convolution(Operator):
             settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
 
-    kernels = (Kernel("conv", _types, _args),)
+    def _fits_panels(self) -> bool:
+        """Products with a matrix of weights, in the type that is computed in."""
+        return self.taps is not None and self.x.dtype.is_float and self.x.dtype.bits >= 32
+
+    def _room(self) -> int:
+        """Positions whose windows are gathered at a time."""
+        window, outputs = (dims.maximum(size) for size in (self.w.shape[1], self._outputs()))
+        positions = math.prod(dims.maximum(size) for size in self.result.shape[-self.spatial :])
+        return max(1, min(positions, MOST_ROWS, MOST_BYTES // (self.x.dtype.nbytes(window + outputs) or 1)))
+
+    def _panel_args(self) -> Members:
+        room = self._room()
+        numbers = room * (dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
+        work = Scratch(self.x.dtype.nbytes(numbers), self.x.dtype.value)
+        return {**self._args(), "work": work, "room": room}
+
+    kernels: ClassVar[tuple[Kernel, ...]] = (
+        Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
+               cost=lambda op, target: streamed(op.w, PANELS)),
+        Kernel("conv", _types, _args, cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
+    )  # fmt: skip
 
 
 class Conv1d(Convolution, name="conv1d"):
@@ -235,6 +282,7 @@ class ConvolutionTranspose(Convolution):
     output_padding: int | list[int] = 0
 
     kernels = (Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose"),)
+    flattens = False
 
     def _require_channels(self) -> None:
         self.require_dim("x", -self.spatial - 1, self.w.shape[0])

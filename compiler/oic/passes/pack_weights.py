@@ -36,13 +36,13 @@ class Reader:
 def readers(module: Module) -> Iterator[tuple[Value, list[Reader]]]:
     """Every constant with all that read it or a member of it, in every entry."""
     for constant in module.constants():
-        values = _members(constant.result)
+        values = members(constant.result)
         uses = ((op, value) for value in values for op in value.users)
         found = [Reader(op, _fields(op, v)) for op, v in uses if not (op.results and op.results[0] in values)]
         yield constant.result, found
 
 
-def _members(constant: Value) -> dict[Value, None]:
+def members(constant: Value) -> dict[Value, None]:
     """A constant and the matrices that are selected of it."""
     selected = [op.result for op in constant.users if isinstance(op, ConstantSelect) and op.result.tensor.rank >= 2]
     return dict.fromkeys([constant, *selected])
@@ -71,7 +71,7 @@ def pack_weights(module: Module) -> None:
 
 def encode(constant: Value, encoding: str, dtype: DType | None = None) -> None:
     """Give a constant and its members an encoding (and a dtype)."""
-    for value in _members(constant):
+    for value in members(constant):
         value.type = TensorType(dtype or value.tensor.dtype, value.tensor.shape, encoding)
     assert isinstance(constant.op, Constant)
     constant.op.type = constant.tensor

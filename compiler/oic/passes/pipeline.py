@@ -12,6 +12,7 @@ from oic.passes.broadcast import broadcast
 from oic.passes.bufferize import bufferize
 from oic.passes.cse import cse
 from oic.passes.dead_code import dead_code
+from oic.passes.flatten_filters import flatten_filters
 from oic.passes.fold import fold
 from oic.passes.forward_state import forward_state
 from oic.passes.fuse import fuse
@@ -88,6 +89,7 @@ PIPELINE: tuple[Step, ...] = (
     Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
          "is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
+    Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed"),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
          "kernel", "indexed", takes=("target",)),
     Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),
