@@ -127,7 +127,9 @@ def _stored(module: Module, settings: Settings) -> list[Choice]:
     if not settings.weights:
         return []
     from oic.passes.store_weights import rules_of, store_weights
+    from oic.passes.whole_products import whole_products
 
+    whole_products(module)  # matrices that are cut have one storage
     return store_weights(module, rules_of(settings.weights))
 
 

@@ -233,11 +233,11 @@ def test_nothing_is_copied(shapes: Any) -> None:
     assert [(s.state, s.kind) for s in memory_map(module).stores] == [("K", "entry"), ("V", "entry")]
     spaces = {
         name: {v.place.space for op in module.all_ops() for v in op.results if v.hint == name and v.place}
-        for name in ("keys", "values", "logits", "wq", "wk", "wv", "places")
+        for name in ("keys", "values", "logits", "q_k_v", "places")
     }
     assert spaces == {
         "keys": {"state"}, "values": {"state"}, "logits": {"output"},
-        "wq": {"weights"}, "wk": {"weights"}, "wv": {"weights"}, "places": {"weights"},
+        "q_k_v": {"arena"}, "places": {"weights"},
     }  # fmt: skip
 
 

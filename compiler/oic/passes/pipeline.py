@@ -27,6 +27,7 @@ from oic.passes.redundant_checks import known_checks, settle_checks
 from oic.passes.select_kernels import select_kernels
 from oic.passes.select_members import select_members
 from oic.passes.serialize import serialize
+from oic.passes.whole_products import whole_products
 
 
 class Options(Protocol):
@@ -65,6 +66,8 @@ class Step:
 
 
 PIPELINE: tuple[Step, ...] = (
+    Step("whole-products", whole_products, "parts of constants are products' operands as the source has them: before "
+         "anything is folded", "graph"),
     Step("fold", fold, "known integers and constants first: they decide shapes and branches", "graph"),
     Step("cse", cse, "equal reads and products before anything is lowered to many ops", "graph"),
     Step("dead-code", dead_code, "what folding and merging left over", "graph"),
