@@ -41,7 +41,7 @@ static inline void NAME(oic_linear_part)(const ARGS(oic_linear) *a, ptrdiff_t fi
 
 static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
 {
-    NAME(oic_linear_part)(a, 0, oic_panels(a->N), 0);
+    NAME(oic_linear_part)(a, 0, oic_product_panels(a->N), 0);
 }
 
 #include "product.end.h"

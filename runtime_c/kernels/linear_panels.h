@@ -41,7 +41,7 @@ static inline void NAME(oic_linear_panels_part)(const ARGS(oic_linear_panels) *a
 
 static inline void NAME(oic_linear_panels)(const ARGS(oic_linear_panels) *a)
 {
-    NAME(oic_linear_panels_part)(a, 0, oic_panels(a->N), 0);
+    NAME(oic_linear_panels_part)(a, 0, oic_product_panels(a->N), 0);
 }
 
 #include "product.end.h"

@@ -30,7 +30,7 @@ typedef struct {
 /* Panels first..end-1, counted through the batches: any division has the same bits. */
 static inline void NAME(oic_matmul_part)(const ARGS(oic_matmul) *a, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ptrdiff_t panels = oic_panels(a->N);
+    const ptrdiff_t panels = oic_product_panels(a->N);
     (void)worker;
     while (first < end) {
         const ptrdiff_t i = first / panels, from = first % panels, to = end - first < panels - from ? from + (end - first) : panels;
@@ -48,7 +48,7 @@ static inline void NAME(oic_matmul_part)(const ARGS(oic_matmul) *a, ptrdiff_t fi
 
 static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *a)
 {
-    NAME(oic_matmul_part)(a, 0, oic_product(a->rank, a->shape) * oic_panels(a->N), 0);
+    NAME(oic_matmul_part)(a, 0, oic_product(a->rank, a->shape) * oic_product_panels(a->N), 0);
 }
 
 #include "product.end.h"

@@ -43,9 +43,9 @@
 
 /* What is read a little later, while other memory is waited for. */
 #if OIC_REGISTER && OIC_HOSTED
-#define OIC_AHEAD(p) __builtin_prefetch((p), 0, 2)
+#define OIC_TILE_AHEAD(p) __builtin_prefetch((p), 0, 2)
 #else
-#define OIC_AHEAD(p) ((void)(p))
+#define OIC_TILE_AHEAD(p) ((void)(p))
 #endif
 
 #define OIC_S f32

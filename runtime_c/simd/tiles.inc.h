@@ -64,7 +64,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
     for (ptrdiff_t k = t->n; k > 0; --k, x += t->xk, w += t->wk, next += t->step) {
         OIC_UNROLLED
         for (int p = 0; p < ahead; ++p) {
-            OIC_AHEAD(next + p * t->apart);
+            OIC_TILE_AHEAD(next + p * t->apart);
         }
         if (rows <= panels * COUNT) { /* what are fewer are held in registers */
             OIC_UNROLLED

@@ -34,7 +34,7 @@
 #endif
 
 /* Panels of sixteen columns. */
-static inline ptrdiff_t oic_panels(ptrdiff_t columns)
+static inline ptrdiff_t oic_product_panels(ptrdiff_t columns)
 {
     return (columns + OIC_LANES - 1) / OIC_LANES;
 }
