@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from vulture import Vulture
 
@@ -33,8 +34,13 @@ def test_every_name_is_used() -> None:
     known = words()
     for kind in catalog().values():
         known |= {kind.__name__, *kind.fields}
-    unused = [item for item in found.get_unused_code() if item.name not in known]
+    unused = [item for item in found.get_unused_code() if item.name not in known and not of_an_engine(item)]
     assert [f"{item.filename}:{item.first_lineno}: {item.name}" for item in unused] == []
+
+
+def of_an_engine(item: Any) -> bool:
+    """A setting of another library, which that library reads."""
+    return item.typ == "attribute" and "against" in item.filename.parts
 
 
 def words() -> set[str]:

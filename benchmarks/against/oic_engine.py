@@ -1,0 +1,83 @@
+"""oic: a checkpoint imported, built, and run through the Python interface."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import oic
+from against.checkpoint import write
+from against.decoders import DECODERS
+from oic.importers import import_checkpoint
+
+LARGE = 1 << 30  # weights: from here on the checkpoint is in bf16
+
+
+def options(precision: str, threads: int) -> dict[str, object]:
+    """Of a Synthesizer.  Raises NotImplementedError where it knows no such weights."""
+    made: dict[str, object] = {"threads": threads}
+    if precision != "f32":
+        if "weights_as" not in inspect.signature(oic.Synthesizer).parameters:
+            raise NotImplementedError(f"weights in {precision} cannot be chosen")
+        made["weights"] = precision
+    return made
+
+
+class Engine:
+    """A decoder with its state."""
+
+    version = oic.__version__
+
+    def __init__(self, decoder: str, precision: str, threads: int, prompt: int) -> None:
+        self.decoder = DECODERS[decoder]
+        large = self.decoder.weight_bytes("f32") / 4 > LARGE
+        with tempfile.TemporaryDirectory() as folder:
+            source, graph = Path(folder) / "in", Path(folder) / "graph"
+            write(self.decoder, source, "BF16" if large else "F32")
+            import_checkpoint(source, graph, context=self.decoder.context, prefill=prompt)
+            start = time.perf_counter()
+            model = oic.Model.open(graph / "model.json")
+            self.built = oic.Synthesizer(
+                oic.parse_file(graph / "graph.oi"), model, fetch=["next", "last"],
+                **options("f32" if large and precision == "bf16" else precision, threads),
+            ).build()  # fmt: skip
+            self.build_seconds = time.perf_counter() - start
+        self.prompt, self.executor, self.position = prompt, self.built.make_executor(), 0
+
+    def _feed(self, entry: str, tokens: np.ndarray) -> None:
+        self.executor.step(entry, tokens=tokens)
+        self.position += len(tokens)
+
+    def _reset(self) -> None:
+        self.executor.reset()
+        self.position = 0
+
+    def decode(self, position: int, count: int) -> list[float]:
+        """Seconds of tokens one by one, from a position on."""
+        if self.position > position:
+            self.executor.truncate(self.position - position)
+            self.position = position
+        while self.position < position:
+            self._feed("prefill", np.full(min(self.prompt, position - self.position), 7, np.int32))
+        token, seconds = np.array([5], np.int32), []
+        for _ in range(count):
+            start = time.perf_counter()
+            self._feed("entry", token)
+            seconds.append(time.perf_counter() - start)
+        return seconds
+
+    def prefill(self, count: int) -> float:
+        """Seconds of a prompt in one step."""
+        self._reset()
+        tokens = np.full(count, 7, np.int32)
+        start = time.perf_counter()
+        self._feed("prefill", tokens)
+        return time.perf_counter() - start
+
+    def build(self) -> float:
+        """Seconds that the build took, C compiler and packing included."""
+        return self.build_seconds

@@ -1,0 +1,350 @@
+"""Speed beside other engines: the same shapes and weights, the same threads, in one run.
+
+Every engine runs in a process of its own, in which the model stays loaded; they take turns, and the tables give medians
+and half the distance of the quartiles.  The limits of the machine are measured in between: a streaming read on huge
+pages, and multiply-adds in f32 and int8.  What is not installed is skipped, and said so.
+
+    python benchmarks/peers.py [--models gpt2-124m,...] [--rows decode,prefill,...] [--precisions f32,q8]
+                               [--threads 1,2] [--engines oic,llama_cpp,...] [--python PYTHON] [--json FILE]
+
+Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 512 tokens), stream (a step of Silero
+and of two GRU-256 layers), translate (ByT5: 64 bytes in, 128 tokens out), memory (most of the process that is resident,
+of a C program), build (seconds).  `--python` is the interpreter that has the other engines: `pip install oic[bench]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from against.decoders import DECODERS  # noqa: E402
+
+from oic.diagnostics import OicError  # noqa: E402
+from oic.profile.limits import Limits, Prober, spread  # noqa: E402
+
+ENGINES = ("oic", "llama_cpp", "onnxruntime", "openvino", "ctranslate2", "torch")
+PRECISIONS = ("f32", "f16", "bf16", "q8", "q4")
+POSITIONS = (16, 512, 990)
+PROMPTS = (128, 512)
+STREAMS = ("silero", "gru-256")
+
+
+class Worker:
+    """The process of an engine.  `missing` says why it has no model."""
+
+    def __init__(self, engine: str, python: str, module: str, given: dict[str, Any]) -> None:
+        self.engine, self.missing, self.version = engine, "", ""
+        path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+        threads = {name: str(given["threads"]) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        self.process = subprocess.Popen(
+            [sys.executable if engine == "oic" else python, "-m", "against.worker", module], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, **threads, "PYTHONPATH": path},
+        )  # fmt: skip
+        self._send({"load": given})
+
+    def _send(self, command: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = json.loads(line) if line else {"missing": f"ended with status {self.process.wait()}"}
+        if "missing" in found:
+            self.missing = found["missing"].strip().splitlines()[-1]
+            return None
+        return found["ok"]
+
+    def loaded(self) -> bool:
+        """Wait until the model is there."""
+        self.version = self._answer() or ""
+        return not self.missing
+
+    def ask(self, command: str, *given: Any) -> Any:
+        """What a method of the engine gives; None if it failed."""
+        if self.missing:
+            return None
+        self._send({command: given})
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+
+
+@dataclass
+class Figure:
+    """Seconds of one engine in one row."""
+
+    engine: str
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+@dataclass
+class Row:
+    """A row of the tables.
+
+    work   bytes, or operations, that its seconds are compared with the machine's limit by
+    limit  bytes or operations per second of the same run
+    per    what a second has many of: tokens, steps
+    """
+
+    model: str
+    name: str
+    precision: str
+    threads: int
+    work: float
+    limit: float
+    per: float
+    figures: list[Figure]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.model, "row": self.name, "precision": self.precision, "threads": self.threads,
+            "limit": self.limit, "work": self.work,
+            "engines": {f.engine: {"per_second": self.per / f.median, "seconds": f.median,
+                                   "spread": spread(f.seconds)[1], "of_limit": self.share(f)} for f in self.figures},
+        }  # fmt: skip
+
+    def share(self, figure: Figure) -> float | None:
+        return self.work / self.limit / figure.median if self.limit else None
+
+
+class Run:
+    """All that is measured; prints a row when it is there."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.prober = Prober()
+        self.rows: list[Row] = []
+        self.skipped: dict[tuple[str, str], str] = {}
+        self.versions: dict[str, str] = {}
+        self.limits: dict[int, list[Limits]] = {}
+
+    def probe(self, threads: int) -> Limits:
+        """The machine's limits now; the best of the run so far is what counts."""
+        found = self.limits.setdefault(threads, [])
+        found += self.prober.limits((threads,), rounds=2)
+        return Limits(threads, *(max(getattr(one, n) for one in found) for n in ("read", "f32", "int8", "bf16")))
+
+    def workers(self, module: str, **given: Any) -> list[Worker]:
+        """A process of every engine that can do it; they load one after the other."""
+        found = []
+        for engine in self.arguments.engines:
+            named = f"{engine}_engine" if module == "decoder" else module
+            more = {} if module == "decoder" else {"engine": engine}
+            worker = Worker(engine, self.arguments.python, named, {**given, **more})
+            if worker.loaded():
+                self.versions[engine] = worker.version
+                found.append(worker)
+            else:
+                what = given.get("decoder") or given.get("model") or module
+                self.skipped[engine, f"{what} {given['precision']}"] = worker.missing
+                worker.close()
+        if self.arguments.wait and found:
+            input(f"{', '.join(w.engine for w in found)} loaded; Enter to measure: ")
+        return found
+
+    def alternate(self, workers: list[Worker], rounds: int, command: str, *given: Any) -> list[Figure]:
+        """Every engine in turn, so many times, after one that does not count."""
+        figures = {w.engine: Figure(w.engine) for w in workers}
+        for number in range(rounds + 1):
+            for worker in workers:
+                found = worker.ask(command, *given)
+                if found is not None and number:
+                    figures[worker.engine].seconds += found if isinstance(found, list) else [found]
+        return [f for f in figures.values() if f.seconds]
+
+    def show(self, row: Row) -> None:
+        self.rows.append(row)
+        cells = []
+        for f in row.figures:
+            share = row.share(f)
+            of = f" {share:.2f}" if share is not None else ""
+            cells.append(f"{f.engine} {row.per / f.median:,.1f} ±{spread(f.seconds)[1] * 100:.0f}%{of}")
+        peers = [f.median for f in row.figures if f.engine != "oic"]
+        mine = next((f.median for f in row.figures if f.engine == "oic"), None)
+        ratio = f"  = {min(peers) / mine:.2f}x" if peers and mine else ""
+        head = f"{row.model:<11}{row.name:<13}{row.precision:<5}{row.threads} thr  "
+        print(head + " | ".join(cells) + ratio, flush=True)
+
+
+# ---------------------------------------------------------------- decoders
+
+
+def decoders(run: Run) -> None:
+    """Decode and prefill of every model, precision and number of threads."""
+    a = run.arguments
+    for name, precision, threads in itertools.product(a.models, a.precisions, a.threads):
+        decoder = DECODERS[name]
+        prompt = min(max(a.prompts), decoder.context)
+        workers = run.workers("decoder", decoder=name, precision=precision, threads=threads, prompt=prompt)
+        for position in [p for p in a.positions if p + a.tokens < decoder.context and "decode" in a.rows]:
+            limit = run.probe(threads)
+            figures = run.alternate(workers, a.rounds, "decode", position, a.tokens)
+            work = decoder.weight_bytes(precision) + decoder.kv_bytes(position + a.tokens // 2)
+            run.show(Row(name, f"at {position}", precision, threads, work, limit.read, 1, figures))
+        for count in [n for n in a.prompts if n < decoder.context and "prefill" in a.rows]:
+            limit = run.probe(threads)
+            figures = run.alternate(workers, a.rounds, "prefill", count)
+            peak = limit.int8 if precision[0] == "q" and limit.int8 else limit.f32
+            run.show(Row(name, f"prompt {count}", precision, threads, decoder.operations(count), peak, count, figures))
+        if a.wait:
+            print("measured", flush=True)
+        if "build" in a.rows:
+            for seconds in [w.ask("build") for w in workers if w.engine == "oic"]:
+                run.rows.append(Row(name, "build", precision, threads, 0, 0, 1, [Figure("oic", [seconds])]))
+                print(f"{name:<11}{'build':<13}{precision:<5}{threads} thr  {seconds:.1f} s")
+        for worker in workers:
+            worker.close()
+
+
+def positions(rows: list[Row]) -> Iterator[str]:
+    """What a position costs, from the decode rows: seconds of a token grow with the bytes of keys and values."""
+    groups: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        if row.name.startswith("at "):
+            groups.setdefault((row.model, row.precision, row.threads), []).append(row)
+    for (model, precision, threads), found in groups.items():
+        for engine in dict.fromkeys(f.engine for row in found for f in row.figures):
+            at = {int(r.name[3:]): f.median for r in found for f in r.figures if f.engine == engine}
+            if len(at) < 3:
+                continue
+            low, middle, high = sorted(at)
+            slope = (at[high] - at[low]) / (high - low)
+            bend = at[middle] - (at[low] + slope * (middle - low))
+            least = DECODERS[model].kv_bytes(0) / found[0].limit
+            yield (
+                f"{model} {precision} {threads} thr, {engine}: a position costs {slope * 1e9:,.1f} ns, "
+                f"{slope / least:.2f} of its bytes at the limit, {bend / at[middle] * 100:+.1f} % from a line"
+            )
+
+
+# ---------------------------------------------------------------- streams, translation, memory
+
+
+def streams(run: Run) -> None:
+    """Steps of small recurrent models."""
+    a = run.arguments
+    for name, precision, threads in itertools.product(STREAMS, a.precisions, a.threads):
+        workers = run.workers("streams", model=name, precision=precision, threads=threads)
+        figures = run.alternate(workers, a.rounds, "steps", 200)
+        if figures:
+            run.show(Row(name, "step", precision, threads, 0, 0, 1, figures))
+        if a.wait:
+            print("measured", flush=True)
+        for worker in workers:
+            worker.close()
+
+
+def translate(run: Run) -> None:
+    """ByT5: 64 bytes in, 128 tokens out, greedy."""
+    a = run.arguments
+    for precision, threads in itertools.product(a.precisions, a.threads):
+        workers = run.workers("translation", precision=precision, threads=threads)
+        figures = run.alternate(workers, a.rounds, "translate", 64, 128)
+        if figures:
+            run.show(Row("byt5-tiny", "64 to 128", precision, threads, 0, 0, 1, figures))
+        if a.wait:
+            print("measured", flush=True)
+        for worker in workers:
+            worker.close()
+
+
+def memory(run: Run) -> None:
+    """The most that a C program has resident, beside weights, state and arena."""
+    from against.resident import resident
+
+    a = run.arguments
+    for name, precision in itertools.product(a.models, a.precisions):
+        try:
+            most, planned = resident(name, precision)
+        except (NotImplementedError, OicError) as why:
+            run.skipped["oic", f"{name} {precision}"] = str(why).splitlines()[0]
+            continue
+        print(f"{name:<11}{'memory':<13}{precision:<5}1 thr  {most / 1e6:,.1f} MB resident, "
+              f"{most / planned:.3f} of weights, state and arena in use")  # fmt: skip
+        run.rows.append(Row(name, "memory", precision, 1, most, planned, 1, []))
+
+
+def names(known: tuple[str, ...]) -> Any:
+    """A list of names of an option."""
+
+    def read(text: str) -> list[str]:
+        found = text.split(",")
+        for name in found:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}")
+        return found
+
+    return read
+
+
+KINDS = {"decode": decoders, "stream": streams, "translate": translate, "memory": memory}
+ROWS = ("decode", "prefill", "build", "stream", "translate", "memory")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--models", type=names(tuple(DECODERS)), default=["gpt2-124m", "llama-15m", "llama-110m"])
+    parser.add_argument("--rows", type=names(ROWS), default=list(ROWS))
+    parser.add_argument("--engines", type=names(ENGINES), default=list(ENGINES))
+    parser.add_argument("--precisions", type=names(PRECISIONS), default=list(PRECISIONS))
+    parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2])
+    parser.add_argument("--positions", type=lambda text: [int(n) for n in text.split(",")], default=POSITIONS)
+    parser.add_argument("--prompts", type=lambda text: [int(n) for n in text.split(",")], default=PROMPTS)
+    parser.add_argument("--tokens", type=int, default=16, help="of a round of decoding")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python", default=sys.executable, help="interpreter that has the other engines")
+    parser.add_argument("--wait", action="store_true", help="wait for Enter when models are loaded")
+    parser.add_argument("--json", metavar="FILE")
+    run = Run(parser.parse_args())
+    start = time.perf_counter()
+    print("per second: median ± spread, share of the machine's limit; the last figure: oic over the fastest other\n")
+    if {"decode", "prefill", "build"} & set(run.arguments.rows):
+        decoders(run)
+    for row, measure in (("stream", streams), ("translate", translate), ("memory", memory)):
+        if row in run.arguments.rows:
+            measure(run)
+    print()
+    for line in positions(run.rows):
+        print(line)
+    for threads in sorted(run.limits):
+        found = run.probe(threads)
+        print(f"the machine, {threads} thr: {found.read / 1e9:.1f} GB/s read, {found.f32 / 1e9:.0f} GFLOP/s f32, "
+              f"{found.int8 / 1e9:.0f} Gop/s int8, {found.bf16 / 1e9:.0f} GFLOP/s bf16")  # fmt: skip
+    for (engine, precision), why in run.skipped.items():
+        print(f"skipped: {engine} {precision}: {why}")
+    print(", ".join(f"{engine} {version}" for engine, version in run.versions.items()),
+          f"; {time.perf_counter() - start:.0f} s", sep="")  # fmt: skip
+    if run.arguments.json:
+        limits = {n: run.probe(n).to_json() for n in run.limits}
+        found = {"limits": limits, "versions": run.versions, "rows": [row.to_json() for row in run.rows],
+                 "skipped": [[*key, why] for key, why in run.skipped.items()]}  # fmt: skip
+        Path(run.arguments.json).write_text(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
