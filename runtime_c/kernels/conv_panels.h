@@ -80,7 +80,7 @@ static inline void NAME(oic_conv_panels)(const ARGS(oic_conv_panels) *a)
                         .M = M, .K = K, .N = N, .xm = direct ? xm : K, .xk = xk,
                         .wk = OIC_LANES, .wg = OIC_LANES * K, .wn = 1,
                     },
-                    0, oic_panels(N));
+                    0, oic_product_panels(N));
             for (ptrdiff_t o = 0; positions > 1 && o < N; ++o) {
                 for (ptrdiff_t i = 0; i < M; ++i) {
                     y[o * positions + p + i] = rows[i * N + o];
