@@ -106,7 +106,7 @@ void product_{w}(const float *x, const oic_stored_{w} *w, float *y, ptrdiff_t M,
 {{
     for (ptrdiff_t i = 0; i < count; ++i) {{
         oic_linear_panels_f32_{w}_f32(&(oic_linear_panels_f32_{w}_f32_args){{
-            .x = x, .w = w + i * K * oic_panels(N) * 16, .y = y, .M = M, .K = K, .N = N, .ldx = K}});
+            .x = x, .w = w + i * K * oic_product_panels(N) * 16, .y = y, .M = M, .K = K, .N = N, .ldx = K}});
     }}
 }}
 """
