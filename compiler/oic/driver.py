@@ -21,7 +21,7 @@ from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError
 from oic.dtypes import Array
-from oic.ir.members import Stored
+from oic.ir.members import Members, Stored
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
 from oic.lower.graph import LoweringOptions, entries, lower_graph
@@ -124,13 +124,13 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
 
 def _stored(module: Module, settings: Settings) -> list[Choice]:
     """Constants get the storage that the settings say."""
-    if not settings.weights:
+    if not settings.weights and not any(isinstance(v, Members) and v.storage for v in module.weights.values()):
         return []
     from oic.passes.store_weights import rules_of, store_weights
     from oic.passes.whole_products import whole_products
 
     whole_products(module)  # matrices that are cut have one storage
-    return store_weights(module, rules_of(settings.weights))
+    return store_weights(module, rules_of(settings.weights) if settings.weights else [])
 
 
 def late_warnings(program: Program) -> list[Diagnostic]:

@@ -18,6 +18,7 @@ import oic
 from importers.test_sources import gpt2_weights, logits, refused
 from model.samples import write_safetensors
 from oic.cli.main import main
+from oic.driver import Settings, compile_graph
 from oic.dtypes import Array
 from oic.importers import import_checkpoint
 
@@ -206,7 +207,34 @@ def test_narrow_types_stay_as_they_are_stored(kind: str, tmp_path: Path) -> None
     assert logits(made).tobytes() == logits(wide).tobytes()
 
 
-@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
+@pytest.mark.parametrize(("kind", "storage"), [("Q8_0", "q8"), ("Q4_0", "q4")])
+def test_blocks_of_one_scale_stay_as_they_are(kind: str, storage: str, tmp_path: Path) -> None:
+    """The file is read where it is; what is computed with are the values of its blocks, in the table of rows, too."""
+    tensors, stored = as_gguf(weights()), gguf.GGMLQuantizationType[kind]
+    kinds = {n: stored for n, a in tensors.items() if a.ndim == 2 and n != "blk.1.ffn_up.weight"}
+    made = import_checkpoint(write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS), tmp_path / "out")
+    assert not made.widened and not (tmp_path / "out" / "widened.safetensors").exists()
+    plain = {n: gguf.dequantize(gguf.quantize(a, stored), stored) if n in kinds else a for n, a in tensors.items()}
+    model, graph = oic.Model.open(made.model), oic.parse_file(made.graph)
+    assert model.info("blk.0.ffn_up.weight").dtype.name == kind
+    assert all(np.array_equal(model.tensor(n), plain[n]) for n in tensors)
+    built = oic.Synthesizer(graph, model, target="portable")
+    types = {op.symbol: op.type.encoding for op in built.program.planned.constants()}
+    assert {types[n] for n in ("wq", "wk", "wv", "wo", "w_gate", "w_down", "embed")} == {f"{storage} panels"}
+    assert types["w_up"] == "panels", "a member is f32"
+    with built.make_executor() as ex:
+        assert np.array_equal(ex.fetch("wq[1]"), plain["blk.1.attn_q.weight"])
+        assert np.array_equal(ex.fetch("embed"), plain["token_embd.weight"])
+        tokens = np.array([1, 5, 2], np.int32)
+        found = ex.step(tokens=tokens)["logits"]
+    with oic.Simulator(graph, model, weights="f32").make_executor() as ex:
+        wide = ex.step(tokens=tokens)["logits"]
+    assert 0 < np.abs(found - wide).max() < 0.05 * np.abs(wide).max()
+    other = compile_graph(graph, model, Settings(weights="wq=f32,*=q8"))
+    assert {c.symbol: c.storage for c in other.stored}["w_up"] == "q8" and "wq" not in {c.symbol for c in other.stored}
+
+
+@pytest.mark.parametrize("kind", ["Q4_1", "Q5_0", "Q5_1"])
 def test_blocks_are_widened_exactly(kind: str, tmp_path: Path) -> None:
     tensors = as_gguf(weights())
     stored = gguf.GGMLQuantizationType[kind]
@@ -264,12 +292,12 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tensors = as_gguf(weights())
-    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q8_0}
+    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q5_0}
     source = write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS)
     plain = write(tmp_path / "p.gguf", "qwen2", tensors, **KEYS)
     monkeypatch.setitem(sys.modules, "gguf", None)
     slug, text = refused(source, tmp_path)
-    assert slug == "model-dtype" and "blk.0.ffn_up.weight' is Q8_0" in text and "pip install oic[gguf]" in text
+    assert slug == "model-dtype" and "blk.0.ffn_up.weight' is Q5_0" in text and "pip install oic[gguf]" in text
     assert import_checkpoint(plain, tmp_path / "out").weights == len(tensors)
 
 
@@ -328,11 +356,11 @@ def test_a_file_that_is_split_is_one_model(tmp_path: Path) -> None:
 
 def test_on_the_command_line(tmp_path: Path) -> None:
     tensors = as_gguf(weights())
-    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q8_0}
+    kinds = {"blk.0.ffn_up.weight": gguf.GGMLQuantizationType.Q5_0}
     source = write(tmp_path / "m.gguf", "qwen2", tensors, kinds, **KEYS)
     run = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--set", "rope.freq_base=1e6"])
     assert run.exit_code == 0, run.output
-    assert "widened to f32, " in run.output and "in widened.safetensors: 1 of Q8_0" in run.output
+    assert "widened to f32, " in run.output and "in widened.safetensors: 1 of Q5_0" in run.output
     assert "base=1000000.0" in (tmp_path / "out" / "graph.oi").read_text()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.members import Elements, Members
+from oic.ir.quantized import Grouped, Groups
 from oic.syntax import tree as s
 
 NEAR = 3  # names of a model that are shown for one it lacks
+STORAGES = {"Q8_0": "q8", "Q4_0": "q4"}  # of blocks, exactly
 MOST_HOLES = 1 << 16  # places in a family without a member
 
 
@@ -285,9 +287,11 @@ def elements_of(binding: Binding, variable: Variable) -> Elements:
                 return np.zeros(shape, dtype)
             return model.tensor(variable.members[key]).astype(dtype, copy=False).reshape(shape)
 
-        return Members(variable.counts, shape, dtype, read)
+        return Members(variable.counts, shape, dtype, read, *_grouped(binding, variable, variable.members, shape))
     if variable.data is not None:
         assert binding.model is not None
+        if (single := _in_blocks(binding, variable, shape)) is not None:
+            return single
         array = binding.model.tensor(variable.data)
         wanted = array.shape if None in variable.dims else variable.counts + shape
         return array.astype(variable.dtype.np, copy=False).reshape(wanted)
@@ -295,6 +299,39 @@ def elements_of(binding: Binding, variable: Variable) -> Elements:
     if value is None:
         value = -1 if variable.dtype is dtypes.t1 else 0
     return np.broadcast_to(_element(value, variable.dtype), shape)
+
+
+def _in_blocks(binding: Binding, variable: Variable, shape: tuple[int, ...]) -> Members | None:
+    """A matrix that is stored in blocks, as the only member of a family: it is not widened before it is needed."""
+    model, name, dtype = binding.model, variable.data, variable.dtype.np
+    assert model is not None and name is not None
+    if variable.family or None in variable.dims or model.blocks(name) is None:
+        return None
+    more = _grouped(binding, variable, {(): name}, shape)
+    return Members((), shape, dtype, lambda key: model.tensor(name).astype(dtype, copy=False).reshape(shape), *more)
+
+
+def _grouped(
+    binding: Binding, variable: Variable, members: Mapping[tuple[int, ...], str], shape: tuple[int, ...]
+) -> tuple[str, Callable[[tuple[int, ...]], Grouped] | None]:
+    """The storage that all members have in the model, and how to read their groups; "" if there is none."""
+    model = binding.model
+    assert model is not None
+    found = {key: model.blocks(name) for key, name in members.items()}
+    kinds = {"" if blocks is None else blocks.kind for blocks in found.values()}
+    storage = STORAGES.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    holes = len(members) != math.prod(variable.counts if variable.family else ())
+    if not storage or holes or variable.dtype is not dtypes.f32 or len(shape) != 2:
+        return "", None
+    if any(blocks.shape != shape for blocks in found.values()):
+        return "", None
+    rows, k = shape
+
+    def grouped(key: tuple[int, ...]) -> Grouped:
+        blocks = found[key]
+        return Grouped((rows, k), storage, lambda first, end: Groups(*blocks.groups(first, end)))
+
+    return storage, grouped
 
 
 def _element(value: Any, dtype: DType) -> Array:

@@ -58,6 +58,10 @@ def contents(module: Module) -> bytes:
         if isinstance(values, Stored):
             digest.update(f"{values.name} {values.encoding}".encode())
             values = values.source
+        if isinstance(values, Members) and values.grouped:
+            for part in values.groups():
+                digest.update(part.data)
+            continue
         for member in values if isinstance(values, Members) else (values,):
             digest.update(f"{member.dtype} {member.shape}".encode())
             digest.update(np.ascontiguousarray(member).reshape(-1).view(np.uint8).data)

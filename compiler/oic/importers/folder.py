@@ -83,7 +83,7 @@ def import_checkpoint(
     program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name))
     checkpoint.settle(program.weights, program.buffers)
     used = [checkpoint.model.info(n) for p, layers in program.weights.items() for n in members(p, layers)]
-    blocks = [info for info in used if info.dtype.name in TYPES]
+    blocks = [info for info in used if info.dtype.name in TYPES and info.dtype.kind == "opaque"]
     for info in {info.dtype.name: info for info in blocks}.values():
         block_kind(info)  # refuses, before anything is written
     _check(program, checkpoint, blocks)

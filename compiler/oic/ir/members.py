@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oic.diagnostics import OicError, fail
 from oic.dtypes import Array
 from oic.ir import quantized
-from oic.ir.encodings import COLUMNS, NARROW, encoded_parts, layout_of, storage_of
+from oic.ir.encodings import COLUMNS, NARROW, PANELS, encoded_parts, layout_of, storage_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,8 @@ class Members:
     inner   the shape of a member
     dtype   NumPy's, of the elements
     read    the member of a key, [*inner]
+    storage that all members have in the model, of `quantized.BITS`, and then
+    grouped the groups of the member of a key, where it is one matrix
 
     NumPy takes it for the whole array, which is made for it.
     """
@@ -35,6 +37,8 @@ class Members:
     inner: tuple[int, ...]
     dtype: np.dtype[Any]
     read: Callable[[tuple[int, ...]], Array]
+    storage: str = ""
+    grouped: Callable[[tuple[int, ...]], quantized.Grouped] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -43,6 +47,16 @@ class Members:
     def __iter__(self) -> Iterator[Array]:
         """The members in the order of memory."""
         return (self.read(key) for key in product(*map(range, self.counts)))
+
+    def groups(self) -> Iterator[Array]:
+        """What the groups of all members are made of, part by part."""
+        assert self.grouped is not None, "they are no groups"
+        for matrix in map(self.grouped, product(*map(range, self.counts))):
+            yield np.frombuffer(f"{self.storage} {matrix.shape}".encode(), np.uint8)
+            rows, at_once = matrix.shape[0], max(1, quantized.PART // max(1, matrix.shape[1]))
+            for first in range(0, rows, at_once):
+                found = matrix.read(first, min(rows, first + at_once))
+                yield from (np.ascontiguousarray(found.q), np.ascontiguousarray(found.scales))
 
     def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
         del copy  # it is always a new one
@@ -90,31 +104,46 @@ class Stored:
         assert storage_of(encoding) == storage_of(self.encoding), f"{encoding} is another storage than {self.encoding}"
         for matrix in self._matrices():
             if (storage := storage_of(encoding)) in quantized.BITS:
-                rows, k = self._turned(matrix).shape
+                rows, k = self._shape(matrix)
                 yield from quantized.parts(partial(self._groups, matrix), rows, k, storage)
             else:
+                assert not isinstance(matrix, quantized.Grouped), f"{encoding} has no groups"
                 for part in encoded_parts(matrix, layout_of(encoding)):
                     yield self._narrowed(part).view(np.uint8)
 
-    def _matrices(self) -> Iterator[Array]:
+    def _matrices(self) -> Iterator[Matrix]:
         """What they were, one after the other; the memory of a file is given back."""
-        members = iter(self.source) if isinstance(self.source, Members) else iter((self.source,))
-        for member in members:
+        source = self.source
+        if isinstance(source, Members) and source.grouped and self.encoding == f"{source.storage} {PANELS}":
+            yield from map(source.grouped, product(*map(range, source.counts)))
+            return
+        for member in iter(source) if isinstance(source, Members) else iter((source,)):
             yield from member.reshape(-1, *self.shape[-2:])
             forget(member)
 
+    def _shape(self, matrix: Matrix) -> tuple[int, int]:
+        """Rows and K."""
+        first, last = matrix.shape
+        return (last, first) if layout_of(self.encoding) == COLUMNS else (first, last)
+
     def _turned(self, matrix: Array) -> Array:
-        """With K as its last axis."""
+        """With K as its last axis, or as it was."""
         return matrix.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrix
 
-    def _values(self, matrix: Array) -> Array:
-        if storage_of(self.encoding) not in quantized.BITS:
+    def _values(self, matrix: Matrix) -> Array:
+        if not isinstance(matrix, quantized.Grouped) and storage_of(self.encoding) not in quantized.BITS:
             return self._narrowed(matrix).astype(np.float32)
-        rows, k = self._turned(matrix).shape
+        rows, k = self._shape(matrix)
         return self._turned(self._groups(matrix, 0, rows).values(k))
 
-    def _groups(self, matrix: Array, first: int, end: int) -> quantized.Groups:
-        rows, storage = self._turned(matrix)[first:end], storage_of(self.encoding)
+    def _groups(self, matrix: Matrix, first: int, end: int) -> quantized.Groups:
+        storage = storage_of(self.encoding)
+        if isinstance(matrix, quantized.Grouped):
+            found = matrix.read(first, end)
+            if not np.isfinite(found.scales).all():
+                raise self._refused()
+            return found
+        rows = self._turned(matrix)[first:end]
         try:
             return quantized.quantize(rows, storage)
         except ValueError:
@@ -134,6 +163,7 @@ class Stored:
         return fail("weights-range", what, hint=f'--weights "{self.name}=f32,*={storage}" leaves it as it is')
 
 
+Matrix = Array | quantized.Grouped
 Elements = Array | Members | Stored
 
 

@@ -58,6 +58,18 @@ class Groups:
 Read = Callable[[int, int], Groups]  # of some rows: the first, and the one after the last
 
 
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A matrix that comes in groups, of which the values are.
+
+    shape  [rows, K]
+    """
+
+    shape: tuple[int, int]
+    storage: str
+    read: Read
+
+
 def groups(k: int) -> int:
     """Groups of a row."""
     return -(-k // GROUP)

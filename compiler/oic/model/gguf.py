@@ -6,20 +6,21 @@
     tensor  text, u32 rank, u64 dimensions[rank] (the fastest first), u32 type, u64 offset
     data    from the next multiple of `general.alignment` (32); offsets count from there
 
-Block-quantised tensors are listed; reading one is refused.  Hyperparameters that are positive
-integers are sizevars under their name without the architecture: `llama.block_count` gives
+Tensors in blocks of Q8_0 and Q4_0 are f32; others in blocks are listed, and reading one is refused.  Hyperparameters
+that are positive integers are sizevars under their name without the architecture: `llama.block_count` gives
 `block_count`.  Source: the GGUF specification in the documents of ggml-org/ggml.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from oic import dtypes
 from oic.dtypes import DType
+from oic.model.blocks import BITS, Blocks
 from oic.model.budget import LIST, TENSOR, TEXT, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.jsontext import sizes_among
@@ -230,7 +231,9 @@ def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: in
     file.need(start, total, f"data of {what}")
     info = TensorInfo(name, dtype, tensor.shape, True, total, file.name, start)
     origin: Origin = Mapped(file, start, total)
-    if tag in BLOCKS:
+    if dtype.name in BITS:
+        origin = Blocks(file, start, tensor.shape, dtype.name)
+    elif tag in BLOCKS:
         origin = UnreadableTensor(f"the stored type {dtype} is block-quantised, which is not read")
     return TensorSource(info, origin)
 
@@ -240,4 +243,4 @@ def _stored(tag: int) -> tuple[DType, int, int]:
     if tag in _PLAIN:
         return _PLAIN[tag], 1, _PLAIN[tag].bits // 8
     name, block, nbytes = BLOCKS[tag]
-    return opaque(name), block, nbytes
+    return replace(dtypes.f32, name=name) if name in BITS else opaque(name), block, nbytes

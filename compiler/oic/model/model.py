@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.dtypes import Array
+from oic.model.blocks import Blocks
 from oic.model.file import ModelFile
 from oic.model.others import WEIGHTS, described
 from oic.model.tensors import Contents, Metadata, TensorInfo, TensorSource, from_memory
@@ -59,8 +60,8 @@ class Model:
         """The model in a .oinf, .safetensors, .gguf or .npz file or a Hugging Face folder.
 
         Or in several: `{"format": "oic.model", "version": 1, "files": ["../folder", "extra.npz"]}`, a `.json` file,
-        names them relative to itself; a tensor may be in one of them only, but for one that cannot be read, which a
-        later file may have in a form that can.  `metadata` adds to theirs.
+        names them relative to itself; a tensor may be in one of them only, but for one in blocks, which a
+        later file may have in another form.  `metadata` adds to theirs.
         The format is known by its first bytes, else by the file's extension.
         Raises `OicError`: `model-open`, `model-format`, or what is wrong inside the file.
         """
@@ -121,6 +122,11 @@ class Model:
         """
         return self._entry(name).array()
 
+    def blocks(self, name: str) -> Blocks | None:
+        """The blocks of a tensor that is stored in blocks of Q8_0 or Q4_0."""
+        origin = self._entry(name).origin
+        return origin if isinstance(origin, Blocks) else None
+
     def raw(self, name: str) -> NDArray[np.uint8]:
         """The bytes of a tensor in our stored form, u8[nbytes]; raises as `tensor` does.
 
@@ -177,7 +183,8 @@ def _together(parts: Sequence[tuple[str, Path]], twice: Callable[[str], OicError
     for name, path in parts:
         part = Model.open(path)
         for tensor in part.names():
-            if tensor in whole.entries and whole.entries[tensor].info.dtype.kind != "opaque":
+            before = whole.entries.get(tensor)
+            if before is not None and before.info.dtype.kind != "opaque" and not isinstance(before.origin, Blocks):
                 raise twice(f"{tensor!r} is in {name!r} and in one before it")
         whole.entries.update(part._entries)
         whole.sizevars.update(part.sizevars)

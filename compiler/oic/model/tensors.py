@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, fail
 from oic.dtypes import ALL, Array, DType, from_array, pack, store, unpack
+from oic.model.blocks import Blocks
 from oic.model.file import ModelFile
 
 Scalar = bool | int | float | str
@@ -109,7 +110,7 @@ class UnreadableTensor:
 
 PART = 1 << 20  # bytes that are looked at together, so that what is computed of them is small
 
-Origin = Mapped | Computed | UnreadableTensor | None  # None: declared without data
+Origin = Mapped | Computed | Blocks | UnreadableTensor | None  # None: declared without data
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,8 @@ class TensorSource:
                 array = self._elements()
             case Computed(load):
                 array = load()
+            case Blocks():
+                array = self.origin.values()
             case UnreadableTensor(reason):
                 raise self._refusal("model-dtype", reason)
             case None:

@@ -1,4 +1,4 @@
-"""Block-quantised tensors of GGUF files as f32, written part by part.
+"""Block-quantised tensors of GGUF files as f32, written part by part; but for those that are read as they are.
 
 What a block stands for is computed by the package `gguf` (an extra), in f32, and nothing is rounded further.
 """

@@ -5,20 +5,22 @@
 The module's values become what the storage gives back, so that the reference computes with what compiled code unpacks.
 A constant keeps its form where not everything that reads it can take the storage, and where the storage is no smaller.
 
+What a model has in blocks of such groups, and no rule names, is stored as it is there.
+
 Rules are `f32`, `bf16`, `f16`, `q8`, `q4`, or several, by name: `lm_head=q8,*=q4`; the first that fits counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from oic import dtypes
 from oic.diagnostics import did_you_mean, fail
 from oic.ir.core import OpError, Value
-from oic.ir.encodings import LAYOUTS, STORAGES, joined, nbytes
-from oic.ir.members import Stored
+from oic.ir.encodings import LAYOUTS, PANELS, STORAGES, joined, nbytes
+from oic.ir.members import Members, Stored
 from oic.ir.module import Module
 from oic.ir.quantized import BITS
 from oic.ir.state import ConstantSelect
@@ -86,25 +88,29 @@ def _choice(
 ) -> Choice | None:
     """What is decided where a rule is for another storage than that of the type; None: no rule is."""
     rule = next((r for r in rules if r.fits(symbol)), None)
-    dtype = constant.tensor.dtype
-    if rule is None or rule.storage in (KEPT, dtype.name) or not dtype.is_float or not uses:
+    dtype, source = constant.tensor.dtype, module.weights[symbol]
+    assert not isinstance(source, Stored), f"{symbol} has a storage"
+    own = source.storage if isinstance(source, Members) else ""
+    storage = own if rule is None else rule.storage
+    if storage in ("", KEPT, dtype.name) or not dtype.is_float or not uses:
         return None
-    reason = _stored(constant, uses, rule.storage)
+    reason = _stored(constant, uses, storage, (PANELS,) if rule is None else LAYOUTS)
     if not reason:
-        source = module.weights[symbol]
-        assert not isinstance(source, Stored), f"{symbol} has a storage"
         module.weights[symbol] = Stored(symbol, source, constant.tensor.encoding)
-    return Choice(symbol, KEPT if reason else rule.storage, constant.tensor.nbytes, reason)
+    return Choice(symbol, KEPT if reason else storage, constant.tensor.nbytes, reason)
 
 
-def _stored(constant: Value, uses: list[Reader], storage: str) -> str:
-    """Give the constant a storage, or say why not."""
+def _stored(constant: Value, uses: list[Reader], storage: str, layouts: Sequence[str]) -> str:
+    """Give the constant a storage, or say why not.
+
+    layouts  that groups may have
+    """
     type_ = constant.tensor
     members = any(isinstance(reader.op, ConstantSelect) for reader in uses)  # that are no matrices
     if type_.rank < 2 or not type_.static or 0 in type_.shape or members:
         return NO_MATRIX
     takers: list[set[Reader]] = []
-    for encoding in (joined(storage, layout) for layout in (LAYOUTS if storage in BITS else ("", *LAYOUTS))):
+    for encoding in (joined(storage, layout) for layout in (layouts if storage in BITS else ("", *LAYOUTS))):
         encode(constant, encoding, dtypes.f32)
         takers.append({reader for reader in uses if _takes(reader)})
         if len(takers[-1]) == len(uses) and nbytes(type_.dtype, type_.maximum, encoding) < type_.nbytes:
