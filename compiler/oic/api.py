@@ -78,7 +78,7 @@ class Synthesizer(_Compiled):
     numerics  'fused' (a step of a sum of products is one rounding) or 'separate' (two); None: 'fused' where the
              compiler says that the machine has the instruction.  All machines of one class give the same bits
     weights_as  'blob' (a file to map or flash) or 'array' (a C array)
-    threads  consumers of a `yield` run on so many at once; 1: one after another
+    threads  that a step may run on: large operators are divided among them, consumers of a `yield` run at once
     name     of the C library, which its files and names begin with; None: the graph's
     profile  the code measures itself: `trace` of its executors has microseconds
     The others as for Simulator.
@@ -131,6 +131,13 @@ class Synthesizer(_Compiled):
         """The loaded library, after `build`."""
         return self._synthesizer.library
 
-    def make_executor(self) -> Executor:
-        """A session with a state of its own, at its start; builds the library first if that is not done."""
-        return self._synthesizer.make_executor()
+    def make_executor(self, threads: int | None = None) -> Executor:
+        """A session with a state of its own, at its start; builds the library first if that is not done.
+
+        threads   that its steps run on, up to those of the Synthesizer; None: all.  Results are the same for any number
+        """
+        built = self._synthesizer.threads
+        if threads is not None and not 1 <= threads <= built:
+            hint = f"give the Synthesizer threads={threads}" if built < threads <= MOST_THREADS else None
+            raise fail("thread-count", f"the library is built for 1 to {built} threads, not {threads}", hint=hint)
+        return self._synthesizer.make_executor(threads)

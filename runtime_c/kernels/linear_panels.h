@@ -24,10 +24,11 @@ typedef struct {
 #define PRODUCT_AHEAD NAME(oic_linear_panels_product_ahead)
 #include "product.inc.h"
 
-/* Panels first..end-1 of the columns of y: any division has the same bits. */
-static inline void NAME(oic_linear_panels_part)(const ARGS(oic_linear_panels) *a, ptrdiff_t first, ptrdiff_t end, int worker)
+/* Streams first..end-1 of the columns of y, four panels each: any division has the same bits. */
+static inline void NAME(oic_linear_panels_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ptrdiff_t batches = oic_product(a->rank, a->shape);
+    const ARGS(oic_linear_panels) *const a = args;
+    const ptrdiff_t batches = oic_product(a->rank, a->shape), panels = oic_product_panels(a->N);
     (void)worker;
     for (ptrdiff_t i = 0; i < batches; ++i) {
         PRODUCT(&(const OPERANDS){
@@ -35,13 +36,13 @@ static inline void NAME(oic_linear_panels_part)(const ARGS(oic_linear_panels) *a
                     .M = a->M, .K = a->K, .N = a->N, .xm = a->ldx, .xk = 1,
                     .wk = OIC_LANES, .wg = OIC_LANES * a->K, .wn = 1,
                 },
-                first, end);
+                4 * first, 4 * end < panels ? 4 * end : panels);
     }
 }
 
 static inline void NAME(oic_linear_panels)(const ARGS(oic_linear_panels) *a)
 {
-    NAME(oic_linear_panels_part)(a, 0, oic_product_panels(a->N), 0);
+    NAME(oic_linear_panels_part)(a, 0, (oic_product_panels(a->N) + 3) / 4, 0);
 }
 
 #include "product.end.h"

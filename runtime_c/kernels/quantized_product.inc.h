@@ -15,7 +15,7 @@
    Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
    `work` has room for `room` of them: OIC_QUANTIZED_BYTES bytes for each group of each; it need not be aligned beyond 4.
    Where there are more rows, they are taken in turns.  A turn is two phases: ..._prepare quantises the rows from `from` on,
-   ..._part computes panels first..end-1 of sixteen rows of w (best begun at multiples of four) for them. */
+   ..._part computes streams first..end-1 of rows of w for them. */
 #include "element.h"
 
 #include "common/batch.h"
@@ -61,18 +61,19 @@ static inline void NAME(OIC_PASTE(PRODUCT, _prepare))(const ARGS(PRODUCT) *a)
     }
 }
 
-static inline void NAME(OIC_PASTE(PRODUCT, _part))(const ARGS(PRODUCT) *a, ptrdiff_t first, ptrdiff_t end, int worker)
+static inline void NAME(OIC_PASTE(PRODUCT, _part))(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(PRODUCT) *const a = args;
     const ptrdiff_t rows = NAME(OIC_PASTE(PRODUCT, _rows))(a), N = a->N;
     float sums[OIC_TURN * OIC_STREAM];
     (void)worker;
     for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
         const ptrdiff_t n = rows - r0 < OIC_TURN ? rows - r0 : OIC_TURN;
-        for (ptrdiff_t p = first, next; p < end; p = next) {
-            next = p - p % OIC_STREAM_PANELS + OIC_STREAM_PANELS;
-            next = next < end ? next : end;
+        for (ptrdiff_t s = first; s < end; ++s) {
+            const ptrdiff_t p = s * OIC_STREAM_PANELS, all = oic_panels(N);
+            const ptrdiff_t next = p + OIC_STREAM_PANELS < all ? p + OIC_STREAM_PANELS : all;
             OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, rows, r0, n, a->w, p, next, a->K, N);
-            const ptrdiff_t j0 = p * OIC_PANEL, width = (next < oic_panels(N) ? next * OIC_PANEL : N) - j0;
+            const ptrdiff_t j0 = p * OIC_PANEL, width = (next < all ? next * OIC_PANEL : N) - j0;
             for (ptrdiff_t r = 0; r < n; ++r) {
                 const ptrdiff_t to = (a->from + r0 + r) * N + j0;
                 for (ptrdiff_t l = 0; l < width; ++l) {
@@ -90,9 +91,23 @@ static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
         NAME(OIC_PASTE(PRODUCT, _prepare))(&turn);
-        NAME(OIC_PASTE(PRODUCT, _part))(&turn, 0, oic_panels(a->N), 0);
+        NAME(OIC_PASTE(PRODUCT, _part))(&turn, 0, (oic_panels(a->N) + OIC_STREAM_PANELS - 1) / OIC_STREAM_PANELS, 0);
     }
 }
+
+#if defined(OIC_POOL_H)
+/* The same, each turn's streams divided among threads. */
+static inline void NAME(OIC_PASTE(PRODUCT, _divided))(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                      const ARGS(PRODUCT) *a)
+{
+    ARGS(PRODUCT) turn = *a;
+    const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+    for (turn.from = 0; turn.from < rows; turn.from += a->room) {
+        NAME(OIC_PASTE(PRODUCT, _prepare))(&turn);
+        oic_divide(pool, most, units, work, NAME(OIC_PASTE(PRODUCT, _part)), &turn);
+    }
+}
+#endif
 
 #undef PRODUCT
 #undef WEIGHT_BITS

@@ -267,7 +267,7 @@ def test_null_pointers_are_refused(make: Make) -> None:
     lib.elementwise_reset(null)
     assert lib.elementwise_save(null, null, 0) == 0
     assert lib.elementwise_load(null, null, 0) != 0
-    assert lib.elementwise_open_as(null, null, 0) == 4
+    assert lib.elementwise_open_as(null, null, 1, 0) == 4
     lib.elementwise_close(null)
 
 
@@ -350,6 +350,6 @@ def test_a_forged_blob_is_refused(make: Make) -> None:
         assert init(blob) == 6
         assert fresh.state == ffi.NULL
         path.write_bytes(blob)
-        assert lib.elementwise_open_as(fresh, str(path).encode(), memory.build) == 6
+        assert lib.elementwise_open_as(fresh, str(path).encode(), 1, memory.build) == 6
         assert fresh.state == ffi.NULL
-    assert lib.elementwise_open_as(fresh, b"/does/not/exist", memory.build) == 6
+    assert lib.elementwise_open_as(fresh, b"/does/not/exist", 1, memory.build) == 6

@@ -15,6 +15,11 @@ PROGRAM = r"""
 #include "hosted/pool.h"
 #include <stdio.h>
 
+#if OIC_HOSTED
+#define REST(run) ((void)((run) % 50 == 0 ? usleep(200) : 0)) /* until threads may sleep */
+#else
+#define REST(run) (void)(run)
+#endif
 #define TASKS 37
 
 typedef struct {
@@ -61,10 +66,59 @@ static int exercise(oic_pool *pool, int runs)
     return 0;
 }
 
+#define UNITS 301
+
+/* Units that are worked on, and by whom. */
+typedef struct {
+    int64_t *done;
+    int64_t own[OIC_POOL_MOST][8]; /* of each worker, which nobody else writes */
+} divided;
+
+static void units(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    divided *const d = *(divided *const *)args;
+    for (ptrdiff_t i = first; i < end; ++i) {
+        d->done[i] += i + 1;
+        d->own[worker][0]++;
+    }
+}
+
+/* Every unit is worked on once, by no more workers than are wanted; now and then after a pause. */
+static int divide(oic_pool *pool, int runs)
+{
+    int64_t done[UNITS] = {0};
+    divided all = {done, {{0}}}, *const d = &all;
+    int64_t sum = 0;
+    for (int run = 0; run < runs; ++run) {
+        const int most = 1 + run % 5;
+        const ptrdiff_t count = run * 7 % UNITS;
+        memset(&all.own, 0, sizeof all.own);
+        oic_divide(pool, most, count, (int64_t)(run % 4) * OIC_WORK_LEAST, units, &d);
+        sum = 0;
+        for (int i = 0; i < OIC_POOL_MOST; ++i) {
+            sum += all.own[i][0];
+            if (all.own[i][0] != 0 && i >= most) {
+                return 1;
+            }
+        }
+        if (sum != count) {
+            return 1;
+        }
+        for (ptrdiff_t i = 0; i < UNITS; ++i) {
+            if (done[i] != (i < count ? i + 1 : 0)) {
+                return 1;
+            }
+            done[i] = 0;
+        }
+        REST(run);
+    }
+    return 0;
+}
+
 #if OIC_HOSTED
 static void *share(void *context)
 {
-    return exercise(context, 3000) == 0 ? context : NULL;
+    return exercise(context, 3000) == 0 && divide(context, 3000) == 0 ? context : NULL;
 }
 
 int main(void)
@@ -74,7 +128,7 @@ int main(void)
     }
     for (int threads = -1; threads <= 80; threads = threads < 6 ? threads + 1 : threads * 3) {
         oic_pool *const pool = oic_pool_open(threads);
-        if (pool == NULL || exercise(pool, 500) != 0) {
+        if (pool == NULL || exercise(pool, 500) != 0 || divide(pool, 500) != 0) {
             return 2;
         }
         oic_pool_close(pool);
@@ -88,7 +142,7 @@ int main(void)
         if (failed) {
             return 3;
         }
-        failed = exercise(pool, 3000);
+        failed = exercise(pool, 3000) || divide(pool, 3000);
         (void)pthread_join(other, &given);
         oic_pool_close(pool);
         oic_pool_close(NULL);
@@ -98,7 +152,7 @@ int main(void)
 #else
 int main(void)
 {
-    return exercise(NULL, 500);
+    return exercise(NULL, 500) || divide(NULL, 500);
 }
 #endif
 """

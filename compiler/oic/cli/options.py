@@ -107,7 +107,7 @@ def threads_option(command: Command) -> Command:
     """`--threads N`."""
     return click.option(
         "--threads", type=click.IntRange(1, 64), metavar="N", default=1, show_default=True,
-        help="run consumers of a yield on so many threads",
+        help="run large operators, and consumers of a yield, on up to so many threads",
     )(command)  # fmt: skip
 
 

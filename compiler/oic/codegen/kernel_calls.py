@@ -10,7 +10,7 @@ from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.elementwise import cast, scalar
-from oic.codegen.function_context import Frame, memory, start_address
+from oic.codegen.function_context import SESSION, Frame, memory, start_address
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.kernels import kernel as parts
@@ -27,12 +27,24 @@ _DTYPE_OF_C = {
 
 
 def call(frame: Frame, op: Any) -> None:
-    """The statement that calls an operator's kernel."""
+    """The statement that calls an operator's kernel, or that has threads share its units."""
     what: Call = op.call()
     frame.unit.instances.add(what.instance)
     given = tuple(argument(frame, op, part) for part in what.members.values())
-    args = c.Braces(given, tuple(what.members), f"{what.function}_args")
-    frame.body.add(c.call(what.function, c.Prefix("&", args)))
+    args = c.Prefix("&", c.Braces(given, tuple(what.members), f"{what.function}_args"))
+    if op.workers == 1:
+        frame.body.add(c.call(what.function, args))
+        return
+    frame.unit.headers.add("hosted/pool.h")
+    frame.unit.divided = True
+    kernel = op.chosen()
+    assert kernel.units is not None
+    units, work = frame.dim(kernel.units(op)).value, _wide(frame, kernel.work(op))
+    shared = (c.Member(SESSION, "pool"), op.workers, units, work)
+    if kernel.phases:
+        frame.body.add(c.call(kernel.function(op, "_divided"), *shared, args))
+    else:
+        frame.body.add(c.call("oic_divide", *shared, c.Identifier(kernel.function(op, "_part")), args))
 
 
 def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
@@ -60,6 +72,11 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
+
+
+def _wide(frame: Frame, dim: dims.Dim) -> c.Expression:
+    """A size that may have no ptrdiff_t, as int64_t."""
+    return expr.size(dim, lambda extent: c.Conversion("int64_t", frame.extents[extent])).value
 
 
 def _array(of: c.Type, items: list[c.Expression]) -> c.Expression:

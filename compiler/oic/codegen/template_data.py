@@ -139,6 +139,7 @@ class TemplateData:
     sources: str
     objects: str
     pooled: bool
+    threads: str
     thread_flags: str
     fused: int
     fused_note: str
@@ -153,7 +154,7 @@ class TemplateData:
 def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> TemplateData:
     """The view of a planned module for a target; its fingerprint is still to be found.
 
-    threads   that `<name>_open` lets consumers run on
+    threads   that `<name>_open` lets a step run on
     weights   fingerprint of the blob
     """
     module = unit.module
@@ -161,7 +162,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     truncated_lines = tuple(c_print.lines(lifecycle.truncated(unit), 0))
     has_weights = bool(unit.weights)
     array = weights_array and has_weights
-    pooled = target.hosted and threads > 1 and any(e.tasks for e in entries)
+    pooled = target.hosted and threads > 1 and (unit.divided or any(e.tasks for e in entries))
     sources = [f"{unit.name}.c", *([f"{unit.name}.weights.c"] if array else [])]
     return TemplateData(
         name=unit.name,
@@ -200,6 +201,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         sources=" ".join(sources),
         objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
         pooled=pooled,
+        threads=f"{unit.macro}_THREADS" if pooled else "1",
         thread_flags=" -pthread" if pooled else "",
         fused=int(target.numerics == FUSED),
         fused_note=f"a step of a sum of products is {'one rounding' if target.numerics == FUSED else 'two roundings'}",
@@ -269,7 +271,7 @@ def _prototype(type_: str, name: str, *parameters: Declare, static: bool = False
 def _prototypes(n: str) -> Prototypes:
     session, kept = Declare(Pointer(f"{n}_session"), "s"), Declare(Pointer(f"{n}_session", const=True), "s")
     memory, build = Declare(Pointer(f"{n}_memory", const=True), "m"), Declare("uint64_t", "build")
-    path = Declare(Pointer("char", const=True), "path")
+    path, threads = Declare(Pointer("char", const=True), "path"), Declare("int", "threads")
     to, capacity = Declare(Pointer("void"), "to"), Declare("size_t", "capacity")
     from_, nbytes = Declare(Pointer("void", const=True), "from"), Declare("size_t", "bytes")
 
@@ -283,7 +285,7 @@ def _prototypes(n: str) -> Prototypes:
         save=head("size_t", "save", kept, to, capacity),
         load=head("oic_status", "load", session, from_, nbytes),
         truncate=head("oic_status", "truncate", session, Declare("int64_t", "n")),
-        open=head("oic_status", "open_as", session, path, build),
+        open=head("oic_status", "open_as", session, path, threads, build),
         close=head("void", "close", session),
     )
 
@@ -348,7 +350,7 @@ def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: 
         macro("NUMERICS", f'"{numerics}"', "builds of one class give the same bits"),
     ]
     if threads:
-        found.append(macro("THREADS", str(threads), f"of the pool that {unit.name}_open makes"))
+        found.append(macro("THREADS", str(threads), "the most that a session runs on"))
     for entry in entries:
         prefix = entry.face.function.removeprefix(f"{unit.name}_").upper()
         for extent, member in entry.face.extents:

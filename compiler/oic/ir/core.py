@@ -172,6 +172,8 @@ class Op:
     block: Block | None
     kernel: str = ""
     """The name of the kernel that computes it, of operators that have some, once it is selected."""
+    workers: int = 1
+    """How many threads may share the call of that kernel."""
 
     def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
         super().__init_subclass__()
@@ -505,7 +507,7 @@ def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
             copy.owner = new
         parts[spec.name] = copies if spec.kind == "regions" else copies[0]
     parts["span"], parts["block"] = op.span, None
-    new.kernel = op.kernel
+    new.kernel, new.workers = op.kernel, op.workers
     new.results = [_copy_value(r, new) for r in op.results]
     mapping.update(zip(op.results, new.results, strict=True))
     return new

@@ -159,9 +159,9 @@ class _Parser:
                 while self.c.accept(key):
                     given[key].append(self.region(depth))
                     self.scope = dict(outer)
-        kernel = given.pop("kernel", "")
+        kernel, workers = given.pop("kernel", ""), given.pop("workers", 1)
         op = self.build(cls, given, token)
-        op.kernel = kernel
+        op.kernel, op.workers = kernel, workers
         self.results(op, names, token)
         op.span = self.location()
         return op
@@ -212,6 +212,8 @@ class _Parser:
         known = [k for k, s in cls.fields.items() if s.kind == "attribute"]
         if token.text == "kernel" and cls.catalog:
             return token.text, self.kernel(cls)
+        if token.text == "workers" and cls.catalog and token.text not in known:
+            return token.text, self.workers()
         if token.text not in known:
             message = f"{cls.name} has no attribute '{token.text}'"
             hint = did_you_mean(token.text, known)
@@ -231,6 +233,14 @@ class _Parser:
             what = f"{cls.name} has no kernel '{name}'"
             raise fail("ir-name", what, self.c.span(token), hint=did_you_mean(str(name), known))
         return str(name)
+
+    def workers(self) -> int:
+        """How many threads may share a call."""
+        self.c.expect("=")
+        token, count = self.c.now, self.values.attribute()
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise fail("ir-name", f"workers are a number of threads, not {count}", self.c.span(token))
+        return count
 
     def build(self, cls: type[Op], given: dict[str, Any], token: Lexeme) -> Op:
         """The op; whatever it refuses becomes a diagnostic at its name."""

@@ -144,6 +144,8 @@ def _shown_attributes(op: Op, names: ValueNames) -> dict[str, str]:
             shown[key] = text
     if op.kernel:
         shown["kernel"] = quoted(op.kernel)
+    if op.workers > 1:
+        shown["workers"] = str(op.workers)
     return shown
 
 

@@ -21,6 +21,8 @@ from oic.ir.encodings import layout_of, storage_of
 from oic.ir.types import TensorType
 from oic.kernels.targets import Target
 
+LINE = 64  # bytes that threads do not share (`oic_own`)
+
 
 @dataclass(frozen=True)
 class Out:
@@ -54,10 +56,18 @@ class Converted:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Working memory of a kernel: bytes at the maximum, planned into the arena."""
+    """Working memory of a kernel: bytes at the maximum, planned into the arena.
+
+    each   every thread that runs the kernel has so much, rounded up to a cache line: `oic_own` finds it
+    """
 
     nbytes: int
     c: str = "void"
+    each: bool = False
+
+    def total(self, workers: int) -> int:
+        """Bytes for so many threads."""
+        return -(-self.nbytes // LINE) * LINE * workers if self.each and workers > 1 else self.nbytes
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,11 @@ def always(op: Any) -> bool:
     return True
 
 
+def unknown(op: Any) -> Dim:
+    """Worth no thread."""
+    return 0
+
+
 def nothing(op: Any, target: Target) -> float:
     """No other kernel of the operator fits the same ops."""
     return 0.0
@@ -108,6 +123,10 @@ class Kernel:
     layouts operands that need not be without gaps: how many of their innermost dimensions must be, by field
     inplace operands that it may write its result over
     cost    of one call on a target, as `targets.Costs` counts; the cheapest that fits is taken, the first of equals
+    units   parts that threads can share, of those kernels whose body has `oic_CALL_part_types`, an `oic_part`
+            (`hosted/pool.h`)
+    work    multiplications and additions of one call, by which it is decided how many threads it is worth
+    phases  the body has `oic_CALL_divided_types`, which divides part of the work and does the rest itself
     """
 
     name: str
@@ -121,6 +140,9 @@ class Kernel:
     layouts: Mapping[str, int] = field(default_factory=dict)
     inplace: tuple[str, ...] = ()
     cost: Callable[[Any, Target], float] = nothing
+    units: Callable[[Any], Dim] | None = None
+    work: Callable[[Any], Dim] = unknown
+    phases: bool = False
 
     def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
         """It takes operands of these encodings, by field; those not named are as their types say."""
@@ -148,9 +170,9 @@ class Kernel:
         """What generated code includes."""
         return Instance(self.file, tuple(d.name for d in self.dtypes(op)))
 
-    def function(self, op: Any) -> str:
-        """The C function, with its types."""
-        return "_".join([f"oic_{self.call or self.name}", *(d.name for d in self.dtypes(op))])
+    def function(self, op: Any, of: str = "") -> str:
+        """The C function, with its types; `of` it, a part."""
+        return "_".join([f"oic_{self.call or self.name}{of}", *(d.name for d in self.dtypes(op))])
 
 
 @dataclass(frozen=True, order=True)

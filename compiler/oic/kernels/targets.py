@@ -32,11 +32,13 @@ class Costs:
     staged   a byte of an operand that is copied into another order before it is used
     strided  a byte of a matrix of which a stretch of each row is read, then one of the next
     line     a byte of memory is read with so many neighbours
+    thread   multiplications and additions that are worth a thread (OIC_WORK_LEAST of `hosted/pool.h`)
     """
 
     staged: float = 3.0
     strided: float = 1.25
     line: int = 64
+    thread: int = 32768
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from oic.kernels.targets import Target
 from oic.operators import quantized
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.quantized import product_dtype, streamed
+from oic.operators.quantized import product_dtype, products, streamed, streams
 from oic.operators.settings import accumulated
 
 
@@ -221,9 +221,11 @@ class MatMul(Operator, name="matmul"):
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
         Kernel("linear_panels", _types, _in_panels, fits=_by_columns, takes={"b": COLUMNS}, layouts={"a": 1},
-               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, COLUMNS)),
+               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, COLUMNS),
+               units=streams, work=products),
         Kernel("linear_panels", _types, _in_panels, fits=_by_rows, takes={"b": PANELS}, layouts={"a": 1},
-               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, PANELS)),
+               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, PANELS),
+               units=streams, work=products),
         *quantized.kernels("a", "b", _types, _in_groups, _columns_of_f32, COLUMNS),
         *quantized.kernels("a", "b", _types, _in_groups, _rows_of_f32, PANELS),
         Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost),
@@ -352,7 +354,8 @@ class Linear(Operator, name="linear"):
 
     kernels = (
         Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": PANELS}, layouts={"x": 1},
-               stored={"w": quantized.FLOATS}, cost=lambda op, target: streamed(op.w, PANELS)),
+               stored={"w": quantized.FLOATS}, cost=lambda op, target: streamed(op.w, PANELS),
+               units=streams, work=products),
         *quantized.kernels("x", "w", _types, _in_groups, _of_f32, PANELS),
         Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),

@@ -17,12 +17,23 @@ from oic.kernels.kernel import Kernel, Members, Scratch
 
 FLOATS = ("", "bf16", "f16")  # storages that a kernel for floats reads, as instances of its body
 GROUP_BYTES = 72  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
+STREAM = 64  # rows of w that kernels on panels go through together: what threads share
 AT_ONCE = 128  # rows of x, at most, that there is room for
 
 
 def streamed(value: Value, layout: str) -> float:
     """Bytes of a matrix in a layout, all of which a kernel reads."""
     return nbytes(value.dtype, value.tensor.maximum, joined(storage_of(value.tensor.encoding), layout))
+
+
+def streams(op: Any) -> Dim:
+    """What threads can share of a product with a matrix in panels."""
+    return dims.floor_div(op.result.shape[-1] + STREAM - 1, STREAM)
+
+
+def products(op: Any) -> Dim:
+    """Multiplications and additions of a product with one matrix."""
+    return dims.product([*op.result.shape, op.operands[0].shape[-1]])
 
 
 def product_dtype(w: Value) -> DType:
@@ -34,7 +45,7 @@ def kernels(x: str, w: str, types: Any, args: Any, fits: Callable[[Any], bool], 
     """Rows of a product of the fields x and w, one for each storage in groups."""
     return tuple(
         Kernel(f"linear_{storage}", types, args, fits=fits, takes={w: layout}, stored={w: (storage,)}, layouts={x: 1},
-               cost=lambda op, target: streamed(getattr(op, w), layout))
+               cost=lambda op, target: streamed(getattr(op, w), layout), units=streams, work=products, phases=True)
         for storage in BITS
     )  # fmt: skip
 

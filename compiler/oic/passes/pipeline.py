@@ -94,7 +94,7 @@ PIPELINE: tuple[Step, ...] = (
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
     Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed"),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
-         "kernel", "indexed", takes=("target",)),
+         "kernel", "indexed", takes=("target", "threads")),
     Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),

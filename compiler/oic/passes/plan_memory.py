@@ -148,7 +148,7 @@ def _scratch(op: Op, func: object, live: Liveness, found: dict[str, Buffer]) -> 
     """Working memory of a kernel, for as long as it runs."""
     if not isinstance(op, Operator) or op.elementwise or op.view or op.name == "copy":
         return
-    sizes = [a.nbytes for a in op.call().args if isinstance(a, Scratch)]
+    sizes = [a.total(op.workers) for a in op.call().args if isinstance(a, Scratch)]
     for i, nbytes in enumerate(sizes):
         place = op.results[0].place
         assert place is not None

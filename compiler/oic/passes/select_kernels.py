@@ -5,6 +5,11 @@
 A kernel may want a constant in an encoding of its own.  A constant has one encoding for all that read it, in every
 entry, so the encodings are compared by what all its readers cost together; one without a kernel for an encoding
 excludes it.  `pack-weights` then encodes.
+
+    %y = linear(%x, %w)          ->     %y = linear(%x, %w) {kernel="linear_panels", workers=2}
+
+Where threads are asked for, a call that is worth several is divided among them, but for those of consumers, which run
+on threads themselves.
 """
 
 from __future__ import annotations
@@ -12,6 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from oic.ir import dims
+from oic.ir.control import Parallel
 from oic.ir.core import Value
 from oic.ir.encodings import LAYOUTS, joined, layout_of, storage_of
 from oic.ir.module import Module
@@ -21,19 +28,30 @@ from oic.operators.base import Operator
 from oic.passes.pack_weights import Reader, may_have, readers
 
 
-def select_kernels(module: Module, target: Target = TARGETS["portable"]) -> None:
-    """Choose for every operator that has kernels."""
+def select_kernels(module: Module, target: Target = TARGETS["portable"], threads: int = 1) -> None:
+    """Choose for every operator that has kernels, and how many of `threads` each call may have."""
     chosen: dict[Operator, dict[str, str]] = {}  # encodings that are not dense, by operator and field
     for constant, found in readers(module):
         encoding = _cheapest(constant, found, chosen, target)
         for reader in found if encoding else ():
             assert isinstance(reader.op, Operator)
             chosen.setdefault(reader.op, {}).update(dict.fromkeys(reader.fields, encoding))
+    consumers = (region for op in module.all_ops() if isinstance(op, Parallel) for region in op.consumers)
+    alone = {op for region in consumers for op in region.all_ops()}
     for op in module.all_ops():
         if isinstance(op, Operator) and op.kernels:
             kernel = _kernel(op, chosen.get(op, {}), target)
             assert kernel is not None, f"{op.name} has no kernel for these types"
             op.kernel = kernel.name
+            op.workers = 1 if op in alone else workers(kernel, op, target, threads)
+
+
+def workers(kernel: Kernel, op: Operator, target: Target, threads: int) -> int:
+    """How many threads a call is worth, at most."""
+    if kernel.units is None or not target.hosted:
+        return 1
+    worth = dims.maximum(kernel.work(op)) // target.costs.thread
+    return max(1, min(threads, worth, dims.maximum(kernel.units(op))))
 
 
 Chosen = Mapping[Operator, Mapping[str, str]]

@@ -78,24 +78,29 @@ class CompiledProgram:
             )  # fmt: skip
         return self
 
-    def make_executor(self) -> CompiledExecutor:
-        """A session with a state of its own, at its start.  Builds the library first, if that is not done."""
+    def make_executor(self, threads: int | None = None) -> CompiledExecutor:
+        """A session with a state of its own, at its start.  Builds the library first, if that is not done.
+
+        threads   that a step runs on, up to those it was built for; None: all
+        """
         with self._lock:
             if self.library is None:
                 self.build()
         assert self.library is not None
-        return CompiledExecutor(self.interface, self.library, owner=self)
+        return CompiledExecutor(self.interface, self.library, self, self.threads if threads is None else threads)
 
 
 class CompiledExecutor(Executor):
     """A session over a compiled library.
 
     Memory is the library's own: `<name>_open` maps weights, state and arena.
+
+    threads   that a step runs on, the caller's included
     """
 
-    def __init__(self, interface: Interface, library: Library, owner: object = None) -> None:
+    def __init__(self, interface: Interface, library: Library, owner: object = None, threads: int = 1) -> None:
         super().__init__(interface)
-        self.library, self._owner = library, owner
+        self.library, self.threads, self._owner = library, threads, owner
         self._ffi, self._lib = library.ffi, library.lib
         name = library.files.name
         self._session = self._ffi.new(f"{name}_session *")
@@ -105,7 +110,7 @@ class CompiledExecutor(Executor):
         }
         path = library.weights_path or self._ffi.NULL
         self._module, self._entry = library.files.unit.module, ""
-        self._require(self._functions["open"](self._session, path, library.fingerprint))
+        self._require(self._functions["open"](self._session, path, threads, library.fingerprint))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages = _storages(self._module, self._memory())
         self._counted = self._places()
@@ -170,7 +175,7 @@ class CompiledExecutor(Executor):
         self._require(getattr(self._lib, f"{self.library.files.name}_truncate")(self._session, n))
 
     def _fork(self) -> Self:
-        other = type(self)(self.interface, self.library, self._owner)
+        other = type(self)(self.interface, self.library, self._owner, self.threads)
         other._load(self._save())
         return other
 

@@ -9,8 +9,9 @@ frame is moved to a multiple of its alignment (gcc adds too much or too little, 
 lies below the stack pointer in a function that calls nothing (the red zone); clang also leaves out the
 return address.  On other machines frames mostly start aligned; where one does not, what may be lost is added.
 
-A pointer to a function is called only where tasks are run: it may be any whose address was taken by the
-nearest function on the way that takes addresses.  Every call is counted as if the caller's frame stays.
+A pointer to a function is called only where work is divided and tasks are run: it may be any whose address was taken
+by the nearest function on the way that takes addresses, but not that of a function which is on the way by its address
+itself.  Every call is counted as if the caller's frame stays.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def worst(graph: Graph, function: str) -> StackUse:
                 raise UnknownStack(f"{name} calls a function by address, and no function on the way takes one")
             next_ = [most(callee, found, (*way, name)) for callee in sorted(frame.calls)]
             if frame.pointers or (frame.jumps and found):
-                next_ += [most(task, frozenset(), (*way, name)) for task in sorted(found)]
+                next_ += [most(task, found - {task}, (*way, name)) for task in sorted(found)]
             deepest, path = max(next_, key=lambda n: n[0], default=(0, ()))
             nbytes = frame.nbytes + max(frame.below, deepest)
             known[name, given] = nbytes, (name, *(path if deepest > frame.below else ()))

@@ -112,10 +112,10 @@ OIC_API oic_status attend_truncate(attend_session *s, int64_t n);
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with attend_close. */
-OIC_API oic_status attend_open_as(attend_session *s, const char *path, uint64_t build);
+OIC_API oic_status attend_open_as(attend_session *s, const char *path, int threads, uint64_t build);
 static inline oic_status attend_open(attend_session *s, const char *path)
 {
-    return attend_open_as(s, path, ATTEND_BUILD_FINGERPRINT);
+    return attend_open_as(s, path, 1, ATTEND_BUILD_FINGERPRINT);
 }
 
 /* Give back what attend_open took. */

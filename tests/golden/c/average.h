@@ -105,10 +105,10 @@ OIC_API oic_status average_load(average_session *s, const void *from, size_t byt
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with average_close. */
-OIC_API oic_status average_open_as(average_session *s, const char *path, uint64_t build);
+OIC_API oic_status average_open_as(average_session *s, const char *path, int threads, uint64_t build);
 static inline oic_status average_open(average_session *s, const char *path)
 {
-    return average_open_as(s, path, AVERAGE_BUILD_FINGERPRINT);
+    return average_open_as(s, path, 1, AVERAGE_BUILD_FINGERPRINT);
 }
 
 /* Give back what average_open took. */

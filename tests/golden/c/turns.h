@@ -117,10 +117,10 @@ OIC_API oic_status turns_load(turns_session *s, const void *from, size_t bytes);
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with turns_close. */
-OIC_API oic_status turns_open_as(turns_session *s, const char *path, uint64_t build);
+OIC_API oic_status turns_open_as(turns_session *s, const char *path, int threads, uint64_t build);
 static inline oic_status turns_open(turns_session *s, const char *path)
 {
-    return turns_open_as(s, path, TURNS_BUILD_FINGERPRINT);
+    return turns_open_as(s, path, 1, TURNS_BUILD_FINGERPRINT);
 }
 
 /* Give back what turns_open took. */

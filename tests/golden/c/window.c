@@ -231,7 +231,7 @@ oic_status window_truncate(window_session *s, int64_t n)
 }
 
 #if OIC_HOSTED
-oic_status window_open_as(window_session *s, const char *path, uint64_t build)
+oic_status window_open_as(window_session *s, const char *path, int threads, uint64_t build)
 {
     window_memory m = {NULL, WINDOW_STATE_BYTES, NULL, WINDOW_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -257,6 +257,7 @@ oic_status window_open_as(window_session *s, const char *path, uint64_t build)
         s->arena = NULL;
         s->weights = NULL;
     }
+    (void)threads; /* all runs on the caller's */
     return status;
 }
 

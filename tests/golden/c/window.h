@@ -113,10 +113,10 @@ OIC_API oic_status window_truncate(window_session *s, int64_t n);
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with window_close. */
-OIC_API oic_status window_open_as(window_session *s, const char *path, uint64_t build);
+OIC_API oic_status window_open_as(window_session *s, const char *path, int threads, uint64_t build);
 static inline oic_status window_open(window_session *s, const char *path)
 {
-    return window_open_as(s, path, WINDOW_BUILD_FINGERPRINT);
+    return window_open_as(s, path, 1, WINDOW_BUILD_FINGERPRINT);
 }
 
 /* Give back what window_open took. */

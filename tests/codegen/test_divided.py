@@ -1,0 +1,74 @@
+"""Operators that threads share give the same bits on any number of threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic
+from batch import build_together
+from oic.driver import Settings, compile_graph, lowered
+from oic.ir.text import parse_module, print_module
+from oic.kernels.targets import Costs
+from oic.resources import runtime_dir
+
+pytestmark = pytest.mark.xdist_group("divided-codegen")
+
+TEXT = """graph divided {
+dynamic  { x: f32[N, 160] @max(N=9); }
+constant { w: f32[1030, 160]; u: f32[160, 1030]; b: f32[1030]; s: f32[40, 160]; }
+volatile { y: f32[N, 1030]; z: f32[N, 1030]; t: f32[N, 40]; }
+block entry { op linear(x, w, b=b) >> y; op matmul(x, u) >> z; op linear(x, s) >> t; return; }
+}"""
+
+
+def model() -> oic.Model:
+    rng = np.random.default_rng(4)
+    shapes = {"w": (1030, 160), "u": (160, 1030), "b": (1030,), "s": (40, 160)}
+    return oic.Model(tensors={k: rng.standard_normal(s).astype(np.float32) for k, s in shapes.items()})
+
+
+def test_any_number_of_threads_gives_the_same_bits(tmp_path: Path) -> None:
+    graph, given = oic.parse(TEXT), model()
+    made = {
+        (storage, threads): oic.Synthesizer(graph, given, threads=threads, weights=storage, name=f"{storage}_{threads}")
+        for storage in ("f32", "q8") for threads in (1, 7)
+    }  # fmt: skip
+    build_together(list(made.values()), tmp_path, "-pthread")
+    for storage, call in (("f32", "oic_divide("), ("q8", "oic_linear_q8_divided_f32_f32_f32(")):
+        whole, one = made[storage, 7], made[storage, 1]
+        sources = [syn.library.files.sources[0].read_text() for syn in (whole, one)]
+        assert [text.count(f"{call}s->pool, 7, 17,") for text in sources] == [2, 0]
+        _check(whole, one)
+
+
+def _check(whole: oic.Synthesizer, one: oic.Synthesizer) -> None:
+    x = np.random.default_rng(5).standard_normal((9, 160)).astype(np.float32)
+    with one.make_executor() as alone:
+        wanted = {rows: alone.step(x=x[:rows]) for rows in (0, 1, 4, 9)}
+    for threads in (None, 1, 2, 3, 7):
+        with whole.make_executor(threads) as ex:
+            for rows, outputs in wanted.items():
+                found = ex.step(x=x[:rows])
+                assert all(found[k].tobytes() == v.tobytes() for k, v in outputs.items()), (threads, rows)
+            other = ex.fork()
+            assert other.step(x=x)["y"].tobytes() == wanted[9]["y"].tobytes()
+            other.close()
+    with pytest.raises(oic.OicError, match="built for 1 to 7 threads, not 8"):
+        whole.make_executor(8)
+
+
+def test_what_is_divided_is_in_the_ir() -> None:
+    program = compile_graph(oic.parse(TEXT), model(), Settings(threads=3))
+    *_, (_, module) = lowered(program.module, program.settings)
+    text = print_module(module)
+    assert text.count('kernel="linear_panels", workers=3') == 2 and text.count('kernel="linear_panels"}') == 1
+    assert print_module(parse_module(text)) == text
+    with pytest.raises(oic.OicError, match="workers are a number of threads, not 0"):
+        parse_module(text.replace("workers=3", "workers=0"))
+
+
+def test_compiler_and_pool_divide_alike() -> None:
+    assert f"#define OIC_WORK_LEAST {Costs().thread} " in (runtime_dir() / "hosted" / "pool.h").read_text()
