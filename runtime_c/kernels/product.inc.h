@@ -84,7 +84,12 @@ static inline void PRODUCT_GATHER(const OPERANDS *o, C *restrict to, ptrdiff_t g
         }
 #else
         const ptrdiff_t lanes = left < OIC_LANES ? left : OIC_LANES;
-        for (ptrdiff_t e = 0; e < n; ++e) {
+        for (ptrdiff_t e = 0; lanes == OIC_LANES && o->wn == 1 && e < n; ++e) {
+            for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+                to[e * OIC_LANES + l] = (C)W_LOAD(o->w, at + e * o->wk + l);
+            }
+        }
+        for (ptrdiff_t e = 0; (lanes < OIC_LANES || o->wn != 1) && e < n; ++e) {
             for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
                 to[e * OIC_LANES + l] = l < lanes ? (C)W_LOAD(o->w, at + e * o->wk + l * o->wn) : (C)0;
             }
@@ -109,7 +114,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     C sums[OIC_ROWS_OF_SUMS * TILE_SIDE * OIC_LANES], chains[OIC_BLOCK < OIC_CHUNK ? OIC_ROWS * TILE_SIDE * OIC_LANES : 1];
     const ptrdiff_t groups = (rows + TILE_ROWS - 1) / TILE_ROWS;
     const int few = rows <= TILE_ROWS;
-    const int as_is = W_IS_COMPUTED && (PANELS || (o->wn == 1 && few && end * OIC_LANES <= o->N));
+    const int as_is = W_IS_COMPUTED && (PANELS || (o->wn == 1 && rows <= OIC_ROWS_AS_IS && end * OIC_LANES <= o->N));
     const int direct = as_is || (WIDENS && few);
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;

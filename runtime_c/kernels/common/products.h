@@ -25,6 +25,8 @@
 #define OIC_ROWS_OF_SUMS 16
 #endif
 
+#define OIC_ROWS_AS_IS 24 /* of x, for which it does not pay to gather panels from a row-major w */
+
 /* Neighbouring columns of a row-major w that one row of x goes along: enough for memory to be read in order, or, where
    stacks are small, few.  They are sums of their own, so that their number has no part in any. */
 #if OIC_HOSTED
