@@ -118,7 +118,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     const int direct = as_is || (WIDENS && few);
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
-    const ptrdiff_t span = few || !in_y ? side : end - first, row = side * OIC_LANES;
+    const ptrdiff_t span = few || !in_y ? side : OIC_PANELS / side * side, row = side * OIC_LANES;
     for (ptrdiff_t g0 = first; g0 < end; g0 += span) {
         const ptrdiff_t g1 = end - g0 < span ? end : g0 + span;
         ptrdiff_t k0 = 0;
@@ -153,10 +153,12 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                                 }
                             }
                         }
-                        if (g + panels < (few ? end : g1)) {
-                            PRODUCT_AHEAD(o, &t, g + panels, k, part, groups);
+                        if (few || g + panels < g1) {
+                            PRODUCT_AHEAD(o, &t, g + panels, k, part, g + panels < end ? groups : 0);
+                        } else if (k1 < o->K) {
+                            PRODUCT_AHEAD(o, &t, g0, k1, part, groups);
                         } else {
-                            PRODUCT_AHEAD(o, &t, g0, k1, part, k1 < o->K ? groups : 0);
+                            PRODUCT_AHEAD(o, &t, g1, 0, part, g1 < end ? groups : 0);
                         }
                         C *const into = block < OIC_CHUNK ? chains + i * row : sum + i * ld;
                         const ptrdiff_t apart = block < OIC_CHUNK ? row : ld;

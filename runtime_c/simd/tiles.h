@@ -27,12 +27,16 @@
 
 #if !defined(__OPTIMIZE__)
 #define OIC_UNROLLED
+#define OIC_UNROLLED_TWICE
 #elif defined(__clang__)
 #define OIC_UNROLLED _Pragma("clang loop unroll(full)")
+#define OIC_UNROLLED_TWICE _Pragma("clang loop unroll_count(2)")
 #elif defined(__GNUC__)
 #define OIC_UNROLLED _Pragma("GCC unroll 64")
+#define OIC_UNROLLED_TWICE _Pragma("GCC unroll 2")
 #else
 #define OIC_UNROLLED
+#define OIC_UNROLLED_TWICE
 #endif
 
 #if defined(__GNUC__)

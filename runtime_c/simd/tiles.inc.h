@@ -61,6 +61,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
             a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH);
         }
     }
+    OIC_UNROLLED_TWICE
     for (ptrdiff_t k = t->n; k > 0; --k, x += t->xk, w += t->wk, next += t->step) {
         OIC_UNROLLED
         for (int p = 0; p < ahead; ++p) {

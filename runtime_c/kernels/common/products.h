@@ -18,13 +18,14 @@
 
 /* Rows of x that go through a chunk of w together: as many as stay in a cache, and those whose sums are on the stack. */
 #if OIC_HOSTED
-#define OIC_ROWS 192
+#define OIC_ROWS 96
 #define OIC_ROWS_OF_SUMS 48
 #else
 #define OIC_ROWS 16
 #define OIC_ROWS_OF_SUMS 16
 #endif
 
+#define OIC_PANELS 16 /* that these go through before the next chunk: as many as leave the sums in that cache */
 #define OIC_ROWS_AS_IS 24 /* of x, for which it does not pay to gather panels from a row-major w */
 
 /* Neighbouring columns of a row-major w that one row of x goes along: enough for memory to be read in order, or, where
