@@ -1,0 +1,126 @@
+"""What a step costs beside what it computes: in C, and from Python.
+
+An empty graph is stepped from C, a million times: the checks and the modes of rounding are all there is.  Graphs with
+small inputs are stepped from C and from Python in turn; the difference is Python's share.  Then as many steps are made
+by two sessions on two threads: they wait for each other only where they share Python's interpreter, which a step in C
+does without.
+
+    python benchmarks/overhead.py
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oic
+from oic.toolchain.compiler import find_compiler
+
+GRAPHS = {
+    "empty": ("graph empty { block entry { return; } }", {}),
+    "small": (
+        "graph small { dynamic { x: f32[4]; } volatile { y: f32[4]; } block entry { op add(x, x) >> y; return; } }",
+        {"x": np.ones(4, np.float32)},
+    ),
+    "sized": (
+        "graph sized { dynamic { ids: i32[N] @max(N=16); k: f32[4]; } persistent { pos: i64; }"
+        " volatile { y: i32[N]; z: f32[4]; }"
+        " block entry { op add(ids, ids) >> y; op mul(k, k) >> z; cache.increment pos; return; } }",
+        {"ids": np.arange(3, dtype=np.int32), "k": np.ones(4, np.float32)},
+    ),
+}
+
+LOOP = """
+/* Calls a step so many times; gives 0, or the first status that is another. */
+int loop(int (*step)(void *, const void *, void *), void *s, const void *in, void *out, long times)
+{
+    int status = 0;
+    for (long i = 0; i < times && status == 0; ++i) {
+        status = step(s, in, out);
+    }
+    return status;
+}
+"""
+
+STEPS, ROUNDS = 20_000, 9
+
+
+def loop_library(folder: Path) -> Any:
+    """A loop in C."""
+    source, library = folder / "loop.c", folder / "libloop.so"
+    source.write_text(LOOP)
+    flags = ["-std=c99", "-O2", "-fPIC", "-shared"]
+    subprocess.run([*find_compiler(), *flags, "-o", str(library), str(source)], check=True)
+    return ctypes.CDLL(str(library)).loop
+
+
+def in_c(loop: Any, executor: Any, times: int) -> float:
+    """Seconds of a step, called from C with what the last step from Python was given."""
+    call, address = executor._calls["entry"], executor._ffi.cast
+    parts = (call.function, executor._session, call.inputs, call.outputs)
+    given = [ctypes.c_void_p(int(address("uintptr_t", part))) for part in parts]
+    start = time.perf_counter()
+    assert loop(*given, ctypes.c_long(times)) == 0
+    return (time.perf_counter() - start) / times
+
+
+def in_python(executor: Any, inputs: dict[str, Any], times: int) -> float:
+    """Seconds of a step."""
+    step = executor.step
+    start = time.perf_counter()
+    for _ in range(times):
+        step(**inputs)
+    return (time.perf_counter() - start) / times
+
+
+def median(values: list[float]) -> float:
+    return float(np.median(values))
+
+
+def calls(built: dict[str, Any], loop: Any) -> None:
+    """The cost of a call."""
+    for name, (_, inputs) in GRAPHS.items():
+        with built[name].make_executor() as executor:
+            executor.step(**inputs)
+            rounds = [(in_c(loop, executor, 50 * STEPS), in_python(executor, inputs, STEPS)) for _ in range(ROUNDS)]
+        c, python = median([r[0] for r in rounds]), median([r[1] for r in rounds])
+        over = f"{(python - c) * 1e6:.2f} us over C"
+        print(f"{name:<6} step in C {c * 1e9:>6.0f} ns   from Python {python * 1e6:>6.2f} us, {over}")
+
+
+def sessions() -> None:
+    """Steps of two sessions on two threads, beside those of one."""
+    text = """graph work { dynamic { x: f32[1, 256]; } constant { w: f32[256, 256]; } volatile { y: f32[1, 256]; }
+    block entry { op linear(x, w) >> y; loop l (i in 0..20) { op linear(y, w) >> y; } return; } }"""
+    rng = np.random.default_rng(0)
+    model = oic.Model(tensors={"w": rng.standard_normal((256, 256), np.float32) / 16})
+    maker = oic.Synthesizer(oic.parse(text), model).build()
+    inputs = {"x": rng.standard_normal((1, 256), np.float32)}
+    with maker.make_executor() as a, maker.make_executor() as b, ThreadPoolExecutor(2) as pool:
+        ones, twos = [], []
+        for _ in range(ROUNDS):
+            ones.append(in_python(a, inputs, STEPS // 40))
+            start = time.perf_counter()
+            list(pool.map(lambda ex: in_python(ex, inputs, STEPS // 40), (a, b)))
+            twos.append((time.perf_counter() - start) / (STEPS // 40))
+    one, two = median(ones[1:]), median(twos[1:])
+    print(f"one session {one * 1e6:.1f} us a step; two on two threads {two * 1e6:.1f} us: {2 * one / two:.2f} as many")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        loop = loop_library(Path(scratch))
+        built = {name: oic.Synthesizer(oic.parse(text)).build() for name, (text, _) in GRAPHS.items()}
+        calls(built, loop)
+    sessions()
+
+
+if __name__ == "__main__":
+    main()
