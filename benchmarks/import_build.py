@@ -157,7 +157,7 @@ def measure(name: str, scratch: Path, runs: int) -> bool:
         (scratch / "copy").unlink()
         imported = measured("import", str(scratch / "in"), "-o", str(scratch / "out"))
         built = measured("build", str(scratch / "out" / "graph.oi"), "--model", str(scratch / "out" / "model.json"),
-                         "-o", str(scratch / "c"))  # fmt: skip
+                         "-o", str(scratch / "c"), "--no-cache")  # fmt: skip
         rows.append((copy, *imported, *built))
     copy, import_s, import_mib, build_s, build_mib = (statistics.median(column) for column in zip(*rows, strict=True))
     written = max(path.stat().st_size for path in (scratch / "c").rglob("*.weights"))

@@ -48,11 +48,12 @@ class Worker:
     def __init__(self, engine: str, python: str, module: str, given: dict[str, Any]) -> None:
         self.engine, self.missing, self.version = engine, "", ""
         path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
-        threads = {name: str(given["threads"]) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        more = {name: str(given["threads"]) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        more |= {"OIC_CACHE": "off"} if given.pop("anew", False) else {}
         self.process = subprocess.Popen(
             [sys.executable if engine == "oic" else python, "-m", "against.worker", module], text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={**os.environ, **threads, "PYTHONPATH": path},
+            env={**os.environ, **more, "PYTHONPATH": path},
         )  # fmt: skip
         self._send({"load": given})
 
@@ -199,7 +200,10 @@ def decoders(run: Run) -> None:
     for name, precision, threads in itertools.product(a.models, a.precisions, a.threads):
         decoder = DECODERS[name]
         prompt = min(max(a.prompts), decoder.context)
-        workers = run.workers("decoder", decoder=name, precision=precision, threads=threads, prompt=prompt)
+        anew = "build" in a.rows  # what a cache would answer says nothing
+        workers = run.workers(
+            "decoder", decoder=name, precision=precision, threads=threads, prompt=prompt, anew=anew
+        )
         for position in [p for p in a.positions if p + a.tokens < decoder.context and "decode" in a.rows]:
             limit = run.probe(threads)
             figures = run.alternate(workers, a.rounds, "decode", position, a.tokens)
