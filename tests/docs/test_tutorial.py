@@ -98,7 +98,7 @@ def test_the_readme_is_a_session(tmp_path: Path) -> None:
         if block.title is not None:
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
     lines = re.findall(r"^((?:oic|python) .*?)(?: +#.*)?$", text, re.MULTILINE)
-    assert len(lines) == 7, lines
+    assert len(lines) == 8, lines
     done = run("set -e; " + "; ".join([*lines, "python steps.py", "echo all ran"]), tmp_path)
     assert done.endswith("all ran"), done
     assert "decode: ok\n" in done and "fits" in done and "equal" in done
