@@ -5,7 +5,7 @@
    x is OIC_DOTS_X bytes, as the machine's instructions want it, made by oic_dots_quantize of numbers of at most 127 either
    way, together with a number that its sums start at.
 
-   Every machine has the same functions: the portable ones are the definition. */
+   Every machine has the same functions, for up to OIC_DOTS_ROWS rows of x at a time: the portable ones are the definition. */
 #ifndef OIC_DOTS_H
 #define OIC_DOTS_H
 
@@ -16,7 +16,6 @@
 
 #define OIC_PANEL 16 /* rows of weights */
 #define OIC_GROUP 32 /* neighbours along K that have a scale of their own */
-#define OIC_DOTS_ROWS 4 /* rows of x that are computed at a time, at most */
 
 #if defined(__GNUC__)
 #define OIC_INLINE static inline __attribute__((always_inline))
@@ -45,10 +44,18 @@ static inline float oic_quantized_group(const float *x, int8_t *q)
     return amax / 127.0f;
 }
 
-#if defined(OIC_PLAIN_DOTS) /* for tests: the definition */
+#if defined(OIC_PORTABLE) /* for tests: the definition */
 #include "dots_portable.h"
-#elif defined(__GNUC__) && defined(__AVX2__)
+#elif !defined(__GNUC__)
+#include "dots_portable.h"
+#elif defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && defined(__AVX2__) && defined(__F16C__))
+#include "dots_vnni.h"
+#elif defined(__AVX2__)
 #include "dots_avx2.h"
+#elif defined(__SSE2__) || defined(__wasm_simd128__)
+#include "dots_pairs.h"
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include "dots_neon.h"
 #else
 #include "dots_portable.h"
 #endif

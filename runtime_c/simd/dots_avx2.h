@@ -3,10 +3,11 @@
    One instruction multiplies unsigned by signed bytes and adds pairs in 16 bits, saturating.  For q8 it gets |x| and w, whose
    bits are inverted where x is negative: ~w = -w - 1, so that |x| * ~w = x * w - |x|, and no pair reaches 2 * 127 * 128.  The
    |x| that are too much there are in the start.  For q4 all sixteen products of a lane fit 16 bits. */
-#include <immintrin.h>
+#include "dots_bytes_avx2.h"
 
 #define OIC_KEEP(v) __asm__("" : "+x"(v)) /* in a register, and computed where it is written */
 
+#define OIC_DOTS_ROWS 4
 #define OIC_DOTS_X 64 /* |x|, then a byte of ones where it is negative; for q4 x itself in the first half */
 
 typedef struct {
@@ -19,44 +20,14 @@ typedef struct {
 
 static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
 {
-    const __m256i size = _mm256_set1_epi32(0x7fffffff), zero = _mm256_setzero_si256();
-    const __m128 most = _mm_set_ss(127.0f);
-    __m256i v[4], q;
-    for (int i = 0; i < 4; ++i) {
-        v[i] = _mm256_loadu_si256((const __m256i *)(const void *)(x + 8 * i));
-    }
-    q = _mm256_max_epi32(_mm256_max_epi32(_mm256_and_si256(v[0], size), _mm256_and_si256(v[1], size)),
-                         _mm256_max_epi32(_mm256_and_si256(v[2], size), _mm256_and_si256(v[3], size)));
-    __m128i top = _mm_max_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
-    top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0x4e));
-    top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0xb1));
-    const uint32_t largest = (uint32_t)_mm_cvtsi128_si32(top);
-    if (largest >= 0x7f800000u || largest < 0x04000000u) { /* not finite; below 2^-119 */
-        *dx = oic_from_bits_f32(largest < 0x7f800000u ? largest : 0x7fc00000u) / 127.0f;
-        memset(to, 0, OIC_DOTS_X);
-        return 0;
-    }
-    /* amax / 127 and 127 / amax in one */
-    const __m128 amax = _mm_castsi128_ps(top);
-    const __m128 both = _mm_div_ps(_mm_unpacklo_ps(amax, most), _mm_unpacklo_ps(most, amax));
-    const __m256 inv = _mm256_broadcastss_ps(_mm_shuffle_ps(both, both, 0x55));
-    *dx = _mm_cvtss_f32(both);
-    for (int i = 0; i < 4; ++i) {
-        v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_castsi256_ps(v[i]), inv));
-    }
-    q = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
-    q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    const __m256i minus = _mm256_cmpgt_epi8(zero, q), plain = _mm256_abs_epi8(q);
-    __m256i sum = _mm256_sad_epu8(_mm256_and_si256(plain, minus), zero); /* of |x| that are negative */
+    const __m256i q = oic_dots_bytes_of(x, dx), below = oic_dots_negative(q);
     if (bits == 4) {
-        sum = _mm256_slli_epi64(_mm256_sub_epi64(_mm256_add_epi64(sum, sum), _mm256_sad_epu8(plain, zero)), 3);
         _mm256_storeu_si256((__m256i *)(void *)to, q);
-    } else {
-        _mm256_storeu_si256((__m256i *)(void *)to, plain);
-        _mm256_storeu_si256((__m256i *)(void *)(to + 32), minus);
+        return 8 * oic_dots_total(_mm256_sub_epi64(_mm256_add_epi64(below, below), oic_dots_sizes(q)));
     }
-    const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-    return _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half)));
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_abs_epi8(q));
+    _mm256_storeu_si256((__m256i *)(void *)(to + 32), _mm256_cmpgt_epi8(_mm256_setzero_si256(), q));
+    return oic_dots_total(below);
 }
 
 static inline __m256i oic_dots_bytes(const uint8_t *from)

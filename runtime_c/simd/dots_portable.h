@@ -1,4 +1,5 @@
 /* The products of dots.h in plain C. */
+#define OIC_DOTS_ROWS 4
 #define OIC_DOTS_X 32
 
 typedef struct {
@@ -22,19 +23,20 @@ static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, 
     return bits == 4 ? -8 * sum : 0;
 }
 
-/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels. */
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels.  What lies `ahead` bytes behind w will be
+   read soon. */
 static inline void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
                                     ptrdiff_t ahead)
 {
     (void)ahead;
     for (int i = 0; i < P * R; ++i) {
-        const uint8_t *const panel = w + i / R * 512, *const row = x + i % R * OIC_DOTS_X;
         int32_t from;
         memcpy(&from, start + 4 * (i % R), sizeof from);
         for (int l = 0; l < OIC_PANEL; ++l) {
+            const int8_t *row = (const int8_t *)w + i / R * 512 + 4 * l, *four = (const int8_t *)x + i % R * OIC_DOTS_X;
             int32_t sum = from;
-            for (int k = 0; k < OIC_GROUP; ++k) {
-                sum += (int32_t)(int8_t)panel[k / 4 * 64 + 4 * l + k % 4] * (int8_t)row[k];
+            for (int c = 0; c < 8; ++c, row += 64, four += 4) {
+                sum += row[0] * four[0] + row[1] * four[1] + row[2] * four[2] + row[3] * four[3];
             }
             a[i].v[l] = sum;
         }
@@ -46,14 +48,16 @@ static inline void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w,
 {
     (void)ahead;
     for (int i = 0; i < P * R; ++i) {
-        const uint8_t *const panel = w + i / R * 256, *const row = x + i % R * OIC_DOTS_X;
         int32_t from;
         memcpy(&from, start + 4 * (i % R), sizeof from);
         for (int l = 0; l < OIC_PANEL; ++l) {
+            const uint8_t *row = w + i / R * 256 + 4 * l;
+            const int8_t *four = (const int8_t *)x + i % R * OIC_DOTS_X;
             int32_t sum = from;
-            for (int k = 0; k < OIC_GROUP / 2; ++k) {
-                const uint8_t two = panel[k / 4 * 64 + 4 * l + k % 4];
-                sum += (two & 15) * (int8_t)row[k] + (two >> 4) * (int8_t)row[OIC_GROUP / 2 + k];
+            for (int c = 0; c < 4; ++c, row += 64, four += 4) {
+                for (int e = 0; e < 4; ++e) {
+                    sum += (row[e] & 15) * four[e] + (row[e] >> 4) * four[16 + e];
+                }
             }
             a[i].v[l] = sum;
         }

@@ -65,7 +65,7 @@ void gather_{bits}(const void *const *p, const ptrdiff_t *n)
     oic_gather_q{bits}_f32_f32_i32(&a);
 }}
 """
-BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PLAIN_DOTS")))
+BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")))
 
 
 @pytest.fixture(scope="module", params=BUILDS, ids=lambda t: t.name)

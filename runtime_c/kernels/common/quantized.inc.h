@@ -49,6 +49,20 @@ OIC_LOOP void Q(oic_quantized_rows_of)(float *restrict sum, ptrdiff_t R, const u
     case 3:
         Q(oic_quantized_rows)(sum, 3, 1, x, w, scales, panels, width, first, end, ahead);
         break;
+#if OIC_DOTS_ROWS == 8
+    case 5:
+        Q(oic_quantized_rows)(sum, 5, 1, x, w, scales, panels, width, first, end, ahead);
+        break;
+    case 6:
+        Q(oic_quantized_rows)(sum, 6, 1, x, w, scales, panels, width, first, end, ahead);
+        break;
+    case 7:
+        Q(oic_quantized_rows)(sum, 7, 1, x, w, scales, panels, width, first, end, ahead);
+        break;
+    case 8:
+        Q(oic_quantized_rows)(sum, 8, 1, x, w, scales, panels, width, first, end, ahead);
+        break;
+#endif
     default:
         Q(oic_quantized_rows)(sum, 4, 1, x, w, scales, panels, width, first, end, ahead);
     }

@@ -1,0 +1,121 @@
+/* The products of dots.h with NEON of 64 bits: with the dot products of ARMv8.2 where they are, else with products of 16 bits,
+   of which two can be added before they are widened. */
+#include <arm_neon.h>
+
+#define OIC_DOTS_ROWS 4
+#define OIC_DOTS_X 32
+
+typedef struct {
+    int32x4_t v[4];
+} oic_dots;
+
+typedef struct {
+    float32x4_t v[4];
+} oic_dots_f32;
+
+static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
+{
+    int32_t sum = 0;
+    int8_t q[OIC_GROUP];
+    *dx = oic_quantized_group(x, q);
+    for (int i = 0; i < OIC_GROUP; ++i) {
+        sum += q[i];
+    }
+    memcpy(to, q, sizeof q);
+    return bits == 4 ? -8 * sum : 0;
+}
+
+/* Sixteen numbers of a step; of q4 their lower or upper nibbles. */
+static inline int8x16_t oic_dots_some(const uint8_t *from, int bits, int high)
+{
+    const uint8x16_t v = vld1q_u8(from);
+    if (bits == 8) {
+        return vreinterpretq_s8_u8(v);
+    }
+    return vreinterpretq_s8_u8(high ? vshrq_n_u8(v, 4) : vandq_u8(v, vdupq_n_u8(15)));
+}
+
+/* Four of x, over and over. */
+static inline int8x16_t oic_dots_four(const uint8_t *from)
+{
+    int32_t four;
+    memcpy(&four, from, sizeof four);
+    return vreinterpretq_s8_s32(vdupq_n_s32(four));
+}
+
+static inline void oic_dots_begin(oic_dots *a, const uint8_t *start)
+{
+    int32_t from;
+    memcpy(&from, start, sizeof from);
+    for (int i = 0; i < 4; ++i) {
+        a->v[i] = vdupq_n_s32(from);
+    }
+}
+
+/* sum + the products of steps of w with x: four rows' sums, of two steps. */
+static inline int32x4_t oic_dots_madd(int32x4_t sum, int8x16_t w0, int8x16_t x0, int8x16_t w1, int8x16_t x1)
+{
+#if defined(__ARM_FEATURE_DOTPROD)
+    return vdotq_s32(vdotq_s32(sum, w0, x0), w1, x1);
+#else
+    int16x8_t low = vmull_s8(vget_low_s8(w0), vget_low_s8(x0)), high = vmull_high_s8(w0, x0);
+    low = vmlal_s8(low, vget_low_s8(w1), vget_low_s8(x1));
+    high = vmlal_high_s8(high, w1, x1);
+    return vaddq_s32(sum, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
+#endif
+}
+
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels, of so many bits. */
+OIC_INLINE void oic_dots_group(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                               ptrdiff_t ahead, int bits)
+{
+    for (int i = 0; i < P * R; ++i) {
+        oic_dots_begin(&a[i], start + 4 * (i % R));
+    }
+    for (int c = 0; c < 4; ++c) { /* steps 2 c and 2 c + 1 of q8; c and c + 4 of q4 */
+        const int first = bits == 8 ? 2 * c : c, second = bits == 8 ? 2 * c + 1 : c + 4;
+        for (int p = 0; p < P; ++p) {
+            const uint8_t *const w0 = w + 64 * bits * p + 64 * first, *const w1 = bits == 8 ? w0 + 64 : w0;
+            OIC_AHEAD(w0 + ahead);
+            if (bits == 8) {
+                OIC_AHEAD(w1 + ahead);
+            }
+            for (int i = 0; i < 4; ++i) {
+                const int8x16_t some0 = oic_dots_some(w0 + 16 * i, bits, 0), some1 = oic_dots_some(w1 + 16 * i, bits, 1);
+                for (int r = 0; r < R; ++r) {
+                    const uint8_t *const row = x + r * OIC_DOTS_X;
+                    int32x4_t *const sum = &a[p * R + r].v[i];
+                    *sum = oic_dots_madd(*sum, some0, oic_dots_four(row + 4 * first), some1, oic_dots_four(row + 4 * second));
+                }
+            }
+        }
+    }
+}
+
+OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                 ptrdiff_t ahead)
+{
+    oic_dots_group(a, R, P, w, x, start, ahead, 8);
+}
+
+OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                 ptrdiff_t ahead)
+{
+    oic_dots_group(a, R, P, w, x, start, ahead, 4);
+}
+
+static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+{
+    for (int i = 0; i < 4; ++i) {
+        to->v[i] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + 4 * i)));
+    }
+}
+
+/* y += a * (dw * dx) */
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+{
+    for (int i = 0; i < 4; ++i) {
+        const float32x4_t t = vmulq_f32(vcvtq_f32_s32(a->v[i]), vmulq_n_f32(dw->v[i], dx));
+        vst1q_f32(y + 4 * i, vaddq_f32(vld1q_f32(y + 4 * i), t));
+    }
+}

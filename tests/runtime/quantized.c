@@ -1,0 +1,104 @@
+/* Products with weights of 8 and 4 bits, of random and of the largest numbers: a hash of the results of each shape is said. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define OIC_X f32
+#define OIC_W f32
+#define OIC_B f32
+#include "kernels/linear_q8.h"
+
+#define OIC_X f32
+#define OIC_W f32
+#define OIC_B f32
+#include "kernels/linear_q4.h"
+
+#if defined(__wasm__)
+void say(const char *name, uint32_t high, uint32_t low);
+#else
+#include <stdio.h>
+
+static void say(const char *name, uint32_t high, uint32_t low)
+{
+    printf("%s: %08x%08x\n", name, (unsigned)high, (unsigned)low);
+}
+#endif
+
+#define MOST_ROWS 19
+#define MOST_K 300
+#define MOST_N 144
+
+static float x[MOST_ROWS * MOST_K], y[MOST_ROWS * MOST_N], b[MOST_N];
+static uint8_t w[MOST_N * 320 / 32 * 34];
+static int32_t work[MOST_ROWS * 10 * OIC_QUANTIZED_BYTES / 4];
+static uint32_t state;
+
+static uint32_t drawn(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+/* Weights, scales and x: `kind` 0 random, 1 the largest, 2 of all exponents. */
+static void make(int bits, ptrdiff_t K, ptrdiff_t N, int kind)
+{
+    const ptrdiff_t groups = oic_groups(K), bytes = oic_panels(N) * 16 * groups * 4 * bits;
+    for (ptrdiff_t i = 0; i < bytes; ++i) {
+        const uint32_t v = drawn();
+        w[i] = kind != 1 ? (uint8_t)v : bits == 8 ? (v & 1u ? 0x80u : 0x7fu) : (v & 1u ? 0x0fu : 0xf0u);
+    }
+    for (ptrdiff_t i = 0; i < oic_panels(N) * 16 * groups; ++i) {
+        const uint32_t scale = 0x1800u + (drawn() & 0x0fffu) + (drawn() & 1u ? 0x8000u : 0u);
+        w[bytes + 2 * i] = (uint8_t)scale;
+        w[bytes + 2 * i + 1] = (uint8_t)(scale >> 8);
+    }
+    for (ptrdiff_t i = 0; i < MOST_ROWS * K; ++i) {
+        x[i] = ((float)drawn() - 8388608.0f) * (kind == 2 ? oic_from_bits_f32((drawn() % 200u) << 23) : 0x1p-20f);
+        x[i] = kind == 1 ? (drawn() & 1u ? 1.0f : -1.0f) : x[i];
+    }
+    for (ptrdiff_t i = 0; i < N; ++i) {
+        b[i] = (float)drawn() * 0x1p-24f;
+    }
+}
+
+static void product(const char *name, int bits, ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, int kind)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    make(bits, K, N, kind);
+    if (bits == 8) {
+        oic_linear_q8_f32_f32_f32(&(oic_linear_q8_f32_f32_f32_args){
+            .x = x, .w = w, .b = b, .y = y, .work = work, .M = M, .K = K, .N = N, .ldx = K, .room = MOST_ROWS});
+    } else {
+        oic_linear_q4_f32_f32_f32(&(oic_linear_q4_f32_f32_f32_args){
+            .x = x, .w = w, .b = b, .y = y, .work = work, .M = M, .K = K, .N = N, .ldx = K, .room = MOST_ROWS});
+    }
+    for (ptrdiff_t i = 0; i < M * N; ++i) {
+        hash = (hash ^ (y[i] == y[i] ? oic_bits_f32(y[i]) : 0x7fc00000u)) * 0x100000001b3u;
+    }
+    say(name, (uint32_t)(hash >> 32), (uint32_t)hash);
+}
+
+int products(void);
+int products(void)
+{
+    state = 1;
+    product("q8 row", 8, 1, 300, 144, 0);
+    product("q8 rows", 8, 3, 64, 80, 0);
+    product("q8 many rows", 8, 19, 300, 100, 0);
+    product("q8 largest", 8, 10, 96, 64, 1);
+    product("q8 all exponents", 8, 7, 256, 64, 2);
+    product("q4 row", 4, 1, 300, 144, 0);
+    product("q4 rows", 4, 3, 64, 80, 0);
+    product("q4 many rows", 4, 19, 300, 100, 0);
+    product("q4 largest", 4, 10, 96, 64, 1);
+    product("q4 all exponents", 4, 7, 256, 64, 2);
+    return OIC_DOTS_X;
+}
+
+#if !defined(__wasm__)
+int main(void)
+{
+    printf("width: %d\n", products());
+    return 0;
+}
+#endif
