@@ -69,16 +69,15 @@ static inline void NAME(OIC_PASTE(PRODUCT, _part))(const void *args, ptrdiff_t f
     (void)worker;
     for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
         const ptrdiff_t n = rows - r0 < OIC_TURN ? rows - r0 : OIC_TURN;
-        for (ptrdiff_t s = first; s < end; ++s) {
-            const ptrdiff_t p = s * OIC_STREAM_PANELS, all = oic_panels(N);
-            const ptrdiff_t next = p + OIC_STREAM_PANELS < all ? p + OIC_STREAM_PANELS : all;
-            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, rows, r0, n, a->w, p, next, a->K, N);
-            const ptrdiff_t j0 = p * OIC_PANEL, width = (next < all ? next * OIC_PANEL : N) - j0;
-            for (ptrdiff_t r = 0; r < n; ++r) {
-                const ptrdiff_t to = (a->from + r0 + r) * N + j0;
+        for (ptrdiff_t s = first, count; s < end; s += count) {
+            count = n <= OIC_DOTS_ROWS && end - s >= OIC_STREAMS && (s + OIC_STREAMS) * OIC_STREAM <= N ? OIC_STREAMS : 1;
+            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, rows, r0, n, a->w, s, count, a->K, N);
+            for (ptrdiff_t i = 0; i < count * n; ++i) {
+                const float *const sum = sums + i * OIC_STREAM;
+                const ptrdiff_t j0 = (s + i / n) * OIC_STREAM, width = N - j0 < OIC_STREAM ? N - j0 : OIC_STREAM;
+                const ptrdiff_t to = (a->from + r0 + i % n) * N + j0;
                 for (ptrdiff_t l = 0; l < width; ++l) {
-                    const float v = sums[r * OIC_STREAM + l];
-                    STORE(a->y, to + l, a->b != NULL ? v + (float)B_LOAD(a->b, j0 + l) : v);
+                    STORE(a->y, to + l, a->b != NULL ? sum[l] + (float)B_LOAD(a->b, j0 + l) : sum[l]);
                 }
             }
         }
@@ -91,7 +90,7 @@ static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
         NAME(OIC_PASTE(PRODUCT, _prepare))(&turn);
-        NAME(OIC_PASTE(PRODUCT, _part))(&turn, 0, (oic_panels(a->N) + OIC_STREAM_PANELS - 1) / OIC_STREAM_PANELS, 0);
+        NAME(OIC_PASTE(PRODUCT, _part))(&turn, 0, oic_streams(a->N), 0);
     }
 }
 

@@ -77,16 +77,16 @@ OIC_INLINE void oic_dots_step_4(oic_dots *a, int R, __m256i w0, __m256i w1, cons
     }
 }
 
-/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels. */
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other. */
 OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
     for (int i = 0; i < P * R; ++i) {
         a[i].v[0] = a[i].v[1] = oic_dots_four(start + 4 * (i % R));
     }
     for (int c = 0; c < 8; ++c) {
         for (int p = 0; p < P; ++p) {
-            const uint8_t *const from = w + 512 * p + 64 * c;
+            const uint8_t *const from = w + apart * p + 64 * c;
             OIC_AHEAD(from + ahead);
             oic_dots_step_8(a + p * R, R, oic_dots_bytes(from), oic_dots_bytes(from + 32), x + 4 * c);
         }
@@ -94,7 +94,7 @@ OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, co
 }
 
 OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
     const __m256i ones = _mm256_set1_epi16(1), nibble = _mm256_set1_epi8(15);
     for (int i = 0; i < P * R; ++i) {
@@ -102,7 +102,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     }
     for (int c = 0; c < 4; ++c) {
         for (int p = 0; p < P; ++p) {
-            const uint8_t *const from = w + 256 * p + 64 * c;
+            const uint8_t *const from = w + apart * p + 64 * c;
             const __m256i w0 = oic_dots_bytes(from), w1 = oic_dots_bytes(from + 32);
             OIC_AHEAD(from + ahead);
             oic_dots_step_4(a + p * R, R, _mm256_and_si256(w0, nibble), _mm256_and_si256(w1, nibble), x + 4 * c);

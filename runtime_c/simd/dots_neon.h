@@ -65,9 +65,9 @@ static inline int32x4_t oic_dots_madd(int32x4_t sum, int8x16_t w0, int8x16_t x0,
 #endif
 }
 
-/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels, of so many bits. */
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other, of so many bits. */
 OIC_INLINE void oic_dots_group(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                               ptrdiff_t ahead, int bits)
+                               ptrdiff_t apart, ptrdiff_t ahead, int bits)
 {
     for (int i = 0; i < P * R; ++i) {
         oic_dots_begin(&a[i], start + 4 * (i % R));
@@ -75,7 +75,7 @@ OIC_INLINE void oic_dots_group(oic_dots *a, int R, int P, const uint8_t *w, cons
     for (int c = 0; c < 4; ++c) { /* steps 2 c and 2 c + 1 of q8; c and c + 4 of q4 */
         const int first = bits == 8 ? 2 * c : c, second = bits == 8 ? 2 * c + 1 : c + 4;
         for (int p = 0; p < P; ++p) {
-            const uint8_t *const w0 = w + 64 * bits * p + 64 * first, *const w1 = bits == 8 ? w0 + 64 : w0;
+            const uint8_t *const w0 = w + apart * p + 64 * first, *const w1 = bits == 8 ? w0 + 64 : w0;
             OIC_AHEAD(w0 + ahead);
             if (bits == 8) {
                 OIC_AHEAD(w1 + ahead);
@@ -93,15 +93,15 @@ OIC_INLINE void oic_dots_group(oic_dots *a, int R, int P, const uint8_t *w, cons
 }
 
 OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
-    oic_dots_group(a, R, P, w, x, start, ahead, 8);
+    oic_dots_group(a, R, P, w, x, start, apart, ahead, 8);
 }
 
 OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
-    oic_dots_group(a, R, P, w, x, start, ahead, 4);
+    oic_dots_group(a, R, P, w, x, start, apart, ahead, 4);
 }
 
 static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)

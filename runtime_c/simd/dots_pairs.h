@@ -149,14 +149,14 @@ OIC_INLINE void oic_dots_end(oic_dots *a, const oic_dots_part *sum, const uint8_
     }
 }
 
-/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels. */
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other. */
 OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
     for (int i = 0; i < P * R; ++i) {
         oic_dots_part sum[8] = {{0}};
         for (int c = 0; c < 8; ++c) {
-            const uint8_t *const from = w + i / R * 512 + 64 * c;
+            const uint8_t *const from = w + i / R * apart + 64 * c;
             const oic_dots_part all[4] = {oic_dots_some(from), oic_dots_some(from + 16), oic_dots_some(from + 32),
                                           oic_dots_some(from + 48)};
             OIC_AHEAD(from + ahead);
@@ -167,12 +167,12 @@ OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, co
 }
 
 OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
     for (int i = 0; i < P * R; ++i) {
         oic_dots_part sum[8] = {{0}};
         for (int c = 0; c < 8; ++c) {
-            const uint8_t *const from = w + i / R * 256 + c % 4 * 64;
+            const uint8_t *const from = w + i / R * apart + c % 4 * 64;
             oic_dots_part all[4];
             OIC_AHEAD(from + ahead);
             for (int n = 0; n < 4; ++n) {

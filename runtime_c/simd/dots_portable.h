@@ -23,17 +23,17 @@ static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, 
     return bits == 4 ? -8 * sum : 0;
 }
 
-/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels.  What lies `ahead` bytes behind w will be
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other.  What lies `ahead` bytes behind w will be
    read soon. */
 static inline void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                    ptrdiff_t ahead)
+                                    ptrdiff_t apart, ptrdiff_t ahead)
 {
     (void)ahead;
     for (int i = 0; i < P * R; ++i) {
         int32_t from;
         memcpy(&from, start + 4 * (i % R), sizeof from);
         for (int l = 0; l < OIC_PANEL; ++l) {
-            const int8_t *row = (const int8_t *)w + i / R * 512 + 4 * l, *four = (const int8_t *)x + i % R * OIC_DOTS_X;
+            const int8_t *row = (const int8_t *)w + i / R * apart + 4 * l, *four = (const int8_t *)x + i % R * OIC_DOTS_X;
             int32_t sum = from;
             for (int c = 0; c < 8; ++c, row += 64, four += 4) {
                 sum += row[0] * four[0] + row[1] * four[1] + row[2] * four[2] + row[3] * four[3];
@@ -44,14 +44,14 @@ static inline void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w,
 }
 
 static inline void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                    ptrdiff_t ahead)
+                                    ptrdiff_t apart, ptrdiff_t ahead)
 {
     (void)ahead;
     for (int i = 0; i < P * R; ++i) {
         int32_t from;
         memcpy(&from, start + 4 * (i % R), sizeof from);
         for (int l = 0; l < OIC_PANEL; ++l) {
-            const uint8_t *row = w + i / R * 256 + 4 * l;
+            const uint8_t *row = w + i / R * apart + 4 * l;
             const int8_t *four = (const int8_t *)x + i % R * OIC_DOTS_X;
             int32_t sum = from;
             for (int c = 0; c < 4; ++c, row += 64, four += 4) {

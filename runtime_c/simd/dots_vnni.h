@@ -87,16 +87,16 @@ static inline oic_dots_part oic_dots_madd(oic_dots_part sum, oic_dots_part w, oi
 }
 #endif
 
-/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels. */
+/* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other. */
 OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
     for (int i = 0; i < P * R * DOTS_PARTS; ++i) {
         a[i / DOTS_PARTS].v[i % DOTS_PARTS] = oic_dots_four(start + 4 * (i / DOTS_PARTS % R));
     }
     for (int c = 0; c < 8; ++c) {
         for (int p = 0; p < P; ++p) {
-            const uint8_t *const from = w + 512 * p + 64 * c;
+            const uint8_t *const from = w + apart * p + 64 * c;
             OIC_AHEAD(from + ahead);
             for (int i = 0; i < DOTS_PARTS; ++i) {
                 const oic_dots_part all = oic_dots_unsigned(oic_dots_some(from + i * (64 / DOTS_PARTS)));
@@ -110,14 +110,14 @@ OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, co
 }
 
 OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
-                                 ptrdiff_t ahead)
+                                 ptrdiff_t apart, ptrdiff_t ahead)
 {
     for (int i = 0; i < P * R * DOTS_PARTS; ++i) {
         a[i / DOTS_PARTS].v[i % DOTS_PARTS] = oic_dots_four(start + 4 * (i / DOTS_PARTS % R));
     }
     for (int c = 0; c < 4; ++c) {
         for (int p = 0; p < P; ++p) {
-            const uint8_t *const from = w + 256 * p + 64 * c;
+            const uint8_t *const from = w + apart * p + 64 * c;
             OIC_AHEAD(from + ahead);
             for (int i = 0; i < DOTS_PARTS; ++i) {
                 const oic_dots_part all = oic_dots_some(from + i * (64 / DOTS_PARTS));

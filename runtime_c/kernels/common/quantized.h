@@ -11,7 +11,15 @@
 #define OIC_STREAM (OIC_STREAM_PANELS * OIC_PANEL) /* rows of weights that lie side by side */
 #define OIC_QUANTIZED_BYTES 72 /* of working memory for a group of a row of x, at most */
 
-#define OIC_AHEAD_BYTES 1280 /* how far weights are asked for that are read once: 20 lines, of the 24 that a core waits for */
+/* Streams that a block of few rows goes through together, because memory that is read at several places gives more; and how
+   far ahead each is asked for. */
+#if OIC_HOSTED
+#define OIC_STREAMS 4
+#else
+#define OIC_STREAMS 1
+#endif
+#define OIC_AHEAD_BYTES 640
+
 #define OIC_PART_GROUPS 8 /* groups of a stream that go through several blocks of rows together, in L1 */
 
 /* Rows of x whose sums are on the stack together. */
@@ -36,6 +44,11 @@ static inline ptrdiff_t oic_panels(ptrdiff_t N)
     return (N + OIC_PANEL - 1) / OIC_PANEL;
 }
 
+static inline ptrdiff_t oic_streams(ptrdiff_t N)
+{
+    return (N + OIC_STREAM - 1) / OIC_STREAM;
+}
+
 /* Rows of x are kept in blocks of OIC_DOTS_ROWS, the last one smaller; a block group by group: the numbers of its rows,
    then their scales, then their starts.  Where the block of row r begins, and how many it has of so many. */
 static inline ptrdiff_t oic_block(ptrdiff_t r, ptrdiff_t groups)
@@ -57,6 +70,14 @@ OIC_INLINE void oic_quantize_group(uint8_t *record, ptrdiff_t at, ptrdiff_t n, c
     memcpy(record + n * OIC_DOTS_X + at * 4, &scale, sizeof scale);
     memcpy(record + n * (OIC_DOTS_X + 4) + at * 4, &start, sizeof start);
 }
+
+/* A product of a block of rows of x, groups first..end-1, with some streams of w of so many panels, `gap` panels of groups
+   from one to the next; w and scales are those of the first.  What lies `ahead` bytes behind is asked for, in w. */
+typedef struct {
+    const uint8_t *x, *w;
+    const oic_f16 *scales;
+    ptrdiff_t streams, panels, gap, first, end, ahead;
+} oic_quantized;
 
 #define OIC_Q 8
 #include "quantized.inc.h"
