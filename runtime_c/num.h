@@ -14,6 +14,7 @@
    oic_widen_T(p, n, to)   n elements as they are computed with: where they lie, or widened into `to`, exactly
 
    of an integer
+   oic_widen_T(p, n, to)   the same, for i8 alone
    OIC_SIGNED_T, OIC_LOW_T, OIC_HIGH_T   1 or 0, and the range of its values
    oic_wrap_T(bits)    the low bits of a number, as a value of T
 
@@ -30,6 +31,10 @@
 
 #include "machine.h"
 #include "oic.h"
+
+#if defined(__F16C__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
 
 /* ab and a_b_c, of what they are defined as; in one step, which every preprocessor can. */
 #define OIC_PASTED(a, b) a##b
@@ -219,7 +224,15 @@ static inline int oic_finite_f16(oic_f16 x) { return (x & 0x7c00u) != 0x7c00u; }
 
 static inline const float *oic_widen_f16(const oic_f16 *restrict p, ptrdiff_t n, float *restrict to)
 {
-    for (ptrdiff_t i = 0; i < n; ++i) {
+    ptrdiff_t i = 0;
+#if defined(__F16C__) && defined(__GNUC__)
+    for (; i + 8 <= n; i += 8) {
+        __m128i some;
+        memcpy(&some, p + i, sizeof some);
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(some));
+    }
+#endif
+    for (; i < n; ++i) {
         to[i] = oic_f16_to_f32(p[i]);
     }
     return to;
@@ -270,6 +283,14 @@ typedef int8_t oic_stored_i8;
 static inline int8_t oic_load_i8(const int8_t *p, ptrdiff_t i) { return p[i]; }
 static inline void oic_store_i8(int8_t *p, ptrdiff_t i, int8_t v) { p[i] = v; }
 static inline int8_t oic_wrap_i8(uint32_t bits) { return (int8_t)bits; }
+
+static inline const float *oic_widen_i8(const int8_t *restrict p, ptrdiff_t n, float *restrict to)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = (float)p[i];
+    }
+    return to;
+}
 
 typedef int16_t oic_stored_i16;
 #define OIC_COMPUTED_i16 i16

@@ -7,114 +7,26 @@
    Order: a score is the sum of its products in sixteen sums, product d in sum d mod 16, and their tree (keys lie as rows
    in the state, and are not copied into panels).  Keys come in blocks of OIC_ATTENTION_KEYS, at multiples of it; a block
    brings sum and results to the largest score so far, adds its weights in sixteen sums, and its values key by key.  A
-   query's bits depend on the keys that take part and on nothing else: not on the other queries of a step.
+   query's bits depend on the keys that take part and on nothing else: not on the other queries of a step, nor on the
+   division into units.
 
-   Stack: OIC_ATTENTION_ROWS * OIC_ATTENTION_KEYS numbers and as many bytes; 16 * OIC_ATTENTION_KEYS numbers where values
-   are widened.  */
+   A unit is a leading index, a key head, and OIC_ATTENTION_ROWS of the queries that share its keys.  Where a key head has no
+   more of them, neighbouring heads go through a block together, a few keys of all heads at a time: as they lie in memory, so
+   that the machine sees what will be read.
 
-/* One block of one row: the scores s[n] become weights relative to the largest so far, *top; the sum of weights so far,
-   *sum, and acc[D] are brought to the same scale. */
-static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t n, C *restrict top, C *restrict sum,
-                               C *restrict acc, ptrdiff_t D)
-{
-    C high = *top, lane[OIC_LANES] = {0};
-    for (ptrdiff_t j = 0; j < n; ++j) {
-        high = ok[j] && s[j] > high ? s[j] : high;
-    }
-    if (high > *top) {
-        const C factor = MATH(oic_exp)(*top - high);
-        *sum *= factor;
-        for (ptrdiff_t d = 0; d < D; ++d) {
-            acc[d] *= factor;
-        }
-        *top = high;
-    }
-    if (high == (C)-INFINITY) { /* only -inf so far, or NaN, which the sum keeps */
-        for (ptrdiff_t j = 0; j < n; ++j) {
-            *sum += ok[j] && s[j] != s[j] ? s[j] : (C)0;
-            s[j] = (C)0;
-        }
-        return;
-    }
-    for (ptrdiff_t j = 0; j < OIC_ATTENTION_KEYS; ++j) {
-        s[j] = MATH(oic_exp)(s[j] - high);
-    }
-    for (ptrdiff_t j = 0; j < OIC_ATTENTION_KEYS; ++j) {
-        s[j] = j < n && ok[j] ? s[j] : (C)0;
-    }
-    for (ptrdiff_t j = 0; j < OIC_ATTENTION_KEYS; j += OIC_LANES) {
-        for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
-            lane[l] += s[j + l];
-        }
-    }
-    *sum += MATH(oic_tree)(lane);
-}
+   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, widths rounded up to
+   whole lanes: rows * (Dk + Dv + OIC_ATTENTION_KEYS); then OIC_ATTENTION_KEYS * min(Dv, 64) where a unit has
+   OIC_ATTENTION_PACKED rows or values are widened, and 4 * Dk, in the same place, where keys are. */
 
-/* s[R][KEYS] = q[R, D] * k[n, D]', keys ld apart from element at on; wide holds D numbers where keys are widened. */
-static inline void PART(scores)(const C *restrict q, const W_T *restrict k, ptrdiff_t at, ptrdiff_t ld, ptrdiff_t R,
-                                ptrdiff_t n, ptrdiff_t D, C *restrict s, C *restrict wide)
-{
-    ptrdiff_t j = 0;
-    (void)wide;
-    if (W_IS_COMPUTED && R == 1) {
-        const C *const keys = (const C *)(const void *)(k + at);
-        for (; j + 4 <= n; j += 4) {
-            MATH(oic_dots_4)(keys + j * ld, ld, q, D, s + j);
-        }
-    }
-    for (; j < n; ++j) {
-        const C *const key = W_IS_COMPUTED ? (const C *)(const void *)(k + at + j * ld) : wide;
-        ptrdiff_t r = 0;
-        for (ptrdiff_t d = 0; !W_IS_COMPUTED && d < D; ++d) {
-            wide[d] = (C)W_LOAD(k, at + j * ld + d);
-        }
-        for (; r + 4 <= R; r += 4) {
-            C four[4];
-            MATH(oic_dots_4)(q + r * D, D, key, D, four);
-            for (ptrdiff_t e = 0; e < 4; ++e) {
-                s[(r + e) * OIC_ATTENTION_KEYS + j] = four[e];
-            }
-        }
-        for (; r < R; ++r) {
-            s[r * OIC_ATTENTION_KEYS + j] = MATH(oic_dot)(q + r * D, key, D);
-        }
-    }
-}
-
-/* acc[R, D] += s[R][KEYS] * v[n, D] for the keys with ok[R][KEYS], key by key; whole: all of them for every row. */
-static inline void PART(values)(const C *restrict s, const uint8_t *restrict ok, int whole, const W_T *restrict v,
-                                ptrdiff_t at, ptrdiff_t ld, ptrdiff_t R, ptrdiff_t n, ptrdiff_t D, C *restrict acc)
-{
-    C wide[W_IS_COMPUTED ? 1 : OIC_LANES * OIC_ATTENTION_KEYS];
-    for (ptrdiff_t d = 0; d < D; d += OIC_LANES) {
-        const ptrdiff_t m = D - d < OIC_LANES ? D - d : OIC_LANES, step = W_IS_COMPUTED ? ld : OIC_LANES;
-        const C *const p = W_IS_COMPUTED ? (const C *)(const void *)(v + at + d) : wide;
-        for (ptrdiff_t j = 0; !W_IS_COMPUTED && j < n; ++j) {
-            for (ptrdiff_t e = 0; e < m; ++e) {
-                wide[j * OIC_LANES + e] = (C)W_LOAD(v, at + j * ld + d + e);
-            }
-        }
-        if (whole && W_IS_COMPUTED && R == 1 && D - d >= 4 * OIC_LANES) {
-            MATH(oic_chains_1x4)(acc + d, s, 1, p, step, OIC_LANES, n);
-            d += 3 * OIC_LANES;
-            continue;
-        }
-        for (ptrdiff_t r = 0; r < R; ++r) {
-            const C *const w = s + r * OIC_ATTENTION_KEYS;
-            const uint8_t *const in = ok + r * OIC_ATTENTION_KEYS;
-            C *restrict const to = acc + r * D + d;
-            if (whole && m == OIC_LANES) {
-                MATH(oic_chains_1x1)(to, w, 1, p, step, n);
-                continue;
-            }
-            for (ptrdiff_t j = 0; j < n; ++j) {
-                for (ptrdiff_t e = 0; in[j] && e < m; ++e) {
-                    to[e] = MATH(oic_madd)(w[j], p[j * step + e], to[e]);
-                }
-            }
-        }
-    }
-}
+/* Rows of queries that go through the keys together: `heads` key heads from hk on, of leading index b, and of each of them
+   `count` rows from `first` on; a row is a query, and one of the heads that share its keys. */
+typedef struct {
+    ptrdiff_t b, hk, heads, first, count;
+    ptrdiff_t lo[OIC_ATTENTION_ROWS], hi[OIC_ATTENTION_ROWS]; /* keys that take part, of each row of a head */
+    C top[OIC_ATTENTION_TOGETHER], sum[OIC_ATTENTION_TOGETHER];
+    uint8_t any[OIC_ATTENTION_TOGETHER];
+    C *q, *acc, *s, *wide; /* [rows, padded Dk], [rows, padded Dv], [rows, OIC_ATTENTION_KEYS]; widened keys and values */
+} PART(group);
 
 /* Where everything lies, in elements; arrays of strides are those of the leading axes, then as said. */
 typedef struct {
@@ -126,7 +38,7 @@ typedef struct {
     const float *k_scale;   /* strides kss of T and heads; NULL: 1 */
     const float *v_scale;   /* strides vss of T and heads; NULL: 1 */
     Q_T *y;                 /* dense */
-    C *work;                /* OIC_ATTENTION_ROWS * (Dk + Dv) + Dk numbers */
+    C *work;                /* scratch of a unit */
     ptrdiff_t rank;
     const ptrdiff_t *shape; /* [rank] */
     ptrdiff_t N, keys, Hq, Hk, Dk, Dv;
@@ -137,96 +49,395 @@ typedef struct {
     int64_t window;         /* -1: none */
 } PART(args);
 
-/* The queries of one key head, OIC_ATTENTION_ROWS of them: rows are a query, and the heads that share its keys. */
-static inline void PART(rows)(const PART(args) *a, ptrdiff_t b, ptrdiff_t hk, ptrdiff_t first, ptrdiff_t R)
+/* One block of one row: of the scores s, those from `lo` to `hi` with ok (NULL: all) become weights relative to the largest
+   so far, *top, the others 0; the sum of weights so far, *sum, and acc[D] are brought to the same scale. */
+static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t lo, ptrdiff_t hi, C *restrict top,
+                               C *restrict sum, C *restrict acc, ptrdiff_t D)
 {
-    const ptrdiff_t group = a->Hq / a->Hk, rank = a->rank, keys = a->keys, Dk = a->Dk, Dv = a->Dv;
-    const int64_t used = a->kv_len != NULL ? a->kv_len[oic_offset(b, rank, a->shape, a->ls)] : a->length;
-    const ptrdiff_t k0 = oic_offset(b, rank, a->shape, a->ks) + hk * a->ks[rank + 1];
-    const ptrdiff_t v0 = oic_offset(b, rank, a->shape, a->vs) + hk * a->vs[rank + 1];
-    const ptrdiff_t q0 = oic_offset(b, rank, a->shape, a->qs), y0 = b * a->N * a->Hq * Dv;
-    C *const rows = a->work, *const acc = rows + OIC_ATTENTION_ROWS * Dk, *const wide = acc + OIC_ATTENTION_ROWS * Dv;
-    ptrdiff_t lo[OIC_ATTENTION_ROWS], hi[OIC_ATTENTION_ROWS], from = keys, to = 0;
-    C top[OIC_ATTENTION_ROWS], sum[OIC_ATTENTION_ROWS] = {0};
-    int any[OIC_ATTENTION_ROWS] = {0};
-    for (ptrdiff_t r = 0; r < R; ++r) {
-        const ptrdiff_t i = (first + r) / group, h = hk * group + (first + r) % group;
-        oic_attention_range(i, a->N, keys, used, a->causal, a->window, &lo[r], &hi[r]);
-        from = lo[r] < from ? lo[r] : from;
-        to = hi[r] > to ? hi[r] : to;
-        top[r] = (C)-INFINITY;
+    const ptrdiff_t n = oic_padded(hi);
+    C high = *top;
+    for (ptrdiff_t j = 0; j < lo; ++j) {
+        s[j] = (C)-INFINITY;
+    }
+    for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
+        s[j] = ok[j] ? s[j] : (C)-INFINITY;
+    }
+    for (ptrdiff_t j = hi; j < n; ++j) {
+        s[j] = (C)-INFINITY;
+    }
+    high = MATH(oic_largest_of)(s, n, high);
+    if (high > *top) {
+        const C factor = MATH(oic_exp)(*top - high);
+        *sum *= factor;
+        for (ptrdiff_t d = 0; d < D; ++d) {
+            acc[d] *= factor;
+        }
+        *top = high;
+    }
+    if (high == (C)-INFINITY) { /* only -inf so far, or NaN, which the sum keeps */
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            *sum += s[j] != s[j] ? s[j] : (C)0;
+            s[j] = (C)0;
+        }
+        return;
+    }
+    for (ptrdiff_t j = 0; j < n; ++j) { /* 0 for -inf */
+        s[j] = MATH(oic_exp)(s[j] - high);
+    }
+    *sum += MATH(oic_sum_of)(s, n);
+}
+
+/* The query of row r of head hh of a group, and its head of queries. */
+static inline ptrdiff_t PART(query)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, ptrdiff_t *head)
+{
+    const ptrdiff_t group = a->Hq / a->Hk;
+    *head = (g->hk + hh) * group + (g->first + r) % group;
+    return (g->first + r) / group;
+}
+
+/* The part of a block's keys j0 to j0 + n that row r may see: from *lo to *hi, of the block. */
+static inline int PART(sees)(const PART(group) *g, ptrdiff_t r, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t *lo, ptrdiff_t *hi)
+{
+    *lo = g->lo[r] > j0 ? g->lo[r] - j0 : 0;
+    *hi = g->hi[r] - j0 < n ? g->hi[r] - j0 : n;
+    return *lo < *hi;
+}
+
+/* ok[j]: whether the mask lets a query see key j0 + j; NULL without a mask. */
+static inline const uint8_t *PART(masked)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh,
+                                          ptrdiff_t j0, ptrdiff_t lo, ptrdiff_t hi, uint8_t *restrict ok)
+{
+    ptrdiff_t h;
+    const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
+    if (a->mask == NULL) {
+        return NULL;
+    }
+    const ptrdiff_t m0 = oic_offset(g->b, rank, a->shape, a->ms) + h * a->ms[rank] + i * a->ms[rank + 1];
+    for (ptrdiff_t j = lo; j < hi; ++j) {
+        ok[j] = a->mask[m0 + (j0 + j) * a->ms[rank + 2]];
+    }
+    return ok;
+}
+
+/* Keys or values as they are computed with. */
+static inline void PART(widen)(const W_T *restrict from, ptrdiff_t n, C *restrict to)
+{
+#if W_IS_COMPUTED
+    memcpy(to, from, (size_t)n * sizeof(C));
+#else
+    if (sizeof(C) == sizeof(float)) {
+        (void)W_WIDEN(from, n, (float *)(void *)to);
+        return;
+    }
+    for (ptrdiff_t d = 0; d < n; ++d) {
+        to[d] = (C)W_LOAD(from, d);
+    }
+#endif
+}
+
+/* The products of all rows with keys j0 to j0 + n, which begin at element k0, four keys of all heads at a time. */
+static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
+{
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
+    for (ptrdiff_t j = 0; j < n; j += 4) {
+        const ptrdiff_t rows = n - j < 4 ? n - j : 4;
+        ptrdiff_t r = 0, end = g->count; /* the first rows see the least of the last keys, the last rows of the first */
+        while (r < end && g->hi[r] <= j0 + j) {
+            ++r;
+        }
+        while (r < end && g->lo[end - 1] >= j0 + j + 4) {
+            --end;
+        }
+        if (W_IS_COMPUTED && end - r == g->count) {
+            MATH(oic_dots)(g->q, width, g->heads, g->count, (const C *)(const void *)(a->k + k0 + j * kt), kt, kh, rows, Dk,
+                           g->s + j, OIC_ATTENTION_KEYS);
+            continue;
+        }
+        for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
+            const ptrdiff_t at = k0 + hh * kh + j * kt, row = hh * g->count + r;
+            for (ptrdiff_t e = 0; !W_IS_COMPUTED && e < rows; ++e) {
+                PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
+            }
+            MATH(oic_dots)(g->q + row * width, width, 1, end - r,
+                           W_IS_COMPUTED ? (const C *)(const void *)(a->k + at) : g->wide, W_IS_COMPUTED ? kt : width, 0, rows,
+                           Dk, g->s + row * OIC_ATTENTION_KEYS + j, OIC_ATTENTION_KEYS);
+        }
+    }
+}
+
+/* What follows the product of a row with the keys that it sees: scale of keys, cap, bias. */
+static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, ptrdiff_t j0,
+                                ptrdiff_t lo, ptrdiff_t hi, C *restrict s)
+{
+    ptrdiff_t h;
+    const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
+    if (a->k_scale != NULL) {
+        const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->kss) + (g->hk + hh) * a->kss[rank + 1];
+        for (ptrdiff_t j = lo; j < hi; ++j) {
+            s[j] *= (C)a->k_scale[c0 + (j0 + j) * a->kss[rank]];
+        }
+    }
+    if (a->softcap > (C)0) {
+        for (ptrdiff_t j = lo; j < hi; ++j) {
+            s[j] = a->softcap * MATH(oic_tanh)(s[j] / a->softcap);
+        }
+    }
+    if (a->bias != NULL) {
+        const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->bs) + h * a->bs[rank] + i * a->bs[rank + 1];
+        for (ptrdiff_t j = lo; j < hi; ++j) {
+            s[j] += (C)a->bias[c0 + (j0 + j) * a->bs[rank + 2]];
+        }
+    }
+}
+
+/* The scores of a block become weights. */
+static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n)
+{
+    const ptrdiff_t rank = a->rank, width = oic_padded(a->Dv);
+    for (ptrdiff_t row = 0; row < g->heads * g->count; ++row) {
+        const ptrdiff_t hh = row / g->count, r = row % g->count;
+        C *const s = g->s + row * OIC_ATTENTION_KEYS;
+        uint8_t seen[OIC_ATTENTION_KEYS];
+        ptrdiff_t lo, hi;
+        if (!PART(sees)(g, r, j0, n, &lo, &hi)) {
+            continue;
+        }
+        const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
+        PART(adjust)(a, g, r, hh, j0, lo, hi, s);
+        g->any[row] |= ok == NULL;
+        for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
+            g->any[row] |= ok[j];
+        }
+        PART(weigh)(s, ok, lo, hi, &g->top[row], &g->sum[row], g->acc + row * width, a->Dv);
+        if (a->v_scale != NULL) {
+            const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->vss) + (g->hk + hh) * a->vss[rank + 1];
+            for (ptrdiff_t j = lo; j < hi; ++j) {
+                s[j] *= ok == NULL || ok[j] ? (C)a->v_scale[c0 + (j0 + j) * a->vss[rank]] : (C)0;
+            }
+        }
+    }
+}
+
+/* acc[D] += w[n] times rows v, `ld` apart, where ok; NULL: all. */
+static inline void PART(add)(C *restrict acc, const C *restrict w, const C *restrict v, ptrdiff_t ld, ptrdiff_t n,
+                             ptrdiff_t D)
+{
+    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+    ptrdiff_t d = 0;
+    for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
+        MATH(oic_chains_1x4)(acc + d, w, 1, v + d, ld, OIC_LANES, n);
+    }
+    for (; D - d >= OIC_LANES; d += OIC_LANES) {
+        MATH(oic_chains_1x1)(acc + d, w, 1, v + d, ld, n);
+    }
+    for (; d < D; d += lanes) {
+        MATH(oic_weighted_narrow)(acc + d, w, v + d, ld, n, D - d);
+    }
+}
+
+/* The same of four rows, `am` and `wm` apart, each with values of its own if there are fewer columns than lanes. */
+static inline void PART(add_4)(C *restrict acc, ptrdiff_t am, const C *restrict w, ptrdiff_t wm, const C *restrict v,
+                               ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
+{
+    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+    ptrdiff_t d = 0;
+    for (; D - d >= OIC_LANES; d += OIC_LANES) {
+        MATH(oic_weighted_4)(acc + d, am, w, wm, v + d, ld, n);
+    }
+    for (; d < D; d += lanes) {
+        C *const to[4] = {acc + d, acc + am + d, acc + 2 * am + d, acc + 3 * am + d};
+        const C *const ws[4] = {w, w + wm, w + 2 * wm, w + 3 * wm}, *const vs[4] = {v + d, v + d, v + d, v + d};
+        MATH(oic_weighted_narrow_4)(to, ws, vs, ld, n, D - d);
+    }
+}
+
+/* A row's values where its mask leaves gaps: the keys between them. */
+static inline void PART(add_seen)(C *restrict acc, const C *restrict w, const uint8_t *restrict ok, ptrdiff_t lo,
+                                  ptrdiff_t hi, const C *restrict v, ptrdiff_t ld, ptrdiff_t D)
+{
+    for (ptrdiff_t j = lo; j < hi;) {
+        ptrdiff_t end = j;
+        while (end < hi && ok[end]) {
+            ++end;
+        }
+        PART(add)(acc, w + j, v + j * ld, ld, end - j, D);
+        for (j = end; j < hi && !ok[j]; ++j) {
+        }
+    }
+}
+
+/* The values of keys j0 + j to j0 + j + n, v[n, ld apart][D], to columns d on of all rows of a head. */
+static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t j0, ptrdiff_t j,
+                                     ptrdiff_t n, const C *restrict v, ptrdiff_t ld, ptrdiff_t d, ptrdiff_t D)
+{
+    const ptrdiff_t width = oic_padded(a->Dv);
+    for (ptrdiff_t r = 0; r < g->count;) {
+        C *const acc = g->acc + (hh * g->count + r) * width + d;
+        const C *const w = g->s + (hh * g->count + r) * OIC_ATTENTION_KEYS + j;
+        uint8_t seen[OIC_ATTENTION_KEYS];
+        ptrdiff_t lo, hi, lows[4], highs[4];
+        if (a->mask == NULL && r + 4 <= g->count) {
+            ptrdiff_t from = 0, to = n;
+            for (ptrdiff_t e = 0; e < 4; ++e) {
+                if (!PART(sees)(g, r + e, j0 + j, n, &lows[e], &highs[e])) {
+                    lows[e] = highs[e] = 0;
+                }
+                from = lows[e] > from ? lows[e] : from;
+                to = highs[e] < to ? highs[e] : to;
+            }
+            to = to < from ? from : to;
+            for (ptrdiff_t e = 0; e < 4; ++e) { /* what one sees before all four do */
+                const ptrdiff_t end = highs[e] < from ? highs[e] : from;
+                if (lows[e] < end) {
+                    PART(add)(acc + e * width, w + e * OIC_ATTENTION_KEYS + lows[e], v + lows[e] * ld, ld, end - lows[e], D);
+                }
+            }
+            PART(add_4)(acc, width, w + from, OIC_ATTENTION_KEYS, v + from * ld, ld, to - from, D);
+            for (ptrdiff_t e = 0; e < 4; ++e) {
+                const ptrdiff_t begin = lows[e] > to ? lows[e] : to;
+                if (begin < highs[e]) {
+                    PART(add)(acc + e * width, w + e * OIC_ATTENTION_KEYS + begin, v + begin * ld, ld, highs[e] - begin, D);
+                }
+            }
+            r += 4;
+            continue;
+        }
+        if (PART(sees)(g, r, j0 + j, n, &lo, &hi)) {
+            const uint8_t *const ok = PART(masked)(a, g, r, hh, j0 + j, lo, hi, seen);
+            if (ok == NULL) {
+                PART(add)(acc, w + lo, v + lo * ld, ld, hi - lo, D);
+            } else {
+                PART(add_seen)(acc, w, ok, lo, hi, v, ld, D);
+            }
+        }
+        ++r;
+    }
+}
+
+/* The values of a block, n of them from element v0 on, to the results: as they lie in memory, a few keys of all heads at a
+   time, where there are several. */
+static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
+{
+    const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1], width = oic_padded(a->Dv);
+    const ptrdiff_t stripe = width < 4 * OIC_LANES ? width : 4 * OIC_LANES;
+    const ptrdiff_t few = g->heads == 1 ? n : g->count < 4 ? 8 : 32;
+    for (ptrdiff_t j = 0; j < n; j += few) {
+        const ptrdiff_t m = n - j < few ? n - j : few;
+        if (W_IS_COMPUTED && g->count == 1 && a->mask == NULL && a->Dv == width && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
+            MATH(oic_weighted)(g->acc, width, g->heads, g->s + j, OIC_ATTENTION_KEYS,
+                               (const C *)(const void *)(a->v + v0 + j * vt), vt, vh, m, width);
+            continue;
+        }
+        for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
+            const ptrdiff_t at = v0 + hh * vh + j * vt;
+            if (W_IS_COMPUTED && g->count < OIC_ATTENTION_PACKED) {
+                PART(head_values)(a, g, hh, j0, j, m, (const C *)(const void *)(a->v + at), vt, 0, a->Dv);
+                continue;
+            }
+            for (ptrdiff_t d = 0; d < a->Dv; d += stripe) {
+                const ptrdiff_t D = a->Dv - d < stripe ? a->Dv - d : stripe;
+                for (ptrdiff_t e = 0; e < m; ++e) {
+                    PART(widen)(a->v + at + e * vt + d, D, g->wide + e * stripe);
+                }
+                PART(head_values)(a, g, hh, j0, j, m, g->wide, stripe, d, D);
+            }
+        }
+    }
+}
+
+/* All of a group: its queries, the keys block by block, its results. */
+static inline void PART(attend)(const PART(args) *a, PART(group) *g)
+{
+    const ptrdiff_t rank = a->rank, Dk = a->Dk, Dv = a->Dv, kt = a->ks[rank], vt = a->vs[rank];
+    const ptrdiff_t rows = g->heads * g->count, q_width = oic_padded(Dk), v_width = oic_padded(Dv);
+    const int64_t used = a->kv_len != NULL ? a->kv_len[oic_offset(g->b, rank, a->shape, a->ls)] : a->length;
+    const ptrdiff_t k0 = oic_offset(g->b, rank, a->shape, a->ks) + g->hk * a->ks[rank + 1];
+    const ptrdiff_t v0 = oic_offset(g->b, rank, a->shape, a->vs) + g->hk * a->vs[rank + 1];
+    const ptrdiff_t q0 = oic_offset(g->b, rank, a->shape, a->qs), y0 = g->b * a->N * a->Hq * Dv;
+    const C scale = a->scale;
+    ptrdiff_t first = a->keys, to = 0, h;
+    for (ptrdiff_t r = 0; r < g->count; ++r) {
+        const ptrdiff_t i = PART(query)(a, g, r, 0, &h);
+        oic_attention_range(i, a->N, a->keys, used, a->causal, a->window, &g->lo[r], &g->hi[r]);
+        first = g->lo[r] < first ? g->lo[r] : first;
+        to = g->hi[r] > to ? g->hi[r] : to;
+    }
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
+        const Q_T *restrict const from = a->q + q0 + i * a->qs[rank] + h * a->qs[rank + 1];
+        C *restrict const q = g->q + row * q_width;
         for (ptrdiff_t d = 0; d < Dk; ++d) {
-            rows[r * Dk + d] = (C)Q_LOAD(a->q, q0 + i * a->qs[rank] + h * a->qs[rank + 1] + d) * a->scale;
+            q[d] = (C)Q_LOAD(from, d) * scale;
         }
-        for (ptrdiff_t d = 0; d < Dv; ++d) {
-            acc[r * Dv + d] = (C)0;
+        for (ptrdiff_t d = Dk; d < q_width; ++d) {
+            q[d] = (C)0;
         }
+        for (ptrdiff_t d = 0; d < v_width; ++d) {
+            g->acc[row * v_width + d] = (C)0;
+        }
+        g->top[row] = (C)-INFINITY;
+        g->sum[row] = (C)0;
+        g->any[row] = 0;
     }
-    for (ptrdiff_t j0 = from - from % OIC_ATTENTION_KEYS; j0 < to; j0 += OIC_ATTENTION_KEYS) {
+    for (ptrdiff_t j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 += OIC_ATTENTION_KEYS) {
         const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
-        C s[OIC_ATTENTION_ROWS * OIC_ATTENTION_KEYS] = {0};
-        uint8_t ok[OIC_ATTENTION_ROWS * OIC_ATTENTION_KEYS];
-        int whole = 1;
-        PART(scores)(rows, a->k, k0 + j0 * a->ks[rank], a->ks[rank], R, n, Dk, s, wide);
-        for (ptrdiff_t r = 0; r < R; ++r) {
-            const ptrdiff_t i = (first + r) / group, h = hk * group + (first + r) % group;
-            C *const sr = s + r * OIC_ATTENTION_KEYS;
-            uint8_t *const in = ok + r * OIC_ATTENTION_KEYS;
-            for (ptrdiff_t j = 0; j < n; ++j) {
-                in[j] = (uint8_t)(j0 + j >= lo[r] && j0 + j < hi[r]);
-            }
-            if (a->mask != NULL) {
-                const ptrdiff_t m0 = oic_offset(b, rank, a->shape, a->ms) + h * a->ms[rank] + i * a->ms[rank + 1];
-                for (ptrdiff_t j = 0; j < n; ++j) {
-                    in[j] &= a->mask[m0 + (j0 + j) * a->ms[rank + 2]];
-                }
-            }
-            if (a->k_scale != NULL) {
-                const ptrdiff_t c0 = oic_offset(b, rank, a->shape, a->kss) + hk * a->kss[rank + 1];
-                for (ptrdiff_t j = 0; j < n; ++j) {
-                    sr[j] *= (C)a->k_scale[c0 + (j0 + j) * a->kss[rank]];
-                }
-            }
-            if (a->softcap > (C)0) {
-                for (ptrdiff_t j = 0; j < n; ++j) {
-                    sr[j] = a->softcap * MATH(oic_tanh)(sr[j] / a->softcap);
-                }
-            }
-            if (a->bias != NULL) {
-                const ptrdiff_t c0 = oic_offset(b, rank, a->shape, a->bs) + h * a->bs[rank] + i * a->bs[rank + 1];
-                for (ptrdiff_t j = 0; j < n; ++j) {
-                    sr[j] += (C)a->bias[c0 + (j0 + j) * a->bs[rank + 2]];
-                }
-            }
-            for (ptrdiff_t j = 0; j < n; ++j) {
-                any[r] |= in[j];
-                whole &= in[j];
-            }
-            PART(weigh)(sr, in, n, &top[r], &sum[r], acc + r * Dv, Dv);
-            if (a->v_scale != NULL) {
-                const ptrdiff_t c0 = oic_offset(b, rank, a->shape, a->vss) + hk * a->vss[rank + 1];
-                for (ptrdiff_t j = 0; j < n; ++j) {
-                    sr[j] *= in[j] ? (C)a->v_scale[c0 + (j0 + j) * a->vss[rank]] : (C)0;
-                }
-            }
-        }
-        PART(values)(s, ok, whole, a->v, v0 + j0 * a->vs[rank], a->vs[rank], R, n, Dv, acc);
+        PART(scores)(a, g, j0, n, k0 + j0 * kt);
+        PART(weights)(a, g, j0, n);
+        PART(values)(a, g, j0, n, v0 + j0 * vt);
     }
-    for (ptrdiff_t r = 0; r < R; ++r) {
-        const ptrdiff_t i = (first + r) / group, h = hk * group + (first + r) % group;
-        for (ptrdiff_t d = 0; d < Dv; ++d) {
-            Q_STORE(a->y, y0 + (i * a->Hq + h) * Dv + d, any[r] ? acc[r * Dv + d] / sum[r] : (C)0);
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
+        C *restrict const acc = g->acc + row * v_width;
+        const C sum = g->sum[row];
+        if (g->any[row]) { /* else zeros */
+            for (ptrdiff_t d = 0; d < v_width; ++d) {
+                acc[d] /= sum;
+            }
         }
+        Q_T *restrict const y = a->y + y0 + (i * a->Hq + h) * Dv;
+        for (ptrdiff_t d = 0; d < Dv; ++d) {
+            Q_STORE(y, d, acc[d]);
+        }
+    }
+}
+
+/* Rows of a key head, and units of them. */
+static inline ptrdiff_t PART(rows)(const PART(args) *a)
+{
+    return a->Hk > 0 ? a->N * (a->Hq / a->Hk) : 0;
+}
+
+static inline ptrdiff_t PART(units)(const PART(args) *a)
+{
+    return oic_product(a->rank, a->shape) * a->Hk * ((PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS);
+}
+
+/* Units `unit` to `end`, with scratch of their own. */
+static inline void PART(part)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end, C *restrict work)
+{
+    const ptrdiff_t rows = PART(rows)(a), blocks = (rows + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS;
+    while (unit < end) {
+        const ptrdiff_t bh = unit / blocks, left = rows - unit % blocks * OIC_ATTENTION_ROWS;
+        PART(group) g;
+        g.b = bh / a->Hk;
+        g.hk = bh % a->Hk;
+        g.first = rows - left;
+        g.count = left < OIC_ATTENTION_ROWS ? left : OIC_ATTENTION_ROWS;
+        g.heads = 1;
+        while (blocks == 1 && unit + g.heads < end && g.hk + g.heads < a->Hk &&
+               (g.heads + 1) * g.count <= OIC_ATTENTION_TOGETHER) {
+            g.heads++;
+        }
+        g.q = work;
+        g.acc = g.q + g.heads * g.count * oic_padded(a->Dk);
+        g.s = g.acc + g.heads * g.count * oic_padded(a->Dv);
+        g.wide = g.s + g.heads * g.count * OIC_ATTENTION_KEYS;
+        PART(attend)(a, &g);
+        unit += g.heads;
     }
 }
 
 static inline void PART(heads)(const PART(args) *a)
 {
-    const ptrdiff_t queries = a->Hk > 0 ? a->N * (a->Hq / a->Hk) : 0, count = oic_product(a->rank, a->shape) * a->Hk;
-    for (ptrdiff_t bh = 0; bh < count; ++bh) {
-        for (ptrdiff_t first = 0; first < queries; first += OIC_ATTENTION_ROWS) {
-            const ptrdiff_t left = queries - first, R = left < OIC_ATTENTION_ROWS ? left : OIC_ATTENTION_ROWS;
-            PART(rows)(a, bh / a->Hk, bh % a->Hk, first, R);
-        }
-    }
+    PART(part)(a, 0, PART(units)(a), a->work);
 }

@@ -2,7 +2,7 @@
    over k[keys, Hk, Dk] and v[keys, Hk, Dv], every key taking part; k and v of type W, w of type B.
 
    The product is summed over D ascending, and kept in C.  h and w have rows hs and ws apart; k and v lie at (kt, kh) and
-   (vt, vh).  work holds Hq * (Dk + Dv) + OIC_ATTENTION_ROWS * (Dk + Dv) + Dk numbers. */
+   (vt, vh).  work holds Hq * (Dk + Dv) numbers, and those of a step of one query (attention.inc.h). */
 #include "common/attending.h"
 #include "../simd/sums.h"
 #include "element.h"

@@ -132,55 +132,6 @@ OIC_LOOP S OF(oic_dot)(const S *x, const S *w, ptrdiff_t n)
     return OF(oic_lanes_sum)(&a);
 }
 
-/* sum[4]: of each of four rows of x, `xm` apart, with w. */
-OIC_LOOP void OF(oic_dots_4)(const S *x, ptrdiff_t xm, const S *w, ptrdiff_t n, S *restrict sum)
-{
-    const ptrdiff_t whole = n - n % OIC_LANES;
-    const S *const x1 = x + xm, *const x2 = x1 + xm, *const x3 = x2 + xm;
-    LANES a0, a1, a2, a3;
-    OF(oic_lanes_zero)(&a0);
-    OF(oic_lanes_zero)(&a1);
-    OF(oic_lanes_zero)(&a2);
-    OF(oic_lanes_zero)(&a3);
-    for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
-        for (int r = 0; r < COUNT; ++r) {
-            const ptrdiff_t at = i + r * WIDTH;
-            REGISTER p, q;
-            memcpy(&q, w + at, sizeof q);
-            memcpy(&p, x + at, sizeof p);
-            a0.part[r] = OF(oic_register_madd)(p, q, a0.part[r]);
-            memcpy(&p, x1 + at, sizeof p);
-            a1.part[r] = OF(oic_register_madd)(p, q, a1.part[r]);
-            memcpy(&p, x2 + at, sizeof p);
-            a2.part[r] = OF(oic_register_madd)(p, q, a2.part[r]);
-            memcpy(&p, x3 + at, sizeof p);
-            a3.part[r] = OF(oic_register_madd)(p, q, a3.part[r]);
-        }
-    }
-    if (whole < n) {
-        S rest[4][OIC_LANES];
-        OF(oic_lanes_store)(rest[0], &a0);
-        OF(oic_lanes_store)(rest[1], &a1);
-        OF(oic_lanes_store)(rest[2], &a2);
-        OF(oic_lanes_store)(rest[3], &a3);
-        for (ptrdiff_t i = whole; i < n; ++i) {
-            const ptrdiff_t l = i - whole;
-            rest[0][l] = OF(oic_madd)(x[i], w[i], rest[0][l]);
-            rest[1][l] = OF(oic_madd)(x1[i], w[i], rest[1][l]);
-            rest[2][l] = OF(oic_madd)(x2[i], w[i], rest[2][l]);
-            rest[3][l] = OF(oic_madd)(x3[i], w[i], rest[3][l]);
-        }
-        OF(oic_lanes_load)(&a0, rest[0]);
-        OF(oic_lanes_load)(&a1, rest[1]);
-        OF(oic_lanes_load)(&a2, rest[2]);
-        OF(oic_lanes_load)(&a3, rest[3]);
-    }
-    sum[0] = OF(oic_lanes_sum)(&a0);
-    sum[1] = OF(oic_lanes_sum)(&a1);
-    sum[2] = OF(oic_lanes_sum)(&a2);
-    sum[3] = OF(oic_lanes_sum)(&a3);
-}
-
 #undef S
 #undef OF
 #undef REGISTER

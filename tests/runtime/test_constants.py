@@ -14,7 +14,10 @@ from oic.operators import attention
 from oic.resources import runtime_dir
 
 SHARED = {
+    "OIC_ATTENTION_KEYS": attention.KEYS,
+    "OIC_ATTENTION_PACKED": attention.PACKED,
     "OIC_ATTENTION_ROWS": attention.ROWS,
+    "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
     "OIC_IMAGE_VERSION": weights.VERSION,
     "OIC_LANES": encodings.ROWS,
     "OIC_POOL_MOST": api.MOST_THREADS,

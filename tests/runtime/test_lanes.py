@@ -23,6 +23,7 @@ from runtime.native import Toolchain
 
 LANES = 16
 SOURCE = """
+#include "simd/rows.h"
 #include "simd/sums.h"
 #define SEEN(T, C)                                                                                       \\
     void row_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t group, ptrdiff_t n);              \\
@@ -42,10 +43,26 @@ SOURCE = """
     void dots_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
     {                                                                                                      \\
         (void)wk;                                                                                          \\
-        oic_dots_4_##T(x, xm, w, n, sum);                                                                  \\
-        sum[4] = oic_dot_##T(x, w, n);                                                                     \\
-        sum[5] = oic_sum_##T(x, n);                                                                        \\
-        sum[6] = oic_sum_squares_##T(x, n, w[0]);                                                          \\
+        oic_dots_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 4); /* the second head's rows are one on; the fourth row the third */ \\
+        sum[8] = oic_dot_##T(x, w, n);                                                                     \\
+        sum[9] = oic_sum_##T(x, n);                                                                        \\
+        sum[10] = oic_sum_squares_##T(x, n, w[0]);                                                         \\
+        sum[11] = oic_largest_of_##T(w, oic_padded(n), 0);                                                 \\
+        sum[12] = oic_sum_of_##T(w, oic_padded(n));                                                        \\
+    }                                                                                                      \\
+    void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);            \\
+    void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)             \\
+    {                                                                                                      \\
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(oic_register_##T) / sizeof(C));                         \\
+        oic_weighted_##T(sum, 80, 2, x, xm, w, wk, 1, n, 80);                                              \\
+        oic_weighted_4_##T(sum + 160, 16, x, xm, w, wk, n);                                                \\
+        for (ptrdiff_t d = 0; d < 11; d += lanes) {                                                        \\
+            C *const to[4] = {sum + 224 + d, sum + 240 + d, sum + 256 + d, sum + 272 + d};                 \\
+            const C *const xs[4] = {x, x + xm, x + 2 * xm, x + 3 * xm};                                    \\
+            const C *const rows[4] = {w + d, w + d + 1, w + d + 2, w + d + 3};                             \\
+            oic_weighted_narrow_4_##T(to, xs, rows, wk, n, 11 - d);                                        \\
+            oic_weighted_narrow_##T(sum + 288 + d, x, w + d, wk, n, 11 - d);                               \\
+        }                                                                                                  \\
     }
 SEEN(f32, float)
 SEEN(f64, double)
@@ -157,12 +174,22 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
     expected.append(chain(step, zeros[:37], x[0, :n], w[:, :37]))
     assert rows.tobytes() == np.concatenate(expected).tobytes()
 
-    other = rng.standard_normal(n + 1).astype(dtype)
-    dots = called(library, "dots", kind, 7, x, other, 0, n + 1, n)
-    expected = [dot(step, x[r, :n], other[:n]) for r in (0, 1, 2, 3, 0)]
+    other = np.zeros(n + LANES, dtype)  # zeros follow up to whole lanes
+    other[:n] = rng.standard_normal(n)
+    dots = called(library, "dots", kind, 13, x, other, 0, n + 1, n)
+    expected = [dot(step, x[r, :n], other[:n]) for r in (0, 1, 2, 2, 1, 2, 3, 3, 0)]
     away = x[0, :n] - other[0]
-    expected += [sixteen(x[0, :n]), sixteen(away * away)]
+    expected += [sixteen(x[0, :n]), sixteen(away * away), max(other), sixteen(other[: -(-n // LANES) * LANES])]
     assert dots.tobytes() == np.array(expected, dtype).tobytes()
+
+    wide = rng.standard_normal((n + 1, 81)).astype(dtype)
+    sums = called(library, "weighted", kind, 304, x, wide, 81, n + 1, n)
+    expected = [chain(step, np.zeros(80, dtype), x[h, :n], wide[:, h : h + 80]) for h in (0, 1)]
+    expected += [chain(step, zeros[:LANES], x[r, :n], wide[:, :LANES]) for r in range(4)]
+    narrow = [*(chain(step, zeros[:11], x[r, :n], wide[:, r : r + 11]) for r in range(4))]
+    assert sums[:224].tobytes() == np.concatenate(expected).tobytes()
+    for at, one in zip(range(224, 304, LANES), [*narrow, narrow[0]], strict=True):
+        assert sums[at : at + 11].tobytes() == one.tobytes()
 
 
 def hard(rng: np.random.Generator, dtype: Any, count: int) -> Array:

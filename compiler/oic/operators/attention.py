@@ -21,7 +21,11 @@ from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
 from oic.operators.settings import require_number
 
-ROWS = 8  # OIC_ATTENTION_ROWS: queries that share one pass over the keys
+ROWS = 16  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
+TOGETHER = 32  # OIC_ATTENTION_TOGETHER: and of several
+KEYS = 64  # OIC_ATTENTION_KEYS: of a block
+PACKED = 8  # OIC_ATTENTION_PACKED: queries of a key head for which the values of a block are copied side by side
+LANES = 16  # OIC_LANES
 EVERYTHING = -1  # window of the kernel that has none
 
 Mask = NDArray[np.bool_]
@@ -170,8 +174,8 @@ class Attention(Operator, name="attention"):
         lead = q.shape[:-3]
         rank = len(lead)
         kv_len, ls, length = kv_length(self.kv_len, k.shape[-3], rank)
-        width = dims.maximum(q.shape[-1])
-        room = ROWS * (width + dims.maximum(v.shape[-1])) + width
+        heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
+        room = work(dims.maximum(q.shape[-3]), heads, widths, k.dtype is q.dtype.wide)
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
@@ -290,8 +294,8 @@ class Attn(Operator, name="attn"):
     def _args(self) -> Members:
         heads, three = self._heads(), self.k.tensor.rank == 3
         width, out = self.k.shape[-1], self.v.shape[-1]
-        both = dims.maximum(width) + dims.maximum(out)
-        room = (ROWS + dims.maximum(heads)) * both + dims.maximum(width)
+        room = work(1, (heads, self.k.shape[-2]), (width, out), self.k.dtype is self.h.dtype.wide)
+        room += dims.maximum(heads) * (dims.maximum(width) + dims.maximum(out))
         (kt, kh), (vt, vh) = _key_strides(self.k), _key_strides(self.v)
         return {
             "h": self.h, "k": self.k, "v": self.v, "w": self.w, "y": Out(),
@@ -302,6 +306,22 @@ class Attn(Operator, name="attn"):
         }  # fmt: skip
 
     kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
+
+
+def work(queries: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], same: bool) -> int:
+    """Numbers of scratch of a unit: for each row a query, a result and the scores of a block; keys and values widened.
+
+    queries   of a step, at most
+    heads     of queries, and of keys
+    widths    of keys and of values
+    same      keys and values are computed with as they are stored
+    """
+    query, key = heads
+    mine = min(ROWS, queries * (query // max(1, key)))
+    rows = max(mine, min(TOGETHER, key * mine))
+    k, v = (-(-dims.maximum(w) // LANES) * LANES for w in widths)
+    copied = KEYS * min(v, 4 * LANES) if not same or mine >= PACKED else 0
+    return rows * (k + v + KEYS) + max(copied, 0 if same else 4 * k)
 
 
 def _key_strides(value: Value) -> tuple[Dim | Stride, Stride]:

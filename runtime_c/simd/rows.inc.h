@@ -1,0 +1,224 @@
+/* The functions of rows.h for OIC_S, f32 or f64; OIC_FOLD: oic_fold is there already. */
+#define S OIC_PASTE(oic_stored_, OIC_S)
+#define OF(f) OIC_PASTE(f##_, OIC_S)
+#define REGISTER OF(oic_register)
+#define LANES OF(oic_lanes)
+#define WIDTH ((ptrdiff_t)(sizeof(REGISTER) / sizeof(S)))
+#define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
+
+#if !OIC_FOLD
+static inline void OF(oic_fold)(S *restrict to, const LANES *a, const LANES *b, const LANES *c, const LANES *d)
+{
+    to[0] = OF(oic_lanes_sum)(a);
+    to[1] = OF(oic_lanes_sum)(b);
+    to[2] = OF(oic_lanes_sum)(c);
+    to[3] = OF(oic_lanes_sum)(d);
+}
+#endif
+
+/* The first n of a register's numbers, 0 < n; the others are 0. */
+#if !OIC_FOLD || OIC_REGISTER < 32
+static inline REGISTER OF(oic_register_some)(const S *from, ptrdiff_t n)
+{
+    S some[sizeof(REGISTER) / sizeof(S)] = {0};
+    REGISTER to;
+    if (n >= WIDTH) {
+        return OF(oic_register_load)(from);
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        some[i] = from[i];
+    }
+    memcpy(&to, some, sizeof to);
+    return to;
+}
+#endif
+
+/* The largest of n numbers, whole lanes of them, that is a number, or `top`. */
+static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
+{
+    S a[OIC_LANES];
+    for (int l = 0; l < OIC_LANES; ++l) {
+        a[l] = top;
+    }
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        for (int l = 0; l < OIC_LANES; ++l) {
+            a[l] = x[i + l] > a[l] ? x[i + l] : a[l];
+        }
+    }
+    for (int l = 0; l < 8; ++l) {
+        a[l] = a[l + 8] > a[l] ? a[l + 8] : a[l];
+    }
+    for (int l = 0; l < 4; ++l) {
+        a[l] = a[l + 4] > a[l] ? a[l + 4] : a[l];
+    }
+    a[0] = a[2] > a[0] ? a[2] : a[0];
+    a[1] = a[3] > a[1] ? a[3] : a[1];
+    return a[1] > a[0] ? a[1] : a[0];
+}
+
+/* The sum of n numbers, whole lanes of them, in sixteen sums and their tree. */
+static inline S OF(oic_sum_of)(const S *x, ptrdiff_t n)
+{
+    LANES a;
+    OF(oic_lanes_zero)(&a);
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        for (int r = 0; r < COUNT; ++r) {
+            a.part[r] += OF(oic_register_load)(x + i + r * WIDTH);
+        }
+    }
+    return OF(oic_lanes_sum)(&a);
+}
+
+/* sum[4] = x[n] times four rows; zeros follow x up to whole lanes. */
+static inline void OF(oic_dots_4)(const S *restrict x, const S *restrict r0, const S *restrict r1, const S *restrict r2,
+                                  const S *restrict r3, ptrdiff_t n, S *restrict sum)
+{
+    const ptrdiff_t whole = n - n % OIC_LANES;
+    LANES a0, a1, a2, a3;
+    OF(oic_lanes_zero)(&a0);
+    OF(oic_lanes_zero)(&a1);
+    OF(oic_lanes_zero)(&a2);
+    OF(oic_lanes_zero)(&a3);
+    for (ptrdiff_t k = 0; k < whole; k += OIC_LANES) {
+        for (int i = 0; i < COUNT; ++i) {
+            const ptrdiff_t at = k + i * WIDTH;
+            const REGISTER p = OF(oic_register_load)(x + at);
+            a0.part[i] = OF(oic_register_madd)(p, OF(oic_register_load)(r0 + at), a0.part[i]);
+            a1.part[i] = OF(oic_register_madd)(p, OF(oic_register_load)(r1 + at), a1.part[i]);
+            a2.part[i] = OF(oic_register_madd)(p, OF(oic_register_load)(r2 + at), a2.part[i]);
+            a3.part[i] = OF(oic_register_madd)(p, OF(oic_register_load)(r3 + at), a3.part[i]);
+        }
+    }
+    for (int i = 0; i < COUNT; ++i) {
+        const ptrdiff_t at = whole + i * WIDTH, left = n - at;
+        if (left > 0) {
+            const REGISTER p = OF(oic_register_load)(x + at);
+            a0.part[i] = OF(oic_register_madd)(p, OF(oic_register_some)(r0 + at, left), a0.part[i]);
+            a1.part[i] = OF(oic_register_madd)(p, OF(oic_register_some)(r1 + at, left), a1.part[i]);
+            a2.part[i] = OF(oic_register_madd)(p, OF(oic_register_some)(r2 + at, left), a2.part[i]);
+            a3.part[i] = OF(oic_register_madd)(p, OF(oic_register_some)(r3 + at, left), a3.part[i]);
+        }
+    }
+    OF(oic_fold)(sum, &a0, &a1, &a2, &a3);
+}
+
+/* sum[heads, count, sm apart][4] = x[heads, count, xm apart][n] times four rows or fewer, `ld` apart, those of a head `next`
+   after those of the one before it; sums are written up to four.  Zeros follow those of x up to whole lanes. */
+OIC_LOOP void OF(oic_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const S *restrict row,
+                           ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+{
+    const ptrdiff_t d1 = rows > 1 ? ld : 0, d2 = rows > 2 ? d1 + ld : d1, d3 = rows > 3 ? d2 + ld : d2;
+    for (ptrdiff_t h = 0; h < heads; ++h, row += next) {
+        for (ptrdiff_t m = 0; m < count; ++m, x += xm, sum += sm) {
+            OF(oic_dots_4)(x, row, row + d1, row + d2, row + d3, n, sum);
+        }
+    }
+}
+
+/* to[heads, tm apart][D] += w[heads, wm apart][n] times rows, `ld` apart, those of a head `next` after those of the one
+   before it; D is whole lanes. */
+OIC_LOOP void OF(oic_weighted)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm,
+                               const S *restrict row, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n, ptrdiff_t D)
+{
+    for (ptrdiff_t h = 0; h < heads; ++h, to += tm, w += wm, row += next) {
+        ptrdiff_t d = 0;
+        for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
+            LANES a0, a1, a2, a3;
+            OF(oic_lanes_load)(&a0, to + d);
+            OF(oic_lanes_load)(&a1, to + d + OIC_LANES);
+            OF(oic_lanes_load)(&a2, to + d + 2 * OIC_LANES);
+            OF(oic_lanes_load)(&a3, to + d + 3 * OIC_LANES);
+            for (ptrdiff_t k = 0; k < n; ++k) {
+                const S *const q = row + k * ld + d;
+                OF(oic_lanes_madd)(&a0, w[k], q);
+                OF(oic_lanes_madd)(&a1, w[k], q + OIC_LANES);
+                OF(oic_lanes_madd)(&a2, w[k], q + 2 * OIC_LANES);
+                OF(oic_lanes_madd)(&a3, w[k], q + 3 * OIC_LANES);
+            }
+            OF(oic_lanes_store)(to + d, &a0);
+            OF(oic_lanes_store)(to + d + OIC_LANES, &a1);
+            OF(oic_lanes_store)(to + d + 2 * OIC_LANES, &a2);
+            OF(oic_lanes_store)(to + d + 3 * OIC_LANES, &a3);
+        }
+        for (; d < D; d += OIC_LANES) {
+            LANES a;
+            OF(oic_lanes_load)(&a, to + d);
+            for (ptrdiff_t k = 0; k < n; ++k) {
+                OF(oic_lanes_madd)(&a, w[k], row + k * ld + d);
+            }
+            OF(oic_lanes_store)(to + d, &a);
+        }
+    }
+}
+
+/* Sixteen columns of four weighted sums: to[4, tm apart][lanes] += w[4, wm apart][n] times rows v, ld apart. */
+OIC_LOOP void OF(oic_weighted_4)(S *restrict to, ptrdiff_t tm, const S *restrict w, ptrdiff_t wm, const S *restrict v,
+                                 ptrdiff_t ld, ptrdiff_t n)
+{
+    const S *const w1 = w + wm, *const w2 = w1 + wm, *const w3 = w2 + wm;
+    LANES a0, a1, a2, a3;
+    OF(oic_lanes_load)(&a0, to);
+    OF(oic_lanes_load)(&a1, to + tm);
+    OF(oic_lanes_load)(&a2, to + 2 * tm);
+    OF(oic_lanes_load)(&a3, to + 3 * tm);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const S *const q = v + k * ld;
+        OF(oic_lanes_madd)(&a0, w[k], q);
+        OF(oic_lanes_madd)(&a1, w1[k], q);
+        OF(oic_lanes_madd)(&a2, w2[k], q);
+        OF(oic_lanes_madd)(&a3, w3[k], q);
+    }
+    OF(oic_lanes_store)(to, &a0);
+    OF(oic_lanes_store)(to + tm, &a1);
+    OF(oic_lanes_store)(to + 2 * tm, &a2);
+    OF(oic_lanes_store)(to + 3 * tm, &a3);
+}
+
+/* A register of columns, m of which there are, of four weighted sums, each with weights and rows of its own. */
+OIC_LOOP void OF(oic_weighted_narrow_4)(S *const *restrict to, const S *const *restrict w, const S *const *restrict v,
+                                        ptrdiff_t ld, ptrdiff_t n, ptrdiff_t m)
+{
+    const S *const v0 = v[0], *const v1 = v[1], *const v2 = v[2], *const v3 = v[3];
+    const S *const w0 = w[0], *const w1 = w[1], *const w2 = w[2], *const w3 = w[3];
+    REGISTER a0 = OF(oic_register_load)(to[0]), a1 = OF(oic_register_load)(to[1]);
+    REGISTER a2 = OF(oic_register_load)(to[2]), a3 = OF(oic_register_load)(to[3]);
+    if (m >= WIDTH) {
+        for (ptrdiff_t k = 0, at = 0; k < n; ++k, at += ld) {
+            a0 = OF(oic_register_madd)(OF(oic_register_of)(w0[k]), OF(oic_register_load)(v0 + at), a0);
+            a1 = OF(oic_register_madd)(OF(oic_register_of)(w1[k]), OF(oic_register_load)(v1 + at), a1);
+            a2 = OF(oic_register_madd)(OF(oic_register_of)(w2[k]), OF(oic_register_load)(v2 + at), a2);
+            a3 = OF(oic_register_madd)(OF(oic_register_of)(w3[k]), OF(oic_register_load)(v3 + at), a3);
+        }
+    } else {
+        for (ptrdiff_t k = 0, at = 0; k < n; ++k, at += ld) {
+            a0 = OF(oic_register_madd)(OF(oic_register_of)(w0[k]), OF(oic_register_some)(v0 + at, m), a0);
+            a1 = OF(oic_register_madd)(OF(oic_register_of)(w1[k]), OF(oic_register_some)(v1 + at, m), a1);
+            a2 = OF(oic_register_madd)(OF(oic_register_of)(w2[k]), OF(oic_register_some)(v2 + at, m), a2);
+            a3 = OF(oic_register_madd)(OF(oic_register_of)(w3[k]), OF(oic_register_some)(v3 + at, m), a3);
+        }
+    }
+    memcpy(to[0], &a0, sizeof a0);
+    memcpy(to[1], &a1, sizeof a1);
+    memcpy(to[2], &a2, sizeof a2);
+    memcpy(to[3], &a3, sizeof a3);
+}
+
+/* The same of one. */
+OIC_LOOP void OF(oic_weighted_narrow)(S *restrict to, const S *restrict w, const S *restrict v, ptrdiff_t ld, ptrdiff_t n,
+                                      ptrdiff_t m)
+{
+    REGISTER a = OF(oic_register_load)(to);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), OF(oic_register_some)(v + k * ld, m), a);
+    }
+    memcpy(to, &a, sizeof a);
+}
+
+#undef S
+#undef OF
+#undef REGISTER
+#undef LANES
+#undef WIDTH
+#undef COUNT
+#undef OIC_S
+#undef OIC_FOLD
