@@ -15,17 +15,17 @@
    that the machine sees what will be read.
 
    Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, widths rounded up to
-   whole lanes: rows * (Dk + Dv + OIC_ATTENTION_KEYS); then OIC_ATTENTION_KEYS * min(Dv, 64) where a unit has
+   whole lanes: rows * (Dk + Dv + keys), of keys those of a block at most; then keys * min(Dv, 64) where a unit has
    OIC_ATTENTION_PACKED rows or values are widened, and 4 * Dk, in the same place, where keys are. */
 
 /* Rows of queries that go through the keys together: `heads` key heads from hk on, of leading index b, and of each of them
    `count` rows from `first` on; a row is a query, and one of the heads that share its keys. */
 typedef struct {
-    ptrdiff_t b, hk, heads, first, count;
+    ptrdiff_t b, hk, heads, first, count, pitch; /* pitch: scores of a row, whole lanes */
     ptrdiff_t lo[OIC_ATTENTION_ROWS], hi[OIC_ATTENTION_ROWS]; /* keys that take part, of each row of a head */
     C top[OIC_ATTENTION_TOGETHER], sum[OIC_ATTENTION_TOGETHER];
     uint8_t any[OIC_ATTENTION_TOGETHER];
-    C *q, *acc, *s, *wide; /* [rows, padded Dk], [rows, padded Dv], [rows, OIC_ATTENTION_KEYS]; widened keys and values */
+    C *q, *acc, *s, *wide; /* [rows, padded Dk], [rows, padded Dv], [rows, pitch]; widened keys and values */
 } PART(group);
 
 /* Where everything lies, in elements; arrays of strides are those of the leading axes, then as said. */
@@ -150,7 +150,7 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
         }
         if (W_IS_COMPUTED && end - r == g->count) {
             MATH(oic_dots)(g->q, width, g->heads, g->count, (const C *)(const void *)(a->k + k0 + j * kt), kt, kh, rows, Dk,
-                           g->s + j, OIC_ATTENTION_KEYS);
+                           g->s + j, g->pitch);
             continue;
         }
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
@@ -160,7 +160,7 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
             }
             MATH(oic_dots)(g->q + row * width, width, 1, end - r,
                            W_IS_COMPUTED ? (const C *)(const void *)(a->k + at) : g->wide, W_IS_COMPUTED ? kt : width, 0, rows,
-                           Dk, g->s + row * OIC_ATTENTION_KEYS + j, OIC_ATTENTION_KEYS);
+                           Dk, g->s + row * g->pitch + j, g->pitch);
         }
     }
 }
@@ -196,7 +196,7 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
     const ptrdiff_t rank = a->rank, width = oic_padded(a->Dv);
     for (ptrdiff_t row = 0; row < g->heads * g->count; ++row) {
         const ptrdiff_t hh = row / g->count, r = row % g->count;
-        C *const s = g->s + row * OIC_ATTENTION_KEYS;
+        C *const s = g->s + row * g->pitch;
         uint8_t seen[OIC_ATTENTION_KEYS];
         ptrdiff_t lo, hi;
         if (!PART(sees)(g, r, j0, n, &lo, &hi)) {
@@ -273,7 +273,7 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
     const ptrdiff_t width = oic_padded(a->Dv);
     for (ptrdiff_t r = 0; r < g->count;) {
         C *const acc = g->acc + (hh * g->count + r) * width + d;
-        const C *const w = g->s + (hh * g->count + r) * OIC_ATTENTION_KEYS + j;
+        const C *const w = g->s + (hh * g->count + r) * g->pitch + j;
         uint8_t seen[OIC_ATTENTION_KEYS];
         ptrdiff_t lo, hi, lows[4], highs[4];
         if (a->mask == NULL && r + 4 <= g->count) {
@@ -289,14 +289,14 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
             for (ptrdiff_t e = 0; e < 4; ++e) { /* what one sees before all four do */
                 const ptrdiff_t end = highs[e] < from ? highs[e] : from;
                 if (lows[e] < end) {
-                    PART(add)(acc + e * width, w + e * OIC_ATTENTION_KEYS + lows[e], v + lows[e] * ld, ld, end - lows[e], D);
+                    PART(add)(acc + e * width, w + e * g->pitch + lows[e], v + lows[e] * ld, ld, end - lows[e], D);
                 }
             }
-            PART(add_4)(acc, width, w + from, OIC_ATTENTION_KEYS, v + from * ld, ld, to - from, D);
+            PART(add_4)(acc, width, w + from, g->pitch, v + from * ld, ld, to - from, D);
             for (ptrdiff_t e = 0; e < 4; ++e) {
                 const ptrdiff_t begin = lows[e] > to ? lows[e] : to;
                 if (begin < highs[e]) {
-                    PART(add)(acc + e * width, w + e * OIC_ATTENTION_KEYS + begin, v + begin * ld, ld, highs[e] - begin, D);
+                    PART(add)(acc + e * width, w + e * g->pitch + begin, v + begin * ld, ld, highs[e] - begin, D);
                 }
             }
             r += 4;
@@ -324,7 +324,7 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
     for (ptrdiff_t j = 0; j < n; j += few) {
         const ptrdiff_t m = n - j < few ? n - j : few;
         if (W_IS_COMPUTED && g->count == 1 && a->mask == NULL && a->Dv == width && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
-            MATH(oic_weighted)(g->acc, width, g->heads, g->s + j, OIC_ATTENTION_KEYS,
+            MATH(oic_weighted)(g->acc, width, g->heads, g->s + j, g->pitch,
                                (const C *)(const void *)(a->v + v0 + j * vt), vt, vh, m, width);
             continue;
         }
@@ -424,6 +424,7 @@ static inline void PART(part)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end
         g.first = rows - left;
         g.count = left < OIC_ATTENTION_ROWS ? left : OIC_ATTENTION_ROWS;
         g.heads = 1;
+        g.pitch = a->keys < OIC_ATTENTION_KEYS ? oic_padded(a->keys) : OIC_ATTENTION_KEYS;
         while (blocks == 1 && unit + g.heads < end && g.hk + g.heads < a->Hk &&
                (g.heads + 1) * g.count <= OIC_ATTENTION_TOGETHER) {
             g.heads++;
@@ -431,7 +432,7 @@ static inline void PART(part)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end
         g.q = work;
         g.acc = g.q + g.heads * g.count * oic_padded(a->Dk);
         g.s = g.acc + g.heads * g.count * oic_padded(a->Dv);
-        g.wide = g.s + g.heads * g.count * OIC_ATTENTION_KEYS;
+        g.wide = g.s + g.heads * g.count * g.pitch;
         PART(attend)(a, &g);
         unit += g.heads;
     }

@@ -175,7 +175,7 @@ class Attention(Operator, name="attention"):
         rank = len(lead)
         kv_len, ls, length = kv_length(self.kv_len, k.shape[-3], rank)
         heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
-        room = work(dims.maximum(q.shape[-3]), heads, widths, k.dtype is q.dtype.wide)
+        room = work(dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3]), heads, widths, (q.dtype, k.dtype))
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
@@ -294,7 +294,8 @@ class Attn(Operator, name="attn"):
     def _args(self) -> Members:
         heads, three = self._heads(), self.k.tensor.rank == 3
         width, out = self.k.shape[-1], self.v.shape[-1]
-        room = work(1, (heads, self.k.shape[-2]), (width, out), self.k.dtype is self.h.dtype.wide)
+        keys = dims.maximum(self.k.shape[0]) if three else 1
+        room = work(1, keys, (heads, self.k.shape[-2]), (width, out), (self.h.dtype, self.k.dtype))
         room += dims.maximum(heads) * (dims.maximum(width) + dims.maximum(out))
         (kt, kh), (vt, vh) = _key_strides(self.k), _key_strides(self.v)
         return {
@@ -308,20 +309,27 @@ class Attn(Operator, name="attn"):
     kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
 
 
-def work(queries: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], same: bool) -> int:
+def work(queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType]) -> int:
     """Numbers of scratch of a unit: for each row a query, a result and the scores of a block; keys and values widened.
 
-    queries   of a step, at most
-    heads     of queries, and of keys
-    widths    of keys and of values
-    same      keys and values are computed with as they are stored
+    queries, keys   at most
+    heads           of queries, and of keys
+    widths          of keys and of values
+    of              dtypes of queries and of keys
     """
     query, key = heads
     mine = min(ROWS, queries * (query // max(1, key)))
     rows = max(mine, min(TOGETHER, key * mine))
-    k, v = (-(-dims.maximum(w) // LANES) * LANES for w in widths)
-    copied = KEYS * min(v, 4 * LANES) if not same or mine >= PACKED else 0
-    return rows * (k + v + KEYS) + max(copied, 0 if same else 4 * k)
+    block = _padded(min(KEYS, keys))
+    k, v = (_padded(dims.maximum(w)) for w in widths)
+    same = of[1] is (dtypes.f64 if of[0] is dtypes.f64 else dtypes.f32)  # computed with as they are stored
+    copied = block * min(v, 4 * LANES) if not same or mine >= PACKED else 0
+    return rows * (k + v + block) + max(copied, 0 if same else 4 * k)
+
+
+def _padded(n: int) -> int:
+    """Rounded up to whole lanes."""
+    return -(-n // LANES) * LANES
 
 
 def _key_strides(value: Value) -> tuple[Dim | Stride, Stride]:

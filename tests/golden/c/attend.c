@@ -109,7 +109,7 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     OIC_TRY(oic_check_range(why, 22, "K.t", at, pos, 6, OIC_ERR_INDEX, OIC_ERR_CACHE_FULL));
 
     /* attend.oi:16  op linear(x, wq) >> q; */
-    float *const q = oic_at(s->arena, 8704); /* f32[N, 16] */
+    float *const q = oic_at(s->arena, 2304); /* f32[N, 16] */
     oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){
         .x = x, .w = wq, .y = q, .rank = 0, .M = N, .K = 8, .N = 16, .ldx = 8});
 
