@@ -15,10 +15,12 @@ typedef uint8_t oic_f8;
 typedef uint16_t oic_f16;
 typedef uint16_t oic_bf16;
 
+#if !defined(OIC_API)
 #if defined(__GNUC__)
 #define OIC_API __attribute__((visibility("default")))
 #else
 #define OIC_API
+#endif
 #endif
 
 /* A function that no step calls: small rather than fast. */

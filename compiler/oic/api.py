@@ -77,6 +77,8 @@ class Synthesizer(_Compiled):
     target   'host', 'portable' or 'freestanding' (which is written and not loaded)
     numerics  'fused' (a step of a sum of products is one rounding) or 'separate' (two); None: 'fused' where the
              compiler says that the machine has the instruction.  All machines of one class give the same bits
+    dispatch  instruction sets that the library has code for ('sse2,avx2,avx512', or 'all'), of which each session
+             takes the best that the machine has, or the one that the environment variable OIC_DISPATCH names
     weights_as  'blob' (a file to map or flash) or 'array' (a C array)
     threads  that a step may run on: large operators are divided among them, consumers of a `yield` run at once
     name     of the C library, which its files and names begin with; None: the graph's
@@ -94,6 +96,7 @@ class Synthesizer(_Compiled):
         fetch: Collection[str] | None = None,
         target: str = "host",
         numerics: str | None = None,
+        dispatch: str = "",
         weights: str = "",
         weights_as: str = "blob",
         reuse: bool = True,
@@ -101,7 +104,7 @@ class Synthesizer(_Compiled):
         name: str | None = None,
         profile: bool = False,
     ) -> None:
-        machine = target_named(target, numerics)
+        machine = target_named(target, numerics, dispatch)
         if not 1 <= threads <= MOST_THREADS:
             raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
         settings = Settings(

@@ -20,6 +20,7 @@ from oic.cli.options import (
     MISMATCH,
     USER,
     binding,
+    dispatch_option,
     graph_command,
     guarded,
     inputs_option,
@@ -127,6 +128,7 @@ def ir(
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
 @click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
 @target_option
+@dispatch_option
 @weights_option
 @click.option(
     "--weights-as", type=click.Choice(("blob", "array")), default="blob", show_default=True,

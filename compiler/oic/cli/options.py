@@ -111,6 +111,14 @@ def threads_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def dispatch_option(command: Command) -> Command:
+    """`--dispatch SETS`."""
+    return click.option(
+        "--dispatch", metavar="SETS", default="",
+        help="code for several instruction sets, chosen when a session is made: sse2,avx2,avx512, or all",
+    )(command)  # fmt: skip
+
+
 def target_option(command: Command) -> Command:
     """`--target NAME` and `--numerics CLASS`."""
     options = (
@@ -196,7 +204,7 @@ def _silence() -> None:
 
 def load(
     graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, target: str | None = None,
-    numerics: str | None = None, **more: Any,
+    numerics: str | None = None, dispatch: str = "", **more: Any,
 ) -> Program:  # fmt: skip
     """Parse, check and lower a graph; for a target, if one is named.  Raises OicError."""
     from oic.check.source import parse_file
@@ -207,7 +215,7 @@ def load(
     if target is not None:
         from oic.toolchain.target import target as target_named
 
-        more["target"] = target_named(target, numerics)
+        more["target"] = target_named(target, numerics, dispatch)
     settings = Settings(dict(sizes), dict(capacity), wanted, **more)
     tree = parse_file(graph)
     return compile_graph(tree, Model.open(model) if model else None, settings)

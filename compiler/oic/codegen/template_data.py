@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
@@ -56,6 +56,37 @@ class Prototype:
 
     source: str
     header: str
+    result: str
+    name: str
+    parameters: tuple[Declare, ...]
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """A function of the API of a library with several instruction sets.
+
+    declarations  of the function that each set has
+    call          what is handed on to it
+    returned      what stands before that call, `ended` what follows it
+    opens         it makes a session, and chooses the set
+    """
+
+    name: str
+    source: str
+    declarations: Mapping[str, str]
+    call: str
+    returned: str
+    ended: str
+    opens: bool
+
+
+@dataclass(frozen=True)
+class SetFile:
+    """The source of one of several instruction sets, and the flags it is compiled with."""
+
+    name: str
+    source: str
+    flags: str
 
 
 @dataclass(frozen=True)
@@ -144,6 +175,10 @@ class TemplateData:
     fused: int
     fused_note: str
     profiled: bool
+    sets: tuple[SetFile, ...] = ()
+    dispatched: tuple[Dispatched, ...] = ()
+    set_names: str = ""
+    set_features: str = ""
 
     @property
     def included(self) -> list[str]:
@@ -163,7 +198,9 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     has_weights = bool(unit.weights)
     array = weights_array and has_weights
     pooled = target.hosted and threads > 1 and (unit.divided or any(e.tasks for e in entries))
-    sources = [f"{unit.name}.c", *([f"{unit.name}.weights.c"] if array else [])]
+    sets = tuple(SetFile(s.name, f"{unit.name}.{s.name}.c", " ".join(s.flags)) for s in target.sets)
+    code = [f"{unit.name}.dispatch.c", *(s.source for s in sets)] if sets else [f"{unit.name}.c"]
+    sources = [*code, *([f"{unit.name}.weights.c"] if array else [])]
     return TemplateData(
         name=unit.name,
         graph=module.name,
@@ -173,7 +210,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         memory_table=_memory_table(unit, array),
         macros=_macros(unit, entries, target.numerics, threads if pooled else 0, weights),
         state=_struct(f"{unit.name}_state", _state_members(unit)),
-        session=_struct(f"{unit.name}_session", _session_members(unit)),
+        session=_struct(f"{unit.name}_session", _session_members(unit, several=bool(sets))),
         memory=_struct(f"{unit.name}_memory", MEMORY),
         entries=entries,
         prototypes=_prototypes(unit.name),
@@ -206,6 +243,31 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         fused=int(target.numerics == FUSED),
         fused_note=f"a step of a sum of products is {'one rounding' if target.numerics == FUSED else 'two roundings'}",
         profiled=unit.profiled,
+        sets=sets,
+        dispatched=_dispatched(unit, entries, sets),
+        set_names=", ".join(f'"{s.name}"' for s in target.sets),
+        set_features=", ".join(s.has for s in target.sets),
+    )
+
+
+def _dispatched(unit: Unit, entries: tuple[EntryData, ...], sets: tuple[SetFile, ...]) -> tuple[Dispatched, ...]:
+    """The functions of the API that call those of a set; none where there is one set."""
+    p = _prototypes(unit.name)
+    truncate = () if unit.module.truncation.reason else (p.truncate,)
+    found = (p.init, *(e.prototype for e in entries), p.reset, p.save, p.load, *truncate, p.open, p.close)
+    return tuple(
+        Dispatched(
+            name=f.name,
+            source=f.source,
+            declarations={
+                s.name: c_print.function("", f.result, f"{f.name}_{s.name}", f.parameters) for s in sets
+            },
+            call=", ".join(parameter.name for parameter in f.parameters),
+            returned="" if f.result == "void" else "return ",
+            ended="return;" if f.result == "void" else "",
+            opens=f in (p.init, p.open),
+        )
+        for f in (found if sets else ())
     )
 
 
@@ -265,7 +327,8 @@ MEMORY = (
 
 def _prototype(type_: str, name: str, *parameters: Declare, static: bool = False) -> Prototype:
     kinds = ("static", "static") if static else ("", "OIC_API")
-    return Prototype(*(c_print.function(before, type_, name, parameters) for before in kinds))
+    source, header = (c_print.function(before, type_, name, parameters) for before in kinds)
+    return Prototype(source, header, type_, name, parameters)
 
 
 def _prototypes(n: str) -> Prototypes:
@@ -417,13 +480,14 @@ def _described(symbol: str, type_: StateType) -> str:
     return f"{name}: {type_.entry}"
 
 
-def _session_members(unit: Unit) -> tuple[Declare, ...]:
+def _session_members(unit: Unit, *, several: bool) -> tuple[Declare, ...]:
     return (
         Declare(Pointer(f"{unit.name}_state"), "state"),
         Declare(Pointer("void"), "arena"),
         Declare(Pointer("void", const=True), "weights"),
         Declare(Pointer("oic_pool"), "pool"),
         Declare("oic_refusal", "refusal", note="of the last call that was refused"),
+        *([Declare("int32_t", "set", note="instruction set that it computes with")] if several else []),
         *_profile_members(unit),
     )
 

@@ -42,6 +42,34 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class InstructionSet:
+    """One of several that a library may have code for.
+
+    machine  what the compiler defines for machines that may have it
+    flags    of the compiler
+    has      what runtime_c/hosted/processor.h calls it
+    """
+
+    name: str
+    machine: str
+    flags: tuple[str, ...]
+    has: str
+
+
+INSTRUCTION_SETS = {
+    s.name: s
+    for s in (  # of a machine, each has all that those before it have
+        InstructionSet("sse2", "__x86_64__", ("-march=x86-64",), "OIC_HAS_SSE2"),
+        InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",), "OIC_HAS_AVX2"),
+        InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",), "OIC_HAS_AVX512"),
+        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI"),
+        InstructionSet("neon", "__aarch64__", ("-march=armv8-a",), "OIC_HAS_NEON"),
+        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), "OIC_HAS_DOTPROD"),
+    )
+}
+
+
+@dataclass(frozen=True)
 class Target:
     """One machine.
 
@@ -50,6 +78,8 @@ class Target:
                a bound get address space
     features   what it has, of FEATURES; as its compiler says
     numerics   class of sums of products, of NUMERICS
+    sets       instruction sets that a library has code for, of which it chooses when a session is made; none: one, by
+               the flags.  The features are then those that all of them have
     costs      by which kernels are chosen
     """
 
@@ -59,6 +89,7 @@ class Target:
     features: frozenset[str] = frozenset()
     numerics: str = SEPARATE
     costs: Costs = field(default=Costs())
+    sets: tuple[InstructionSet, ...] = ()
 
     def seen(self, macros: Mapping[str, str]) -> Target:
         """The target with the features that the macros of its compiler tell, and the numerics that go with them."""

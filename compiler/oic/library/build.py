@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -117,16 +118,9 @@ def compile_library(
     key = _key(files, compiler) if cache else ""
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
-    whole = command(files, compiler, path)
     with scratch_folder() as folder:
-        told("compiling", 0, COMPILED)
-        figures, made = _measured(files, compiler, folder)
-        told("compiling", COMPILED - 1, COMPILED)
-        rest = [str(p) for p in files.sources if p != _main(files)]
-        flags = [*STANDARD, *files.target.flags, *SHARED]
-        call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
-        compile_c(call, whole, {str(files.folder): str(shown)})
-        told("compiling", COMPILED, COMPILED)
+        one = _compile_sets if files.model.sets else _compile_one
+        figures = one(files, compiler, path, folder, {str(files.folder): str(shown)}, told)
     if cache is not None:
         cache.put(key, path, figures.to_json())
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
@@ -135,9 +129,44 @@ def compile_library(
 COMPILED = 3  # parts of a compilation, of which the first takes longest: to assembly, to an object, linked
 
 
+def _compile_one(
+    files: Files, compiler: list[str], path: Path, folder: Path, renamed: Mapping[str, str], told: Told
+) -> Figures:
+    """Compile the code by way of its assembly, and link it; what the compiler made of it."""
+    whole = command(files, compiler, path)
+    told("compiling", 0, COMPILED)
+    figures, made = _measured(files, compiler, folder)
+    told("compiling", COMPILED - 1, COMPILED)
+    rest = [str(p) for p in files.sources if p != _main(files)]
+    flags = [*STANDARD, *files.target.flags, *SHARED]
+    call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
+    compile_c(call, whole, renamed)
+    told("compiling", COMPILED, COMPILED)
+    return figures
+
+
+def _compile_sets(
+    files: Files, compiler: list[str], path: Path, folder: Path, renamed: Mapping[str, str], told: Told
+) -> Figures:
+    """Compile the code once for each instruction set, and link all into one library."""
+    flags = [*_flags(files.target), *files.model.thread_flags.split()]
+    own = {s.source: s.flags.split() for s in files.model.sets}
+    objects = [folder / f"{source.stem}.o" for source in files.sources]
+    for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
+        told("compiling", at, len(objects) + 1)
+        call = [*compiler, *flags, *own.get(source.name, []), *WARNINGS, "-I", str(files.folder)]
+        compile_c([*call, "-c", "-o", str(made), str(source)], renamed=renamed)
+    told("compiling", len(objects), len(objects) + 1)
+    linked = ["-o", str(path), *map(str, objects), *_libraries(files)]
+    compile_c([*compiler, *flags, *SHARED, *linked], renamed=renamed)
+    told("compiling", len(objects) + 1, len(objects) + 1)
+    choices = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
+    return Figures(choices, missing="it depends on the instruction set (--dispatch)")
+
+
 def _key(files: Files, compiler: list[str]) -> str:
     """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
-    flags = [*_flags(files.target), *_libraries(files)]
+    flags = [*_flags(files.target), *_libraries(files), *(s.flags for s in files.model.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
     stat = program.stat() if program.exists() else None
     about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]

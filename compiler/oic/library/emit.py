@@ -58,8 +58,8 @@ class Files:
 
     @property
     def sources(self) -> list[Path]:
-        """The files to compile."""
-        return [p for p in self.paths if p.suffix == ".c"]
+        """The files to compile: where there are several instruction sets, their files include the code."""
+        return [self.folder / name for name in self.model.sources.split()]
 
     @property
     def weights(self) -> Path | None:
@@ -180,7 +180,10 @@ def render(m: view.TemplateData) -> dict[str, str]:
         "CMakeLists.txt": "CMakeLists.txt.j2",
         "Makefile": "Makefile.j2",
     }
+    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
     texts = {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
+    for one in m.sets:
+        texts[one.source] = _environment().get_template("instruction_set.c.j2").render(m=m, set=one)
     return {f"{m.name}.h": _header(m), **texts}
 
 
@@ -237,6 +240,7 @@ def _texts(m: view.TemplateData) -> dict[str, str]:
     texts = render(m)
     bodies = sorted({instance.file for instance in m.instances})
     hosted = ["hosted/hosted.h"] if m.hosted else []
+    hosted += ["hosted/processor.h", "session.h"] if m.sets else []
     for name in runtime_headers(["oic.h", "state/journal.h", *m.headers, *bodies, *hosted]):
         texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(name))
     return texts

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from oic.diagnostics import OicError, did_you_mean, fail
-from oic.kernels.targets import NUMERICS, TARGETS
+from oic.kernels.targets import FUSED, INSTRUCTION_SETS, NUMERICS, SEPARATE, TARGETS, InstructionSet
 from oic.kernels.targets import Target as Target
 from oic.toolchain.compiler import find_compiler, macros
 
@@ -19,13 +19,15 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 
 
-def target(name: str, numerics: str | None = None) -> Target:
+def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target:
     """The target of this name, with the features of the compiler that is there for it.
 
     numerics   class of sums of products; None: `fused` where a compiler says that the machine has it in one instruction
+    dispatch   instruction sets to have code for, separated by commas, or `all` that the class allows; "": one
 
     For bare metal that compiler is the one that CC names, and without CC nothing is known.
-    Raises OicError: `unknown-target`, `unknown-numerics`.
+    Raises OicError: `unknown-target`, `unknown-numerics`, `dispatch-target`, `dispatch-numerics`,
+    `unknown-instruction-set`.
     """
     if name not in TARGETS:
         known = ", ".join(TARGETS)
@@ -41,8 +43,52 @@ def target(name: str, numerics: str | None = None) -> Target:
             hint=did_you_mean(numerics, NUMERICS),
         )
     found = TARGETS[name]
-    found = found.seen(_macros(found))
+    found = found.seen(_macros(found)) if not dispatch else _dispatched(found, numerics, dispatch)
     return found if numerics is None else replace(found, numerics=numerics)
+
+
+def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
+    """The target with several instruction sets, in the class that all of them have."""
+    if not found.hosted:
+        raise fail(
+            "dispatch-target",
+            f"code for the target '{found.name}' has one instruction set",
+            hint="leave out --dispatch; the compiler's flags name the machine",
+        )
+    plain = replace(found, flags=tuple(f for f in found.flags if not f.startswith("-m")))
+    kinds = {s: plain.seen(_macros(replace(plain, flags=s.flags))) for s in _named_sets(plain, dispatch)}
+    without = [s.name for s, kind in kinds.items() if kind.numerics != FUSED]
+    if numerics == FUSED and dispatch == "all":
+        kinds = {s: kind for s, kind in kinds.items() if kind.numerics == FUSED}
+    elif numerics == FUSED and without:
+        raise fail(
+            "dispatch-numerics",
+            f"{' and '.join(without)} cannot multiply and add in one rounding, and numerics are 'fused'",
+            hint=f"leave out {', '.join(without)}, or build with --numerics separate",
+        )
+    return replace(
+        plain,
+        features=frozenset.intersection(*(kind.features for kind in kinds.values())),
+        numerics=FUSED if all(kind.numerics == FUSED for kind in kinds.values()) else SEPARATE,
+        sets=tuple(kinds),
+    )
+
+
+def _named_sets(plain: Target, dispatch: str) -> list[InstructionSet]:
+    """Those that an option names, in the order of INSTRUCTION_SETS, all of the compiler's machine."""
+    known = {name: s for name, s in INSTRUCTION_SETS.items() if s.machine in _macros(plain)}
+    names = list(known) if dispatch == "all" else [n.strip() for n in dispatch.split(",")]
+    for name in names:
+        if name not in known:
+            there = f"it has {', '.join(known)}" if known else "none is known of it"
+            raise fail(
+                "unknown-instruction-set",
+                f"the compiler's machine has no instruction set '{name}' ({there})",
+                hint=did_you_mean(name, known),
+            )
+    if not names:
+        raise fail("unknown-instruction-set", "no instruction sets of the compiler's machine are known")
+    return [s for name, s in known.items() if name in names]
 
 
 def _macros(found: Target) -> dict[str, str]:
