@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
@@ -66,17 +66,14 @@ class Dispatched:
     """A function of the API of a library with several instruction sets.
 
     declarations  of the function that each set has
-    call          what is handed on to it
-    returned      what stands before that call, `ended` what follows it
+    cases         lines that call it, of a switch over the numbers of the sets
     opens         it makes a session, and chooses the set
     """
 
     name: str
     source: str
-    declarations: Mapping[str, str]
-    call: str
-    returned: str
-    ended: str
+    declarations: tuple[str, ...]
+    cases: tuple[str, ...]
     opens: bool
 
 
@@ -179,6 +176,8 @@ class TemplateData:
     dispatched: tuple[Dispatched, ...] = ()
     set_names: str = ""
     set_features: str = ""
+    set_count: int = 0
+    set_flags: str = ""
 
     @property
     def included(self) -> list[str]:
@@ -245,8 +244,10 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         profiled=unit.profiled,
         sets=sets,
         dispatched=_dispatched(unit, entries, sets),
-        set_names=", ".join(f'"{s.name}"' for s in target.sets),
-        set_features=", ".join(s.has for s in target.sets),
+        set_names="{" + ", ".join(f'"{s.name}"' for s in target.sets) + "}",
+        set_features="{" + ", ".join(s.has for s in target.sets) + "}",
+        set_count=len(sets),
+        set_flags=" $(SET_FLAGS)" if sets else "",
     )
 
 
@@ -255,20 +256,20 @@ def _dispatched(unit: Unit, entries: tuple[EntryData, ...], sets: tuple[SetFile,
     p = _prototypes(unit.name)
     truncate = () if unit.module.truncation.reason else (p.truncate,)
     found = (p.init, *(e.prototype for e in entries), p.reset, p.save, p.load, *truncate, p.open, p.close)
-    return tuple(
-        Dispatched(
-            name=f.name,
-            source=f.source,
-            declarations={
-                s.name: c_print.function("", f.result, f"{f.name}_{s.name}", f.parameters) for s in sets
-            },
-            call=", ".join(parameter.name for parameter in f.parameters),
-            returned="" if f.result == "void" else "return ",
-            ended="return;" if f.result == "void" else "",
-            opens=f in (p.init, p.open),
-        )
-        for f in (found if sets else ())
-    )
+    return tuple(_dispatched_function(f, sets, opens=f in (p.init, p.open)) for f in (found if sets else ()))
+
+
+def _dispatched_function(f: Prototype, sets: tuple[SetFile, ...], *, opens: bool) -> Dispatched:
+    """A function that hands on what it is given; where it opens no session, a number without a set is the first's."""
+    given = ", ".join(parameter.name for parameter in f.parameters)
+    before = "status = " if opens else "" if f.result == "void" else "return "
+    cases: list[str] = []
+    for number, one in reversed(list(enumerate(sets))):
+        cases.append(f"    case {number}:" if number or opens else "    default:")
+        cases.append(f"        {before}{f.name}_{one.name}({given});")
+        cases += [] if before == "return " else ["        break;"]
+    declared = (c_print.function("", f.result, f"{f.name}_{one.name}", f.parameters) for one in sets)
+    return Dispatched(f.name, f.source, tuple(declared), tuple(cases), opens)
 
 
 def with_fingerprint(m: TemplateData, texts: Iterable[str]) -> TemplateData:
