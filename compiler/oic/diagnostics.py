@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -36,11 +37,8 @@ class Source:
     def position(self, offset: int) -> tuple[int, int]:
         """The 1-based (line, column) of a character offset."""
         starts = self.line_starts()
-        low, high = 0, len(starts) - 1
-        while low < high:
-            mid = (low + high + 1) // 2
-            low, high = (mid, high) if starts[mid] <= offset else (low, mid - 1)
-        return low + 1, offset - starts[low] + 1
+        number = max(1, bisect_right(starts, offset))
+        return number, offset - starts[number - 1] + 1
 
     def line(self, number: int) -> str:
         """The text of a 1-based line, without its end."""

@@ -192,18 +192,18 @@ class Op:
         REGISTRY[name] = cls
 
     def __init__(self, *args: Any, span: Span | None = None, hint: str = "", **kw: Any) -> None:
-        names = list(self.fields)
-        assert len(args) <= len(names), f"{self.name}: too many arguments"
-        given = dict(zip(names, args, strict=False)) | kw
-        for key, spec in self.fields.items():
+        fields, parts = self.fields, self.__dict__
+        assert len(args) <= len(fields), f"{self.name}: too many arguments"
+        given = dict(zip(fields, args, strict=False)) | kw
+        for key, spec in fields.items():
             value = given.pop(key, spec.default)
             assert value is not REQUIRED, f"{self.name}: {key} is missing"
-            self.__dict__[key] = list(value) if isinstance(value, list) else value
-            for block in spec.blocks(value):
-                block.owner = self
+            parts[key] = list(value) if isinstance(value, list) else value
         assert not given, f"{self.name}: unknown {sorted(given)}"
-        self.span, self.block = span, None
-        self.results = [Value(t, self, hint) for t in self.infer()]
+        for block in self.regions:
+            block.owner = self
+        parts["span"], parts["block"] = span, None
+        parts["results"] = [Value(t, self, hint) for t in self.infer()]
 
     def __setattr__(self, key: str, part: Any) -> None:
         """Set a part; while the op is in a block, the values it takes know it as a user."""
@@ -222,10 +222,11 @@ class Op:
 
     def _enlist(self, enter: bool) -> None:
         """Enter the op among the users of its operands, or strike it out."""
-        for value in self.operands:
-            if enter:
+        if enter:
+            for value in self.operands:
                 value._users[self] = None
-            else:
+        else:
+            for value in self.operands:
                 value._users.pop(self, None)
 
     # -- what subclasses say -------------------------------------------------
@@ -250,11 +251,13 @@ class Op:
     def operands(self) -> list[Value]:
         """Every value the op takes, in field order, those in attributes included."""
         found: list[Value] = []
+        parts = self.__dict__
         for key in self._flat:
-            part = self.__dict__[key]
-            if type(part) is Value:
+            part = parts[key]
+            kind = type(part)
+            if kind is Value:
                 found.append(part)
-            elif part is not None:
+            elif kind is list or kind is tuple:
                 _values_in(part, found)
         return found
 
@@ -275,11 +278,16 @@ class Op:
             return
         if mapping.keys().isdisjoint(self.operands):
             return
+        attached, parts = self.block is not None, self.__dict__
+        if attached:
+            self._enlist(False)
         for key in self._flat:
             values: list[Value] = []
-            _values_in(part := self.__dict__[key], values)
-            if not mapping.keys().isdisjoint(values):
-                setattr(self, key, _mapped(part, mapping))
+            _values_in(part := parts[key], values)
+            if values and not mapping.keys().isdisjoint(values):
+                parts[key] = _mapped(part, mapping)
+        if attached:
+            self._enlist(True)
 
     @property
     def attached(self) -> bool:
@@ -301,6 +309,8 @@ class Op:
     def touched(self, how: str) -> list[Value]:
         """The states read ('read') or written ('write') here, nested regions included."""
         mine = self.reads if how == "read" else self.writes
+        if not mine and not self._nested:
+            return []
         found: list[Value] = []
         for key in mine:
             _values_in(getattr(self, key), found)
@@ -472,9 +482,10 @@ class Block:
     def set_ops(self, ops: Iterable[Op]) -> None:
         """Replace the list of ops; an op that is left out and was not moved to another block is detached."""
         left, self.ops = self.ops, list(ops)
-        for op in set(left).difference(self.ops):
-            if op.block is self:
-                op.block = None
+        if left != self.ops:
+            for op in set(left).difference(self.ops):
+                if op.block is self:
+                    op.block = None
         for op in self.ops:
             if op.block is not self:
                 op.block = self
@@ -508,7 +519,7 @@ def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
         parts[spec.name] = copies if spec.kind == "regions" else copies[0]
     parts["span"], parts["block"] = op.span, None
     new.kernel, new.workers = op.kernel, op.workers
-    new.results = [_copy_value(r, new) for r in op.results]
+    parts["results"] = [_copy_value(r, new) for r in op.results]
     mapping.update(zip(op.results, new.results, strict=True))
     return new
 
@@ -545,9 +556,10 @@ def _values_in(part: Any, found: list[Value]) -> None:
         found.append(part)
     elif isinstance(part, (list, tuple)):
         for item in part:
-            if type(item) is Value:
+            kind = type(item)
+            if kind is Value:
                 found.append(item)
-            else:
+            elif kind is list or kind is tuple:
                 _values_in(item, found)
 
 

@@ -70,7 +70,10 @@ class Ranges:
 
     def of(self, value: Value) -> Range:
         """The smallest and the largest value an index integer can have."""
-        return intervals.meet(WIDE, intervals.meet(self._range(value), self.of_sum(self.linear(value))))
+        known, form = self._range(value), self.linear(value)
+        if len(form) == 1 and form.get(value) == 1:  # no sum: what the value's own range says
+            return intervals.meet(WIDE, known)
+        return intervals.meet(WIDE, intervals.meet(known, self.of_sum(form)))
 
     def exact(self, value: Value) -> int | None:
         """The value of an index integer known at build, or None."""
@@ -132,6 +135,9 @@ class Ranges:
         """The smallest and the largest value of a sum, every atom taken by itself."""
         low = high = 0
         for atom, c in form.items():
+            if atom is None:
+                low, high = low + c, high + c
+                continue
             least, most = self._atom_range(atom)
             if c < 0:
                 least, most = most, least
@@ -234,14 +240,19 @@ class Ranges:
         rule: Callable[[Value], tuple[Sequence[Value], Callable[..., Any]]],
     ) -> Any:
         """What a rule gives for a value from what it gives for others."""
-        waiting = [value]
+        inputs, made = rule(value)
+        missing = [v for v in inputs if v not in found]
+        if not missing:
+            self._note(found, value, result := made(*[found[v] for v in inputs]))
+            return result
+        waiting = [value, *missing]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
             inputs, made = rule(waiting[-1])
             missing = [v for v in inputs if v not in found]
             if missing:
                 waiting += missing
             else:
-                self._note(found, waiting.pop(), made(*(found[v] for v in inputs)))
+                self._note(found, waiting.pop(), made(*[found[v] for v in inputs]))
         return found[value]
 
     def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
@@ -262,8 +273,12 @@ def added(a: Linear, b: Linear, times: int) -> Linear:
     """a + times * b."""
     total = dict(a)
     for atom, c in b.items():
-        total[atom] = total.get(atom, 0) + times * c
-    return {atom: c for atom, c in total.items() if c}
+        sum_ = total.get(atom, 0) + times * c
+        if sum_:
+            total[atom] = sum_
+        else:
+            total.pop(atom, None)
+    return total
 
 
 def may_refuse(ops: Iterable[Op], ranges: Ranges | None = None) -> bool:

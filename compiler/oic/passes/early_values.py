@@ -10,6 +10,7 @@ nothing else is copied there; the tensors are moved there, with all that they ne
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from oic.ir import dims
 from oic.ir.control import Barrier, Cond, For, Parallel
@@ -42,7 +43,7 @@ class EarlyValues:
 
     ops      what comes there
     gone     what has moved from its place in the body
-    copies   values that are computed there, by what they are copies of
+    copies   values that are computed there, by what they are copies of, in the order in which they were made
     same     of arithmetic that has moved, the copy that is used in its place
     settled  those copies whose ops are among `ops`, or will be
     outer    of the check being moved: what comes before its loops
@@ -56,8 +57,8 @@ class EarlyValues:
         self.gone: set[Op] = set()
         self.copies: dict[Value, Value] = {}
         self.same: dict[Value, Value] = {}
-        self.settled: dict[Value, Value] = {}
-        self.outer: list[Op] = []
+        self._settled: dict[Value, Value] | None = None
+        self.start_of_check()
         self.moved: set[Op] = set()
         self.written: dict[Value, list[Op]] = {}
         self.ranges = Ranges()
@@ -72,6 +73,27 @@ class EarlyValues:
             if is_effect(op):
                 for state in op.touched("write"):
                     self.written.setdefault(state, []).append(op)
+
+    def start_of_check(self) -> None:
+        """What has been copied so far is settled."""
+        self._settled, self._before = None, len(self.copies)
+        self.outer: list[Op] = []
+
+    @property
+    def settled(self) -> dict[Value, Value]:
+        """Made when first asked for: few checks need it, and there may be thousands of both."""
+        if self._settled is None:
+            self._settled = dict(islice(self.copies.items(), self._before))
+        return self._settled
+
+    @settled.setter
+    def settled(self, copies: dict[Value, Value]) -> None:
+        self._settled = copies
+
+    def forget_copies(self, count: int) -> None:
+        """Only the first so many copies were made."""
+        while len(self.copies) > count:
+            self.copies.popitem()
 
     def early(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value | None:
         """The value as computed before the first effect, by ops that are added; None if it cannot be."""

@@ -104,7 +104,7 @@ class _Mover(EarlyValues):
 
     def hoist(self, op: Op) -> None:
         """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""
-        self.settled, self.outer = dict(self.copies), []
+        self.start_of_check()
         if isinstance(op, ExtentBind) and self.hoist_extent(op):
             return
         if isinstance(op, CheckIds):
@@ -115,9 +115,9 @@ class _Mover(EarlyValues):
                 self.forget(op)
                 self.ops.append(op)
             return
-        known, made = dict(self.copies), list[Op]()
+        known, made = len(self.copies), list[Op]()
         if not self.check(op, {}, made):
-            self.copies = known
+            self.forget_copies(known)
             return
         self.ops += made
         self.forget(op)
@@ -142,7 +142,7 @@ class _Mover(EarlyValues):
         where one of these refuses, as another may come first.
         """
         known, moved = dict(self.copies), set[Op]()
-        self.settled, self.outer = dict(self.copies), []
+        self.start_of_check()
         ends: list[Op] | None = []
         apart = False  # checks differ from iteration to iteration
         for op in [o for o in nest.walk() if self.refuses(o)]:
@@ -198,10 +198,10 @@ class _Mover(EarlyValues):
         """Bind an extent before the first effect, so that sizes made of it are known there."""
         if op.block is not self.body:
             return False
-        known, ops = dict(self.copies), list[Op]()
+        known, ops = len(self.copies), list[Op]()
         value = self.early(op.value, {}, ops)
         if value is None:
-            self.copies = known
+            self.forget_copies(known)
             return False
         op.value = value
         self.ops += [*ops, op]
