@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from oic.codegen import c_tree as c
-from oic.codegen.c_tree import Declare, Expression, Identifier, Statement, Type, blocks, parts
+from oic.codegen.c_tree import (
+    Declare,
+    Expression,
+    Identifier,
+    Statement,
+    Type,
+    block_names,
+    blocks,
+    parts,
+)
 
 WIDTH = 110  # columns before a line is broken
 INDENT = 4
@@ -17,6 +25,8 @@ POSTFIX, PREFIX, COMPARISON, AND, OR, CHOICE = 0, 1, 4, 5, 6, 7
 LEVELS = {"*": 2, "/": 2, "%": 2, "+": 3, "-": 3, "&&": AND, "||": OR} | dict.fromkeys(
     ("<", "<=", ">", ">=", "==", "!="), COMPARISON
 )
+
+_LEVELS: dict[type[Expression], int] = {c.Conditional: CHOICE, c.Conversion: PREFIX, c.Prefix: PREFIX}
 
 # ---------------------------------------------------------------- expressions
 
@@ -49,14 +59,7 @@ def _pieces(value: Expression) -> list[str]:
 
 
 def _level(value: Expression) -> int:
-    match value:
-        case c.Infix(op):
-            return LEVELS[op]
-        case c.Conditional():
-            return CHOICE
-        case c.Conversion() | c.Prefix():
-            return PREFIX
-    return POSTFIX
+    return LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(type(value), POSTFIX)
 
 
 def _write(to: list[str], value: Expression, level: int = CHOICE) -> None:
@@ -351,7 +354,7 @@ def _all(statements: Iterable[Statement]) -> Iterator[Statement]:
 
 def kept(statements: Sequence[Statement]) -> list[Statement]:
     """The statements without optional declarations of names that nothing uses, and what sets those names."""
-    uses: Counter[str] = Counter()
+    uses: dict[str, int] = {}
     mentions: dict[str, list[str]] = {}  # in what declares a name or sets it, beside the name
     optional: set[str] = set()
     for statement in _all(statements):
@@ -361,9 +364,10 @@ def kept(statements: Sequence[Statement]) -> list[Statement]:
             mentions.setdefault(own, []).extend(found)
         if isinstance(statement, Declare) and statement.optional:
             optional.add(statement.name)
-        uses.update(found)
+        for name in found:
+            uses[name] = uses.get(name, 0) + 1
     gone: set[str] = set()
-    waiting = [name for name in optional if not uses[name]]
+    waiting = [name for name in optional if name not in uses]
     while waiting:
         gone.add(name := waiting.pop())
         for used in mentions[name]:
@@ -384,5 +388,5 @@ def _sets(statement: Statement) -> str:
 def _without(statements: Sequence[Statement], gone: set[str]) -> Iterator[Statement]:
     for s in statements:
         if _sets(s) not in gone:
-            inner = {k: list(_without(v, gone)) for k, v in vars(s).items() if isinstance(v, list)}
+            inner = {k: list(_without(getattr(s, k), gone)) for k in block_names(type(s))}  # type: ignore[arg-type]
             yield replace(s, **inner) if inner else s  # type: ignore[type-var]  # those with blocks are dataclasses

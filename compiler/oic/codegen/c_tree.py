@@ -278,8 +278,7 @@ class Once(Statement):
 def parts(of: Expression | Statement) -> list[Expression]:
     """The expressions that an expression or a statement is made of; of nested statements none."""
     found: list[Expression] = []
-    kind: Any = type(of)
-    for name, several in _parts(kind):
+    for name, several in _parts(type(of)):  # type: ignore[arg-type]  # types have hashes
         value = getattr(of, name)
         if several:
             found += value
@@ -289,10 +288,16 @@ def parts(of: Expression | Statement) -> list[Expression]:
 
 
 @cache
-def _parts(kind: type[Any]) -> list[tuple[str, bool]]:
+def _parts(kind: Any) -> list[tuple[str, bool]]:
     """The members that are expressions, and whether they are tuples of them."""
     types = ((f.name, str(f.type)) for f in fields(kind))
     return [(name, shown.startswith("tuple")) for name, shown in types if "Expr" in shown]
+
+
+@cache
+def block_names(kind: Any) -> list[str]:
+    """The members of a statement that are lists of statements."""
+    return [f.name for f in fields(kind) if str(f.type).startswith("list")]
 
 
 def walk(value: Expression) -> list[Expression]:
@@ -305,7 +310,7 @@ def walk(value: Expression) -> list[Expression]:
 
 def blocks(of: Statement) -> list[list[Statement]]:
     """The lists of statements inside a statement."""
-    return [value for value in vars(of).values() if isinstance(value, list)]
+    return [getattr(of, name) for name in block_names(type(of))]  # type: ignore[arg-type]
 
 
 class Body:

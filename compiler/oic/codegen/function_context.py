@@ -72,8 +72,7 @@ class Frame:
         index = self.indices[value]
         if index.number is not None:
             return index
-        low, high = self.facts.of(value)
-        return replace(index, low=low, high=high)
+        return Index(index.value, *self.facts.of(value), index.wide)
 
     def number(self, part: Any) -> Index:
         """An integer, a size or an index integer."""

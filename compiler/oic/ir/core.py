@@ -189,6 +189,8 @@ class Op:
         cls._flat = tuple(key for key, spec in cls.fields.items() if spec.values)
         cls._nested = tuple(spec for spec in cls.fields.values() if spec.nested)
         type.__setattr__(cls, "__match_args__", tuple(cls.fields))
+        if not cls._nested:
+            type.__setattr__(cls, "regions", ())
         REGISTRY[name] = cls
 
     def __init__(self, *args: Any, span: Span | None = None, hint: str = "", **kw: Any) -> None:
@@ -262,10 +264,8 @@ class Op:
         return found
 
     @property
-    def regions(self) -> list[Block]:
+    def regions(self) -> Sequence[Block]:
         """The nested blocks, in field order."""
-        if not self._nested:
-            return []
         return [b for spec in self._nested for b in spec.blocks(self.__dict__[spec.name])]
 
     def attributes(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)
 MOST_LOOPS = 8  # around each other, of which an index is followed
 MOST_ATOMS = 32  # of a sum; one of more is an atom itself
 
-_BINARY: dict[type[Op], Callable[[Range, Range], Range]] = {
+_BINARY: dict[Any, Callable[[Range, Range], Range]] = {
     IndexAdd: intervals.plus,
     IndexSub: intervals.minus,
     IndexMul: intervals.times,
@@ -200,26 +200,19 @@ class Ranges:
 
     def _range_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Range]]:
         """The values that a range depends on, and how."""
-        op = value.op
+        op: Any = value.op
+        if (binary := _BINARY.get(type(op))) is not None:
+            left, right = op.left, op.right
+            if type(op) is IndexSub and isinstance(least := right.op, IndexMin) and left in least.operands:
+                other = least.left if least.right is left else least.right
+                return (left, other), lambda a, b: (0, max(0, a[1] - b[0]))  # x - min(x, y) = max(0, x - y)
+            return (left, right), binary
         match op:
             case IndexConst(value=integer):
                 return (), lambda: (integer, integer)
             case IndexSize(size=size):
                 bound = [v for e in dims.extents([size]) if (v := self.bound.get(e)) is not None]
                 return bound, lambda *_: self._size_range(size)
-            case IndexSub(left=left, right=Value(op=IndexMin() as least)) if left in least.operands:
-                other = least.left if least.right is left else least.right
-                return (left, other), lambda a, b: (0, max(0, a[1] - b[0]))  # x - min(x, y) = max(0, x - y)
-            case (
-                IndexAdd(left=left, right=right)
-                | IndexSub(left=left, right=right)
-                | IndexMul(left=left, right=right)
-                | IndexMin(left=left, right=right)
-                | IndexMax(left=left, right=right)
-                | IndexDiv(left=left, right=right)
-                | IndexMod(left=left, right=right)
-            ):
-                return (left, right), _BINARY[type(op)]
             case IndexEnd(end=end, count=count):
                 return (end, count), _end_range
             case IndexWrap(value=inner, dtype=dtype):
@@ -240,19 +233,13 @@ class Ranges:
         rule: Callable[[Value], tuple[Sequence[Value], Callable[..., Any]]],
     ) -> Any:
         """What a rule gives for a value from what it gives for others."""
-        inputs, made = rule(value)
-        missing = [v for v in inputs if v not in found]
-        if not missing:
-            self._note(found, value, result := made(*[found[v] for v in inputs]))
-            return result
-        waiting = [value, *missing]
+        waiting = [value]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
             inputs, made = rule(waiting[-1])
-            missing = [v for v in inputs if v not in found]
-            if missing:
-                waiting += missing
+            if all(map(found.__contains__, inputs)):
+                self._note(found, waiting.pop(), made(*map(found.__getitem__, inputs)))
             else:
-                self._note(found, waiting.pop(), made(*[found[v] for v in inputs]))
+                waiting += [v for v in inputs if v not in found]
         return found[value]
 
     def _note(self, found: dict[Any, Any], key: object, what: object) -> None:

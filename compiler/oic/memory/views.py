@@ -6,6 +6,8 @@ A view op's result is its first operand's memory (DESIGN, section 6).  Strides c
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
@@ -18,6 +20,7 @@ from oic.operators.shape import BroadcastTo, Reshape, Slice, Split, Transpose
 Strides = tuple[Dim, ...]
 
 
+@lru_cache(maxsize=1 << 12)
 def dense(shape: tuple[Dim, ...]) -> Strides:
     """Row-major strides without gaps."""
     strides: list[Dim] = []
@@ -28,6 +31,7 @@ def dense(shape: tuple[Dim, ...]) -> Strides:
     return tuple(reversed(strides))
 
 
+@lru_cache(maxsize=1 << 12)
 def is_dense(shape: tuple[Dim, ...], strides: Strides, inner: int | None = None) -> bool:
     """The innermost `inner` dimensions (all of them) lie without gaps, in order."""
     first = 0 if inner is None else max(0, len(shape) - inner)

@@ -12,7 +12,6 @@ start and the end of a region that writes it.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Hashable
 from typing import Any
 
@@ -20,14 +19,15 @@ from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import CheckRange
 from oic.ir.module import Module
+from oic.ir.types import INDEX
 
-Known = ChainMap[Hashable, list[Value]]  # what an op like this one has given
+Known = dict[Hashable, list[Value]]  # what an op like this one has given
 
 
 def cse(module: Module) -> None:
     """Merge equal ops in every block, outermost first."""
     mapping: dict[Value, Value] = {}
-    _block(module.top, ChainMap(), {}, mapping)
+    _block(module.top, {}, {}, mapping)
     module.top.replace(mapping)
 
 
@@ -35,24 +35,28 @@ def _block(
     block: Block, known: Known, version: dict[Value, int], mapping: dict[Value, Value]
 ) -> None:
     kept: list[Op] = []
+    new: list[Hashable] = []  # forgotten at the end of the block
     for op in block.ops:
         op.replace_operands(mapping)
         if op.regions:
             _bump(op, version)
             for region in op.regions:
-                _block(region, known.new_child(), version, mapping)
+                _block(region, known, version, mapping)
             _bump(op, version)
             kept.append(op)
             continue
         key = _key(op, version)
-        if key is not None and key in known:
-            mapping.update(zip(op.results, known[key], strict=True))
-            continue
         if key is not None:
+            if (before := known.get(key)) is not None:
+                mapping.update(zip(op.results, before, strict=True))
+                continue
             known[key] = op.results
+            new.append(key)
         _bump(op, version)
         kept.append(op)
     block.set_ops(kept)
+    for key in new:
+        del known[key]
 
 
 def _bump(op: Op, version: dict[Value, int]) -> None:
@@ -68,14 +72,15 @@ def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
         return None
     if op.name in ("constant", "state"):
         return None
-    fields = tuple(_frozen(getattr(op, name)) for name in op.fields)
-    reads = tuple((id(s), version.get(s, 0)) for s in op.touched("read"))
-    return type(op), fields, reads, tuple(str(r.type) for r in op.results)
+    parts = op.__dict__
+    fields = tuple([_frozen(parts[name]) for name in op.fields])
+    reads = tuple([(id(s), version.get(s, 0)) for s in op.touched("read")]) if op.reads or op.regions else ()
+    return type(op), fields, reads, tuple([None if r.type is INDEX else str(r.type) for r in op.results])
 
 
 def _frozen(part: Any) -> Hashable:
     if isinstance(part, Value):
-        return ("value", id(part))
+        return part
     if isinstance(part, (list, tuple)):
         return tuple(_frozen(p) for p in part)
     if isinstance(part, dict):

@@ -313,7 +313,7 @@ class EarlyValues:
 
 def is_effect(op: Op) -> bool:
     """The op itself writes a state."""
-    return bool(op.writes) and op.regions == []
+    return bool(op.writes) and not op.regions
 
 
 def layers(op: Op, body: Block) -> list[Op]:

@@ -98,6 +98,9 @@ def _taken(module: Module, ranges: Ranges, op: If, mapping: dict[Value, Value]) 
 def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
     """A value to use instead, ops to put instead (none: the op goes), or None to keep it."""
     match op:
+        case IndexOp():
+            found = folded_index(op, ranges)
+            return [found] if isinstance(found, Op) else found
         case CheckRange(value=value, low=low, high=high):
             holds = ranges.difference(value, low)[0] >= 0 and ranges.difference(high, value)[0] >= 0
             return [] if holds else None
@@ -108,9 +111,6 @@ def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
             return [Splat(low > 0, TensorType(dtypes.bool_))] if low > 0 or high <= 0 else None
         case IndexTensor(value=value, type=type_) if (known := ranges.exact(value)) is not None:
             return [Splat(_wrapped(known, type_), type_, span=op.span)]
-        case IndexOp():
-            found = folded_index(op, ranges)
-            return [found] if isinstance(found, Op) else found
         case Operator():
             return _operator(module, op)
     return None
