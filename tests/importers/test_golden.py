@@ -19,6 +19,8 @@ from paths import ROOT, models_dir, needs_models
 FOLDER = ROOT / "tests" / "golden" / "importers"
 MADE = dict.fromkeys(checkpoints.FAMILIES, checkpoints.checkpoint) | dict.fromkeys(seq2seq.FAMILIES, seq2seq.checkpoint)
 """What writes a small checkpoint of a family."""
+BATCHED = ("gpt2", "gpt_neox", "gemma2")
+"""Learned positions; heads beside each other, and a parallel residual; layers of two kinds."""
 EXAMPLES = {"llama/graph.oi": "llama-tiny", "gpt2/imported.oi": "gpt2-tiny"}
 
 
@@ -31,8 +33,17 @@ def test_a_family_is_written_as_reviewed(family: str, tmp_path: Path, update_gol
     assert made.graph.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("family", BATCHED)
+def test_a_decoder_with_a_batch_is_written_as_reviewed(family: str, tmp_path: Path, update_golden: bool) -> None:
+    made = import_checkpoint(MADE[family](tmp_path / "in", family), tmp_path / "out", batch=3)
+    golden = FOLDER / f"{family}_batch.oi"
+    if update_golden:
+        shutil.copy(made.graph, golden)
+    assert made.graph.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
+
+
 def test_every_golden_graph_is_a_family() -> None:
-    assert {path.stem for path in FOLDER.glob("*.oi")} == set(MADE)
+    assert {path.stem for path in FOLDER.glob("*.oi")} == {*MADE, *(f"{family}_batch" for family in BATCHED)}
 
 
 @needs_models

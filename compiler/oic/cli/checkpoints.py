@@ -28,11 +28,12 @@ machine_option = click.option(
     "--prefill", type=click.IntRange(1), metavar="N", default=128, show_default=True,
     help="tokens that one step takes at most",
 )  # fmt: skip
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="sequences at once, each at a position of its own")
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
 @guarded
 def import_(
     as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    output: str, context: int | None, prefill: int, name: str | None,
+    output: str, context: int | None, prefill: int, batch: int | None, name: str | None,
 ) -> None:  # fmt: skip
     """Turn a checkpoint into a graph.
 
@@ -43,8 +44,9 @@ def import_(
     from oic.importers import import_checkpoint
 
     made = import_checkpoint(
-        source, output, config=config, settings=dict(settings), context=context, prefill=prefill, name=name
-    )
+        source, output, config=config, settings=dict(settings), context=context, prefill=prefill, name=name,
+        batch=batch,
+    )  # fmt: skip
     say(imported(made, as_json))
 
 

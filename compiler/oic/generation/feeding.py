@@ -3,7 +3,8 @@
 A decoder has
     entry     reads `tokens`, i32 [N] or [1, N]; gives `logits` [.., N, vocab], whose row i follows tokens[i]
     prefill   optional, reads the same; gives `last_logits`, the last of these rows
-and goes on with what it was fed since its state was reset.
+and goes on with what it was fed since its state was reset.  With a batch, tokens are [B, N], and `lengths`, i32 [B],
+says how many of each row count: a prompt is the first row, and the others are fed none.
 
 An encoder–decoder has
     encode    reads the source, the only input whatever its name, i32 [M] or [1, M]; optionally `lengths`, i32 [1]: M.
@@ -47,9 +48,10 @@ class DecoderFeed:
     def __init__(self, face: Interface, settings: Mapping[str, Any], source: object) -> None:
         self.forced: list[int] = []
         entry = face.entries["entry"]
-        if set(entry.inputs) != {"tokens"} or "logits" not in entry.outputs:
+        if set(entry.inputs) - {LENGTHS} != {"tokens"} or "logits" not in entry.outputs:
             raise _wrong(source, "does not turn tokens into logits", "its entry reads 'tokens' and writes 'logits'")
-        self._shape = _row(entry, "tokens", source)
+        self._batch = _batch(entry, source) if LENGTHS in entry.inputs else 0
+        self._shape = (1, -1) if self._batch else _row(entry, "tokens", source)
         self._fast = "prefill" in face.entries
         self.prefill = min(entry.maxima.values(), default=1)
 
@@ -77,7 +79,7 @@ class DecoderFeed:
     def next(self, session: Executor, token: int) -> NDArray[np.float32] | None:
         """Logits [vocab] after one more token; None where there is no room for it."""
         try:
-            return _rows(session.step(tokens=self._tokens([token]))["logits"])[-1]
+            return self._logits(session, "entry", "logits", [token])[-1]
         except StepError as error:
             if error.status != FULL:
                 raise
@@ -87,7 +89,7 @@ class DecoderFeed:
         self, session: Executor, entry: str, output: str, part: Sequence[int] | NDArray[np.int32], whole: int
     ) -> NDArray[np.float32]:
         try:
-            return _rows(session.step(entry, tokens=self._tokens(part))[output])
+            return self._logits(session, entry, output, part)
         except StepError as error:
             if error.status == INDEX:
                 raise _unknown(error) from None
@@ -96,8 +98,16 @@ class DecoderFeed:
             message = f"the prompt has {whole} tokens, more than the cache has room for"
             raise fail("generate-prompt", message, hint=FEWER) from None
 
-    def _tokens(self, ids: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.asarray(ids, np.int32).reshape(self._shape)
+    def _logits(
+        self, session: Executor, entry: str, output: str, ids: Sequence[int] | NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """The logits [n, vocab] of a step."""
+        row = np.asarray(ids, np.int32).reshape(self._shape)
+        if not self._batch:
+            return _rows(session.step(entry, tokens=row)[output])
+        tokens, lengths = np.zeros((self._batch, row.size), np.int32), np.zeros(self._batch, np.int32)
+        tokens[0], lengths[0] = row, row.size
+        return _rows(session.step(entry, tokens=tokens, lengths=lengths)[output][0])
 
 
 class EncoderDecoderFeed(DecoderFeed):
@@ -184,6 +194,14 @@ def _row(entry: Entry, name: str, source: object) -> tuple[int, ...]:
     if not shape or any(size != 1 for size in shape[:-1]):
         raise _wrong(source, f"takes {list(map(str, shape))} as '{name}'", "one row is fed: [N] or [1, N]")
     return (*(1 for _ in shape[:-1]), -1)
+
+
+def _batch(entry: Entry, source: object) -> int:
+    """How many rows a step of a graph with a batch takes."""
+    shape = entry.inputs["tokens"].shape
+    if len(shape) != 2 or not isinstance(shape[0], int) or entry.inputs[LENGTHS].shape != shape[:1]:
+        raise _wrong(source, f"takes {list(map(str, shape))} as 'tokens' beside 'lengths'", "[B, N] and [B] are fed")
+    return shape[0]
 
 
 def _wrong(source: object, what: str, hint: str) -> OicError:

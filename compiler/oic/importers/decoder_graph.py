@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,11 +22,13 @@ class DecoderGraph(Writer):
     """A decoder's graph while it is written.
 
     prefill  tokens of one step at most
+    rows     the sizes before those of a token
     """
 
     model: Decoder
     prefill: int = PREFILL
     layers: int = field(init=False)
+    rows: ClassVar[str] = "N"
 
     def __post_init__(self) -> None:
         self.layers = len(self.model.layers)
@@ -42,21 +45,12 @@ class DecoderGraph(Writer):
             blocks.append(self._decoder({}, self._layer(kinds[0], "").lines))
         parts = [
             section("sizes", self._sizes()),
-            section("dynamic", ["tokens: i32[N] @max(N=P);"]),
+            section("dynamic", self._inputs()),
             section("constant", self.constants),
-            section("persistent", [
-                "pos: i32 @init(0); // tokens seen",
-                "K(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
-                "V(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
-            ]),
-            section("volatile", [
-                "logits: f32[N, vocab]; // row i follows tokens[i]",
-                "next: i64[N];",
-                "last_logits: f32[1, vocab];",
-                "last: i64[1];",
-            ]),
+            section("persistent", self._state()),
+            section("volatile", self._outputs()),
             *(["\n".join(b.render(1))] for b in blocks),
-        ]  # fmt: skip
+        ]
         head = [f"// {line}" for line in (f"{m.family}: {'; '.join(m.features())}.", *m.notes)]
         return "\n".join([*head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
 
@@ -76,6 +70,24 @@ class DecoderGraph(Writer):
             f"P = {min(self.prefill, m.context)}; // tokens of one step",
         ]
 
+    def _inputs(self) -> list[str]:
+        return ["tokens: i32[N] @max(N=P);"]
+
+    def _state(self) -> list[str]:
+        return [
+            "pos: i32 @init(0); // tokens seen",
+            "K(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
+            "V(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
+        ]
+
+    def _outputs(self) -> list[str]:
+        return [
+            "logits: f32[N, vocab]; // row i follows tokens[i]",
+            "next: i64[N];",
+            "last_logits: f32[1, vocab];",
+            "last: i64[1];",
+        ]
+
     # -- statements
 
     def _embedding(self, to: BlockText) -> None:
@@ -84,14 +96,17 @@ class DecoderGraph(Writer):
         if m.embed_scale is not None:
             to.add(f"op mul(x, {number(m.embed_scale)}) >> x;")
         if m.positions is not None:
-            more = f" + {m.offset}" if m.offset else ""
-            places = self.constant("places", m.positions, f"{m.rows}, D")
-            to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
-            to.assign("room", "f32[?, Hk, Dh]")
-            to.add("cache.read K[0, 0..pos + N] >> room;")
-            to.assign("place", "f32[N, D]")
-            to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
-            to.add("op add(x, place) >> x;")
+            self._learned_positions(to, self.constant("places", m.positions, f"{m.rows}, D"))
+
+    def _learned_positions(self, to: BlockText, places: str) -> None:
+        """x = x + the rows of a table of positions."""
+        more = f" + {self.model.offset}" if self.model.offset else ""
+        to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
+        to.assign("room", "f32[?, Hk, Dh]")
+        to.add("cache.read K[0, 0..pos + N] >> room;")
+        to.assign("place", "f32[N, D]")
+        to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
+        to.add("op add(x, place) >> x;")
 
     def _head(self, to: BlockText, x: str, logits: str, chosen: str) -> None:
         m = self.model
@@ -109,23 +124,35 @@ class DecoderGraph(Writer):
 
     def _entries(self) -> list[BlockText]:
         whole = BlockText("block entry", "Logits of every token.")
-        whole.assign("x", "f32[N, D]")
+        whole.assign("x", f"f32[{self.rows}, D]")
         whole.add("branch decoder;")
         self._embedding(BlockText(""))  # declares its constants first
         self._head(whole, "x", "logits", "next")
         whole.add("return;")
         last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
-        last.assign("x", "f32[N, D]")
+        last.assign("x", f"f32[{self.rows}, D]")
         last.add("branch decoder;")
-        last.assign("y", "f32[1, D]")
-        last.add("op slice(x, axis=0, start=N - 1, end=N) >> y;")
+        self._last(last)
         self._head(last, "y", "last_logits", "last")
         last.add("return;")
         return [whole, last]
 
+    def _last(self, to: BlockText) -> None:
+        """y = what the head reads of the last token."""
+        to.assign("y", "f32[1, D]")
+        to.add("op slice(x, axis=0, start=N - 1, end=N) >> y;")
+
+    def _before(self, to: BlockText) -> None:
+        """What is refused before anything is computed."""
+
+    def _after_step(self, to: BlockText) -> None:
+        """The positions after the step."""
+        to.add("cache.increment N pos;")
+
     def _decoder(self, names: dict[Layer, str], layer: list[str] | None = None) -> BlockText:
         m = self.model
         block = BlockText("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
+        self._before(block)
         self._embedding(block)
         if layer is not None:
             block.nest("loop layers (l in 0..L)", layer)
@@ -133,7 +160,7 @@ class DecoderGraph(Writer):
             for lines in _loops([names[layer] for layer in m.layers]):
                 block.lines += lines
         self.norm(block, m.final, "norm_final", "x", "x")
-        block.add("cache.increment N pos;")
+        self._after_step(block)
         block.add("return;")
         return block
 
@@ -142,19 +169,20 @@ class DecoderGraph(Writer):
         m = self.model
         block.note("Attention over everything seen so far." if kind.window is None
                    else f"Attention over the last {kind.window} tokens.")  # fmt: skip
-        block.assign("h", "f32[N, D]")
+        block.assign("h", f"f32[{self.rows}, D]")
         self._attention(block, kind, self._read(block, m.before_attention, "norm_attention"))
         if not m.parallel:
             self._after(block, m.after_attention, "norm_after_attention", "o")
         block.note("The feed-forward network.")
         if m.parallel:
-            block.assign("g", "f32[N, D]")
+            block.assign("g", f"f32[{self.rows}, D]")
             source = self._read(block, m.before_network, "norm_network", "g")
-            self.network(block, m.network, source, "u")
+            self.network(block, m.network, source, "u", self.rows)
             block.add("op add(x, o) >> x;")
             block.add("op add(x, u) >> x;")
         else:
-            self.network(block, m.network, self._read(block, m.before_network, "norm_network"), "u")
+            source = self._read(block, m.before_network, "norm_network")
+            self.network(block, m.network, source, "u", self.rows)
             self._after(block, m.after_network, "norm_after_network", "u")
         if name:
             block.add("return;")
@@ -179,6 +207,14 @@ class DecoderGraph(Writer):
         for name, norm in (("q", m.q_norm), ("k", m.k_norm)):
             if norm is not None and not m.norm_whole:
                 self.norm(to, norm, f"norm_{name}", f"{name}h", f"{name}h", "Dh")
+        self._attend(to, kind)
+        to.assign("m", f"f32[{self.rows}, H * Dh]")
+        to.add(f"op reshape(a, shape=[{self.rows}, H * Dh]) >> m;")
+        to.assign("o", f"f32[{self.rows}, D]")
+        self.product(to, m.o, "wo", "m", "o", "H * Dh", "D")
+
+    def _attend(self, to: BlockText, kind: Layer) -> None:
+        """a = attention of qh over what was and what is new, kh and vh, which go into the cache."""
         if kind.rope is not None:
             to.add(f"op rope(qh, pos=pos{self._turned(kind.rope)}) >> qh;")
             to.add(f"op rope(kh, pos=pos{self._turned(kind.rope)}) >> kh;")
@@ -187,6 +223,12 @@ class DecoderGraph(Writer):
         for name, table in (("keys", "K"), ("values", "V")):
             to.assign(name, "f32[?, Hk, Dh]")
             to.add(f"cache.read {table}[l, 0..pos + N] >> {name};")
+        to.assign("a", "f32[N, H, Dh]")
+        to.add(f"op attention(qh, keys, values, {self._settings(kind)}) >> a;")
+
+    def _settings(self, kind: Layer) -> str:
+        """The settings of attention."""
+        m = self.model
         settings = ["causal=true"]
         if kind.window is not None:
             settings.append(f"window={kind.window}")
@@ -194,12 +236,7 @@ class DecoderGraph(Writer):
             settings.append(f"scale={number(m.scale)}")
         if m.softcap is not None:
             settings.append(f"softcap={number(m.softcap)}")
-        to.assign("a", "f32[N, H, Dh]")
-        to.add(f"op attention(qh, keys, values, {', '.join(settings)}) >> a;")
-        to.assign("m", "f32[N, H * Dh]")
-        to.add("op reshape(a, shape=[N, H * Dh]) >> m;")
-        to.assign("o", "f32[N, D]")
-        self.product(to, m.o, "wo", "m", "o", "H * Dh", "D")
+        return ", ".join(settings)
 
     def _turned(self, rope: RotaryEmbedding) -> str:
         settings = "" if rope.style == "half" else f', style="{rope.style}"'
@@ -222,20 +259,20 @@ class DecoderGraph(Writer):
 
     def _projections(self, to: BlockText, h: str) -> None:
         """qh, kh and vh: queries, keys and values by head."""
-        m = self.model
+        m, rows = self.model, self.rows
         for name, heads in (("q", "H"), ("k", "Hk"), ("v", "Hk")):
-            to.assign(f"{name}h", f"f32[N, {heads}, Dh]")
+            to.assign(f"{name}h", f"f32[{rows}, {heads}, Dh]")
         if m.qkv is not None and m.order == "heads":
-            to.assign("qkv", "f32[N, H * 3 * Dh]")
-            to.assign("by_head", "f32[N, H, 3 * Dh]")
+            to.assign("qkv", f"f32[{rows}, H * 3 * Dh]")
+            to.assign("by_head", f"f32[{rows}, H, 3 * Dh]")
             self.product(to, m.qkv, "wqkv", h, "qkv", "D", "H * 3 * Dh")
-            to.add("op reshape(qkv, shape=[N, H, 3 * Dh]) >> by_head;")
-            to.add("op split(by_head, axis=2, sizes=[Dh, Dh, Dh]) >> qh, kh, vh;")
+            to.add(f"op reshape(qkv, shape=[{rows}, H, 3 * Dh]) >> by_head;")
+            to.add(f"op split(by_head, axis={rows.count(',') + 2}, sizes=[Dh, Dh, Dh]) >> qh, kh, vh;")
             return
         if m.qkv is not None:
             self._split(to, m.qkv)
         for name, matrix, heads in (("q", m.q, "H"), ("k", m.k, "Hk"), ("v", m.v, "Hk")):
-            to.assign(name, f"f32[N, {heads} * Dh]")
+            to.assign(name, f"f32[{rows}, {heads} * Dh]")
             if m.qkv is not None:
                 self._part(to, m.qkv, name, h)
             else:
@@ -244,7 +281,7 @@ class DecoderGraph(Writer):
             norm = {"q": m.q_norm, "k": m.k_norm}.get(name) if m.norm_whole else None
             if norm is not None:
                 self.norm(to, norm, f"norm_{name}", name, name, f"{heads} * Dh")
-            to.add(f"op reshape({name}, shape=[N, {heads}, Dh]) >> {name}h;")
+            to.add(f"op reshape({name}, shape=[{rows}, {heads}, Dh]) >> {name}h;")
 
     def _split(self, to: BlockText, matrix: Matrix) -> None:
         """wq, wk, wv, and their biases: columns or rows of one matrix, as views."""

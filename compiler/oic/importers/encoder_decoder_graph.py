@@ -26,12 +26,14 @@ class EncoderDecoderGraph:
 
     dtype           as for Writer
     prefill         tokens of one decoder step at most
+    batch           sources at once
     weights, extra  as for Writer, of both sides
     """
 
     model: EncoderDecoder
     dtype: Callable[[str, int], DType]
     prefill: int
+    batch: int = 1
     constants: list[str] = field(default_factory=list)
     weights: dict[str, int] = field(default_factory=dict)
     extra: dict[str, Array] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class EncoderDecoderGraph:
     def _sizes(self) -> list[str]:
         m, e, d = self.model, self.model.encoder, self.model.decoder
         return [
-            "B = 1; // sources at once",
+            f"B = {self.batch}; // sources at once",
             f"S = {m.context}; // tokens of a source at most",
             f"T = {m.context}; // tokens of an output at most: the cache has room for so many",
             f"P = {min(self.prefill, m.context)}; // tokens of one step",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from oic.diagnostics import fail
 from oic.dtypes import Array
 from oic.importers.checkpoint import Checkpoint
 
@@ -19,11 +20,19 @@ class Request:
     context  tokens that caches have room for; None: what the configuration says
     prefill  tokens that one step takes at most
     name     of the graph; None: after the family
+    batch    sequences at once; None: one, of a decoder without an axis for them
     """
 
     context: int | None = None
     prefill: int = PREFILL
     name: str | None = None
+    batch: int | None = None
+
+    def alone(self, c: Checkpoint) -> None:
+        """Refuse a batch, for a family whose graph has no axis for it."""
+        if self.batch is not None:
+            hint = "several prompts run as sessions: `oic generate --threads`"
+            raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has no batch", hint=hint)
 
 
 @dataclass(frozen=True)

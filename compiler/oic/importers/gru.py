@@ -39,6 +39,7 @@ def gru(c: Checkpoint, request: Request) -> FamilyGraph:
     room = SOURCE if request.context is None else request.context
     if room < 1 or request.prefill < 1:
         raise fail("import-config", f"{c.model.name}: a source of {room} tokens, {request.prefill} a step: 1 or more")
+    request.alone(c)
     model = _read(c)
     graph = GruGraph(dtype=c.dtype, layers=1)
     text = graph.text(model, request.name or GRU, room, request.prefill)

@@ -43,6 +43,7 @@ def rwkv(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: BlinkDL's `RWKV-LM`, version 5.2, `rwkv_v5_demo.py`; `rwkv.cpp` for files whose decays are factors."""
     if request.context is not None or request.prefill < 1:
         raise fail("import-config", f"{c.model.name}: a state of fixed size has no context; steps take 1 token or more")
+    request.alone(c)
     model = _read(c)
     graph = RwkvGraph(model=model, dtype=c.dtype, shape=c.shape, prefill=request.prefill)
     text = graph.text(request.name or RWKV)

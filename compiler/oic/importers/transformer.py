@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oic.diagnostics import fail
+from oic.importers.batch_graph import BatchGraph
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.decoder_graph import DecoderGraph
@@ -37,11 +38,17 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
     if not 1 <= room <= (most or MOST_TOKENS) or request.prefill < 1:
         known = f"1 to {MOST_TOKENS}" if most is None else f"1 to {most}, the positions that it has learned"
         raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
+    if request.batch is not None and request.batch < 1:
+        raise fail("import-config", f"a batch of {request.batch}: 1 or more")
     graph: DecoderGraph | EncoderDecoderGraph
-    if isinstance(model, Decoder):
-        graph = DecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
+    if not isinstance(model, Decoder):
+        whole, batch = replace(model, context=room), request.batch or 1
+        graph = EncoderDecoderGraph(model=whole, dtype=c.dtype, prefill=request.prefill, batch=batch)
+    elif request.batch is not None:
+        whole_decoder = replace(model, context=room)
+        graph = BatchGraph(model=whole_decoder, dtype=c.dtype, prefill=request.prefill, batch=request.batch)
     else:
-        graph = EncoderDecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
+        graph = DecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
     text = graph.text(request.name or c.family)
     metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
     return FamilyGraph(

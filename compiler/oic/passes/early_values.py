@@ -4,7 +4,8 @@
     %q = index.add(%p, %one)             =>   state.store(%K, %k, [%l, %p])
 
 Index arithmetic on inputs, on states that no effect before it writes, and on tensors that depend on
-nothing else is copied there; the tensors are moved there, with all that they need.  Part of `hoist_checks`.
+nothing else is copied there; the tensors are moved there, with all that they need.  A part of a tensor or an entry of
+the state that an iteration of a loop takes is taken there again.  Part of `hoist_checks`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
 from oic.memory.state_regions import Box, is_apart
 from oic.operators.base import Operator
+from oic.operators.shape import Slice
 
 Iteration = dict[Value, Value]  # what loop indices are in an iteration
 
@@ -123,7 +125,11 @@ class EarlyValues:
             elif isinstance(last.op, IndexSize):
                 found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, ops)
             else:
-                copy = clone_op(last.op, {v: found[v] for v in sources})
+                mapping = {v: found[v] for v in sources}
+                if isinstance(last.op, IndexLoad) and (part := self.part(last.op.x)) is not None:
+                    ops.append(clone_op(part, mapping))
+                    mapping[last.op.x] = ops[-1].result
+                copy = clone_op(last.op, mapping)
                 ops.append(copy)
                 found[last] = copy.result
         return found[value]
@@ -147,6 +153,8 @@ class EarlyValues:
         elif isinstance(op, IndexSize):
             return self.bound(op.size)
         elif isinstance(op, IndexLoad):
+            if (part := self.part(op.x)) is not None:
+                return [v for v in part.operands if isinstance(v.type, IndexType)]
             if not self.early_tensor(op.x):
                 return None
         elif not isinstance(op, IndexOp):
@@ -234,6 +242,20 @@ class EarlyValues:
         self.copies, self.moved = known, moved
         del self.ops[ops:]
         return False
+
+    def part(self, value: Value) -> Slice | StateLoad | None:
+        """The op of a part of an early tensor or state, where an iteration takes it, so that it is taken again early."""
+        op = value.op
+        if not isinstance(op, (Slice, StateLoad)) or op.block is self.body or self.stands_early(op):
+            return None
+        known = self.early_tensor(op.x) if isinstance(op, Slice) else self.is_kept(op)
+        return op if known and value.tensor.static else None
+
+    def is_kept(self, op: StateLoad) -> bool:
+        """No op writes the state before this read of it in the same step, nor in its loops."""
+        around = [layer for layer in layers(op, self.body) if isinstance(layer, For)]
+        last = max(self.order[o] for o in around[0].walk()) if around else self.order[op]
+        return all(self.order[writer] > last for writer in self.written.get(op.state, ()))
 
     def early_ids(self, value: Value) -> Value | None:
         """A tensor that exists before the first effect, or a view of one that is made there."""

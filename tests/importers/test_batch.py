@@ -1,0 +1,156 @@
+"""Decoders with a batch: rows at positions of their own, each with the bits of a run of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oic
+from importers.checkpoints import checkpoint
+from oic.importers import import_checkpoint
+
+VOCAB, ROOM, BATCH = 24, 16, 3
+FAMILIES = {"gpt2": {}, "gpt_neox": {"use_parallel_residual": True}, "gemma2": {}, "olmo2": {}}
+"""Learned positions; heads beside each other, partial rotary positions; windows, caps, two kinds of layers; norms of q and k."""
+
+
+class Pair:
+    """One model with a batch, and alone."""
+
+    def __init__(self, folder: Path, family: str) -> None:
+        source = checkpoint(folder / "in", family, **FAMILIES[family])
+        self.many, self.one = (
+            import_checkpoint(source, folder / name, batch=batch) for name, batch in (("many", BATCH), ("one", None))
+        )
+
+    def synthesizer(self, made: Any) -> oic.Synthesizer:
+        return oic.Synthesizer(oic.parse_file(made.graph), oic.Model.open(made.model))
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def pair(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    found = Pair(tmp_path_factory.mktemp(request.param), request.param)
+    with found.synthesizer(found.many).build().make_executor() as many:
+        with found.synthesizer(found.one).build().make_executor() as one:
+            yield many, one
+
+
+def prompts(*lengths: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(lengths))
+    return [rng.integers(0, VOCAB, n, dtype=np.int32) for n in lengths]
+
+
+def fed(ex: oic.Executor, parts: list[np.ndarray], entry: str = "entry", width: int = 0, behind: int = 7) -> Any:
+    """The outputs of a step that takes these tokens of each row; behind them lies another token."""
+    lengths = np.array([len(p) for p in parts], np.int32)
+    tokens = np.full((len(parts), max(width, *map(len, parts))), behind, np.int32)
+    for row, part in zip(tokens, parts):
+        row[: len(part)] = part
+    return ex.step(entry, tokens=tokens, lengths=lengths)
+
+
+def alone(ex: oic.Executor, row: np.ndarray) -> np.ndarray:
+    ex.reset()
+    return ex.step(tokens=row)["logits"]
+
+
+CUTS = {
+    "at once": lambda rows: [rows],
+    "one by one": lambda rows: [[r[i : i + 1] for r in rows] for i in range(max(map(len, rows)))],
+    "of every length": lambda rows: [[r[:4] for r in rows], [r[4:5] if i else r[4:4] for i, r in enumerate(rows)],
+                                     [r[5:] if i else r[4:] for i, r in enumerate(rows)]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_every_row_is_its_own_run_in_all_bits(pair: Any, cut: str) -> None:
+    many, one = pair
+    rows = prompts(9, 0, 14)
+    many.reset()
+    found: list[list[np.ndarray]] = [[] for _ in rows]
+    for parts in CUTS[cut](rows):
+        logits = fed(many, parts)["logits"]
+        for kept, part, row in zip(found, parts, logits):
+            kept.append(row[: len(part)])
+    assert many.fetch("pos").tolist() == [len(r) for r in rows]
+    for b, row in enumerate(rows):
+        if len(row):
+            assert np.concatenate(found[b]).tobytes() == alone(one, row).tobytes()
+            for name in ("K", "V"):
+                assert many.fetch(name)[:, b, : len(row)].tobytes() == one.fetch(name)[:, : len(row)].tobytes()
+
+
+def test_a_prompt_gives_the_last_logits_of_each_row(pair: Any) -> None:
+    many, one = pair
+    rows = prompts(5, 1, 11)
+    many.reset()
+    last = fed(many, rows, "prefill")
+    for b, row in enumerate(rows):
+        assert last["last_logits"][b].tobytes() == alone(one, row)[-1].tobytes()
+    rows = prompts(3, 0, 2)
+    assert fed(many, rows, "prefill")["last"].tolist()[1] == 0  # a row without tokens has no last one
+    assert many.fetch("pos").tolist() == [8, 1, 13]
+
+
+def test_what_is_behind_a_length_has_no_effect(pair: Any) -> None:
+    many, _ = pair
+    rows, states = prompts(4, 2, 6), []
+    for behind, width in ((7, 0), (3, ROOM)):
+        many.reset()
+        fed(many, rows, behind=behind, width=width)
+        states.append(many.save())
+    assert states[0] == states[1]
+
+
+def test_a_row_that_is_full_takes_no_more_and_the_others_go_on(pair: Any) -> None:
+    many, one = pair
+    rows = prompts(ROOM, 3, 6)
+    many.reset()
+    fed(many, rows)
+    saved = many.save()
+    for parts in (prompts(1, 0, 0), prompts(0, ROOM - 2, 1)):
+        with pytest.raises(oic.StepError) as caught:
+            fed(many, parts)
+        assert caught.value.status == "OIC_ERR_CACHE_FULL" and many.save() == saved
+    more = prompts(0, 2, 1)
+    logits = fed(many, more, width=8)["logits"]
+    for b in (1, 2):
+        assert logits[b, : len(more[b])].tobytes() == alone(one, np.concatenate([rows[b], more[b]]))[len(rows[b]) :].tobytes()
+
+
+@pytest.mark.parametrize("length", [-1, 3, 1 << 30])
+def test_a_length_that_its_row_does_not_have_is_refused(pair: Any, length: int) -> None:
+    many, _ = pair
+    many.reset()
+    saved = many.save()
+    with pytest.raises(oic.StepError):
+        many.step(tokens=np.ones((BATCH, 2), np.int32), lengths=np.array([1, length, 1], np.int32))
+    assert many.save() == saved
+
+
+def test_the_interpreter_gives_the_same(tmp_path: Path) -> None:
+    """And nothing can be refused once the state has changed."""
+    made = Pair(tmp_path, "gemma2")
+    simulator = oic.Simulator(oic.parse_file(made.many.graph), oic.Model.open(made.many.model))
+    assert not simulator.program.late()
+    rows = prompts(6, 2, 0)
+    with simulator.make_executor() as many:
+        logits = fed(many, rows)["logits"]
+    with oic.Simulator(oic.parse_file(made.one.graph), oic.Model.open(made.one.model)).make_executor() as one:
+        for b in (0, 1):
+            assert np.abs(logits[b, : len(rows[b])] - alone(one, rows[b])).max() < 1e-5
+
+
+def test_a_prompt_generates_as_alone(tmp_path: Path) -> None:
+    made = Pair(tmp_path, "gpt2")
+    texts = [[t.id for t in oic.generate(found.folder, [5, 2, 9], count=6)] for found in (made.many, made.one)]
+    assert texts[0] == texts[1] and len(texts[0]) == 6
+
+
+def test_a_family_without_an_axis_for_it_has_no_batch(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", "gpt2")
+    with pytest.raises(oic.OicError, match="a batch of 0: 1 or more"):
+        import_checkpoint(source, tmp_path / "out", batch=0)
