@@ -3,7 +3,7 @@
     tokens i32[B, N], lengths i32[B]    →  logits f32[B, N, vocab]
 
 Row b goes on with its first `lengths[b]` tokens, none too; what is behind them has no effect.  Products read the
-weights once for all rows; attention goes over the keys of each row by itself, so that each row has the bits of a run of its own.
+weights once for all rows; attention goes over the keys of each row by itself, as in a run of its own.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class EarlyValues:
         return False
 
     def part(self, value: Value) -> Slice | StateLoad | None:
-        """The op of a part of an early tensor or state, where an iteration takes it, so that it is taken again early."""
+        """The op that takes a part of an early tensor or of the state in an iteration, to be repeated early."""
         op = value.op
         if not isinstance(op, (Slice, StateLoad)) or op.block is self.body or self.stands_early(op):
             return None
