@@ -3,7 +3,9 @@
    along D; y is dense and may be x.  Row i is at position pos[ps of the leading axes and N], or first + i where pos is
    NULL.  angle = (float)position * freq in float; freq is freqs[d], or base^(-2d/dims) rounded from double.
 
-   Order: the powers of base by one product after the other; a * cos - b * sin, b * cos + a * sin. */
+   Order: the powers of base by one product after the other; a * cos - b * sin, b * cos + a * sin.  The sine is negated
+   first, and both are sums: of a difference beside a sum gcc 12 makes one instruction that rounds once, in spite of
+   -ffp-contract=off. */
 #include "element.h"
 
 #include "common/batch.h"
@@ -28,7 +30,7 @@ typedef struct {
 
 /* Pairs d0 to d0 + n of all heads of a row, turned by the angles of these cosines and sines. */
 static inline void NAME(oic_rope_turn)(const ARGS(oic_rope) *a, const T *in, T *out, ptrdiff_t d0, ptrdiff_t n,
-                                       const float *c, const float *s)
+                                       const float *c, const float *s, const float *negated)
 {
     const ptrdiff_t pair = a->interleaved ? 1 : a->dims / 2, step = a->interleaved ? 2 : 1;
     for (ptrdiff_t h = 0; h < a->H; ++h) {
@@ -37,7 +39,7 @@ static inline void NAME(oic_rope_turn)(const ARGS(oic_rope) *a, const T *in, T *
         for (ptrdiff_t d = 0; d < n; ++d) {
             const ptrdiff_t e = (d0 + d) * step;
             const C p = LOAD(x, e), q = LOAD(x, e + pair);
-            STORE(y, e, p * (C)c[d] - q * (C)s[d]);
+            STORE(y, e, p * (C)c[d] + q * (C)negated[d]);
             STORE(y, e + pair, q * (C)c[d] + p * (C)s[d]);
         }
     }
@@ -57,14 +59,15 @@ static inline void NAME(oic_rope)(const ARGS(oic_rope) *a)
         double power = 1.0;
         for (ptrdiff_t d0 = 0; d0 < half; d0 += OIC_ROPE_PART) {
             const ptrdiff_t n = half - d0 < OIC_ROPE_PART ? half - d0 : OIC_ROPE_PART;
-            float c[OIC_ROPE_PART], s[OIC_ROPE_PART];
+            float c[OIC_ROPE_PART], s[OIC_ROPE_PART], negated[OIC_ROPE_PART];
             for (ptrdiff_t d = 0; d < n; ++d) {
                 const float angle = (float)at * (a->freqs != NULL ? a->freqs[d0 + d] : (float)power);
                 c[d] = oic_cos_f32(angle);
                 s[d] = oic_sin_f32(angle);
+                negated[d] = oic_from_bits_f32(oic_bits_f32(s[d]) ^ 0x80000000u);
                 power *= ratio;
             }
-            NAME(oic_rope_turn)(a, in, out, d0, n, c, s);
+            NAME(oic_rope_turn)(a, in, out, d0, n, c, s, negated);
         }
         for (ptrdiff_t h = 0; h < a->H; ++h) {
             for (ptrdiff_t d = a->dims; d < a->D; ++d) {

@@ -95,8 +95,7 @@ class DecoderFeed:
                 raise _unknown(error) from None
             if error.status != FULL:
                 raise
-            message = f"the prompt has {whole} tokens, more than the cache has room for"
-            raise fail("generate-prompt", message, hint=FEWER) from None
+            raise too_long(whole) from None
 
     def _logits(
         self, session: Executor, entry: str, output: str, ids: Sequence[int] | NDArray[np.int32]
@@ -175,6 +174,11 @@ def checked(ids: Sequence[int]) -> list[int]:
     if whole.ndim != 1 or whole.dtype.kind not in "iu" or int(whole.min()) < 0 or int(whole.max()) >= 1 << 31:
         raise fail("generate-prompt", "a prompt is a list of token ids")
     return [int(i) for i in whole]
+
+
+def too_long(count: int) -> OicError:
+    """The refusal of a prompt of so many tokens."""
+    return fail("generate-prompt", f"the prompt has {count} tokens, more than the cache has room for", hint=FEWER)
 
 
 def _unknown(error: StepError) -> OicError:

@@ -18,7 +18,7 @@ from oic.api import Synthesizer
 from oic.check.source import parse_file
 from oic.diagnostics import OicError, fail
 from oic.generation.detokenizer import Detokenizer
-from oic.generation.feeding import kind_of, token_ids
+from oic.generation.feeding import kind_of, token_ids, too_long
 from oic.generation.sampling import Sampling, log_probability
 from oic.generation.tokenizer import Tokenizer, described, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
@@ -197,6 +197,8 @@ class Generator:
     def _tokens(self, session: Executor, ids: Sequence[int], plan: _Plan) -> Iterator[Token]:
         """As `stream`."""
         start = time.perf_counter()
+        if not self._kind.encodes and self.room is not None and len(ids) > self.room:
+            raise too_long(len(ids))
         given = self._kind.start(session, ids)
         logits = self._kind.last(session, given)
         tokenizer = self.tokenizer() if plan.stop_texts or self.reads() else None

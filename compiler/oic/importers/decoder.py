@@ -92,6 +92,7 @@ class Decoder:
     before/after norms around the sublayers; None: there is none
     parallel     both sublayers read the same input, and their results are added together
     scale        of the scores; None: 1 / √head
+    by_layer     the scores of layer l are divided by l + 1 too
     softcap      c·tanh(s / c) of the scores, final_softcap of the logits
     positions    table of learned positions with so many rows, of which row `offset` is for the first token
     gate         None: the network is not gated
@@ -127,6 +128,7 @@ class Decoder:
     after_network: Norm | None = None
     parallel: bool = False
     scale: float | None = None
+    by_layer: bool = False
     softcap: float | None = None
     final_softcap: float | None = None
     positions: str | None = None
@@ -167,6 +169,7 @@ class Decoder:
             "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",
             "norms on q and k" if self.q_norm else "",
             "biases on q, k, v" if any(m and m.bias for m in (self.qkv, self.q)) else "",
+            "scores divided by the layer" if self.by_layer else "",
             "parallel residual" if self.parallel else "",
             "soft caps" if self.softcap or self.final_softcap else "",
             "embedding scaled" if self.embed_scale else "",

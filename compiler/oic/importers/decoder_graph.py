@@ -15,6 +15,7 @@ from oic.importers.text import BlockText, number, section
 from oic.importers.writer import Writer
 
 FREQUENCIES = "rope_frequencies"
+INVERSE = "inverse_of_layer"
 
 
 @dataclass(kw_only=True)
@@ -207,6 +208,11 @@ class DecoderGraph(Writer):
         for name, norm in (("q", m.q_norm), ("k", m.k_norm)):
             if norm is not None and not m.norm_whole:
                 self.norm(to, norm, f"norm_{name}", f"{name}h", f"{name}h", "Dh")
+        if m.by_layer:
+            if INVERSE not in self.extra:
+                self.extra[INVERSE] = 1 / np.arange(1, self.layers + 1, dtype=np.float32)
+                self.constants.append(f"{INVERSE}(l): f32; // 1 / (l + 1)")
+            to.add(f"op mul(qh, {INVERSE}[l]) >> qh;")
         self._attend(to, kind)
         to.assign("m", f"f32[{self.rows}, H * Dh]")
         to.add(f"op reshape(a, shape=[{self.rows}, H * Dh]) >> m;")

@@ -31,8 +31,7 @@ def gpt2_shapes(c: Checkpoint) -> None:
 
 def gpt2(c: Checkpoint) -> Decoder:
     """Source: `gpt2` in Hugging Face's transformers; karpathy's minGPT and nanoGPT, `model.py`."""
-    for key, good in (("scale_attn_by_inverse_layer_idx", False), ("add_cross_attention", False)):
-        c.require(key, c.flag(key, default=good), good)
+    c.require("add_cross_attention", c.flag("add_cross_attention", default=False), False)
     width, heads = c.size("n_embd"), c.size("n_head", "num_attention_heads")
     if width % heads:
         raise c.unsupported("n_head", heads, f"a divisor of 'n_embd', {width}")
@@ -62,5 +61,6 @@ def gpt2(c: Checkpoint) -> Decoder:
         activation=c.text("activation_function", default="gelu" if plain else "gelu_new"),
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
+        by_layer=c.flag("scale_attn_by_inverse_layer_idx", default=False),
         head=head(c, "lm_head.weight", _table(c, "wte"), default=by_columns or not c.model.has("lm_head.weight")),
     )  # fmt: skip

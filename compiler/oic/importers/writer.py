@@ -17,6 +17,7 @@ ACTIVATIONS = {
     "gelu_accurate": 'op gelu({0}, approx="tanh") >> {0};',
     "gelu_fast": 'op gelu({0}, approx="tanh") >> {0};',
     "gelu_pytorch_tanh": 'op gelu({0}, approx="tanh") >> {0};',
+    "quick_gelu": "op mul({0}, 1.702) >> {0};\nop silu({0}) >> {0};\nop div({0}, 1.702) >> {0};",
     "silu": "op silu({0}) >> {0};",
     "swish": "op silu({0}) >> {0};",
     "relu": "op relu({0}) >> {0};",
@@ -24,6 +25,7 @@ ACTIVATIONS = {
     "tanh": "op tanh({0}) >> {0};",
     "sigmoid": "op sigmoid({0}) >> {0};",
     "softplus": "op softplus({0}) >> {0};",
+    "linear": "",
 }
 """Activations by the names that configurations use, as statements on a variable."""
 
@@ -95,7 +97,7 @@ class Writer:
         if n.gate is not None:
             to.assign("gate", f"f32[{rows}, {inner}]")
             self.product(to, n.gate, f"{prefix}w_gate", x, "gate", "D", inner)
-        for line in ACTIVATIONS[n.activation].format(active).split("\n"):
+        for line in ACTIVATIONS[n.activation].format(active).splitlines():
             to.add(line)
         if n.gate is not None:
             to.add("op mul(gate, up) >> up;")
