@@ -75,7 +75,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt_neox": ("GPTNeoX", {"rotary_pct": 0.5}),
     "gpt_neox-in-a-row": ("GPTNeoX", {"use_parallel_residual": False}),
     "gpt2": ("GPT2", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 64}),
-    "gpt2-inner": ("GPT2", {"n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "n_inner": 40}),
+    "gpt2-inner": ("GPT2", {
+        "n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "n_inner": 40, "activation_function": "quick_gelu",
+        "scale_attn_by_inverse_layer_idx": True,
+    }),
     "gpt2-gelu": ("GPT2", {"n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "activation_function": "gelu"}),
 }
 
