@@ -125,7 +125,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
         do {
             const ptrdiff_t k1 = o->K - k0 < OIC_CHUNK ? o->K : k0 + OIC_CHUNK;
             for (ptrdiff_t g = g0, panels; g < g1; g += panels) {
-                panels = g1 - g < side ? 1 : side;
+                panels = g1 - g < side ? MATH(oic_tile_rest)(few ? rows : TILE_ROWS, g1 - g) : side;
                 const ptrdiff_t j = g * OIC_LANES, ld = in_y ? o->N : row;
                 C *const sum = in_y ? (C *)(void *)(o->y + i0 * o->N + j) : sums + (g - g0) * OIC_LANES;
                 ptrdiff_t k = k0;

@@ -33,11 +33,17 @@ typedef struct {
     ptrdiff_t step, apart;
 } OF(oic_tile);
 
-/* The panels of a tile of so many rows; one may always be taken. */
+/* The most panels of a tile of so many rows. */
 static inline ptrdiff_t OF(oic_tile_panels)(ptrdiff_t rows)
 {
     const ptrdiff_t panels = rows > 3 ? OF(oic_tile_side) : ROOM / rows;
     return panels < OIC_TILE_PANELS ? panels : OIC_TILE_PANELS;
+}
+
+/* How many of the `left` panels, fewer than the most, a tile takes: of one row all. */
+static inline ptrdiff_t OF(oic_tile_rest)(ptrdiff_t rows, ptrdiff_t left)
+{
+    return rows == 1 ? left : ROOM == 24 && rows < 4 && left >= 4 ? 4 : 1;
 }
 
 #endif
@@ -113,7 +119,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
     }
 }
 
-/* The same for 1 to oic_tile_rows rows, and one panel or oic_tile_panels of these rows. */
+/* The same for 1 to oic_tile_rows rows, and oic_tile_panels of these rows or a rest of so many as oic_tile_rest says. */
 OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t panels, S *restrict sum, ptrdiff_t ld, int how)
 {
     switch (16 * panels + rows) {
@@ -121,6 +127,8 @@ OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff
     case 16 * 8 + 1: TILED(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
     case 16 * 8 + 2: TILED(oic_tile_add_up)(t, 2, 8, sum, ld, how); return;
     case 16 * 8 + 3: TILED(oic_tile_add_up)(t, 3, 8, sum, ld, how); return;
+    case 16 * 4 + 2: TILED(oic_tile_add_up)(t, 2, 4, sum, ld, how); return;
+    case 16 * 4 + 3: TILED(oic_tile_add_up)(t, 3, 4, sum, ld, how); return;
     case 16 * 3 + 4: TILED(oic_tile_add_up)(t, 4, 3, sum, ld, how); return;
     case 16 * 3 + 5: TILED(oic_tile_add_up)(t, 5, 3, sum, ld, how); return;
     case 16 * 3 + 6: TILED(oic_tile_add_up)(t, 6, 3, sum, ld, how); return;
@@ -138,6 +146,18 @@ OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff
     case 16 * 3 + 1: TILED(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
 #elif ROOM != 1
 #error "oic: tiles of this many sums are not written"
+#endif
+#if ROOM >= 8
+    case 16 * 7 + 1: TILED(oic_tile_add_up)(t, 1, 7, sum, ld, how); return;
+    case 16 * 6 + 1: TILED(oic_tile_add_up)(t, 1, 6, sum, ld, how); return;
+#endif
+#if ROOM >= 6
+    case 16 * 5 + 1: TILED(oic_tile_add_up)(t, 1, 5, sum, ld, how); return;
+    case 16 * 4 + 1: TILED(oic_tile_add_up)(t, 1, 4, sum, ld, how); return;
+    case 16 * 3 + 1: TILED(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
+#endif
+#if ROOM >= 3
+    case 16 * 2 + 1: TILED(oic_tile_add_up)(t, 1, 2, sum, ld, how); return;
 #endif
 #if ROOM >= 8
     case 16 * 1 + 8: TILED(oic_tile_add_up)(t, 8, 1, sum, ld, how); return;
