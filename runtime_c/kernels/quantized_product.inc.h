@@ -73,11 +73,14 @@ static inline void NAME(OIC_PASTE(PRODUCT, _part))(const void *args, ptrdiff_t f
             count = n <= OIC_DOTS_ROWS && end - s >= OIC_STREAMS && (s + OIC_STREAMS) * OIC_STREAM <= N ? OIC_STREAMS : 1;
             OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, rows, r0, n, a->w, s, count, a->K, N);
             for (ptrdiff_t i = 0; i < count * n; ++i) {
-                const float *const sum = sums + i * OIC_STREAM;
                 const ptrdiff_t j0 = (s + i / n) * OIC_STREAM, width = N - j0 < OIC_STREAM ? N - j0 : OIC_STREAM;
-                const ptrdiff_t to = (a->from + r0 + i % n) * N + j0;
-                for (ptrdiff_t l = 0; l < width; ++l) {
-                    STORE(a->y, to + l, a->b != NULL ? sum[l] + (float)B_LOAD(a->b, j0 + l) : sum[l]);
+                const float *restrict const sum = sums + i * OIC_STREAM;
+                T *restrict const y = a->y + (a->from + r0 + i % n) * N + j0;
+                for (ptrdiff_t l = 0; a->b == NULL && l < width; ++l) {
+                    STORE(y, l, sum[l]);
+                }
+                for (ptrdiff_t l = 0; a->b != NULL && l < width; ++l) {
+                    STORE(y, l, sum[l] + (float)B_LOAD(a->b, j0 + l));
                 }
             }
         }
