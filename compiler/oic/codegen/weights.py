@@ -74,18 +74,47 @@ def fingerprint_of(file: BinaryIO) -> int:
     return int(HEAD.unpack(file.read(HEAD.size))[3])
 
 
+BLOCK = 8 << 20  # bytes
+
+
+class _Blocks:
+    """Writes whole blocks to a file: systems that have large pages keep them as they were written."""
+
+    def __init__(self, to: BinaryIO) -> None:
+        self.to, self.rest = to, bytearray()
+
+    def write(self, chunk: memoryview | bytes) -> None:
+        view = memoryview(chunk).cast("B")
+        if self.rest:
+            missing = BLOCK - len(self.rest)
+            self.rest += view[:missing]
+            view = view[missing:]
+        if len(self.rest) == BLOCK:
+            self.end()
+        for at in range(0, len(view) - BLOCK + 1, BLOCK):
+            self.to.write(view[at : at + BLOCK])
+        self.rest += view[len(view) // BLOCK * BLOCK :]
+
+    def end(self) -> None:
+        """The last block, which need not be whole."""
+        self.to.write(self.rest)
+        self.rest = bytearray()
+
+
 def write(module: Module, to: BinaryIO, told: Told = unheard) -> int:
     """Write the blob, the header last; gives its fingerprint, which differs when any constant does."""
-    to.write(bytes(HEAD.size))
+    kept = _Blocks(to)
+    kept.write(bytes(HEAD.size))
     checksum, digest = 0, hashlib.sha256(layout.weights_described(module).encode())
     done, total = 0, layout.weights_bytes(module)
     for chunk in chunks(module):
         done += len(chunk)
         told("packing weights", done, total)
-        to.write(chunk)
+        kept.write(chunk)
         checksum = crc32c(chunk, checksum)
         digest.update(chunk)
     fingerprint = int.from_bytes(digest.digest()[:8], "little")
+    kept.end()
     to.seek(0)
     to.write(HEAD.pack(MAGIC, VERSION, checksum, fingerprint, layout.weights_bytes(module)))
     return fingerprint

@@ -280,6 +280,8 @@ oic_status attend_open_as(attend_session *s, const char *path, int threads, uint
     }
     m.state = oic_map_zeros(ATTEND_STATE_BYTES);
     m.arena = oic_map_zeros(ATTEND_ARENA_BYTES);
+    oic_in_large_pages(m.arena, ATTEND_ARENA_BYTES);
+    oic_in_large_pages(m.state, ATTEND_STATE_BYTES);
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {

@@ -169,6 +169,8 @@ oic_status average_open_as(average_session *s, const char *path, int threads, ui
     (void)path; /* the graph has no constants */
     m.state = oic_map_zeros(AVERAGE_STATE_BYTES);
     m.arena = oic_map_zeros(AVERAGE_ARENA_BYTES);
+    oic_in_large_pages(m.arena, AVERAGE_ARENA_BYTES);
+    oic_in_large_pages(m.state, AVERAGE_STATE_BYTES);
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {

@@ -226,6 +226,8 @@ oic_status turns_open_as(turns_session *s, const char *path, int threads, uint64
     (void)path; /* the graph has no constants */
     m.state = oic_map_zeros(TURNS_STATE_BYTES);
     m.arena = oic_map_zeros(TURNS_ARENA_BYTES);
+    oic_in_large_pages(m.arena, TURNS_ARENA_BYTES);
+    oic_in_large_pages(m.state, TURNS_STATE_BYTES);
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {

@@ -245,6 +245,8 @@ oic_status window_open_as(window_session *s, const char *path, int threads, uint
     (void)path; /* the graph has no constants */
     m.state = oic_map_zeros(WINDOW_STATE_BYTES);
     m.arena = oic_map_zeros(WINDOW_ARENA_BYTES);
+    oic_in_large_pages(m.arena, WINDOW_ARENA_BYTES);
+    oic_in_large_pages(m.state, WINDOW_STATE_BYTES);
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
