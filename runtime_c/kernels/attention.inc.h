@@ -149,7 +149,7 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
             --end;
         }
         if (W_IS_COMPUTED && end - r == g->count) {
-            MATH(oic_dots)(g->q, width, g->heads, g->count, (const C *)(const void *)(a->k + k0 + j * kt), kt, kh, rows, Dk,
+            MATH(oic_row_dots)(g->q, width, g->heads, g->count, (const C *)(const void *)(a->k + k0 + j * kt), kt, kh, rows, Dk,
                            g->s + j, g->pitch);
             continue;
         }
@@ -158,7 +158,7 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
             for (ptrdiff_t e = 0; !W_IS_COMPUTED && e < rows; ++e) {
                 PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
             }
-            MATH(oic_dots)(g->q + row * width, width, 1, end - r,
+            MATH(oic_row_dots)(g->q + row * width, width, 1, end - r,
                            W_IS_COMPUTED ? (const C *)(const void *)(a->k + at) : g->wide, W_IS_COMPUTED ? kt : width, 0, rows,
                            Dk, g->s + row * g->pitch + j, g->pitch);
         }

@@ -70,8 +70,8 @@ static inline S OF(oic_sum_of)(const S *x, ptrdiff_t n)
 }
 
 /* sum[4] = x[n] times four rows; zeros follow x up to whole lanes. */
-static inline void OF(oic_dots_4)(const S *restrict x, const S *restrict r0, const S *restrict r1, const S *restrict r2,
-                                  const S *restrict r3, ptrdiff_t n, S *restrict sum)
+static inline void OF(oic_row_dots_4)(const S *restrict x, const S *restrict r0, const S *restrict r1,
+                                      const S *restrict r2, const S *restrict r3, ptrdiff_t n, S *restrict sum)
 {
     const ptrdiff_t whole = n - n % OIC_LANES;
     LANES a0, a1, a2, a3;
@@ -104,13 +104,13 @@ static inline void OF(oic_dots_4)(const S *restrict x, const S *restrict r0, con
 
 /* sum[heads, count, sm apart][4] = x[heads, count, xm apart][n] times four rows or fewer, `ld` apart, those of a head `next`
    after those of the one before it; sums are written up to four.  Zeros follow those of x up to whole lanes. */
-OIC_LOOP void OF(oic_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const S *restrict row,
-                           ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+OIC_LOOP void OF(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const S *restrict row,
+                               ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
 {
     const ptrdiff_t d1 = rows > 1 ? ld : 0, d2 = rows > 2 ? d1 + ld : d1, d3 = rows > 3 ? d2 + ld : d2;
     for (ptrdiff_t h = 0; h < heads; ++h, row += next) {
         for (ptrdiff_t m = 0; m < count; ++m, x += xm, sum += sm) {
-            OF(oic_dots_4)(x, row, row + d1, row + d2, row + d3, n, sum);
+            OF(oic_row_dots_4)(x, row, row + d1, row + d2, row + d3, n, sum);
         }
     }
 }

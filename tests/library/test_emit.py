@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import oic
@@ -311,3 +312,26 @@ def test_the_header_is_small_and_clean_in_cpp(tmp_path: Path) -> None:
 def test_every_status_has_its_name() -> None:
     text = (runtime_dir() / "status.h").read_text(encoding="utf-8")
     assert re.findall(r'case (OIC_\w+): return "\1";', text) == status_names()
+
+
+def test_attention_and_products_of_8_bits_are_in_one_library(tmp_path: Path) -> None:
+    """Names of functions and types of every kernel are their own."""
+    text = """
+    dynamic { x: f32[2, 64]; }
+    constant { w: f32[64, 64] @init(0.25); c: f32[8, 8, 3] @init(0.5); }
+    volatile { y: f32[2, 64]; z: f32[8, 8]; }
+    block entry {
+      assign q: f32[2, 64]; assign h: f32[2, 2, 32]; assign a: f32[2, 2, 32]; assign m: f32[8, 16];
+      op linear(x, w) >> q;
+      op reshape(q, shape=[2, 2, 32]) >> h;
+      op attention(h, h, h) >> a;
+      op reshape(a, shape=[2, 64]) >> y;
+      op reshape(x, shape=[8, 16]) >> m;
+      op conv1d(m, c, stride=2, padding=1) >> z;
+      return;
+    }
+    """
+    built = oic.Synthesizer(oic.parse(text, name="kernels"), weights="*=q8").build(tmp_path / "out")
+    with built.make_executor() as executor:
+        found = executor.step(x=np.full((2, 64), 0.5, np.float32))
+    np.testing.assert_allclose(found["y"], np.full((2, 64), 8.0), rtol=1e-2)

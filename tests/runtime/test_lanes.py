@@ -43,7 +43,7 @@ SOURCE = """
     void dots_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
     {                                                                                                      \\
         (void)wk;                                                                                          \\
-        oic_dots_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 4); /* the second head's rows are one on; the fourth row the third */ \\
+        oic_row_dots_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 4); /* the second head's rows are one on; the fourth row the third */ \\
         sum[8] = oic_dot_##T(x, w, n);                                                                     \\
         sum[9] = oic_sum_##T(x, n);                                                                        \\
         sum[10] = oic_sum_squares_##T(x, n, w[0]);                                                         \\

@@ -19,6 +19,7 @@ from oic.report.html import LineTime
 from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 
 WIDE = 120  # columns of a table that is not for a terminal
+NUMBERS = 72  # of a table that numbers take, at most in most
 
 
 def bench(
@@ -58,9 +59,9 @@ def shown(name: str, found: Profile, shortest: bool) -> str:
     console = Console(width=width, color_system=None, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="", show_edge=False)
     table.add_column("line", justify="right")
-    table.add_column("statement", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("statement", no_wrap=True, overflow="ellipsis", max_width=max(20, console.width - NUMBERS))
     for head in ("runs", "us", "%", "MB", "Mop", "GB/s", "Gop/s", "roofline"):
-        table.add_column(head, justify="right", no_wrap=True)
+        table.add_column(head, justify="right", no_wrap=True, min_width=len(head))
     kept, rest = _split(found, shortest)
     for s in kept:
         table.add_row(",".join(map(str, s.lines)), visible(s.text), f"{s.runs:,.0f}", *_cells(s, found))
