@@ -18,6 +18,18 @@
    whole lanes: rows * (Dk + Dv + keys), of keys those of a block at most; then keys * min(Dv, 64) where a unit has
    OIC_ATTENTION_PACKED rows or values are widened, and 4 * Dk, in the same place, where keys are. */
 
+/* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
+#if OIC_PASTE(OIC_ROWS_, OIC_PASTE(OIC_COMPUTED, OIC_PASTE(_, OIC_W)))
+#define ROWS_AS_STORED 1
+#define ROW_T W_T
+#define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_W)
+#else
+#define ROWS_AS_STORED 0
+#define ROW_T C
+#define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
+#endif
+#define WIDE(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
+
 /* Rows of queries that go through the keys together: `heads` key heads from hk on, of leading index b, and of each of them
    `count` rows from `first` on; a row is a query, and one of the heads that share its keys. */
 typedef struct {
@@ -148,19 +160,21 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
         while (r < end && g->lo[end - 1] >= j0 + j + 4) {
             --end;
         }
-        if (W_IS_COMPUTED && end - r == g->count) {
-            MATH(oic_row_dots)(g->q, width, g->heads, g->count, (const C *)(const void *)(a->k + k0 + j * kt), kt, kh, rows, Dk,
-                           g->s + j, g->pitch);
+#if ROWS_AS_STORED
+        if (end - r == g->count && (W_IS_COMPUTED || g->count < OIC_ATTENTION_PACKED)) {
+            ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, kt, kh, rows, Dk, g->s + j, g->pitch);
             continue;
         }
+#endif
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = k0 + hh * kh + j * kt, row = hh * g->count + r;
+            const C *from = (const C *)(const void *)(a->k + (W_IS_COMPUTED ? at : 0));
             for (ptrdiff_t e = 0; !W_IS_COMPUTED && e < rows; ++e) {
                 PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
+                from = g->wide;
             }
-            MATH(oic_row_dots)(g->q + row * width, width, 1, end - r,
-                           W_IS_COMPUTED ? (const C *)(const void *)(a->k + at) : g->wide, W_IS_COMPUTED ? kt : width, 0, rows,
-                           Dk, g->s + row * g->pitch + j, g->pitch);
+            WIDE(oic_row_dots)(g->q + row * width, width, 1, end - r, from, W_IS_COMPUTED ? kt : width, 0, rows, Dk,
+                           g->s + row * g->pitch + j, g->pitch);
         }
     }
 }
@@ -219,41 +233,42 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
 }
 
 /* acc[D] += w[n] times rows v, `ld` apart, where ok; NULL: all. */
-static inline void PART(add)(C *restrict acc, const C *restrict w, const C *restrict v, ptrdiff_t ld, ptrdiff_t n,
+static inline void PART(add)(C *restrict acc, const C *restrict w, const ROW_T *restrict v, ptrdiff_t ld, ptrdiff_t n,
                              ptrdiff_t D)
 {
     const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
     ptrdiff_t d = 0;
     for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
-        MATH(oic_chains_1x4)(acc + d, w, 1, v + d, ld, OIC_LANES, n);
+        ROWS(oic_weighted)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, 4 * OIC_LANES);
     }
     for (; D - d >= OIC_LANES; d += OIC_LANES) {
-        MATH(oic_chains_1x1)(acc + d, w, 1, v + d, ld, n);
+        ROWS(oic_weighted)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, OIC_LANES);
     }
     for (; d < D; d += lanes) {
-        MATH(oic_weighted_narrow)(acc + d, w, v + d, ld, n, D - d);
+        ROWS(oic_weighted_narrow)(acc + d, w, v + d, ld, n, D - d);
     }
 }
 
 /* The same of four rows, `am` and `wm` apart, each with values of its own if there are fewer columns than lanes. */
-static inline void PART(add_4)(C *restrict acc, ptrdiff_t am, const C *restrict w, ptrdiff_t wm, const C *restrict v,
+static inline void PART(add_4)(C *restrict acc, ptrdiff_t am, const C *restrict w, ptrdiff_t wm, const ROW_T *restrict v,
                                ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
 {
     const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
     ptrdiff_t d = 0;
     for (; D - d >= OIC_LANES; d += OIC_LANES) {
-        MATH(oic_weighted_4)(acc + d, am, w, wm, v + d, ld, n);
+        ROWS(oic_weighted_4)(acc + d, am, w, wm, v + d, ld, n);
     }
     for (; d < D; d += lanes) {
         C *const to[4] = {acc + d, acc + am + d, acc + 2 * am + d, acc + 3 * am + d};
-        const C *const ws[4] = {w, w + wm, w + 2 * wm, w + 3 * wm}, *const vs[4] = {v + d, v + d, v + d, v + d};
-        MATH(oic_weighted_narrow_4)(to, ws, vs, ld, n, D - d);
+        const C *const ws[4] = {w, w + wm, w + 2 * wm, w + 3 * wm};
+        const ROW_T *const vs[4] = {v + d, v + d, v + d, v + d};
+        ROWS(oic_weighted_narrow_4)(to, ws, vs, ld, n, D - d);
     }
 }
 
 /* A row's values where its mask leaves gaps: the keys between them. */
 static inline void PART(add_seen)(C *restrict acc, const C *restrict w, const uint8_t *restrict ok, ptrdiff_t lo,
-                                  ptrdiff_t hi, const C *restrict v, ptrdiff_t ld, ptrdiff_t D)
+                                  ptrdiff_t hi, const ROW_T *restrict v, ptrdiff_t ld, ptrdiff_t D)
 {
     for (ptrdiff_t j = lo; j < hi;) {
         ptrdiff_t end = j;
@@ -268,7 +283,7 @@ static inline void PART(add_seen)(C *restrict acc, const C *restrict w, const ui
 
 /* The values of keys j0 + j to j0 + j + n, v[n, ld apart][D], to columns d on of all rows of a head. */
 static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t j0, ptrdiff_t j,
-                                     ptrdiff_t n, const C *restrict v, ptrdiff_t ld, ptrdiff_t d, ptrdiff_t D)
+                                     ptrdiff_t n, const ROW_T *restrict v, ptrdiff_t ld, ptrdiff_t d, ptrdiff_t D)
 {
     const ptrdiff_t width = oic_padded(a->Dv);
     for (ptrdiff_t r = 0; r < g->count;) {
@@ -319,21 +334,25 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
 static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
 {
     const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1], width = oic_padded(a->Dv);
-    const ptrdiff_t stripe = width < 4 * OIC_LANES ? width : 4 * OIC_LANES;
     const ptrdiff_t few = g->heads == 1 ? n : g->count < 4 ? 8 : 32;
     for (ptrdiff_t j = 0; j < n; j += few) {
         const ptrdiff_t m = n - j < few ? n - j : few;
-        if (W_IS_COMPUTED && g->count == 1 && a->mask == NULL && a->Dv == width && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
-            MATH(oic_weighted)(g->acc, width, g->heads, g->s + j, g->pitch,
-                               (const C *)(const void *)(a->v + v0 + j * vt), vt, vh, m, width);
+#if ROWS_AS_STORED
+        if (g->count == 1 && a->mask == NULL && a->Dv == width && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
+            ROWS(oic_weighted)(g->acc, width, g->heads, g->s + j, g->pitch, a->v + v0 + j * vt, vt, vh, m, width);
             continue;
         }
+#endif
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = v0 + hh * vh + j * vt;
-            if (W_IS_COMPUTED && g->count < OIC_ATTENTION_PACKED) {
-                PART(head_values)(a, g, hh, j0, j, m, (const C *)(const void *)(a->v + at), vt, 0, a->Dv);
+#if ROWS_AS_STORED
+            if (!W_IS_COMPUTED || g->count < OIC_ATTENTION_PACKED) {
+                PART(head_values)(a, g, hh, j0, j, m, a->v + at, vt, 0, a->Dv);
                 continue;
             }
+#endif
+#if W_IS_COMPUTED || !ROWS_AS_STORED
+            const ptrdiff_t stripe = width < 4 * OIC_LANES ? width : 4 * OIC_LANES; /* columns side by side */
             for (ptrdiff_t d = 0; d < a->Dv; d += stripe) {
                 const ptrdiff_t D = a->Dv - d < stripe ? a->Dv - d : stripe;
                 for (ptrdiff_t e = 0; e < m; ++e) {
@@ -341,6 +360,7 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
                 }
                 PART(head_values)(a, g, hh, j0, j, m, g->wide, stripe, d, D);
             }
+#endif
         }
     }
 }
@@ -442,3 +462,8 @@ static inline void PART(heads)(const PART(args) *a)
 {
     PART(part)(a, 0, PART(units)(a), a->work);
 }
+
+#undef ROWS_AS_STORED
+#undef ROW_T
+#undef ROWS
+#undef WIDE

@@ -8,6 +8,7 @@
 #include "../version.h"
 
 #include "lanes.h"
+#include "tiles.h"
 
 #if OIC_REGISTER >= 32
 #include <immintrin.h>
@@ -28,21 +29,6 @@ static inline ptrdiff_t oic_padded(ptrdiff_t n)
 {
     return (n + OIC_LANES - 1) / OIC_LANES * OIC_LANES;
 }
-
-#if OIC_REGISTER == 64
-static inline oic_register_f32 oic_register_some_f32(const float *from, ptrdiff_t n)
-{
-    return n >= 16 ? oic_register_load_f32(from)
-                   : (oic_register_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << (unsigned)n) - 1u), from);
-}
-#elif OIC_REGISTER == 32
-static inline oic_register_f32 oic_register_some_f32(const float *from, ptrdiff_t n)
-{
-    const __m256 number = _mm256_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f);
-    const __m256 there = _mm256_cmp_ps(_mm256_set1_ps((float)n), number, _CMP_GT_OQ);
-    return n >= 8 ? oic_register_load_f32(from) : (oic_register_f32)_mm256_maskload_ps(from, _mm256_castps_si256(there));
-}
-#endif
 
 #if OIC_FOLD_F32
 /* Four sums of sixteen numbers a, after 8 + 8 and 4 + 4. */
@@ -93,10 +79,46 @@ static inline void oic_fold_f32(float *restrict to, const oic_lanes_f32 *a, cons
 #define OIC_FOLD OIC_FOLD_F32
 #include "rows.inc.h"
 
+/* A register of numbers from elements of a row; there is a function for fewer than a register has. */
+#define OIC_SOME_f32 1
+static inline oic_register_f32 oic_row_f32(const float *p) { return oic_register_load_f32(p); }
+static inline oic_register_f32 oic_row_f16(const oic_f16 *p) { return oic_register_load_f16(p); }
+static inline oic_register_f32 oic_row_bf16(const oic_bf16 *p) { return oic_register_load_bf16(p); }
+static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register_to_f32(oic_register_load_i8(p)); }
+
+#define OIC_S f32
+#define OIC_R f32
+#include "rows_of.inc.h"
+
+#define OIC_S f32
+#define OIC_R f16
+#include "rows_of.inc.h"
+
+#define OIC_S f32
+#define OIC_R bf16
+#include "rows_of.inc.h"
+
+#define OIC_S f32
+#define OIC_R i8
+#include "rows_of.inc.h"
+
 #if !defined(OIC_NO_F64)
 #define OIC_S f64
 #define OIC_FOLD OIC_FOLD_F64
 #include "rows.inc.h"
+
+static inline oic_register_f64 oic_row_f64(const double *p) { return oic_register_load_f64(p); }
+
+#define OIC_S f64
+#define OIC_R f64
+#include "rows_of.inc.h"
 #endif
+
+/* Whether rows of a type become numbers of another in registers. */
+#define OIC_ROWS_f32_f32 1
+#define OIC_ROWS_f32_f16 1
+#define OIC_ROWS_f32_bf16 1
+#define OIC_ROWS_f32_i8 1
+#define OIC_ROWS_f64_f64 1
 
 #endif

@@ -43,7 +43,7 @@ SOURCE = """
     void dots_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
     {                                                                                                      \\
         (void)wk;                                                                                          \\
-        oic_row_dots_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 4); /* the second head's rows are one on; the fourth row the third */ \\
+        oic_row_dots_##T##_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 4); /* the second head's rows are one on; the fourth row the third */ \\
         sum[8] = oic_dot_##T(x, w, n);                                                                     \\
         sum[9] = oic_sum_##T(x, n);                                                                        \\
         sum[10] = oic_sum_squares_##T(x, n, w[0]);                                                         \\
@@ -54,14 +54,14 @@ SOURCE = """
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)             \\
     {                                                                                                      \\
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(oic_register_##T) / sizeof(C));                         \\
-        oic_weighted_##T(sum, 80, 2, x, xm, w, wk, 1, n, 80);                                              \\
-        oic_weighted_4_##T(sum + 160, 16, x, xm, w, wk, n);                                                \\
+        oic_weighted_##T##_##T(sum, 80, 2, x, xm, w, wk, 1, n, 80);                                              \\
+        oic_weighted_4_##T##_##T(sum + 160, 16, x, xm, w, wk, n);                                                \\
         for (ptrdiff_t d = 0; d < 11; d += lanes) {                                                        \\
             C *const to[4] = {sum + 224 + d, sum + 240 + d, sum + 256 + d, sum + 272 + d};                 \\
             const C *const xs[4] = {x, x + xm, x + 2 * xm, x + 3 * xm};                                    \\
             const C *const rows[4] = {w + d, w + d + 1, w + d + 2, w + d + 3};                             \\
-            oic_weighted_narrow_4_##T(to, xs, rows, wk, n, 11 - d);                                        \\
-            oic_weighted_narrow_##T(sum + 288 + d, x, w + d, wk, n, 11 - d);                               \\
+            oic_weighted_narrow_4_##T##_##T(to, xs, rows, wk, n, 11 - d);                                        \\
+            oic_weighted_narrow_##T##_##T(sum + 288 + d, x, w + d, wk, n, 11 - d);                               \\
         }                                                                                                  \\
     }
 SEEN(f32, float)
