@@ -126,11 +126,11 @@ def _stored(module: Module, settings: Settings) -> list[Choice]:
     """Constants get the storage that the settings say."""
     if not settings.weights and not any(isinstance(v, Members) and v.storage for v in module.weights.values()):
         return []
-    from oic.passes.store_weights import rules_of, store_weights
+    from oic.passes.store_weights import store_weights
     from oic.passes.whole_products import whole_products
 
     whole_products(module)  # matrices that are cut have one storage
-    return store_weights(module, rules_of(settings.weights) if settings.weights else [])
+    return store_weights(module, settings.weights)
 
 
 def late_warnings(program: Program) -> list[Diagnostic]:

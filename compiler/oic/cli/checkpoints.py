@@ -131,3 +131,45 @@ def verify(
     say(verified(report, as_json))
     if not report.passed:
         sys.exit(MISMATCH)
+
+
+@click.command()
+@checkpoint_command
+@click.option("--weights", metavar="RULES", default="q8", show_default=True, help="as of oic build")
+@click.option("--report", "reported", is_flag=True, help="compare what the model writes with f32")
+@click.option("--ids", "ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="a prompt of the report")
+@click.option("--text", "texts", metavar="TEXT", multiple=True, help="likewise")
+@click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
+@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
+@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, help="new tokens a prompt (default: 32)")
+@context_option
+@machine_option
+@guarded
+def quantize(
+    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
+    weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...], random: int, seed: int,
+    count: int, context: int | None, target: str,
+) -> None:  # fmt: skip
+    """Say what weights in fewer bits make of a model.
+
+    SOURCE is a checkpoint, or a folder that 'oic import' wrote.  Prints the error of each matrix and the rules that
+    give it its precision; with --report also how far logits and greedy tokens are from those of f32.
+    """
+    from oic.cli.models import quantized
+    from oic.generation import Generator
+    from oic.verification.precision import PrecisionReport
+    from oic.verification.precision import quantized as compare
+
+    def opened(rules: str) -> Generator:
+        return Generator(Path(source), context, target, config=config, settings=dict(settings), weights=rules)
+
+    if reported:
+        prompts = list(ids)
+        if texts:
+            with opened("f32") as generator:
+                prompts += [generator.encode(text) for text in texts]
+        report = compare(opened, weights, prompts, count, random, seed)
+    else:
+        with opened(weights) as generator:
+            report = PrecisionReport(weights, tuple(generator.precisions), ())
+    say(quantized(report, as_json))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oic.cli.checkpoints import generate, import_, verify
+from oic.cli.checkpoints import generate, import_, quantize, verify
 from oic.cli.options import (
     MISMATCH,
     USER,
@@ -134,18 +134,23 @@ def ir(
     "--weights-as", type=click.Choice(("blob", "array")), default="blob", show_default=True,
     help="a file beside the code, or a C array",
 )  # fmt: skip
+@click.option("--flash", metavar="BYTES", help="with --weights auto: for all constants, like 8M")
 @click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
 @threads_option
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-cache", is_flag=True, help="pack and compile all anew")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 def build(
-    as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str,
+    as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str, flash: str | None,
     no_reuse: bool, profile: bool, no_cache: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli.run import build_library, built
 
+    if flash is not None:
+        if options["weights"] != "auto":
+            raise click.UsageError("--flash goes with --weights auto")
+        options["weights"] = f"auto:{flash}"
     program = load(**options, reuse=not no_reuse)
     if not as_json:
         report(program.warnings, as_json, color)
@@ -337,7 +342,7 @@ def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
     say("\n\n".join(describe(model, stats, width).rstrip("\n") for model in models))
 
 
-for command in (import_, generate, verify):
+for command in (import_, generate, verify, quantize):
     main.add_command(command)
 
 

@@ -15,6 +15,7 @@ from oic.importers import Imported
 from oic.importers.folder import WIDENED
 from oic.verification import Report
 from oic.verification.outcome import Outcome
+from oic.verification.precision import PrecisionReport
 
 
 def imported(made: Imported, as_json: bool) -> str:
@@ -136,3 +137,26 @@ def _outcome_lines(number: int, outcome: Outcome, within: float) -> list[str]:
         if outcome.text is not None:
             lines += [f"    ours:     {visible(outcome.text)}", f"    original: {visible(outcome.original or '')}"]
     return lines
+
+
+def quantized(report: PrecisionReport, as_json: bool) -> str:
+    """The error of each matrix, and of what the model writes."""
+    stored = [t for t in report.tensors if not t.reason]
+    kept = [t for t in report.tensors if t.reason and t.storage == "f32"]
+    rules = ",".join(f"{t.name}={t.storage}" for t in stored)
+    if as_json:
+        found: dict[str, Any] = {"rules": rules, "tensors": [vars(t) for t in report.tensors]}
+        if report.outcomes:
+            found |= {"agreement": report.agreement, "prompts": [vars(o) for o in report.outcomes]}
+        return json_text(found)
+    wide = max((len(t.name) for t in stored), default=0)
+    lines = [f"{t.name:<{wide}}  {t.storage:<4}  {t.nbytes:>13,} bytes  error {t.error:.2%}" for t in stored]
+    nbytes = sum(t.nbytes for t in report.tensors)
+    lines.append(f"{nbytes:,} bytes, {sum(t.nbytes for t in kept):,} of {len(kept)} constants as declared")
+    lines.append(f'--weights "{rules}"' if stored else "nothing is stored in fewer bits")
+    for i, o in enumerate(report.outcomes):
+        tokens = f"prompt {i}: {len(o.prompt)} + {len(o.chosen)} tokens, {o.alike} alike, {o.follows} before another"
+        lines.append(tokens if o.largest is None else f"{tokens}; logits differ by {o.largest:.2g}, {o.typical:.2%}")
+    if report.outcomes:
+        lines.append(f"{report.agreement:.1%} of the tokens that f32 chooses are chosen after the same ones")
+    return "\n".join(lines)

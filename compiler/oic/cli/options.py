@@ -99,7 +99,7 @@ def weights_option(command: Command) -> Command:
     """`--weights RULES`."""
     return click.option(
         "--weights", metavar="RULES", default="",
-        help='what matrices are stored as: f32, bf16, f16, q8, q4, or by name: "lm_head=q8,*=q4" (as declared)',
+        help='what matrices are stored as: f32, bf16, f16, q8, q4, by name: "lm_head=q8,*=q4", auto:8M (as declared)',
     )(command)  # fmt: skip
 
 

@@ -65,6 +65,21 @@ class _Plan:
     stop: Stop
 
 
+@dataclass(frozen=True)
+class Precision:
+    """What a constant is stored as.
+
+    error   ‖ŵ - w‖ / ‖w‖, what that makes of it
+    reason  why it is as declared, whatever a rule says; ""
+    """
+
+    name: str
+    storage: str
+    nbytes: int
+    error: float
+    reason: str = ""
+
+
 @dataclass
 class Generator:
     """A decoder or an encoder–decoder, built once, and its tokenizer.
@@ -129,6 +144,17 @@ class Generator:
     def prefill(self) -> int:
         """Tokens of one step at most."""
         return self._kind.prefill
+
+    @property
+    def precisions(self) -> list[Precision]:
+        """What became of each constant that a rule of `weights` is about, or that the model has in groups."""
+        module = self._built.program.module
+        found = []
+        for choice in self._built.program.stored:
+            values: Any = module.weights[choice.symbol]
+            error = 0.0 if choice.reason else values.error()
+            found.append(Precision(choice.symbol, choice.storage, choice.nbytes, error, choice.reason))
+        return found
 
     def close(self) -> None:
         """Give memory and temporary files back."""

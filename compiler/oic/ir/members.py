@@ -111,6 +111,24 @@ class Stored:
                 for part in encoded_parts(matrix, layout_of(encoding)):
                     yield self._narrowed(part).view(np.uint8)
 
+    def error(self) -> float:
+        """‖ŵ - w‖ / ‖w‖, of all values ŵ as they are stored; 0 where they were stored so."""
+        wrong = whole = 0.0
+        for matrix in self._matrices():
+            if isinstance(matrix, quantized.Grouped):
+                continue
+            rows, k = self._shape(matrix)
+            at_once = max(1, quantized.PART // max(1, k))
+            for first in range(0, rows, at_once):
+                values = self._turned(matrix)[first : first + at_once].astype(np.float32)
+                if storage_of(self.encoding) in quantized.BITS:
+                    stored = self._groups(matrix, first, min(rows, first + at_once)).values(k)
+                else:
+                    stored = self._narrowed(values).astype(np.float32)
+                whole += float(np.square(values, dtype=np.float64).sum())
+                wrong += float(np.square(stored - values, dtype=np.float64).sum())
+        return (wrong / whole) ** 0.5 if whole else 0.0
+
     def _matrices(self) -> Iterator[Matrix]:
         """What they were, one after the other; the memory of a file is given back."""
         source = self.source

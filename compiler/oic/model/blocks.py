@@ -50,6 +50,8 @@ class Blocks:
     def values(self) -> NDArray[Any]:
         """All of it, f32."""
         found = np.empty(self.shape, np.float32)
+        if found.size == 0:
+            return found
         rows = found.reshape(-1, self.shape[-1] // SIZE, SIZE)
         at_once = max(1, (1 << 20) // max(1, self.shape[-1]))
         with np.errstate(all="ignore"):  # a scale may be anything

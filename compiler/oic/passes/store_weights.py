@@ -8,23 +8,27 @@ A constant keeps its form where not everything that reads it can take the storag
 What a model has in blocks of such groups, and no rule names, is stored as it is there.
 
 Rules are `f32`, `bf16`, `f16`, `q8`, `q4`, or several, by name: `lm_head=q8,*=q4`; the first that fits counts.
+`auto:8M` chooses for a size of all constants, `auto:0.05` for a bound on the error of each (`choose_storage`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from oic import dtypes
-from oic.diagnostics import did_you_mean, fail
+from oic.diagnostics import OicError, did_you_mean, fail
 from oic.ir.core import OpError, Value
 from oic.ir.encodings import LAYOUTS, PANELS, STORAGES, joined, nbytes
 from oic.ir.members import Members, Stored
 from oic.ir.module import Module
 from oic.ir.quantized import BITS
 from oic.ir.state import ConstantSelect
+from oic.memory.layout import WEIGHTS_HEADER
 from oic.operators.base import Operator
+from oic.passes.choose_storage import Candidate, filled, fitting, ladder, within
 from oic.passes.pack_weights import Reader, encode, readers
 
 KEPT = "f32"  # as the graph declares it
@@ -58,7 +62,7 @@ class Choice:
 
 
 def rules_of(text: str) -> list[Rule]:
-    """The rules that a text states.  Raises OicError."""
+    """The rules that a text states, none of which is `auto`.  Raises OicError."""
     found: list[Rule] = []
     for part in (p.strip() for p in text.split(",")):
         names, equals, storage = part.rpartition("=")
@@ -70,9 +74,16 @@ def rules_of(text: str) -> list[Rule]:
     return found
 
 
-def store_weights(module: Module, rules: Iterable[Rule]) -> list[Choice]:
-    """Give every constant its storage; what became of each matrix.  Raises OicError for names that there are not."""
-    rules, found = list(rules), list(readers(module))
+def store_weights(module: Module, text: str) -> list[Choice]:
+    """Give every constant the storage that rules say; what became of each matrix.
+
+    Raises OicError for rules and names that there are not, and for a size that is too small.
+    """
+    found = list(readers(module))
+    if text.strip().startswith("auto"):
+        rules = _chosen(module, found, text.strip())
+    else:
+        rules = rules_of(text) if text.strip() else []
     symbols = [value.op.attributes()["symbol"] for value, _ in found if value.op is not None]
     for rule in rules:
         if rule.names != "*" and not any(rule.fits(symbol) for symbol in symbols):
@@ -81,6 +92,54 @@ def store_weights(module: Module, rules: Iterable[Rule]) -> list[Choice]:
             raise fail("weights-rule", f"no constant is called '{rule.names}'", hint=hint)
     choices = [_choice(module, symbol, value, uses, rules) for symbol, (value, uses) in zip(symbols, found)]
     return [c for c in choices if c is not None]
+
+
+def _chosen(module: Module, found: list[tuple[Value, list[Reader]]], text: str) -> list[Rule]:
+    """Rules for all constants that `auto:SIZE` or `auto:BOUND` chooses."""
+    limit = _limit(text)
+    steps: dict[Value, list[Candidate]] = {}
+    for constant, uses in found:
+        more = [c for storage in STORAGES if uses and (c := _candidate(module, constant, uses, storage)) is not None]
+        steps[constant] = ladder([*more, Candidate(KEPT, filled(constant.tensor, ""), 0.0)])
+    if isinstance(limit, float):
+        chosen: dict[Value, str] | None = within(limit, steps)
+    else:
+        chosen = fitting(limit - WEIGHTS_HEADER, steps)
+    if chosen is None:
+        least = WEIGHTS_HEADER + sum(candidates[0].nbytes for candidates in steps.values())
+        raise fail("weights-rule", f"constants take {least:,} bytes at least, and {limit:,} are given")
+    names = {value: value.op.attributes()["symbol"] for value in chosen if value.op is not None}
+    return [Rule(names[value], storage) for value, storage in chosen.items()]
+
+
+def _limit(text: str) -> int | float:
+    """Bytes, or a bound on errors, which is below 1."""
+    found = re.fullmatch(r"auto:([0-9.]+)([KMG]?)B?", text)
+    try:
+        value = float(found[1]) if found else 0.0
+    except ValueError:
+        value = 0.0
+    if found is None or value <= 0:
+        raise fail("weights-rule", f"'{text}' states no size and no bound", hint="auto:8M, or auto:0.05")
+    unit = found[2]
+    return value if value < 1 and not unit else int(value * (1 << 10 * " KMG".index(unit or " ")))
+
+
+def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str) -> Candidate | None:
+    """A storage that the constant may have; it is as it was."""
+    before, dtype = constant.tensor, constant.tensor.dtype
+    assert constant.op is not None
+    symbol = constant.op.attributes()["symbol"]
+    if not dtype.is_float or storage == dtype.name or _stored(constant, uses, storage, LAYOUTS):
+        return None
+    source, encoding = module.weights[symbol], constant.tensor.encoding
+    size = constant.tensor.nbytes if storage in BITS else filled(constant.tensor, storage)
+    encode(constant, "", dtype)
+    assert constant.tensor == before and not isinstance(source, Stored), f"{symbol} has a storage"
+    try:
+        return Candidate(storage, size, Stored(symbol, source, encoding).error())
+    except OicError:  # it has a value that this storage does not hold
+        return None
 
 
 def _choice(

@@ -1,0 +1,26 @@
+"""What weights in fewer bits make of a model: errors of matrices, logits and tokens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from oic.cli.main import main
+from paths import models_dir, needs_models
+
+
+@needs_models
+def test_a_model_is_compared_with_itself(tmp_path: Path) -> None:
+    source = str(models_dir() / "gpt2-tiny")  # type: ignore[operator]
+    arguments = ["quantize", source, "--weights", "embed=q8,*=f16", "--report", "--ids", "1,2,3", "-n", "4", "--target", "portable"]
+    run = CliRunner().invoke(main, [*arguments, "--json"])
+    assert run.exit_code == 0, run.output
+    found = json.loads(run.stdout)
+    (prompt,) = found["prompts"]
+    assert prompt["prompt"] == [1, 2, 3] and len(prompt["chosen"]) == 4 and prompt["alike"] == 4
+    assert 0 < prompt["typical"] < 0.1 and found["agreement"] == 1.0
+    errors = {t["name"]: (t["storage"], t["error"]) for t in found["tensors"] if not t["reason"]}
+    assert all(0 < error < (0.01 if storage == "q8" else 0.001) for storage, error in errors.values())
+    assert "=f16" in found["rules"]
