@@ -30,6 +30,14 @@
 #error "oic: generated code, its weights and saved states are for little-endian machines"
 #endif
 
+/* A function of one element, which is part of the loop that calls it where there are vectors: they are made of whole loops. */
+#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && \
+    (defined(__SSE2__) || defined(__ARM_NEON) || defined(__ARM_FEATURE_MVE) || defined(__wasm_simd128__))
+#define OIC_ELEMENT static inline __attribute__((always_inline))
+#else
+#define OIC_ELEMENT static inline
+#endif
+
 /* -fsingle-precision-constant changes constants of type double. */
 typedef char oic_constants_are_double[sizeof(0.1) == sizeof(double) ? 1 : -1];
 

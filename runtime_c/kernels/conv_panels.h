@@ -32,14 +32,20 @@ typedef struct {
 static inline void NAME(oic_conv_panels_window)(const ARGS(oic_conv_panels) *a, const T *restrict x, ptrdiff_t oy,
                                                 ptrdiff_t ox, T *restrict to)
 {
-    const ptrdiff_t top = oy * a->stride_y - a->padding_y, left = ox * a->stride_x - a->padding_x;
+    const ptrdiff_t top = oy * a->stride_y - a->padding_y, left = ox * a->stride_x - a->padding_x, step = a->dilation_x;
+    ptrdiff_t first = 0, end = a->taps_x; /* the taps that lie in x */
+    while (first < end && left + first * step < 0) {
+        ++first;
+    }
+    while (end > first && left + (end - 1) * step >= a->width) {
+        --end;
+    }
     for (ptrdiff_t c = 0; c < a->channels; ++c) {
-        for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky) {
-            const ptrdiff_t iy = top + ky * a->dilation_y, row = (c * a->height + iy) * a->width;
+        for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky, to += a->taps_x) {
+            const ptrdiff_t iy = top + ky * a->dilation_y, row = (c * a->height + iy) * a->width + left;
             const int inside = iy >= 0 && iy < a->height;
             for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx) {
-                const ptrdiff_t ix = left + kx * a->dilation_x;
-                *to++ = inside && ix >= 0 && ix < a->width ? x[row + ix] : (T)0;
+                to[kx] = inside && kx >= first && kx < end ? x[row + kx * step] : (T)0;
             }
         }
     }

@@ -20,18 +20,19 @@ static inline V OF(oic_fma)(V a, V b, V c)
     return product + c;
 }
 
-static inline V OF(oic_relu)(V x, V alpha, V clamp_max)
+/* What is multiplied in a branch keeps a loop from becoming vector code, so it is multiplied in any case. */
+OIC_ELEMENT V OF(oic_relu)(V x, V alpha, V clamp_max)
 {
-    const V y = x >= 0 ? x : x * alpha;
+    const V y = OF(oic_select)(x >= 0, x, x * alpha);
     return y > clamp_max ? clamp_max : y;
 }
 
 /* A number wins over a NaN; of two equal values (zeros) the first. */
-static inline V OF(oic_min)(V a, V b) { return a != a ? b : b < a ? b : a; }
-static inline V OF(oic_max)(V a, V b) { return a != a ? b : b > a ? b : a; }
+OIC_ELEMENT V OF(oic_min)(V a, V b) { return ((a != a) | (b < a)) ? b : a; }
+OIC_ELEMENT V OF(oic_max)(V a, V b) { return ((a != a) | (b > a)) ? b : a; }
 
 /* A bound that is NaN does not bind; a NaN becomes `low`. */
-static inline V OF(oic_clamp)(V x, V low, V high)
+OIC_ELEMENT V OF(oic_clamp)(V x, V low, V high)
 {
     const V y = OF(oic_max)(x, low);
     return y > high ? high : y;

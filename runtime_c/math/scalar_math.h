@@ -25,7 +25,7 @@ typedef struct {
 
 /* x = k ln 2 + r with |r| <= ln 2 / 2.  k is rounded by a conversion, which no option of a compiler may reorder as it
    may sums; the upper part of ln 2 has few bits, so that k times it is exact. */
-static inline oic_exp_parts oic_exp_split(float x)
+OIC_ELEMENT oic_exp_parts oic_exp_split(float x)
 {
     const float above = oic_select_f32(x == x, x * 1.44269504f + 256.5f, 0.0f); /* a NaN has no integer */
     const int32_t whole = (int32_t)above - 256;
@@ -45,12 +45,12 @@ static inline oic_exp_parts oic_exp_split(float x)
 }
 
 /* x limited to low..high; NaN stays. */
-static inline float oic_limit_f32(float x, float low, float high)
+OIC_ELEMENT float oic_limit_f32(float x, float low, float high)
 {
     return oic_select_f32(x < low, low, oic_select_f32(x > high, high, x));
 }
 
-static inline float oic_exp_f32(float x)
+OIC_ELEMENT float oic_exp_f32(float x)
 {
     const oic_exp_parts e = oic_exp_split(oic_limit_f32(x, -105.0f, 89.0f));
     return (1.0f + e.t) * e.s1 * e.s2;
@@ -58,7 +58,7 @@ static inline float oic_exp_f32(float x)
 
 /* n / d for n = n1 + n2 and d = d1 + d2, 1 <= d <= 2, where n2 and d2 are what n1 and d1 lost to
    rounding.  1/d is only needed roughly for so small a correction. */
-static inline float oic_quotient_f32(float n1, float n2, float d1, float d2)
+OIC_ELEMENT float oic_quotient_f32(float n1, float n2, float d1, float d2)
 {
     const float q = n1 / d1;
     return q + (n2 - q * d2) * (1.4571068f - 0.5f * d1);
@@ -66,7 +66,7 @@ static inline float oic_quotient_f32(float n1, float n2, float d1, float d2)
 
 /* y * sigmoid(x), for y = 1 or y = x.  With e = e^-|x| it is y / (1 + e) for x >= 0 and
    y * e / (1 + e) below, so that nothing overflows; the scale of e is applied last. */
-static inline float oic_logistic_f32(float x, float y)
+OIC_ELEMENT float oic_logistic_f32(float x, float y)
 {
     const float a = oic_limit_f32(oic_abs_f32(x), 0.0f, 110.0f);
     const oic_exp_parts e = oic_exp_split(-a);
@@ -84,13 +84,13 @@ static inline float oic_logistic_f32(float x, float y)
     return q * oic_select_f32(negative, e.s1, 1.0f) * oic_select_f32(negative, e.s2, 1.0f);
 }
 
-static inline float oic_sigmoid_f32(float x)
+OIC_ELEMENT float oic_sigmoid_f32(float x)
 {
     return oic_logistic_f32(x, 1.0f);
 }
 
 /* x * sigmoid(x); NaN for -inf, as in NumPy and PyTorch. */
-static inline float oic_silu_f32(float x)
+OIC_ELEMENT float oic_silu_f32(float x)
 {
     const float y = oic_logistic_f32(x, oic_limit_f32(x, -110.0f, 110.0f));
     const float upper = oic_select_f32(x > 20.0f, x, y); /* sigmoid rounds to 1 */
@@ -98,7 +98,7 @@ static inline float oic_silu_f32(float x)
 }
 
 /* (1 - e) / (1 + e) with e = e^-2|x|; for small x, where e = 1 + t, this is -t / (2 + t). */
-static inline float oic_tanh_f32(float x)
+OIC_ELEMENT float oic_tanh_f32(float x)
 {
     const float a = oic_limit_f32(oic_abs_f32(x), 0.0f, 10.0f);
     const oic_exp_parts e = oic_exp_split(-2.0f * a);
@@ -114,7 +114,7 @@ static inline float oic_tanh_f32(float x)
 }
 
 /* x + x p(x^2) up to 1; above 1 - e^-(a + a p(a)). */
-static inline float oic_erf_f32(float x)
+OIC_ELEMENT float oic_erf_f32(float x)
 {
     const float a = oic_limit_f32(oic_abs_f32(x), 0.0f, 4.0f);
     const float s = a * a;
@@ -131,20 +131,20 @@ static inline float oic_erf_f32(float x)
 }
 
 /* x/2 (1 + erf(x / sqrt 2)). */
-static inline float oic_gelu_erf_f32(float x)
+OIC_ELEMENT float oic_gelu_erf_f32(float x)
 {
     return 0.5f * x * (1.0f + oic_erf_f32(x * 0.70710678f));
 }
 
 /* x/2 (1 + tanh u) = x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
-static inline float oic_gelu_tanh_f32(float x)
+OIC_ELEMENT float oic_gelu_tanh_f32(float x)
 {
     const float a = oic_limit_f32(x, -20.0f, 20.0f);
     return x * oic_sigmoid_f32(a * (1.59576912f + 0.0713548162f * a * a));
 }
 
 /* x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for finite x > 0; gives f. */
-static inline float oic_log_split_f32(float x, float *k)
+OIC_ELEMENT float oic_log_split_f32(float x, float *k)
 {
     const uint32_t root = 0x3f3504f3u; /* sqrt(1/2) */
     const int subnormal = x < 0x1p-126f;
@@ -155,7 +155,7 @@ static inline float oic_log_split_f32(float x, float *k)
 }
 
 /* log((1 + f) 2^k) + low.  With s = f / (2 + f) it is 2 s + 2/3 s^3 + ..., and 2 s = f - s f. */
-static inline float oic_log_sum_f32(float f, float k, float low)
+OIC_ELEMENT float oic_log_sum_f32(float f, float k, float low)
 {
     const float s = f / (2.0f + f), z = s * s, half = 0.5f * f * f;
     const float series = z * (0x1.555556p-1f + z * (0x1.99999ap-2f + z * (0x1.24924ap-2f + z * 0x1.c71c72p-3f)));
@@ -163,7 +163,7 @@ static inline float oic_log_sum_f32(float f, float k, float low)
     return k * 0x1.62e4p-1f - ((half - tail) - f);
 }
 
-static inline float oic_log_f32(float x)
+OIC_ELEMENT float oic_log_f32(float x)
 {
     float k;
     const float f = oic_log_split_f32(oic_select_f32((x > 0.0f) & (x < INFINITY), x, 1.0f), &k);
@@ -172,7 +172,7 @@ static inline float oic_log_f32(float x)
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e), e = e^-|x|, with what 1 + e loses to rounding. */
-static inline float oic_softplus_f32(float x)
+OIC_ELEMENT float oic_softplus_f32(float x)
 {
     const float e = oic_exp_f32(-oic_abs_f32(x)), one = 1.0f + oic_select_f32(x == x, e, 0.0f);
     float k;
