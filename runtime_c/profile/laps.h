@@ -6,6 +6,8 @@
 #ifndef OIC_LAPS_H
 #define OIC_LAPS_H
 
+#include "../version.h"
+
 #include "places.h"
 
 #ifndef OIC_TICKS
