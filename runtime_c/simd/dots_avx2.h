@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
     __m256 v[2];
-} oic_dots_f32;
+} oic_dots_factors;
 
 static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
 {
@@ -117,7 +117,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     }
 }
 
-static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 {
 #if defined(__F16C__)
     to->v[0] = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
@@ -130,7 +130,7 @@ static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
 #endif
 }
 
-static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
 {
     const __m256 d = _mm256_set1_ps(dx);
     for (int i = 0; i < 2; ++i) {

@@ -11,7 +11,7 @@ typedef struct {
 
 typedef struct {
     float32x4_t v[4];
-} oic_dots_f32;
+} oic_dots_factors;
 
 static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
 {
@@ -104,7 +104,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     oic_dots_group(a, R, P, w, x, start, apart, ahead, 4);
 }
 
-static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 {
     for (int i = 0; i < 4; ++i) {
         to->v[i] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + 4 * i)));
@@ -112,7 +112,7 @@ static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
 }
 
 /* y += a * (dw * dx) */
-static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
 {
     for (int i = 0; i < 4; ++i) {
         const float32x4_t t = vmulq_f32(vcvtq_f32_s32(a->v[i]), vmulq_n_f32(dw->v[i], dx));

@@ -106,7 +106,7 @@ typedef struct {
 
 typedef struct {
     oic_dots_part_f32 v[4];
-} oic_dots_f32;
+} oic_dots_factors;
 
 static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
 {
@@ -184,14 +184,14 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     }
 }
 
-static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 {
     float wide[OIC_PANEL];
     memcpy(to, oic_widen_f16(from, OIC_PANEL, wide), sizeof *to);
 }
 
 /* y += a * (dw * dx) */
-static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
 {
     for (int i = 0; i < 4; ++i) {
         oic_dots_part_f32 sum;

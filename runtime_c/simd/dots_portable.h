@@ -8,7 +8,7 @@ typedef struct {
 
 typedef struct {
     float v[OIC_PANEL];
-} oic_dots_f32;
+} oic_dots_factors;
 
 /* 32 numbers to 8 bits, for weights of 8 or 4; gives where sums start. */
 static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
@@ -65,7 +65,7 @@ static inline void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w,
 }
 
 /* Sixteen scales, widened. */
-static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 {
     for (int l = 0; l < OIC_PANEL; ++l) {
         to->v[l] = oic_f16_to_f32(from[l]);
@@ -73,7 +73,7 @@ static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
 }
 
 /* y += a * (dw * dx) */
-static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
 {
     for (int l = 0; l < OIC_PANEL; ++l) {
         y[l] += (float)a->v[l] * (dw->v[l] * dx);

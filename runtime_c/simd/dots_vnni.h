@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     oic_dots_part_f32 v[DOTS_PARTS];
-} oic_dots_f32;
+} oic_dots_factors;
 
 static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, int bits)
 {
@@ -132,7 +132,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     }
 }
 
-static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
+static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 {
 #if DOTS_PARTS == 1
     to->v[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
@@ -143,7 +143,7 @@ static inline void oic_dots_scales(oic_dots_f32 *to, const oic_f16 *from)
 }
 
 /* y += a * (dw * dx) */
-static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_f32 *dw, float dx)
+static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
 {
 #if DOTS_PARTS == 1
     const __m512 t = _mm512_mul_ps(_mm512_cvtepi32_ps(a->v[0]), _mm512_mul_ps(dw->v[0], _mm512_set1_ps(dx)));

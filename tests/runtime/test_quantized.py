@@ -27,6 +27,7 @@ SOURCE = """
 #if defined(__FMA__)
 #define OIC_FUSED 1
 #endif
+#include "kernels/common/attending.h"
 #define OIC_X f32
 #define OIC_W f32
 #define OIC_B f32

@@ -17,7 +17,7 @@ OIC_INLINE void Q(oic_quantized_rows)(float *restrict sum, int R, int P, const o
                 Q(oic_dots_group)(a, R, P, m->w + at * STEP, record, record + R * (OIC_DOTS_X + 4), m->gap * STEP, ahead);
                 for (int p = 0; p < P; ++p) {
                     const oic_f16 *const scales = m->scales + (at + p * m->gap) * OIC_PANEL;
-                    oic_dots_f32 dw;
+                    oic_dots_factors dw;
                     OIC_AHEAD(scales + OIC_STREAM);
                     oic_dots_scales(&dw, scales);
                     for (int r = 0; r < R; ++r) {
