@@ -16,7 +16,7 @@ from oic.toolchain.folders import scratch_folder
 SOURCE = Path(__file__).with_name("limits.c")
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
 REGION = 256 << 20  # bytes: more than caches hold
-STRETCHES = (1, 4, 8)  # of memory that are read side by side
+STRETCHES = (1, 4, 8, 16)  # of memory that are read side by side
 UNITS = {"f32": 1, "int8": 2, "bf16": 3}  # numbers of `peak` in limits.c
 PROBE = 0.02  # seconds of one measurement of arithmetic, about
 
