@@ -2,6 +2,7 @@
 
    What it computes, the order and the stack: attention.inc.h. */
 #include "common/attending.h"
+#include "common/own.h"
 #include "../simd/sums.h"
 #include "element.h"
 
@@ -12,6 +13,13 @@
 #include "attention.inc.h"
 
 typedef PART(args) ARGS(oic_attention);
+
+/* Key heads, and blocks of the queries of each, in memory of the worker's own: any division has the same bits. */
+static inline void NAME(oic_attention_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_attention) *const a = args;
+    PART(some)(a, first, end, oic_own(a->work, worker, (size_t)a->room * sizeof(C)));
+}
 
 static inline void NAME(oic_attention)(const ARGS(oic_attention) *a)
 {

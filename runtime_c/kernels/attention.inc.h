@@ -50,8 +50,8 @@ typedef struct {
     const float *k_scale;   /* strides kss of T and heads; NULL: 1 */
     const float *v_scale;   /* strides vss of T and heads; NULL: 1 */
     Q_T *y;                 /* dense */
-    C *work;                /* scratch of a unit */
-    ptrdiff_t rank;
+    C *work;                /* scratch of a unit, `room` numbers for each worker */
+    ptrdiff_t room, rank;
     const ptrdiff_t *shape; /* [rank] */
     ptrdiff_t N, keys, Hq, Hk, Dk, Dv;
     const ptrdiff_t *qs, *ks, *vs, *bs, *ms, *kss, *vss, *ls;
@@ -433,7 +433,7 @@ static inline ptrdiff_t PART(units)(const PART(args) *a)
 }
 
 /* Units `unit` to `end`, with scratch of their own. */
-static inline void PART(part)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end, C *restrict work)
+static inline void PART(some)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end, C *restrict work)
 {
     const ptrdiff_t rows = PART(rows)(a), blocks = (rows + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS;
     while (unit < end) {
@@ -460,7 +460,7 @@ static inline void PART(part)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end
 
 static inline void PART(heads)(const PART(args) *a)
 {
-    PART(part)(a, 0, PART(units)(a), a->work);
+    PART(some)(a, 0, PART(units)(a), a->work);
 }
 
 #undef ROWS_AS_STORED

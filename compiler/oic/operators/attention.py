@@ -179,7 +179,8 @@ class Attention(Operator, name="attention"):
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
-            "work": Scratch(room * computed_bytes(q.dtype), q.dtype.value), "rank": rank, "shape": Ints(lead),
+            "work": Scratch(room * computed_bytes(q.dtype), q.dtype.value, each=True), "room": room,
+            "rank": rank, "shape": Ints(lead),
             "N": q.shape[-3], "keys": k.shape[-3], "Hq": q.shape[-2], "Hk": k.shape[-2], "Dk": q.shape[-1],
             "Dv": v.shape[-1],
             **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
@@ -191,7 +192,19 @@ class Attention(Operator, name="attention"):
         }  # fmt: skip
 
     _layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
-    kernels = (Kernel("attention", ("q", "k"), _args, layouts=_layouts),)
+
+    def _units(self) -> Dim:
+        """Key heads, and blocks of the queries of each; none where it is not known how many queries share keys."""
+        *lead, queries, heads, _ = self.q.shape
+        keys = self.k.shape[-2]
+        group = dims.quotient(heads, keys)
+        rows = 0 if group is None else queries * group
+        return dims.product([*lead, keys, dims.floor_div(rows + ROWS - 1, ROWS)])
+
+    def _work(self) -> Dim:
+        return dims.product([*self.q.shape[:-1], self.k.shape[-3], self.q.shape[-1] + self.v.shape[-1]])
+
+    kernels = (Kernel("attention", ("q", "k"), _args, layouts=_layouts, units=_units, work=_work),)
 
     def _setting_scale(self) -> float | Value:
         return self.scale if isinstance(self.scale, Value) else self._scale()
