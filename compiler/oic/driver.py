@@ -21,7 +21,7 @@ from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError
 from oic.dtypes import Array
-from oic.ir.members import Members, Stored
+from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS, Target
 from oic.lower.graph import LoweringOptions, entries, lower_graph
@@ -32,7 +32,7 @@ from oic.syntax import tree as syntax
 
 if TYPE_CHECKING:
     from oic.passes.pipeline import Step
-    from oic.passes.store_weights import Choice
+    from oic.passes.store_weights import Decision
 
 __all__ = ["Program", "Settings", "compile_graph", "interface_of", "lowered"]
 
@@ -73,7 +73,7 @@ class Program:
     binding: Binding
     module: Module
     warnings: list[Diagnostic]
-    stored: list[Choice] = field(default_factory=list)
+    stored: list[Decision] = field(default_factory=list)
     _planned: Module | None = None
     _late: list[Place] | None = None
     _overtaken: list[Place] | None = None
@@ -122,7 +122,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     return Program(graph, model, settings, binding, module, found, stored)
 
 
-def _stored(module: Module, settings: Settings) -> list[Choice]:
+def _stored(module: Module, settings: Settings) -> list[Decision]:
     """Constants get the storage that the settings say."""
     if not settings.weights and not any(isinstance(v, Members) and v.storage for v in module.weights.values()):
         return []
@@ -165,10 +165,10 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     data = program.module.weights.get(variable.name)
 
     def values() -> Array:
-        return np.asarray(data) if isinstance(data, Stored) else data_of(program.binding, variable)
+        return np.asarray(data) if isinstance(data, StoredElements) else data_of(program.binding, variable)
 
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
-    dtype = dtypes.f32 if isinstance(data, Stored) else variable.dtype
+    dtype = dtypes.f32 if isinstance(data, StoredElements) else variable.dtype
     if variable.family and not variable.stacked:
         keys = sorted(variable.members)
         return [

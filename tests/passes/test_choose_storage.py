@@ -7,7 +7,7 @@ import pytest
 
 import oic
 from oic.driver import Program, Settings, compile_graph
-from oic.ir.members import Stored
+from oic.ir.members import StoredElements
 from oic.memory.layout import weights_bytes
 from oic.passes.choose_storage import Candidate, ladder
 
@@ -43,7 +43,7 @@ def test_a_bound_holds_for_each_matrix_with_the_fewest_bytes() -> None:
     assert storages(program("auto:0.2")) == {"easy": "q4", "hard": "q4", "stack": "q4", "b": "", "vast": "bf16"}
     found = program("auto:0.02")
     assert storages(found) == {"easy": "q8", "hard": "q4", "stack": "q8", "b": "", "vast": "bf16"}
-    errors = {n: v.error() for n, v in found.module.weights.items() if isinstance(v, Stored)}
+    errors = {n: v.error() for n, v in found.module.weights.items() if isinstance(v, StoredElements)}
     assert max(errors.values()) <= 0.02
 
 
@@ -59,7 +59,7 @@ def test_a_size_is_kept_and_used(room: int) -> None:
 def test_more_room_makes_no_matrix_worse() -> None:
     def errors(room: int) -> float:
         weights = program(f"auto:{room}").module.weights.values()
-        return sum(v.error() ** 2 for v in weights if isinstance(v, Stored))
+        return sum(v.error() ** 2 for v in weights if isinstance(v, StoredElements))
 
     found = [errors(room) for room in (20_000, 24_000, 30_000, 60_000)]
     assert found == sorted(found, reverse=True) and found[0] > found[-1]

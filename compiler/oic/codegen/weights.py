@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from oic.ir.members import Members, Stored, forget
+from oic.ir.members import Members, StoredElements, forget
 from oic.ir.module import Module
 from oic.memory import layout
 from oic.memory.crc32c import crc32c
@@ -55,7 +55,7 @@ def contents(module: Module) -> bytes:
     digest = hashlib.sha256(layout.weights_described(module).encode())
     for op in module.constants():
         values = module.weights[op.symbol]
-        if isinstance(values, Stored):
+        if isinstance(values, StoredElements):
             digest.update(f"{values.name} {values.encoding}".encode())
             values = values.source
         if isinstance(values, Members) and values.grouped:

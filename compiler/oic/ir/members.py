@@ -67,7 +67,7 @@ class Members:
 
 
 @dataclass(eq=False)
-class Stored:
+class StoredElements:
     """The elements of matrices in a storage of fewer bits than they had.
 
     name      of the constant, for what is refused
@@ -182,7 +182,7 @@ class Stored:
 
 
 Matrix = Array | quantized.Grouped
-Elements = Array | Members | Stored
+Elements = Array | Members | StoredElements
 
 
 def forget(array: Array) -> None:

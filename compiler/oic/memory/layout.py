@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, storage_of
-from oic.ir.members import Elements, Members, Stored, forget
+from oic.ir.members import Elements, Members, StoredElements, forget
 from oic.ir.module import Module
 from oic.ir.quantized import BITS
 from oic.ir.types import StateType, TensorType
@@ -112,8 +112,8 @@ def constant_parts(values: Elements, type: TensorType, family: int) -> Iterator[
     if type.dtype.packed:
         yield stored(encoded(np.asarray(values).reshape(type.maximum), type.encoding), type.dtype, family)
         return
-    if isinstance(values, Stored) or storage_of(type.encoding):
-        found = values if isinstance(values, Stored) else Stored("", values, type.encoding)
+    if isinstance(values, StoredElements) or storage_of(type.encoding):
+        found = values if isinstance(values, StoredElements) else StoredElements("", values, type.encoding)
         yield from found.parts(type.encoding)
         return
     for member in values if isinstance(values, Members) else (values.reshape(type.maximum),):

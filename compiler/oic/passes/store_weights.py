@@ -22,7 +22,7 @@ from oic import dtypes
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.ir.core import OpError, Value
 from oic.ir.encodings import LAYOUTS, PANELS, STORAGES, joined, nbytes
-from oic.ir.members import Members, Stored
+from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
 from oic.ir.quantized import BITS
 from oic.ir.state import ConstantSelect
@@ -48,7 +48,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Decision:
     """What was decided for a constant.
 
     storage  of PRECISIONS; "f32" is as declared
@@ -74,7 +74,7 @@ def rules_of(text: str) -> list[Rule]:
     return found
 
 
-def store_weights(module: Module, text: str) -> list[Choice]:
+def store_weights(module: Module, text: str) -> list[Decision]:
     """Give every constant the storage that rules say; what became of each matrix.
 
     Raises OicError for rules and names that there are not, and for a size that is too small.
@@ -135,28 +135,28 @@ def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str
     source, encoding = module.weights[symbol], constant.tensor.encoding
     size = constant.tensor.nbytes if storage in BITS else filled(constant.tensor, storage)
     encode(constant, "", dtype)
-    assert constant.tensor == before and not isinstance(source, Stored), f"{symbol} has a storage"
+    assert constant.tensor == before and not isinstance(source, StoredElements), f"{symbol} has a storage"
     try:
-        return Candidate(storage, size, Stored(symbol, source, encoding).error())
+        return Candidate(storage, size, StoredElements(symbol, source, encoding).error())
     except OicError:  # it has a value that this storage does not hold
         return None
 
 
 def _choice(
     module: Module, symbol: str, constant: Value, uses: list[Reader], rules: list[Rule]
-) -> Choice | None:
+) -> Decision | None:
     """What is decided where a rule is for another storage than that of the type; None: no rule is."""
     rule = next((r for r in rules if r.fits(symbol)), None)
     dtype, source = constant.tensor.dtype, module.weights[symbol]
-    assert not isinstance(source, Stored), f"{symbol} has a storage"
+    assert not isinstance(source, StoredElements), f"{symbol} has a storage"
     own = source.storage if isinstance(source, Members) else ""
     storage = own if rule is None else rule.storage
     if storage in ("", KEPT, dtype.name) or not dtype.is_float or not uses:
         return None
     reason = _stored(constant, uses, storage, (PANELS,) if rule is None else LAYOUTS)
     if not reason:
-        module.weights[symbol] = Stored(symbol, source, constant.tensor.encoding)
-    return Choice(symbol, KEPT if reason else storage, constant.tensor.nbytes, reason)
+        module.weights[symbol] = StoredElements(symbol, source, constant.tensor.encoding)
+    return Decision(symbol, KEPT if reason else storage, constant.tensor.nbytes, reason)
 
 
 def _stored(constant: Value, uses: list[Reader], storage: str, layouts: Sequence[str]) -> str:
