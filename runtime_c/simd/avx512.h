@@ -78,11 +78,14 @@ static inline oic_register_f32 oic_register_load_f16(const uint16_t *from)
     return (oic_register_f32)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion" /* of the mask, in a macro of gcc's at -O0 */
 static inline void oic_register_store_f16(uint16_t *to, oic_register_f32 v)
 {
     _mm256_storeu_si256((__m256i *)(void *)to,
                         _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+#pragma GCC diagnostic pop
 
 static inline oic_mask oic_register_less_f32(oic_register_f32 a, oic_register_f32 b)
 {
@@ -169,10 +172,13 @@ static inline oic_register_i32 oic_register_nearest_i32(oic_register_f32 a)
     return (oic_register_i32)_mm512_cvtps_epi32((__m512)a);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion" /* of the mask, in a macro of gcc's at -O0 */
 static inline oic_register_f32 oic_register_round_f32(oic_register_f32 a)
 {
     return (oic_register_f32)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+#pragma GCC diagnostic pop
 
 /* The upper eight. */
 static inline __m256 oic_register_upper_f32(oic_register_f32 a)
