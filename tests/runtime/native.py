@@ -18,6 +18,12 @@ from paths import ROOT
 # Instrumented divisions look to gcc like conversions that it warns of.
 SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"]
 
+# AVX-512 on a machine with AVX2: the code upon it, with its instructions computed lane by lane.
+EMULATED = (
+    "-march=x86-64-v3", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi",
+    *(f"-D__AVX512{part}__" for part in ("F", "VL", "BW", "DQ", "VNNI")),
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -50,3 +56,4 @@ TOOLCHAINS = (
     Toolchain("gcc-sanitized", "gcc", tuple(SANITIZE)),
     *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),
 )
+AVX512 = Toolchain("gcc-avx512", "gcc", ("-O1", *EMULATED))

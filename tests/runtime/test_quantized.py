@@ -20,7 +20,7 @@ import pytest
 from oic.dtypes import Array
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
-from runtime.native import TOOLCHAINS, Toolchain
+from runtime.native import AVX512, TOOLCHAINS, Toolchain
 
 GROUP = 32
 SOURCE = """
@@ -70,7 +70,7 @@ void gather_{bits}(const void *const *p, const ptrdiff_t *n)
     oic_gather_q{bits}_f32_f32_i32(&a);
 }}
 """
-BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")))
+BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512)
 
 
 @pytest.fixture(scope="module", params=BUILDS, ids=lambda t: t.name)

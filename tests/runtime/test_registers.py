@@ -16,6 +16,7 @@ import pytest
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
+from runtime.native import EMULATED
 
 SOURCE = ROOT / "tests" / "runtime" / "registers.c"
 WASM_HEADERS = {
@@ -67,6 +68,7 @@ MACHINES = {
     "avx2 clang": Machine(8, "clang", ("-march=x86-64-v3",), needs=AVX2),
     "avx512 gcc": Machine(16, "gcc", ("-march=x86-64-v4",), needs=AVX512),
     "avx512 vnni": Machine(16, "gcc", ("-march=x86-64-v4", "-mavx512vnni"), needs=(*AVX512, "avx512_vnni")),
+    "avx512 emulated": Machine(16, "gcc", EMULATED, needs=AVX2),
     "neon": Machine(4, "aarch64-linux-gnu-gcc", ("-static",), ("qemu-aarch64",)),
     "neon dotprod": Machine(
         4, "aarch64-linux-gnu-gcc", ("-static", "-march=armv8.2-a+dotprod+fp16"), ("qemu-aarch64",)
