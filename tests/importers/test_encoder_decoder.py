@@ -162,7 +162,7 @@ def test_what_is_behind_a_length_has_no_effect(ex: oic.Executor, reference: Any)
     assert steps(ex, [0, 8, 3], 1).tobytes() != plain[1].tobytes()
 
 
-@pytest.mark.parametrize("length", [-1, 5, 1 << 30])
+@pytest.mark.parametrize("length", [-1, 0, 5, 1 << 30])
 def test_a_length_that_no_source_has_is_refused(ex: oic.Executor, length: int) -> None:
     encode(ex, [3, 4])
     saved = ex.save()

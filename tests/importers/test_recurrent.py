@@ -151,6 +151,8 @@ def test_gated_recurrent_units_equal_numpy(tmp_path: Path) -> None:
     assert made.family == "gru_seq2seq"
     wide = {n: a.astype(np.float64) for n, a in tensors.items()}
     with oic.Simulator(oic.parse_file(made.graph), oic.Model.open(made.model)).make_executor() as ex:
+        with pytest.raises(oic.StepError, match="'h.s': -1 is below 0"):
+            ex.step(tokens=[2])
         for source in ([1, 2, 3, 8], [5]):  # the second reads anew
             ex.step("encode", source=source)
             whole = ex.step(tokens=[2, 10, 7])["logits"]

@@ -90,7 +90,7 @@ def test_the_room_of_outputs_is_refused_exactly(ex: oic.Executor) -> None:
         assert caught.value.status == "OIC_ERR_CACHE_FULL" and ex.save() == saved
 
 
-@pytest.mark.parametrize("lengths", [[3, 4, 5], [3, -1, 4], [1 << 30, 0, 0]])
+@pytest.mark.parametrize("lengths", [[3, 4, 5], [3, -1, 4], [1 << 30, 1, 1], [4, 0, 4]])
 def test_lengths_that_no_source_has_are_refused(ex: oic.Executor, lengths: list[int]) -> None:
     encode(ex, *SOURCES)
     saved = ex.save()
@@ -101,6 +101,18 @@ def test_lengths_that_no_source_has_are_refused(ex: oic.Executor, lengths: list[
     with pytest.raises(oic.StepError):
         ex.step("encode", source=np.ones((3, ROOM + 1), np.int32), lengths=[4, 4, 4])
     assert ex.save() == saved
+
+
+def test_a_step_before_a_source_is_refused(library: Any) -> None:
+    """In a new session, and after a reset."""
+    with library.make_executor() as ex:
+        for _ in range(2):
+            with pytest.raises(oic.StepError, match="'cross_K.s': -1 is below 0") as caught:
+                step(ex, [2], [2], [2])
+            assert caught.value.status == "OIC_ERR_INDEX" and ex.fetch("pos") == 0
+            encode(ex, *SOURCES)
+            step(ex, [2], [2], [2])
+            ex.reset()
 
 
 def test_outputs_go_on_alike_from_every_position(ex: oic.Executor, library: Any) -> None:

@@ -95,12 +95,12 @@ class EncoderDecoderGraph:
         """The encoder, and keys and values of every layer of the decoder."""
         m, side = self.model, self._side(self.model.encoder)
         block = BlockText("block encode @entry", "Reads sources; the outputs begin anew.")
-        block.note("A length that its source does not have is refused.")
+        block.note("A length that its source does not have is refused, and that of an empty one.")
         block.assign("length", "i32[1]")
-        block.assign("whole", "i32[B, ?]")
+        block.assign("last", "i32[B, 1]")
         block.nest("loop rows (b in 0..B)", [
             "op slice(lengths, axis=0, start=b, end=b + 1) >> length;",
-            "op slice(source, axis=1, start=0, end=length) >> whole;",
+            "op slice(source, axis=1, start=length - 1, end=length) >> last;",
         ])  # fmt: skip
         block.note("The encoder.")
         side.embedding(block, "source", "0", "M")
@@ -122,6 +122,10 @@ class EncoderDecoderGraph:
         """The decoder."""
         m, side = self.model, self._side(self.model.decoder)
         block = BlockText("block entry", "Logits of the next tokens of the outputs; keys and values go into the cache.")
+        block.assign("length", "i32")
+        block.add("cache.read source_lengths[0] >> length;")
+        block.assign("last", "f32[Dh]")
+        block.add("cache.read cross_K[0, 0, 0, length - 1] >> last; // before encode, a step is refused here")
         block.assign("room", "f32[?, Dh]")
         block.add("cache.read K[0, 0, 0, pos..pos + N] >> room; // a full cache is refused here")
         block.assign("used", "i32[B]")

@@ -73,16 +73,18 @@ class GruGraph(Writer):
         encode.assign("s", "f32[U]")
         encode.add("op fill(s, value=0.0) >> s;")
         self._steps(encode, m, "enc", "M", "E")
-        encode.add("cache.write s >> h;")
+        encode.add("cache.write s >> h[0];")
+        encode.add("cache.reset sources;")
+        encode.add("cache.increment sources;")
         encode.add("return;")
         entry = BlockText("block entry", "Logits of what follows every token of the output.")
+        entry.assign("s", "f32[U]")
+        entry.add("cache.read h[sources - 1] >> s; // before encode, a step is refused here")
         entry.assign("y", "f32[N, I]")
         entry.add(f"op gather({self._table('dec', 'vocab', 'I')}, tokens{self._wide('dec_emb')}) >> y;")
-        entry.assign("s", "f32[U]")
-        entry.add("cache.read h >> s;")
         entry.assign("states", "f32[N, U]")
         self._steps(entry, m, "dec", "N", "I")
-        entry.add("cache.write s >> h;")
+        entry.add("cache.write s >> h[0];")
         self.product(entry, Matrix("fc_w", "fc_b"), "head", "states", "logits", "U", "vocab")
         entry.add("op argmax_axis(logits, axis=-1) >> next;")
         entry.add("return;")
@@ -98,7 +100,10 @@ class GruGraph(Writer):
             ]),
             section("dynamic", ["source: i32[M] @max(M=S);", "tokens: i32[N] @max(N=P);"]),
             section("constant", self.constants),
-            section("persistent", ["h: f32[U]; // what the encoder read, then what the decoder wrote"]),
+            section("persistent", [
+                "sources: i32 @init(0); // 1 once one is encoded",
+                "h(s): f32[U] @table @fixed(s=1); // what the encoder read, then what the decoder wrote",
+            ]),
             section("volatile", ["logits: f32[N, vocab]; // row i follows tokens[i]", "next: i64[N];"]),
             *(["\n".join(b.render(1))] for b in (encode, entry)),
         ]  # fmt: skip
