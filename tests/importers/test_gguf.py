@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import oic
+from importers.checkpoints import checkpoint
 from importers.test_sources import gpt2_weights, logits, refused
 from model.samples import write_safetensors
 from oic.cli.main import main
@@ -184,6 +186,60 @@ def test_gpt2_in_gguf_is_that_of_the_folder(tmp_path: Path) -> None:
     assert "1 to 6, the positions that it has learned" in refused(tmp_path / "m.gguf", tmp_path, context=7)[1]
 
 
+CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    # family: architecture, settings of the configuration, keys
+    "gpt_neox": ("gptneox", {}, {"rope.dimension_count": 2, "use_parallel_residual": True}),
+    "starcoder2": ("starcoder2", {}, {"attention.sliding_window": 6}),
+    "olmo2": ("olmo2", {}, {}),
+    "smollm3": ("smollm3", {"num_hidden_layers": 5, "no_rope_layers": None}, {"rope.freq_base": 2e6}),
+}  # fmt: skip
+
+
+def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
+    """What llama.cpp's converter makes of a checkpoint, by the names that the package `gguf` gives."""
+    layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
+    names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == arch), layers)
+    found = {}
+    for name, array in tensors.items():
+        if ".query_key_value." in name:  # q, k and v of a head beside each other: all of q, of k, of v
+            array = array.reshape(heads, 3, array.shape[0] // heads // 3, -1).swapaxes(0, 1).reshape(array.shape)
+        if arch == "smollm3" and (".q_proj." in name or ".k_proj." in name):  # halves of a head: adjacent pairs
+            own = heads if ".q_proj." in name else config["num_key_value_heads"]
+            array = array.reshape(own, 2, array.shape[0] // own // 2, -1).swapaxes(1, 2).reshape(array.shape)
+        place = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert place is not None, name
+        found[place] = array
+    return found
+
+
+@pytest.mark.parametrize("family", CONVERTED)
+def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path: Path) -> None:
+    """The same ids and, but where q and k were turned, all bits of logits; what no key says is what the folder says."""
+    arch, settings, more = CONVERTED[family]
+    source = checkpoint(tmp_path / "in", family, **settings)
+    config, model = json.loads((source / "config.json").read_text()), oic.Model.open(source)
+    tensors = converted({n: np.array(model.tensor(n)) for n in model.names()}, arch, config)
+    keys = {
+        "context_length": config["max_position_embeddings"], "embedding_length": config["hidden_size"],
+        "feed_forward_length": config["intermediate_size"], "block_count": config["num_hidden_layers"],
+        "attention.head_count": config["num_attention_heads"],
+    }  # fmt: skip
+    if family != "gpt_neox":
+        keys["attention.head_count_kv"] = config["num_key_value_heads"]
+    wanted = import_checkpoint(source, tmp_path / "wanted")
+    eps = next(float(v) for v in re.findall(r"eps=([0-9.e-]+)", wanted.graph.read_text()))
+    kind = "rms_" if arch in ("olmo2", "smollm3") else ""
+    file = write(tmp_path / "m.gguf", arch, tensors, **keys, **{f"attention.layer_norm_{kind}epsilon": eps}, **more)
+    made = import_checkpoint(file, tmp_path / "made")
+    ids = (1, 5, 9, 2, 20, 7, 7, 3, 11, 0)
+    found, known = logits(made, ids), logits(wanted, ids)
+    if arch == "smollm3":
+        assert 'style="interleaved"' in made.graph.read_text()
+        assert float(np.abs(found - known).max()) <= 1e-5 and found.argmax(-1).tolist() == known.argmax(-1).tolist()
+    else:
+        assert found.tobytes() == known.tobytes()
+
+
 def test_factors_of_rotary_frequencies(tmp_path: Path) -> None:
     """`rope_freqs.weight` divides the frequencies; as the linear scaling does where all are alike."""
     tensors = as_gguf(weights(), turned=True)
@@ -309,7 +365,7 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
         ("llama", {"embedding_length": None}, "import-config", "nothing says 'embedding_length'"),
         ("llama", {"block_count": 4_000_000_000}, "import-config", "at most"),
         ("llama", {"block_count": 3}, "import-weights", "missing: blk.2.attn_k.weight"),
-        ("llama", {"expert_count": 8}, "import-unsupported", "expert_count"),
+        ("llama", {"expert_count": 8}, "import-unsupported", "'expert_count' is 8"),
         ("llama", {"rope.scaling.type": "yarn"}, "import-unsupported", "'rope.scaling.type' is 'yarn'"),
         ("llama", {"rope.freq_base": -1.0}, "import-config", "should be above 0"),
         ("llama", {"rope.freq_base": math.inf}, "import-config", "rope.freq_base"),

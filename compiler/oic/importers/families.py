@@ -81,6 +81,8 @@ ALIASES = {**dict.fromkeys(("gpt-nano", "gpt-micro", "gpt-mini", "gpt2-medium", 
 """Names of sizes that configurations of minGPT give for `model_type`."""
 
 
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+"""Keys that say how many feed-forward networks a layer has to choose from."""
 GGUF = Family(_transformer(gguf, GGUF_BUFFERS))
 
 
@@ -88,6 +90,9 @@ def family_of(c: Checkpoint) -> Family:
     """The family that the configuration names, or the tensors' names tell; sizes that shapes tell are filled in."""
     if c.has(ARCHITECTURE):
         return GGUF
+    for key in EXPERTS:
+        if c.has(key) and c.config[key] not in (0, 1):
+            raise c.unsupported(key, c.config[key], "one feed-forward network a layer, no mixture of experts")
     name = ALIASES.get(c.family, c.family)
     if name in FAMILIES and name != META and any(c.model.has(sign) for (sign,) in FAMILIES[META].signs):
         name = META  # another layout of a Llama, whose configuration may be that of any other

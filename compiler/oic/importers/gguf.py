@@ -91,7 +91,10 @@ def gguf(c: Checkpoint) -> Decoder:
         raise fail("import-family", f"{c.model.name}: '{ARCHITECTURE}' is '{name}', which is not known", hint=hint)
     a, keys = ARCHITECTURES[name], _Keys(c, name)
     c.config["model_type"] = name
-    for key in ("expert_count", "attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
+    if keys.has("expert_count") and keys.number("expert_count"):
+        count = int(keys.number("expert_count"))
+        raise c.unsupported("expert_count", count, "one feed-forward network a layer, no mixture of experts")
+    for key in ("attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
         if keys.has(key) and keys.number(key):
             raise c.unsupported(key, keys.number(key), "none")
     for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):

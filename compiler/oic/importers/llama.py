@@ -181,8 +181,9 @@ def _sliding(c: Checkpoint, count: int) -> list[bool]:
 
 def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
-    table = f"rope_parameters.{kind}." if c.has(f"rope_parameters.{kind}.rope_theta") else "rope_parameters."
-    if c.has("rope_scaling.rope_type") or c.has("rope_scaling.type"):  # comes before the other, as in transformers
+    own = any(c.has(f"rope_parameters.{kind}.{key}") for key in ("rope_theta", "rope_type"))
+    table = f"rope_parameters.{kind}." if own else "rope_parameters."
+    if any(c.has(f"rope_scaling.{key}") for key in ("rope_type", "type", "factor")):  # first, as in transformers
         table = "rope_scaling."
     local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
     base = c.positive("rope_local_base_freq") if local else c.positive(
@@ -193,10 +194,14 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
         raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
     if dims > MOST_TURNED:
         raise c.unsupported("head_dim", size, f"at most {MOST_TURNED}")
-    if local or not (c.has(table + "rope_type") or c.has(table + "type")):
+    said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
+    if said is None and c.has(table + "factor") and not local:
+        kinds = ", ".join(map(repr, ROPE_TYPES))
+        raise c.unsupported(table + "factor", c.config[table + "factor"], f"with a 'rope_type' beside it: {kinds}")
+    if local or said is None:
         return RotaryEmbedding(base, dims)
-    name = c.text(table + "rope_type", table + "type")
-    c.require(table + "rope_type", name, *ROPE_TYPES)
+    name = c.text(said)
+    c.require(said, name, *ROPE_TYPES)
     if name == "default":
         return RotaryEmbedding(base, dims)
     freqs = [base ** (-2 * d / dims) for d in range(dims // 2)]
