@@ -78,7 +78,9 @@ static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdif
         s[j] = (C)-INFINITY;
     }
     high = MATH(oic_largest_of)(s, n, high);
-    if (high > *top) {
+    if (high > *top && *top == (C)-INFINITY) { /* the first keys: results are 0 or NaN, and stay what they are */
+        *top = high;
+    } else if (high > *top) {
         const C factor = MATH(oic_exp)(*top - high);
         *sum *= factor;
         for (ptrdiff_t d = 0; d < D; ++d) {
@@ -102,8 +104,12 @@ static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdif
 /* The query of row r of head hh of a group, and its head of queries. */
 static inline ptrdiff_t PART(query)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, ptrdiff_t *head)
 {
-    const ptrdiff_t group = a->Hq / a->Hk;
-    *head = (g->hk + hh) * group + (g->first + r) % group;
+    const ptrdiff_t group = a->Hq == a->Hk ? 1 : a->Hq / a->Hk;
+    *head = (g->hk + hh) * group;
+    if (group == 1) { /* no divisions */
+        return g->first + r;
+    }
+    *head += (g->first + r) % group;
     return (g->first + r) / group;
 }
 
@@ -119,11 +125,11 @@ static inline int PART(sees)(const PART(group) *g, ptrdiff_t r, ptrdiff_t j0, pt
 static inline const uint8_t *PART(masked)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh,
                                           ptrdiff_t j0, ptrdiff_t lo, ptrdiff_t hi, uint8_t *restrict ok)
 {
-    ptrdiff_t h;
-    const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
     if (a->mask == NULL) {
         return NULL;
     }
+    ptrdiff_t h;
+    const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
     const ptrdiff_t m0 = oic_offset(g->b, rank, a->shape, a->ms) + h * a->ms[rank] + i * a->ms[rank + 1];
     for (ptrdiff_t j = lo; j < hi; ++j) {
         ok[j] = a->mask[m0 + (j0 + j) * a->ms[rank + 2]];
@@ -198,8 +204,13 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
     }
     if (a->bias != NULL) {
         const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->bs) + h * a->bs[rank] + i * a->bs[rank + 1];
-        for (ptrdiff_t j = lo; j < hi; ++j) {
-            s[j] += (C)a->bias[c0 + (j0 + j) * a->bs[rank + 2]];
+        const float *restrict const bias = a->bias + c0;
+        const ptrdiff_t step = a->bs[rank + 2];
+        for (ptrdiff_t j = lo; step == 1 && j < hi; ++j) {
+            s[j] += (C)bias[j0 + j];
+        }
+        for (ptrdiff_t j = lo; step != 1 && j < hi; ++j) {
+            s[j] += (C)bias[(j0 + j) * step];
         }
     }
 }
@@ -245,7 +256,7 @@ static inline void PART(add)(C *restrict acc, const C *restrict w, const ROW_T *
         ROWS(oic_weighted)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, OIC_LANES);
     }
     for (; d < D; d += lanes) {
-        ROWS(oic_weighted_narrow)(acc + d, w, v + d, ld, n, D - d);
+        ROWS(oic_weighted_narrow)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, D - d);
     }
 }
 
@@ -334,12 +345,20 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
 static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
 {
     const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1], width = oic_padded(a->Dv);
+#if ROWS_AS_STORED
+    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+#endif
     const ptrdiff_t few = g->heads == 1 ? n : g->count < 4 ? 8 : 32;
     for (ptrdiff_t j = 0; j < n; j += few) {
         const ptrdiff_t m = n - j < few ? n - j : few;
 #if ROWS_AS_STORED
-        if (g->count == 1 && a->mask == NULL && a->Dv == width && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
-            ROWS(oic_weighted)(g->acc, width, g->heads, g->s + j, g->pitch, a->v + v0 + j * vt, vt, vh, m, width);
+        if (g->count == 1 && a->mask == NULL && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
+            const W_T *const v = a->v + v0 + j * vt;
+            ptrdiff_t d = a->Dv - a->Dv % OIC_LANES;
+            ROWS(oic_weighted)(g->acc, width, g->heads, g->s + j, g->pitch, v, vt, vh, m, d);
+            for (; d < a->Dv; d += lanes) {
+                ROWS(oic_weighted_narrow)(g->acc + d, width, g->heads, g->s + j, g->pitch, v + d, vt, vh, m, a->Dv - d);
+            }
             continue;
         }
 #endif

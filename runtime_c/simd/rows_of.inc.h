@@ -172,15 +172,21 @@ OIC_LOOP void ROWS(oic_weighted_narrow_4)(S *const *restrict to, const S *const 
     memcpy(to[3], &a3, sizeof a3);
 }
 
-/* The same of one. */
-OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, const S *restrict w, const R *restrict v, ptrdiff_t ld, ptrdiff_t n,
-                                      ptrdiff_t m)
+/* The same of the sums of several heads: to[heads, tm apart], w[heads, wm apart][n], rows of a head `next` after those of the
+   one before it. */
+OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm,
+                                      const R *restrict v, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n, ptrdiff_t m)
 {
-    REGISTER a = OF(oic_register_load)(to);
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), ROWS(oic_row_some)(v + k * ld, m), a);
+    for (ptrdiff_t h = 0; h < heads; ++h, to += tm, w += wm, v += next) {
+        REGISTER a = OF(oic_register_load)(to);
+        for (ptrdiff_t k = 0; m >= WIDTH && k < n; ++k) {
+            a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), ROW(v + k * ld), a);
+        }
+        for (ptrdiff_t k = 0; m < WIDTH && k < n; ++k) {
+            a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), ROWS(oic_row_some)(v + k * ld, m), a);
+        }
+        memcpy(to, &a, sizeof a);
     }
-    memcpy(to, &a, sizeof a);
 }
 
 #undef S

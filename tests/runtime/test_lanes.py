@@ -61,7 +61,7 @@ SOURCE = """
             const C *const xs[4] = {x, x + xm, x + 2 * xm, x + 3 * xm};                                    \\
             const C *const rows[4] = {w + d, w + d + 1, w + d + 2, w + d + 3};                             \\
             oic_weighted_narrow_4_##T##_##T(to, xs, rows, wk, n, 11 - d);                                        \\
-            oic_weighted_narrow_##T##_##T(sum + 288 + d, x, w + d, wk, n, 11 - d);                               \\
+            oic_weighted_narrow_##T##_##T(sum + 288 + d, 0, 1, x, 0, w + d, wk, 0, n, 11 - d);                   \\
         }                                                                                                  \\
     }
 SEEN(f32, float)
