@@ -55,10 +55,7 @@ def _oic(folder: Path, precision: str, threads: int) -> Callable[[list[int], int
     def run(ids: list[int], count: int) -> int:
         executor.reset()
         executor.step("encode", source=np.array([ids], np.int32), lengths=np.array([len(ids)], np.int32))
-        token = np.zeros((1, 1), np.int32)
-        for _ in range(count):
-            token = executor.step(tokens=token)["next"].astype(np.int32).reshape(1, 1)
-        return count
+        return len(executor.repeat(count, {"tokens": "next"}, tokens=np.zeros((1, 1), np.int32)))
 
     return run
 

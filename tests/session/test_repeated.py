@@ -43,3 +43,51 @@ def test_every_step_answers_for_its_own_inputs() -> None:
         assert list(ex.step(x=f32(1, 2, 3), ids=ids)["z"]) == [2, 2]
     with pytest.raises(oic.OicError, match="closed"):
         ex.step(x=f32(1, 2, 3), ids=ids)
+
+
+LOOP = """graph fed {
+dynamic { x: i32[N] @max(N=8); by: i32; f: f32; }
+persistent { steps: i32; }
+volatile { y: i64[N]; z: f32; wide: f32[N]; }
+block entry {
+  assign a: i64[N];
+  op cast(x, to=i64) >> a;
+  assign b: i64;
+  op cast(by, to=i64) >> b;
+  op mul(a, b) >> y;
+  op add(f, f) >> z;
+  op cast(x, to=f32) >> wide;
+  cache.increment steps;
+  return;
+}
+}"""
+
+
+def test_outputs_are_fed_to_the_next_step() -> None:
+    graph = oic.parse(LOOP)
+    with oic.Simulator(graph).make_executor() as there, oic.Synthesizer(graph).build().make_executor() as here:
+        for ex in (there, here):
+            for size in (1, 3):
+                x = np.arange(1, size + 1, dtype=np.int32)
+                given = {"x": x, "by": 3, "f": np.float32(1)}
+                made = ex.repeat(4, {"x": "y", "f": "z"}, **given)
+                assert [list(out["y"]) for out in made] == [list(x * 3**n) for n in range(1, 5)]
+                assert [float(out["z"]) for out in made] == [2, 4, 8, 16]
+                assert list(ex.fetch("y")) == list(x * 81) and list(x) == list(range(1, size + 1))
+                with pytest.raises(oic.StepError, match="does not fit i32") as refused:
+                    ex.repeat(100, {"x": "y"}, **{**given, "by": 1 << 20})
+                assert list(ex.fetch("y")) == list(x.astype(np.int64) << 40)
+                assert refused.value.variable == "x" and ex.fetch("steps") == (6 if size == 1 else 12)
+            ex.insert(by=2, f=np.float32(0))
+            assert [list(out["y"]) for out in ex.repeat(2, {"x": "y"}, x=[5])] == [[10], [20]]
+            before = ex.fetch("steps")
+            if ex is here:
+                ex.repeat(3, {"x": "y"}, **given)[-1]["y"][:] = 0  # the caller's own
+                assert ex.fetch("y")[0] == 27 and ex.fetch("steps") == before + 3
+                before += 3
+            for count, feed in ((0, {}), (True, {}), (2, {"q": "y"}), (2, {"x": "q"}), (2, {"x": "wide"})):
+                with pytest.raises(oic.StepError, match="OIC_ERR_INPUT"):
+                    ex.repeat(count, feed, **given)
+            with pytest.raises(oic.OicError, match="no entry"):
+                ex.repeat(2, {}, "other")
+            assert ex.fetch("steps") == before

@@ -96,6 +96,55 @@ class Executor(ABC):
                 self._given = {}
             return dict(self._outputs)
 
+    def repeat(
+        self, count: int, feed: Mapping[str, str], entry: str = "entry", /, **inputs: Any
+    ) -> list[dict[str, Array]]:
+        """Run one entry so many times; the outputs of each step by name, as `step` gives them.
+
+        feed     the inputs that after the first step are outputs of the step before: {"tokens": "next"};
+                 integers may have another integer type, whose values they fit; the other inputs stay
+        inputs   of the first step
+        Raises StepError; what the steps before did stays.
+        """
+        with self._lock:
+            self._require_open()
+            found = self.interface.entries.get(entry)
+            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+                raise StepError("OIC_ERR_INPUT", f"a number of steps is a positive integer, not {count!r}")
+            if found is not None:  # else `step` says so
+                for name, output in feed.items():
+                    self._require_fed(found, name, output)
+            given = {**self._given, **inputs}
+            made = [self.step(entry, **inputs)]
+            if count > 1 and not self._go_on(entry, feed, int(count) - 1, made):
+                while len(made) < count:
+                    fed = {name: self._fed(name, made[-1][output]) for name, output in feed.items()}
+                    made.append(self.step(entry, **{**given, **fed}))
+            return made
+
+    def _require_fed(self, entry: Entry, name: str, output: str) -> None:
+        """An input may be fed with an output."""
+        if name not in entry.inputs:
+            raise StepError("OIC_ERR_INPUT", f"'{entry.symbol}' has no input '{name}' to feed", variable=name)
+        if output not in entry.outputs:
+            what = f"'{entry.symbol}' gives no output '{output}' to feed '{name}' with"
+            raise StepError("OIC_ERR_INPUT", what, variable=output)
+        types = [self.interface.variables[n].dtype.np for n in (name, output)]
+        if types[0] != types[1] and any(t.kind not in "iu" for t in types):
+            what = f"'{output}' is {types[1]}, and '{name}', which it is to feed, {types[0]}"
+            raise StepError("OIC_ERR_INPUT", what, variable=name)
+
+    def _fed(self, name: str, value: Array) -> Array:
+        """An output as the input that it feeds."""
+        made = value.astype(self.interface.variables[name].dtype.np)
+        if made.dtype != value.dtype and not np.array_equal(made, value):
+            raise self._too_large(name)
+        return made
+
+    def _too_large(self, name: str) -> StepError:
+        dtype = self.interface.variables[name].dtype
+        return StepError("OIC_ERR_INPUT", f"what is fed to '{name}' does not fit {dtype}", variable=name)
+
     def fetch(self, name: str) -> Array:
         """A variable's present value: of the last step, of the state, or its starting value.
 
@@ -222,6 +271,10 @@ class Executor(ABC):
     def _step_again(self, entry: str, inputs: dict[str, Any]) -> dict[str, Array] | None:
         """A whole step, where inputs are like those of the step before in all that is checked; None where not."""
         return None
+
+    def _go_on(self, entry: str, feed: Mapping[str, str], count: int, made: list[dict[str, Array]]) -> bool:
+        """So many more steps after the first, whose outputs are added; false, and none, where that is not known."""
+        return False
 
     @abstractmethod
     def _fetch_state(self, name: str) -> Array:
