@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=100)
     options = parser.parse_args()
     shape = shapes.SHAPES[options.shape]
-    graph = oic.parse_file(GPT2 / "graph.oi")
+    graph = oic.parse_file(GPT2 / "any_size.oi")
     count = min(options.tokens, shape.n_positions)
     ids = np.random.default_rng(0).integers(0, shape.vocab_size, count).astype(np.int32)
     built = oic.Synthesizer(graph, shapes.random_model(shape), sizes={"P": count}).build()

@@ -26,7 +26,7 @@ from oic.profile.limits import REGION, Prober
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA = ROOT / "examples" / "tinystories" / "graph.oi"
-GPT2 = ROOT / "examples" / "gpt2" / "graph.oi"
+GPT2 = ROOT / "examples" / "gpt2" / "any_size.oi"
 STEPS = 100  # decode steps of a round, from position 0
 
 

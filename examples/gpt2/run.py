@@ -28,7 +28,7 @@ import oic
 from shapes import SHAPES, Shape, random_model
 
 HERE = Path(__file__).parent
-GRAPH = HERE / "graph.oi"
+GRAPH = HERE / "any_size.oi"
 WITHIN = 1e-4  # of the reference's logits, absolute
 
 

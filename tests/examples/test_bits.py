@@ -96,7 +96,7 @@ def examples() -> dict[str, Example]:
     if models is not None:
         stories, gpt2 = models / "stories260k/weights.safetensors", models / "gpt2-tiny"
         found["stories260k"] = Example(folder / "tinystories/graph.oi", stories, 512, 256)
-        found["gpt2-tiny"] = Example(folder / "gpt2/graph.oi", gpt2, 100, 64)
+        found["gpt2-tiny"] = Example(folder / "gpt2/any_size.oi", gpt2, 100, 64)
     return found
 
 

@@ -21,7 +21,7 @@ MADE = dict.fromkeys(checkpoints.FAMILIES, checkpoints.checkpoint) | dict.fromke
 """What writes a small checkpoint of a family."""
 BATCHED = ("gpt2", "gpt_neox", "gemma2")
 """Learned positions; heads beside each other, and a parallel residual; layers of two kinds."""
-EXAMPLES = {"llama/graph.oi": "llama-tiny", "gpt2/imported.oi": "gpt2-tiny"}
+EXAMPLES = {"llama/graph.oi": "llama-tiny", "gpt2/graph.oi": "gpt2-tiny"}
 
 
 @pytest.mark.parametrize("family", MADE)

@@ -14,7 +14,7 @@ from oic.syntax.unparse import unparse
 from paths import ROOT, conformance_dir
 
 CORPUS = conformance_dir()
-GRAPHS = sorted(ROOT.glob("examples/**/graph.oi")) + (
+GRAPHS = sorted(ROOT.glob("examples/**/*.oi")) + (
     sorted(CORPUS.rglob("graph.oi")) if CORPUS is not None else []
 )
 KITCHEN_SINK = """
