@@ -33,8 +33,9 @@ REPORTING = {"Diagnostic", "OpError", "refused", "fail", "error", "warn", "_erro
 TABLES = {"recover.py", "text.py", "attributes.py", "tree.py"}
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
 
-# Not of a text that a person reads: broken invariants of the compiler, JSON, megabytes (cli/test_deep.py).
-ELSEWHERE = {"ir", "ir-name", "ir-syntax", "ir-type", "graph-json", "source-size"}
+# Not of a text that a person reads: broken invariants of the compiler, JSON, megabytes (cli/test_deep.py), weights that a
+# build rounds (memory/test_quantized.py).
+ELSEWHERE = {"ir", "ir-name", "ir-syntax", "ir-type", "graph-json", "source-size", "weights-range"}
 
 
 def slugs() -> Iterator[str]:

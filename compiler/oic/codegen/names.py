@@ -21,7 +21,7 @@ API = (
 )  # fmt: skip
 PRIVATE = (
     "attach", "state_is_as_planned", "counts_sum", "counts_hold", "is_whole",
-    "saved_form", "saved_counts", "saved_axes", "saved_parts", "truncated",
+    "saved_form", "saved_counts", "saved_axes", "saved_parts", "truncated", "chosen",
 )  # fmt: skip
 MACROS = (
     "H", "ALIGN", "STATE_BYTES", "ARENA_BYTES", "WEIGHTS_BYTES", "SAVED_BYTES", "STATE_FINGERPRINT",
