@@ -19,7 +19,7 @@
    OIC_ATTENTION_PACKED rows or values are widened, and 4 * Dk, in the same place, where keys are. */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
-#if OIC_PASTE(OIC_ROWS_, OIC_PASTE(OIC_COMPUTED, OIC_PASTE(_, OIC_W)))
+#if OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)
 #define ROWS_AS_STORED 1
 #define ROW_T W_T
 #define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_W)

@@ -1,5 +1,9 @@
 /* oic_linear_q8_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w in groups of 8 bits, b of type B or NULL.
    Members, order and working memory: quantized_product.inc.h. */
 #define PRODUCT oic_linear_q8
+#define PRODUCT_ROWS NAME(oic_linear_q8_rows)
+#define PRODUCT_PREPARE NAME(oic_linear_q8_prepare)
+#define PRODUCT_PART NAME(oic_linear_q8_part)
+#define PRODUCT_DIVIDED NAME(oic_linear_q8_divided)
 #define WEIGHT_BITS 8
 #include "quantized_product.inc.h"

@@ -1,4 +1,5 @@
-/* The body of products with quantised weights.  The kernel that includes it defines PRODUCT, its name, and WEIGHT_BITS, 8 or 4
+/* The body of products with quantised weights.  The kernel that includes it defines PRODUCT, its name, PRODUCT_…, those of its
+   functions, and WEIGHT_BITS, 8 or 4
    bits of a weight.
 
    w is N rows of K numbers in groups of 32 along K, rows filled up to sixteen and groups to 32 with zeros: all bytes, then
@@ -33,15 +34,15 @@ typedef struct {
 } ARGS(PRODUCT);
 
 /* Rows of the turn that begins at a->from. */
-static inline ptrdiff_t NAME(OIC_PASTE(PRODUCT, _rows))(const ARGS(PRODUCT) *a)
+static inline ptrdiff_t PRODUCT_ROWS(const ARGS(PRODUCT) *a)
 {
     const ptrdiff_t left = oic_product(a->rank, a->shape) * a->M - a->from;
     return left < a->room ? left : a->room;
 }
 
-static inline void NAME(OIC_PASTE(PRODUCT, _prepare))(const ARGS(PRODUCT) *a)
+static inline void PRODUCT_PREPARE(const ARGS(PRODUCT) *a)
 {
-    const ptrdiff_t rows = NAME(OIC_PASTE(PRODUCT, _rows))(a), groups = oic_groups(a->K);
+    const ptrdiff_t rows = PRODUCT_ROWS(a), groups = oic_groups(a->K);
     for (ptrdiff_t r = 0; r < rows; ++r) {
         const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
         const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
@@ -61,10 +62,10 @@ static inline void NAME(OIC_PASTE(PRODUCT, _prepare))(const ARGS(PRODUCT) *a)
     }
 }
 
-static inline void NAME(OIC_PASTE(PRODUCT, _part))(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(PRODUCT) *const a = args;
-    const ptrdiff_t rows = NAME(OIC_PASTE(PRODUCT, _rows))(a), N = a->N;
+    const ptrdiff_t rows = PRODUCT_ROWS(a), N = a->N;
     float sums[OIC_TURN * OIC_STREAM];
     (void)worker;
     for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
@@ -92,25 +93,29 @@ static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
     ARGS(PRODUCT) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        NAME(OIC_PASTE(PRODUCT, _prepare))(&turn);
-        NAME(OIC_PASTE(PRODUCT, _part))(&turn, 0, oic_streams(a->N), 0);
+        PRODUCT_PREPARE(&turn);
+        PRODUCT_PART(&turn, 0, oic_streams(a->N), 0);
     }
 }
 
 #if defined(OIC_POOL_H)
 /* The same, each turn's streams divided among threads. */
-static inline void NAME(OIC_PASTE(PRODUCT, _divided))(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                       const ARGS(PRODUCT) *a)
 {
     ARGS(PRODUCT) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        NAME(OIC_PASTE(PRODUCT, _prepare))(&turn);
-        oic_divide(pool, most, units, work, NAME(OIC_PASTE(PRODUCT, _part)), &turn);
+        PRODUCT_PREPARE(&turn);
+        oic_divide(pool, most, units, work, PRODUCT_PART, &turn);
     }
 }
 #endif
 
 #undef PRODUCT
+#undef PRODUCT_ROWS
+#undef PRODUCT_PREPARE
+#undef PRODUCT_PART
+#undef PRODUCT_DIVIDED
 #undef WEIGHT_BITS
 #include "end.h"

@@ -115,10 +115,10 @@ static inline oic_register_f64 oic_row_f64(const double *p) { return oic_registe
 #endif
 
 /* Whether rows of a type become numbers of another in registers. */
-#define OIC_ROWS_f32_f32 1
-#define OIC_ROWS_f32_f16 1
-#define OIC_ROWS_f32_bf16 1
-#define OIC_ROWS_f32_i8 1
-#define OIC_ROWS_f64_f64 1
+#define OIC_AS_STORED_f32_f32 1
+#define OIC_AS_STORED_f32_f16 1
+#define OIC_AS_STORED_f32_bf16 1
+#define OIC_AS_STORED_f32_i8 1
+#define OIC_AS_STORED_f64_f64 1
 
 #endif

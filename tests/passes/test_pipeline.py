@@ -14,7 +14,9 @@ def test_every_option_is_a_setting_and_a_parameter_of_its_pass() -> None:
         parameters = list(inspect.signature(step.run).parameters)
         for name in step.takes:
             assert hasattr(settings, name) and name in parameters[1:], f"{step.name}: {name}"
-    assert {step.name: step.takes for step in PIPELINE if step.takes} == {"select-kernels": ("target",), "plan-memory": ("reuse",)}
+    assert {step.name: step.takes for step in PIPELINE if step.takes} == {
+        "select-kernels": ("target", "threads"), "plan-memory": ("reuse",)
+    }  # fmt: skip
 
 
 def test_what_runs_depends_on_the_threads_alone() -> None:
