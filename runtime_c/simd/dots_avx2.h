@@ -3,6 +3,8 @@
    One instruction multiplies unsigned by signed bytes and adds pairs in 16 bits, saturating.  For q8 it gets |x| and w, whose
    bits are inverted where x is negative: ~w = -w - 1, so that |x| * ~w = x * w - |x|, and no pair reaches 2 * 127 * 128.  The
    |x| that are too much there are in the start.  For q4 all sixteen products of a lane fit 16 bits. */
+#include "../version.h"
+
 #include "dots_bytes_avx2.h"
 
 #define OIC_KEEP(v) __asm__("" : "+x"(v)) /* in a register, and computed where it is written */

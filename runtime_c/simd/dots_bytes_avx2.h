@@ -1,4 +1,6 @@
 /* Numbers to 8 bits with AVX2, for dots_avx2.h and dots_vnni.h. */
+#include "../version.h"
+
 #include <immintrin.h>
 
 /* 32 numbers to 8 bits; their scale. */

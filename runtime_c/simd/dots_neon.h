@@ -1,5 +1,7 @@
 /* The products of dots.h with NEON of 64 bits: with the dot products of ARMv8.2 where they are, else with products of 16 bits,
    of which two can be added before they are widened. */
+#include "../version.h"
+
 #include <arm_neon.h>
 
 #define OIC_DOTS_ROWS 4

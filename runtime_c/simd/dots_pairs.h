@@ -1,5 +1,7 @@
 /* The products of dots.h with SSE2 or WebAssembly: pairs of products of 16 bits, added to 32.  Of each row there are two
    sums, which are added at the end. */
+#include "../version.h"
+
 #define OIC_DOTS_ROWS 4
 #define OIC_DOTS_X 64 /* x of 16 bits */
 

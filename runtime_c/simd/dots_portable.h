@@ -1,4 +1,6 @@
 /* The products of dots.h in plain C. */
+#include "../version.h"
+
 #define OIC_DOTS_ROWS 4
 #define OIC_DOTS_X 32
 

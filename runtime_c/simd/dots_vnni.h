@@ -1,5 +1,7 @@
 /* The products of dots.h with the dot products of AVX-512, or of AVX on machines without it: four products of unsigned and
    signed bytes, added to 32 bits, exactly.  w of q8 gets 128 more, as bits inverted, and sums start 128 times x lower. */
+#include "../version.h"
+
 #include "dots_bytes_avx2.h"
 
 #define OIC_DOTS_X 32
