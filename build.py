@@ -198,10 +198,11 @@ def verb_run(arguments: list) -> int:
 
 def verb_test(arguments: list) -> int:
     prepare()
+    workers = str((os.cpu_count() or 1) + 1)  # one more than processors: tests wait for compilers and for each other
     failed = [name for name, command in (
         ("ruff", ("ruff", "check", ".")),
         ("mypy", ("mypy",)),
-        ("pytest", ("pytest", "-n", "2", *arguments)),  # pytest last: its summary closes the output
+        ("pytest", ("pytest", "-n", workers, *arguments)),  # pytest last: its summary closes the output
     ) if python("-m", *command) != 0]
     if failed:
         say("failed: " + ", ".join(failed))
