@@ -2,7 +2,8 @@
 
 Every engine runs in a process of its own, in which the model stays loaded; they take turns, and the tables give medians
 and half the distance of the quartiles.  The limits of the machine are measured in between: a streaming read on huge
-pages, and multiply-adds in f32 and int8.  What is not installed is skipped, and said so.
+pages, and multiply-adds in f32 and int8.  What is not installed is skipped, and said so; what fails is named, and the
+exit status is 1 if that is oic.
 
     python benchmarks/peers.py [--models gpt2-124m,...] [--rows decode,prefill,...] [--precisions f32,q8]
                                [--threads 1,2] [--engines oic,llama_cpp,...] [--python PYTHON] [--json FILE]
@@ -30,6 +31,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from against import Unsupported  # noqa: E402
 from against.decoders import DECODERS  # noqa: E402
 
 from oic.diagnostics import OicError  # noqa: E402
@@ -43,10 +45,14 @@ STREAMS = ("silero", "gru-256")
 
 
 class Worker:
-    """The process of an engine.  `missing` says why it has no model."""
+    """The process of an engine.
+
+    missing  why it has no model, where the engine is not there or cannot do it
+    failed   the error that it ended with
+    """
 
     def __init__(self, engine: str, python: str, module: str, given: dict[str, Any]) -> None:
-        self.engine, self.missing, self.version = engine, "", ""
+        self.engine, self.missing, self.failed, self.version = engine, "", "", ""
         path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
         more = {name: str(given["threads"]) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
         more |= {"OIC_CACHE": "off"} if given.pop("anew", False) else {}
@@ -65,20 +71,19 @@ class Worker:
     def _answer(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = json.loads(line) if line else {"missing": f"ended with status {self.process.wait()}"}
-        if "missing" in found:
-            self.missing = found["missing"].strip().splitlines()[-1]
-            return None
-        return found["ok"]
+        found = json.loads(line) if line else {"failed": f"ended with status {self.process.wait()}"}
+        self.missing = found.get("missing", "")
+        self.failed = found.get("failed", "").strip()
+        return found.get("ok")
 
     def loaded(self) -> bool:
         """Wait until the model is there."""
         self.version = self._answer() or ""
-        return not self.missing
+        return not self.missing and not self.failed
 
     def ask(self, command: str, *given: Any) -> Any:
         """What a method of the engine gives; None if it failed."""
-        if self.missing:
+        if self.missing or self.failed:
             return None
         self._send({command: given})
         return self._answer()
@@ -140,6 +145,7 @@ class Run:
         self.prober = Prober()
         self.rows: list[Row] = []
         self.skipped: dict[tuple[str, str], str] = {}
+        self.failed: dict[tuple[str, str], str] = {}
         self.versions: dict[str, str] = {}
         self.limits: dict[int, list[Limits]] = {}
 
@@ -161,11 +167,16 @@ class Run:
                 found.append(worker)
             else:
                 what = given.get("decoder") or given.get("model") or module
-                self.skipped[engine, f"{what} {given['precision']}"] = worker.missing
+                self.without(worker, f"{what} {given['precision']}")
                 worker.close()
         if self.arguments.wait and found:
             input(f"{', '.join(w.engine for w in found)} loaded; Enter to measure: ")
         return found
+
+    def without(self, worker: Worker, what: str) -> None:
+        """Keep why an engine has no figure."""
+        kept, why = (self.failed, worker.failed) if worker.failed else (self.skipped, worker.missing)
+        kept[worker.engine, what] = why.strip().splitlines()[-1]
 
     def alternate(self, workers: list[Worker], rounds: int, command: str, *given: Any) -> list[Figure]:
         """Every engine in turn, so many times, after one that does not count."""
@@ -175,7 +186,11 @@ class Run:
                 found = worker.ask(command, *given)
                 if found is not None and number:
                     figures[worker.engine].seconds += found if isinstance(found, list) else [found]
-        return [f for f in figures.values() if f.seconds]
+        for worker in workers:
+            if worker.missing or worker.failed:  # what it measured before is no row
+                del figures[worker.engine]
+                self.without(worker, f"{command} {' '.join(map(str, given))}".strip())
+        return list(figures.values())
 
     def show(self, row: Row) -> None:
         self.rows.append(row)
@@ -284,8 +299,9 @@ def memory(run: Run) -> None:
     for name, precision in itertools.product(a.models, a.precisions):
         try:
             most, planned = resident(name, precision)
-        except (NotImplementedError, OicError) as why:
-            run.skipped["oic", f"{name} {precision}"] = str(why).splitlines()[0]
+        except (Unsupported, OicError) as why:
+            kept = run.failed if isinstance(why, OicError) else run.skipped
+            kept["oic", f"{name} {precision}"] = str(why).splitlines()[0]
             continue
         print(f"{name:<11}{'memory':<13}{precision:<5}1 thr  {most / 1e6:,.1f} MB resident, "
               f"{most / planned:.3f} of weights, state and arena in use")  # fmt: skip
@@ -340,14 +356,17 @@ def main() -> int:
               f"{found.int8 / 1e9:.0f} Gop/s int8, {found.bf16 / 1e9:.0f} GFLOP/s bf16")  # fmt: skip
     for (engine, precision), why in run.skipped.items():
         print(f"skipped: {engine} {precision}: {why}")
+    for (engine, precision), why in run.failed.items():
+        print(f"FAILED: {engine} {precision}: {why}")
     print(", ".join(f"{engine} {version}" for engine, version in run.versions.items()),
           f"; {time.perf_counter() - start:.0f} s", sep="")  # fmt: skip
     if run.arguments.json:
         limits = {n: run.probe(n).to_json() for n in run.limits}
         found = {"limits": limits, "versions": run.versions, "rows": [row.to_json() for row in run.rows],
-                 "skipped": [[*key, why] for key, why in run.skipped.items()]}  # fmt: skip
+                 "skipped": [[*key, why] for key, why in run.skipped.items()],
+                 "failed": [[*key, why] for key, why in run.failed.items()]}  # fmt: skip
         Path(run.arguments.json).write_text(json.dumps(found, indent=1))
-    return 0
+    return 1 if any(engine == "oic" for engine, _ in run.failed) else 0
 
 
 if __name__ == "__main__":

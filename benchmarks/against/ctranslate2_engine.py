@@ -11,6 +11,7 @@ import ctranslate2
 from ctranslate2.converters.transformers import GPT2Loader, LlamaLoader
 from transformers import AutoConfig, GPT2LMHeadModel, LlamaForCausalLM
 
+from against import Unsupported
 from against.checkpoint import write
 from against.decoders import DECODERS
 
@@ -24,7 +25,7 @@ class Engine:
 
     def __init__(self, decoder: str, precision: str, threads: int, prompt: int) -> None:
         if precision not in KINDS:
-            raise NotImplementedError(f"no {precision} on this machine")
+            raise Unsupported(f"no {precision} on this machine")
         d = self.decoder = DECODERS[decoder]
         with tempfile.TemporaryDirectory() as folder:
             write(d, Path(folder) / "in")

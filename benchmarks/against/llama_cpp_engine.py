@@ -13,6 +13,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Kind
 from gguf.quants import quantize
 
+from against import Unsupported
 from against.decoders import DECODERS, Decoder
 
 KINDS = {"f32": Kind.F32, "f16": Kind.F16, "bf16": Kind.BF16, "q8": Kind.Q8_0, "q4": Kind.Q4_0}
@@ -74,7 +75,7 @@ class Engine:
             how.use_mmap = False
             self.model = llama_cpp.llama_model_load_from_file(str(path).encode(), how)
         if not self.model:
-            raise NotImplementedError("the model is not loaded")
+            raise Unsupported("the model is not loaded")
         how = llama_cpp.llama_context_default_params()
         how.n_ctx, how.n_batch, how.n_ubatch = self.decoder.context, self.decoder.context, self.decoder.context
         how.n_threads = how.n_threads_batch = threads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 import time
 from pathlib import Path
@@ -18,13 +17,8 @@ LARGE = 1 << 30  # weights: from here on the checkpoint is in bf16
 
 
 def options(precision: str, threads: int) -> dict[str, object]:
-    """Of a Synthesizer.  Raises NotImplementedError where it knows no such weights."""
-    made: dict[str, object] = {"threads": threads}
-    if precision != "f32":
-        if "weights_as" not in inspect.signature(oic.Synthesizer).parameters:
-            raise NotImplementedError(f"weights in {precision} cannot be chosen")
-        made["weights"] = precision
-    return made
+    """Of a Synthesizer."""
+    return {"threads": threads, **({} if precision == "f32" else {"weights": precision})}
 
 
 class Engine:

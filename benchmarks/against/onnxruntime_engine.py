@@ -9,6 +9,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
+from against import Unsupported
 from against.decoders import DECODERS, Decoder
 from against.quantized import GROUP, groups
 
@@ -121,9 +122,9 @@ class Engine:
         bits = {"f32": 32, "q8": 8, "q4": 4}.get(precision)
         d = self.decoder = DECODERS[decoder]
         if bits is None:
-            raise NotImplementedError(f"no {precision} on a CPU")
+            raise Unsupported(f"no {precision} on a CPU")
         if d.weight_bytes("f32") > 2e9:
-            raise NotImplementedError("a model of one file has at most 2 GB")
+            raise Unsupported("a model of one file has at most 2 GB")
         how = ort.SessionOptions()
         how.intra_op_num_threads, how.inter_op_num_threads = threads, 1
         how.log_severity_level = 3

@@ -11,6 +11,7 @@ from openvino import opset13 as op
 from openvino.op.util import Variable, VariableInfo
 from openvino.properties import hint
 
+from against import Unsupported
 from against.decoders import DECODERS, Decoder
 from against.quantized import groups
 
@@ -139,7 +140,7 @@ class Engine:
 
     def __init__(self, decoder: str, precision: str, threads: int, prompt: int) -> None:
         if precision == "bf16":
-            raise NotImplementedError("no bf16 on this machine")
+            raise Unsupported("no bf16 on this machine")
         self.decoder = DECODERS[decoder]
         settings = {hint.inference_precision: Type.f32, hint.kv_cache_precision: Type.f32,
                     "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}  # fmt: skip

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from against import Unsupported
+
 ROOT = Path(__file__).resolve().parents[2]
 UNITS, LAYERS = 256, 2
 DISTRIBUTIONS = {"llama_cpp": "llama-cpp-python"}
@@ -87,9 +89,9 @@ class Engine:
     def __init__(self, engine: str, model: str, precision: str, threads: int) -> None:
         make = ENGINES.get(engine)
         if make is None:
-            raise NotImplementedError("it does not run such models")
+            raise Unsupported("it does not run such models")
         if precision != "f32" and (engine != "oic" or precision == "f16"):
-            raise NotImplementedError(f"no {precision} of such a model")
+            raise Unsupported(f"no {precision} of such a model")
         self.version = version(DISTRIBUTIONS.get(engine, engine))
         self.step = make(model, precision, threads)
         for _ in range(20):
@@ -125,7 +127,7 @@ def _oic(model: str, precision: str, threads: int) -> Callable[[], object]:
 def _there(name: str) -> Path:
     path = models() / "silero-vad" / name
     if not path.is_file():
-        raise NotImplementedError(f"{path} is not there (OIC_MODELS)")
+        raise Unsupported(f"{path} is not there (OIC_MODELS)")
     return path
 
 
@@ -206,7 +208,7 @@ def _torch(model: str, precision: str, threads: int) -> Callable[[], object]:
     import torch
 
     if model == "silero":
-        raise NotImplementedError("Silero as TorchScript is not in the folder of models")
+        raise Unsupported("Silero as TorchScript is not in the folder of models")
     torch.set_num_threads(threads)
     found = gru_weights()
     gru = torch.nn.GRU(UNITS, UNITS, LAYERS)

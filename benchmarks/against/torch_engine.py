@@ -7,6 +7,7 @@ import time
 import torch
 import torch.nn.functional as fun
 
+from against import Unsupported
 from against.decoders import DECODERS
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
@@ -19,7 +20,7 @@ class Engine:
 
     def __init__(self, decoder: str, precision: str, threads: int, prompt: int) -> None:
         if precision not in TYPES:
-            raise NotImplementedError(f"no {precision} here")
+            raise Unsupported(f"no {precision} here")
         torch.set_num_threads(threads)
         d = self.decoder = DECODERS[decoder]
         self.type = TYPES[precision]

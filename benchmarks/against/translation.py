@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from against import Unsupported
 from against.streams import DISTRIBUTIONS, models
 
 SOURCE = (np.random.default_rng(5).integers(0, 256, 4096) + 3).tolist()  # ids of bytes begin at 3
@@ -21,10 +22,10 @@ class Engine:
     def __init__(self, engine: str, precision: str, threads: int) -> None:
         folder = models() / "byt5-tiny-random"
         if not folder.is_dir():
-            raise NotImplementedError(f"{folder} is not there (OIC_MODELS)")
+            raise Unsupported(f"{folder} is not there (OIC_MODELS)")
         make = ENGINES.get(engine)
         if make is None:
-            raise NotImplementedError("it is not written for this model")
+            raise Unsupported("it is not written for this model")
         self.version = version(DISTRIBUTIONS.get(engine, engine))
         self.run: Callable[[list[int], int], int] = make(folder, precision, threads)
 
@@ -67,7 +68,7 @@ def _ctranslate2(folder: Path, precision: str, threads: int) -> Callable[[list[i
 
     kinds = {"f32": "float32", "q8": "int8"}
     if precision not in kinds:
-        raise NotImplementedError(f"no {precision} on this machine")
+        raise Unsupported(f"no {precision} on this machine")
     model = T5ForConditionalGeneration.from_pretrained(folder)
     spec = T5Loader().get_model_spec(model)
     vocabulary = [f"t{i}" for i in range(model.config.vocab_size)]
@@ -97,7 +98,7 @@ def _torch(folder: Path, precision: str, threads: int) -> Callable[[list[int], i
     from transformers import T5ForConditionalGeneration
 
     if precision != "f32":
-        raise NotImplementedError(f"no {precision} here")
+        raise Unsupported(f"no {precision} here")
     torch.set_num_threads(threads)
     model = T5ForConditionalGeneration.from_pretrained(folder).eval()
 

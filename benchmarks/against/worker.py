@@ -2,8 +2,8 @@
 
     python -m against.worker MODULE        a module here that has an Engine
 
-{"load": {...}} makes an Engine; {"decode": [512, 16]} calls a method of it.  The answer is {"ok": ...}, or
-{"missing": reason} where it cannot be done.
+{"load": {...}} makes an Engine; {"decode": [512, 16]} calls a method of it.  The answer is {"ok": ...},
+{"missing": reason} where the engine is not installed or cannot do it, or {"failed": traceback}.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import sys
 import traceback
 from typing import Any
+
+from against import Unsupported
 
 
 def main() -> None:
@@ -31,10 +33,10 @@ def main() -> None:
                 answer = {"ok": getattr(engine, command)(*given)}
         except ImportError as why:
             answer = {"missing": f"not installed ({why.name})" if isinstance(why, ModuleNotFoundError) else str(why)}
-        except NotImplementedError as why:
+        except Unsupported as why:
             answer = {"missing": str(why)}
         except Exception:
-            answer = {"missing": traceback.format_exc(limit=-3)}
+            answer = {"failed": traceback.format_exc(limit=-3)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
