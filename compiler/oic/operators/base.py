@@ -141,6 +141,10 @@ class Operator(Op):
         """The ops that lowering puts in its place, and the values that are its results; None: itself."""
         return None
 
+    def of_whole(self, split: Any, parts: Sequence[Op]) -> Operator | None:
+        """The op of all that a `split` cuts, where `parts`, this one first, take its results in order, if there is."""
+        return None
+
     flattens: ClassVar[bool] = False
     """It can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`); may be a property."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.core import OpError, Unequal, Value
+from oic.ir.core import Op, OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import COLUMNS, PANELS
 from oic.ir.types import Type
@@ -20,6 +21,7 @@ from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.quantized import product_dtype, products, streamed, streams
 from oic.operators.settings import accumulated
+from oic.operators.shape import Split
 
 
 def narrower(wide: DType, narrow: DType) -> bool:
@@ -140,6 +142,17 @@ class MatMul(Operator, name="matmul"):
                 raise Unequal(self.b, -back - 2, one, "b")
             shape.append(two if one == 1 else one)
         return shape
+
+    def of_whole(self, split: Split, parts: Sequence[Op]) -> Operator | None:
+        rows = self.transpose_b
+        if (split.axis % 2 == 0) is not rows:
+            return None
+        for op, part in zip(parts, split.results, strict=True):
+            if not isinstance(op, MatMul) or op.b is not part or op.a is not self.a or op.a is part:
+                return None
+            if op.transpose_a or op.transpose_b is not rows or op.b_scale is not None or op.acc is not None:
+                return None
+        return MatMul(self.a, split.x, transpose_b=rows, span=self.span)
 
     def _oriented(self, a: Array, b: Array, b_scale: Array | None) -> tuple[Array, Array]:
         """a as [.., M, K] and b as [.., K, N], scaled."""
@@ -306,6 +319,19 @@ class Linear(Operator, name="linear"):
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * self.w.shape[1]
+
+    def of_whole(self, split: Split, parts: Sequence[Op]) -> Operator | None:
+        biases: list[Value | None] = []
+        for op, part in zip(parts, split.results, strict=True):
+            if not isinstance(op, Linear) or op.w is not part or op.x is not self.x or part in (op.x, op.b):
+                return None
+            if op.acc is not None or split.axis % 2:
+                return None
+            biases.append(op.b)
+        source = self.b.op if self.b is not None else None
+        if isinstance(source, Split) and source.results == biases:
+            return Linear(self.x, split.x, b=source.x, span=self.span)
+        return Linear(self.x, split.x, span=self.span) if all(b is None for b in biases) else None
 
     def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
         y = product(quantized.refused_rows(x) if quantized.in_groups(self.w) else x, w.T, self.x.dtype)

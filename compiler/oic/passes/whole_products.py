@@ -13,7 +13,7 @@ from __future__ import annotations
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
-from oic.operators.matmul import Linear, MatMul
+from oic.operators.base import Operator
 from oic.operators.shape import Split
 
 
@@ -38,10 +38,9 @@ def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] 
     users = [part.users for part in split.results]
     if any(len(found) != 1 or found[0].block is not block for found in users):
         return None
-    products, rows = [found[0] for found in users], split.axis % 2 == 0
-    if not all(_multiplies(p, part, rows) for p, part in zip(products, split.results, strict=True)):
-        return None
-    whole = _product(split, products)
+    products = [found[0] for found in users]
+    first = products[0]
+    whole = first.of_whole(split, products) if isinstance(first, Operator) else None
     if whole is None:
         return None
     whole.result.hint = "_".join(product.result.hint for product in products)
@@ -51,29 +50,3 @@ def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] 
         mapping[product.result] = part
     return [whole, parts]
 
-
-def _multiplies(op: Op, part: Value, rows: bool) -> bool:
-    """The op is a product of rows with the part, whose outputs are its rows, or its columns."""
-    if isinstance(op, Linear):
-        return rows and op.w is part and op.x is not part and op.b is not part and op.acc is None
-    if not isinstance(op, MatMul) or op.b is not part or op.a is part:
-        return False
-    return op.transpose_b is rows and not op.transpose_a and op.b_scale is None and op.acc is None
-
-
-def _product(split: Split, products: list[Op]) -> Linear | MatMul | None:
-    """The one product, if all are of the same rows and biases are parts of one, too."""
-    first = products[0]
-    if isinstance(first, MatMul):
-        alike = all(isinstance(p, MatMul) and p.a is first.a for p in products)
-        return MatMul(first.a, split.x, transpose_b=first.transpose_b, span=first.span) if alike else None
-    linears = [p for p in products if isinstance(p, Linear) and isinstance(first, Linear) and p.x is first.x]
-    if len(linears) < len(products):
-        return None
-    biases = [p.b for p in linears]
-    if all(b is None for b in biases):
-        return Linear(linears[0].x, split.x, span=first.span)
-    source = biases[0].op if biases[0] is not None else None
-    if isinstance(source, Split) and source.results == biases:
-        return Linear(linears[0].x, split.x, b=source.x, span=first.span)
-    return None
