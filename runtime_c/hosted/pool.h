@@ -3,7 +3,7 @@
    system for anything but sleep.  Include it before headers of the system: see hosted.h.
 
    A run is divided into chunks of units, of which every thread has its own, one after the other in memory; a thread that
-   has done its own takes from the ends of others', so that one that sleeps or is slow holds nobody up.  Between runs
+   has done its own takes from the ends of others', so that the others do not wait for one that sleeps or is slow.  Between runs
    threads look for the next for a while, and then sleep. */
 #ifndef OIC_POOL_H
 #define OIC_POOL_H
@@ -46,7 +46,7 @@ typedef struct {
     pthread_cond_t given; /* there is a run, or the pool is closing */
     uint32_t asleep;      /* it waits for that */
     uint8_t apart[64];    /* what threads write often is on cache lines of its own */
-    uint32_t chunks;      /* of this run, that nobody has begun: see oic_pool_claim */
+    uint32_t chunks;      /* of this run, not begun: see oic_pool_claim */
     uint8_t apart_too[64];
 } oic_worker;
 
@@ -71,7 +71,7 @@ struct oic_pool {
     oic_worker worker[OIC_POOL_MOST];
 };
 
-/* The chunks of one thread that nobody has begun, first..end-1, and how many threads take part: in one number, so that
+/* The chunks of one thread that are not begun, first..end-1, and how many threads take part: in one number, so that
    who changes it saw all of it. */
 static inline uint32_t oic_pool_chunks(ptrdiff_t first, ptrdiff_t end, int most)
 {

@@ -71,7 +71,7 @@ static int exercise(oic_pool *pool, int runs)
 /* Units that are worked on, and by whom. */
 typedef struct {
     int64_t *done;
-    int64_t own[OIC_POOL_MOST][8]; /* of each worker, which nobody else writes */
+    int64_t own[OIC_POOL_MOST][8]; /* of each worker, written by it alone */
 } divided;
 
 static void units(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)

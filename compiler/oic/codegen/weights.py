@@ -32,7 +32,7 @@ Told = Callable[[str, int, int], None]
 
 
 def unheard(what: str, done: int, total: int) -> None:
-    """Nobody wants to know."""
+    """Progress that is not shown."""
 
 
 def chunks(module: Module) -> Iterator[memoryview | bytes]:

@@ -59,7 +59,7 @@ class Cache:
             found = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
             file = entry / found["name"]
             stat = file.stat()
-            if [stat.st_size, stat.st_mtime_ns] != found["file"]:  # somebody wrote to its second name
+            if [stat.st_size, stat.st_mtime_ns] != found["file"]:  # it was changed by its second name
                 shutil.rmtree(entry, ignore_errors=True)
                 return None
             _second_name(file, to)

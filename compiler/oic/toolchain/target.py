@@ -12,7 +12,7 @@ from oic.toolchain.compiler import find_compiler, macros
 
 LANGUAGE = "-std=c99"
 # Where a * b + c is rounded is the code's decision; the arena is reused by buffers of other types.  The headers refuse
-# what they can see (machine.h); without the first, results have other last bits, within the bounds.  No one reads errno
+# what they can see (machine.h); without the first, results have other last bits, within the bounds.  Errno is not read
 # after a square root: without the last it is a call.
 MEANING = ("-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno")
 STANDARD = (LANGUAGE, "-O3", *MEANING)
