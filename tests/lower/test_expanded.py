@@ -47,3 +47,28 @@ def test_cells_are_what_their_reference_says(cls: type[Operator], body: str, set
     expected = op.reference(*wide)
     for name, y in zip("ye", expected if isinstance(expected, list) else [expected]):
         assert (np.abs(found[name] - y) <= op.tolerance(y, *wide)).all()
+
+
+def test_a_cell_is_one_statement_of_a_trace() -> None:
+    """Whatever it was lowered to, fused, and computed in the state."""
+    text = """graph cell {
+      dynamic { x: f32[5]; w: f32[16, 5]; u: f32[16, 4]; b: f32[16]; }
+      persistent { h: f32[4] @init(0.0); c: f32[4] @init(0.0); }
+      block entry {
+        assign s: f32[4]; assign t: f32[4];
+        cache.read h >> s; cache.read c >> t;
+        op lstm_cell(x, s, t, w, u, b, b) >> s, t;
+        cache.write s >> h; cache.write t >> c;
+        return;
+      }
+    }"""
+    given = {"x": np.ones(5, np.float32), "w": np.ones((16, 5), np.float32), "u": np.ones((16, 4), np.float32),
+             "b": np.ones(16, np.float32)}  # fmt: skip
+    graph = oic.parse(text, name="cell")
+    for maker in (oic.Simulator(graph), oic.Synthesizer(graph).build()):
+        with maker.make_executor() as executor:
+            executor.step(**given)
+            found = [r for r in executor.trace() if r.operator == "lstm_cell"]
+            written = [r for r in executor.trace() if r.operator == "cache.write"]
+        assert [(set(r.operands), set(r.result.split(", "))) for r in found] == [({"x", "s", "t", "w", "u", "b"}, {"s", "t"})]
+        assert len(written) == 2

@@ -43,15 +43,33 @@ def records(interface: Interface, timed: Iterable[tuple[Op, float]]) -> Iterator
         for op, took in _parts(fused, us)
         if (span := op.span) is not None
     )
-    groups = [
-        (statement, list(group))
-        for statement, group in itertools.groupby(located, key=lambda each: each[0])
-    ]
-    done = {statement for statement, ops in groups if any(does(op) for _, op, _ in ops)}
-    for statement, ops in groups:
-        # Checks and counters that passes moved to the front are no second run of their statement.
-        if statement not in done or any(does(op) for _, op, _ in ops):
-            yield _record(interface, statement, [op for _, op, _ in ops], sum(us for *_, us in ops))
+    groups = [list(group) for _, group in itertools.groupby(located, key=lambda each: each[0])]
+    done = {group[0][0] for group in groups if any(_shows(op) for _, op, _ in group)}
+    # Checks and counters that passes moved to the front are no second run of their statement.
+    shown = [group for group in groups if group[0][0] not in done or any(_shows(op) for _, op, _ in group)]
+    for statement, ops in _joined(shown):
+        yield _record(interface, statement, [op for _, op, _ in ops], sum(us for *_, us in ops))
+
+
+Located = tuple[Span, Op, float]
+
+
+def _shows(op: Op) -> bool:
+    """It does what a statement says; an entry of the state that values are computed in is told by its store."""
+    return does(op) and op.name != "state.entry"
+
+
+def _joined(groups: list[list[Located]]) -> Iterator[tuple[Span, list[Located]]]:
+    """Groups beside each other that are parts of one run of a statement, as one: no op runs twice in it."""
+    held: list[Located] = []
+    for group in groups:
+        ran = {id(op) for _, op, _ in held}
+        if held and (group[0][0] != held[0][0] or any(id(op) in ran for _, op, _ in group)):
+            yield held[0][0], held
+            held = []
+        held = held + group
+    if held:
+        yield held[0][0], held
 
 
 def _parts(op: Op, microseconds: float) -> list[tuple[Op, float]]:
@@ -65,11 +83,16 @@ def _parts(op: Op, microseconds: float) -> list[tuple[Op, float]]:
 
 
 def _record(interface: Interface, statement: Span, ops: list[Op], microseconds: float) -> Record:
-    """The record of a statement: what it does is its last operator or cache operation."""
+    """The record of a statement: what it does is its last operator or cache operation, or all it was lowered to."""
     main = next((o for o in reversed(ops) if o.catalog or o.reads or o.writes), ops[-1])
     block = interface.block_of(statement) or ""
     operands = tuple(v.hint for v in main.operands if v.hint)
-    result = ", ".join(v.hint for v in main.results if v.hint)
+    results = [v.hint for v in main.results if v.hint]
+    parts = [o for o in ops if o.catalog and not o.view]
+    if len(parts) > 1:  # what goes in, and what comes out, once each
+        made = {v for part in parts for v in part.results}
+        operands = tuple(dict.fromkeys(v.hint for part in parts for v in part.operands if v.hint and v not in made))
+        results = list(dict.fromkeys(v.hint for part in parts for v in part.results if v.hint))
     written = re.match(r"(?:op\s+)?([\w.]+)", statement.text)
     operator = written[1] if written and interface.statements else main.name
-    return Record(block, statement.line, operator, operands, result, microseconds)
+    return Record(block, statement.line, operator, operands, ", ".join(results), microseconds)
