@@ -11,8 +11,12 @@ TEXT = """graph repeated {
 dynamic { x: f32[N] @max(N=8); ids: i32[2]; }
 constant { w: f32[4] @init(2.0); }
 persistent { steps: i32; }
-volatile { y: f32[N]; z: f32[2]; }
-block entry { op add(x, x) >> y; op gather(w, ids, axis=0) >> z; cache.increment steps; return; }
+volatile { y: f32[N]; z: f32[2]; last: f32; }
+block entry {
+op add(x, x) >> y; op gather(w, ids, axis=0) >> z; cache.increment steps;
+assign one: f32[1]; op sum_axis(z, axes=[0], keepdims=true) >> one; op reshape(one, shape=[]) >> last;
+return;
+}
 }"""
 
 
@@ -23,9 +27,11 @@ def f32(*values: float) -> np.ndarray:
 def test_every_step_answers_for_its_own_inputs() -> None:
     maker, ids = oic.Synthesizer(oic.parse(TEXT)).build(), np.array([0, 1], np.int32)
     with maker.make_executor() as ex:
+        assert ex._calls["entry"].repeats  # also where an output is computed as a value of another shape
         kept = [ex.step(x=f32(i, 1), ids=ids) for i in range(3)]
         kept[2]["y"][:] = 9  # the caller's own
         assert [list(out["y"]) for out in kept] == [[0, 2], [2, 2], [9, 9]]
+        assert [out["last"].shape for out in kept] == [()] * 3 and kept[1]["last"] == 4
         assert list(ex.step(x=f32(5, 6)[::-1], ids=ids)["y"]) == [12, 10]
         assert list(ex.fetch("y")) == [12, 10] and ex.fetch("steps") == 4
         assert list(ex.step(x=f32(1, 2, 3), ids=ids)["y"]) == [2, 4, 6]  # of another size

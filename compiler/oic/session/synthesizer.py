@@ -22,7 +22,6 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op
 from oic.ir.module import Module
-from oic.ir.types import TensorType
 from oic.library.build import Library, build, emit_measured
 from oic.library.cache import Cache
 from oic.library.emit import Files, emit
@@ -310,7 +309,7 @@ class _Call:
             for extent, member in face.extents
         ]  # fmt: skip
         body, known = module.function(face.symbol).body, {extent for extent, _ in face.extents}
-        self.slots = [_Slot(o, _only_value(body, o), dims.extents(o.type.shape) <= known) for o in face.outputs]
+        self.slots = [_Slot(o, _fits(body, o), dims.extents(o.type.shape) <= known) for o in face.outputs]
         self.kept: list[Array] = []
         # What the inputs of the last step were, all of whose checks are of their types, and where it read them;
         # None where there is more to check, or an output wants memory of its own.
@@ -364,9 +363,9 @@ class _Slot:
     gets, unless it is small.  Otherwise the maximum is kept.  Of what is kept the caller gets a copy.
     """
 
-    def __init__(self, output: Output, alone: bool, known: bool) -> None:
+    def __init__(self, output: Output, fits: bool, known: bool) -> None:
         self.output, self.type = output, output.type
-        self.whole = not output.type.dtype.packed and alone and known
+        self.whole = not output.type.dtype.packed and fits and known
         self.small = output.type.nbytes <= SMALL
         self.room: Array | None = None
 
@@ -425,19 +424,13 @@ def _stored(array: Array, input_: Input) -> Array:
     return data if data.size else np.zeros(8, np.uint8)
 
 
-def _only_value(body: Any, output: Output) -> bool:
-    """No other type of value is computed in an output's memory."""
-    types: set[TensorType] = set()
-    for op in body.all_ops():
-        for value in op.results:
-            place = value.place
-            if place is not None and place.space == "output" and place.buffer == output.name:
-                types.add(value.tensor)
-        for block in op.regions:
-            for arg in block.args:
-                if arg.place is not None and arg.place.space == "output" and arg.place.buffer == output.name:
-                    types.add(arg.tensor)
-    return types <= {output.type}
+def _fits(body: Any, output: Output) -> bool:
+    """An output of the size that it has after a step has room for every value that is computed there."""
+    if output.type.static:
+        return True
+    values = (value for op in body.all_ops() for value in (*op.results, *(a for b in op.regions for a in b.args)))
+    places = [(value.place, value.tensor) for value in values if value.place is not None]
+    return all(t == output.type for place, t in places if place.space == "output" and place.buffer == output.name)
 
 
 def _at(module: Module, entry: str, line: int, column: int) -> list[Op]:
