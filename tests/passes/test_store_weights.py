@@ -105,7 +105,7 @@ def test_narrow_floats_take_the_layout_that_costs_the_least() -> None:
     module = after(program("bf16"), "pack-weights")
     found = encodings(module)
     assert (found["up"], found["down"], found["emb"], found["both"]) == (
-        "f32 bf16 panels", "f32 bf16 columns", "f32 bf16", "f32 bf16"
+        "f32 bf16 panels", "f32 bf16 columns", "f32 bf16 panels", "f32 bf16"
     )  # fmt: skip
     assert found["half"] == "bf16 panels", "it was declared so"
 

@@ -141,8 +141,8 @@ def _outcome_lines(number: int, outcome: Outcome, within: float) -> list[str]:
 
 def quantized(report: PrecisionReport, as_json: bool) -> str:
     """The error of each matrix, and of what the model writes."""
-    stored = [t for t in report.tensors if not t.reason]
-    kept = [t for t in report.tensors if t.reason and t.storage == "f32"]
+    stored = [t for t in report.tensors if not t.kept]
+    kept = [t for t in report.tensors if t.kept]
     rules = ",".join(f"{t.name}={t.storage}" for t in stored)
     if as_json:
         found: dict[str, Any] = {"rules": rules, "tensors": [vars(t) for t in report.tensors]}
@@ -151,8 +151,9 @@ def quantized(report: PrecisionReport, as_json: bool) -> str:
         return json_text(found)
     wide = max((len(t.name) for t in stored), default=0)
     lines = [f"{t.name:<{wide}}  {t.storage:<4}  {t.nbytes:>13,} bytes  error {t.error:.2%}" for t in stored]
-    nbytes = sum(t.nbytes for t in report.tensors)
-    lines.append(f"{nbytes:,} bytes, {sum(t.nbytes for t in kept):,} of {len(kept)} constants as declared")
+    nbytes, declared = (sum(t.nbytes for t in found) for found in (report.tensors, kept))
+    count = f"{len(kept)} constant{'s' if len(kept) != 1 else ''}"
+    lines.append(f"{nbytes:,} bytes" + (f", {declared:,} of them in {count} as declared" if kept else ""))
     lines.append(f'--weights "{rules}"' if stored else "nothing is stored in fewer bits")
     for i, o in enumerate(report.outcomes):
         tokens = f"prompt {i}: {len(o.prompt)} + {len(o.chosen)} tokens, {o.alike} alike, {o.follows} before another"

@@ -69,8 +69,9 @@ class _Plan:
 class Precision:
     """What a constant is stored as.
 
-    error   ‖ŵ - w‖ / ‖w‖, what that makes of it
-    reason  why it is as declared, whatever a rule says; ""
+    storage  "f32": as declared
+    error    ‖ŵ - w‖ / ‖w‖, what that makes of it
+    reason   why it is as declared, whatever a rule says; ""
     """
 
     name: str
@@ -78,6 +79,11 @@ class Precision:
     nbytes: int
     error: float
     reason: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """It is as declared."""
+        return self.storage == "f32"
 
 
 @dataclass
@@ -147,12 +153,12 @@ class Generator:
 
     @property
     def precisions(self) -> list[Precision]:
-        """What became of each constant that a rule of `weights` is about, or that the model has in groups."""
+        """What became of each constant; none where the model has no groups and no `weights` are asked for."""
         module = self._built.program.module
         found = []
         for choice in self._built.program.stored:
             values: Any = module.weights[choice.symbol]
-            error = 0.0 if choice.reason else values.error()
+            error = 0.0 if choice.kept else values.error()
             found.append(Precision(choice.symbol, choice.storage, choice.nbytes, error, choice.reason))
         return found
 

@@ -304,7 +304,8 @@ class Gather(Operator, name="gather"):
         return not self._copies()
 
     def _elements(self) -> int:
-        return math.prod(self.result.tensor.maximum)
+        """Of as few ids as a step may bring, but one: what products of the table cost is that of one row, too."""
+        return math.prod(max(1, dims.bounds(d)[0]) for d in self.result.shape)
 
     def _bytes(self, target: Target) -> float:
         return self.table.dtype.nbytes(self._elements())

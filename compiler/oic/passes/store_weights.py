@@ -60,6 +60,11 @@ class Decision:
     nbytes: int
     reason: str = ""
 
+    @property
+    def kept(self) -> bool:
+        """It is as declared."""
+        return self.storage == KEPT
+
 
 def rules_of(text: str) -> list[Rule]:
     """The rules that a text states, none of which is `auto`.  Raises OicError."""
@@ -75,7 +80,7 @@ def rules_of(text: str) -> list[Rule]:
 
 
 def store_weights(module: Module, text: str) -> list[Decision]:
-    """Give every constant the storage that rules say; what became of each matrix.
+    """Give every constant the storage that rules say; what became of each.
 
     Raises OicError for rules and names that there are not, and for a size that is too small.
     """
@@ -90,8 +95,7 @@ def store_weights(module: Module, text: str) -> list[Decision]:
             known = ", ".join(symbols[:6]) + (", …" if len(symbols) > 6 else "")
             hint = did_you_mean(rule.names, symbols) or (f"there are {known}" if symbols else "there are none")
             raise fail("weights-rule", f"no constant is called '{rule.names}'", hint=hint)
-    choices = [_choice(module, symbol, value, uses, rules) for symbol, (value, uses) in zip(symbols, found)]
-    return [c for c in choices if c is not None]
+    return [_decision(module, symbol, value, uses, rules) for symbol, (value, uses) in zip(symbols, found)]
 
 
 def _chosen(module: Module, found: list[tuple[Value, list[Reader]]], text: str) -> list[Rule]:
@@ -142,17 +146,15 @@ def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str
         return None
 
 
-def _choice(
-    module: Module, symbol: str, constant: Value, uses: list[Reader], rules: list[Rule]
-) -> Decision | None:
-    """What is decided where a rule is for another storage than that of the type; None: no rule is."""
+def _decision(module: Module, symbol: str, constant: Value, uses: list[Reader], rules: list[Rule]) -> Decision:
+    """Give the constant the storage of the first rule for it, or of the file that it comes from."""
     rule = next((r for r in rules if r.fits(symbol)), None)
     dtype, source = constant.tensor.dtype, module.weights[symbol]
     assert not isinstance(source, StoredElements), f"{symbol} has a storage"
     own = source.storage if isinstance(source, Members) else ""
     storage = own if rule is None else rule.storage
     if storage in ("", KEPT, dtype.name) or not dtype.is_float or not uses:
-        return None
+        return Decision(symbol, KEPT, constant.tensor.nbytes)
     reason = _stored(constant, uses, storage, (PANELS,) if rule is None else LAYOUTS)
     if not reason:
         module.weights[symbol] = StoredElements(symbol, source, constant.tensor.encoding)
