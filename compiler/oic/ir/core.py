@@ -93,6 +93,11 @@ class Value:
         """An attached op takes it as an operand."""
         return any(op.attached for op in self._users)
 
+    def give_way(self, other: Value) -> None:
+        """Every op that takes it takes another value instead."""
+        for op in list(self._users):
+            op.replace_operands({self: other})
+
     @property
     def tensor(self) -> TensorType:
         """The type of a value known to be a tensor."""

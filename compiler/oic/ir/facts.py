@@ -105,6 +105,10 @@ class Facts(Ranges):
 
     # ------------------------------------------------------------------- asking
 
+    def of(self, value: Value) -> Range:
+        """As of `Ranges`, for what holds now."""
+        return self._of(value)
+
     def always(self, op: CheckRange | ExtentBind) -> bool:
         """A check that never refuses here."""
         return all(self._holds(side) for side in self._sides(op))

@@ -67,9 +67,16 @@ class Ranges:
         self.bound: dict[Extent, Value] = dict(bound or {})
         self._ranges: dict[Value, Range] = {}
         self._sums: dict[Value, Linear] = {}
+        self._whole: dict[Value, Range] = {}
 
     def of(self, value: Value) -> Range:
         """The smallest and the largest value an index integer can have."""
+        found = self._whole.get(value)
+        if found is None:
+            found = self._whole[value] = self._of(value)
+        return found
+
+    def _of(self, value: Value) -> Range:
         known, form = self._range(value), self.linear(value)
         if len(form) == 1 and form.get(value) == 1:  # no sum: what the value's own range says
             return intervals.meet(WIDE, known)

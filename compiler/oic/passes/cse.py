@@ -26,29 +26,25 @@ Known = dict[Hashable, list[Value]]  # what an op like this one has given
 
 def cse(module: Module) -> None:
     """Merge equal ops in every block, outermost first."""
-    mapping: dict[Value, Value] = {}
-    _block(module.top, {}, {}, mapping)
-    module.top.replace(mapping)
+    _block(module.top, {}, {})
 
 
-def _block(
-    block: Block, known: Known, version: dict[Value, int], mapping: dict[Value, Value]
-) -> None:
+def _block(block: Block, known: Known, version: dict[Value, int]) -> None:
     kept: list[Op] = []
     new: list[Hashable] = []  # forgotten at the end of the block
     for op in block.ops:
-        op.replace_operands(mapping)
         if op.regions:
             _bump(op, version)
             for region in op.regions:
-                _block(region, known, version, mapping)
+                _block(region, known, version)
             _bump(op, version)
             kept.append(op)
             continue
         key = _key(op, version)
         if key is not None:
             if (before := known.get(key)) is not None:
-                mapping.update(zip(op.results, before, strict=True))
+                for result, value in zip(op.results, before, strict=True):
+                    result.give_way(value)
                 continue
             known[key] = op.results
             new.append(key)

@@ -38,34 +38,32 @@ def fold(module: Module) -> None:
 
     What a value is folded to, is in the same range: those found are kept for the whole function.
     """
-    mapping: dict[Value, Value] = {}
     for func in list(module.functions()):  # folding adds constants before it
-        _block(module, Ranges(), func.body, mapping)
-    module.top.replace(mapping)
+        _block(module, Ranges(), func.body)
 
 
-def _block(module: Module, ranges: Ranges, block: Block, mapping: dict[Value, Value]) -> None:
+def _block(module: Module, ranges: Ranges, block: Block) -> None:
     kept: list[Op] = []
     for op in block.ops:
-        op.replace_operands(mapping)
         if isinstance(op, If) and _decided(op):
-            kept += _taken(module, ranges, op, mapping)
+            kept += _taken(module, ranges, op)
             continue
         if isinstance(op, For) and _never(op, ranges):
-            mapping.update(zip(op.results, op.init, strict=True))
+            for result, value in zip(op.results, op.init, strict=True):
+                result.give_way(value)
             continue
         for region in op.regions:
-            _block(module, ranges, region, mapping)
+            _block(module, ranges, region)
         if isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, ranges):
             continue
         new = _folded(module, ranges, op)
         if isinstance(new, Value):
-            mapping[op.result] = new
+            op.result.give_way(new)
         elif new is None:
             kept.append(op)
         elif new:
             kept += new
-            mapping[op.result] = new[-1].result
+            op.result.give_way(new[-1].result)
     block.set_ops(kept)
 
 
@@ -83,15 +81,15 @@ def _decided(op: If) -> bool:
     return all(a.type == b.type for a, b in zip(given, op.results, strict=True))
 
 
-def _taken(module: Module, ranges: Ranges, op: If, mapping: dict[Value, Value]) -> list[Op]:
+def _taken(module: Module, ranges: Ranges, op: If) -> list[Op]:
     """The ops of the branch that a known condition takes."""
     assert isinstance(op.condition.op, Splat)
     region = op.then if op.condition.op.value else op.orelse
-    _block(module, ranges, region, mapping)
+    _block(module, ranges, region)
     ends = region.terminator
     assert isinstance(ends, Yield)
     for result, value in zip(op.results, ends.values, strict=True):
-        mapping[result] = mapping.get(value, value)
+        result.give_way(value)
     return region.ops[:-1]
 
 

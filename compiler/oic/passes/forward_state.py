@@ -23,22 +23,19 @@ Known = dict[Value, Value]  # state -> its present value
 
 def forward_state(module: Module) -> None:
     """Forward in every function, blocks inside loops and branches included."""
-    mapping: dict[Value, Value] = {}
     for func in module.functions():
-        _block(func.body, {}, mapping)
-    module.top.replace(mapping)
+        _block(func.body, {})
 
 
-def _block(block: Block, known: Known, mapping: dict[Value, Value]) -> None:
+def _block(block: Block, known: Known) -> None:
     ops: list[Op] = []
     later = _reads_after(block)
     for position, op in enumerate(block.ops):
-        op.replace_operands(mapping)
         if op.regions:
             written = set(op.touched("write"))
             inside = {s: v for s, v in known.items() if s not in written}
             for region in op.regions:
-                _block(region, dict(inside), mapping)
+                _block(region, dict(inside))
             known = {s: v for s, v in known.items() if s not in written}
             ops.append(op)
             continue
@@ -46,7 +43,7 @@ def _block(block: Block, known: Known, mapping: dict[Value, Value]) -> None:
             case StateGet(indices=[_, *_]):
                 pass  # one of a table of integers, which are told apart nowhere here
             case StateGet(state=state) if state in known:
-                mapping[op.result] = known[state]
+                op.result.give_way(known[state])
                 continue
             case StateGet(state=state):
                 known[state] = op.result

@@ -53,9 +53,10 @@ def lower_cache(module: Module) -> None:
 def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterator[int]) -> None:
     ops: list[Op] = []
     mapping: dict[Value, Value] = {}
+    constants: dict[int, Value] = {}
     for op in block.ops:
         if isinstance(op, CacheOp):
-            e = Emitter(ops, op.span, numbers)
+            e = Emitter(ops, op.span, numbers, constants)
             result = _lower(e, kept[op.operands[0]], op)
             if result is not None:
                 mapping[op.result] = result

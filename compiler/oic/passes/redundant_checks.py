@@ -15,7 +15,7 @@ and nothing else.
 from __future__ import annotations
 
 from oic.ir.control import CheckIterations
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op
 from oic.ir.facts import Facts
 from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexAdd, IndexMul, IndexOp, IndexSub
 from oic.ir.module import Module
@@ -68,19 +68,13 @@ class _Walk:
 class _Settle(_Walk):
     """Folds and marks index arithmetic too."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.mapping: dict[Value, Value] = {}
-
     def kept(self, op: Op) -> list[Op]:
-        op.replace_operands(self.mapping)
         if isinstance(op, IndexOp) and (found := folded_index(op, self.facts)) is not None:
             if not isinstance(found, Op):
-                self.mapping[op.result] = found
+                op.result.give_way(found)
                 return []
-            left = self.kept(found)  # which may be folded again
-            self.mapping[op.result] = self.mapping.get(found.result, found.result)
-            return left
+            op.result.give_way(found.result)
+            return self.kept(found)  # which may be folded again
         if isinstance(op, (IndexAdd, IndexSub, IndexMul)):
             op.checked = op.checked or self.facts.fits(op)
         left = super().kept(op)

@@ -85,14 +85,19 @@ def is_zeros(op: State) -> bool:
 
 
 class Emitter:
-    """Appends what one cache operation becomes; integers may be given as they are."""
+    """Appends what one cache operation becomes; integers may be given as they are.
 
-    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int]) -> None:
-        self.ops, self.span, self.numbers = ops, span, numbers
+    constants   those that were appended before, to the same block
+    """
+
+    def __init__(
+        self, ops: list[Op], span: Span | None, numbers: Iterator[int], constants: dict[int, Value]
+    ) -> None:
+        self.ops, self.span, self.numbers, self.constants = ops, span, numbers, constants
 
     def add(self, op: Op) -> Op:
-        """Append an op, at the source position of the cache operation."""
-        op.span, op.block = self.span, None
+        """Append a new op, at the source position of the cache operation."""
+        op.span = self.span
         self.ops.append(op)
         return op
 
@@ -103,7 +108,12 @@ class Emitter:
     # -- integers
 
     def value(self, part: int | Value) -> Value:
-        return part if isinstance(part, Value) else self.add(IndexConst(part)).result
+        if isinstance(part, Value):
+            return part
+        found = self.constants.get(part)
+        if found is None:
+            found = self.constants[part] = self.add(IndexConst(part)).result
+        return found
 
     def size(self, size: Any) -> Value:
         """The present value of a size."""
