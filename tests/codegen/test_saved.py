@@ -225,9 +225,10 @@ def test_all_bits_all_lengths_and_all_cuts_in_c(tmp_path: Path, sanitized: bool)
     beside = [f"{{{field.offset}, {field.nbytes}, {int(field.type.plain)}}}" for field in fields if "." in field.op.symbol]
     places = f"static const struct {{ size_t at, bytes; int one; }} places[] = {{{', '.join(beside)}}};\n"
     (tmp_path / "places.h").write_text(places)
-    flags = SANITIZED if sanitized else ("-O2", "-march=native", *WARNINGS, "-Werror")
+    flags = SANITIZED if sanitized else ("-O2", *WARNINGS, "-Werror")
     driver, program = Path(__file__).with_name("saved.c"), tmp_path / "driver"
-    call = [*find_compiler(), "-std=c99", *flags, "-I", str(tmp_path)]
+    # With the machine's instruction for checksums, which are most of what is computed.
+    call = [*find_compiler(), "-std=c99", "-march=native", *flags, "-I", str(tmp_path)]
     built = subprocess.run(
         [*call, str(driver), str(tmp_path / "kinds.c"), "-o", str(program), "-lm"],
         capture_output=True, text=True, check=False,
