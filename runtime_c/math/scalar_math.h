@@ -136,11 +136,17 @@ OIC_ELEMENT float oic_gelu_erf_f32(float x)
     return 0.5f * x * (1.0f + oic_erf_f32(x * 0.70710678f));
 }
 
-/* x/2 (1 + tanh u) = x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
+/* x/2 (1 + tanh u) = x / (1 + 2^y) with u = sqrt(2/pi) (x + 0.044715 x^3), y = -2 u / ln 2.  The error is relative to x, not
+   to the result, so that 2^y = 2^k (1 + r p(r)) needs no power but one, and is infinite where the result is 0. */
 OIC_ELEMENT float oic_gelu_tanh_f32(float x)
 {
-    const float a = oic_limit_f32(x, -20.0f, 20.0f);
-    return x * oic_sigmoid_f32(a * (1.59576912f + 0.0713548162f * a * a));
+    const float a = oic_limit_f32(x, -10.05f, 10.0f);
+    const float y = a * (-2.3022082f - 0.102943242f * a * a);
+    const int32_t k = (int32_t)(oic_select_f32(y == y, y, 0.0f) + 128.5f) - 128; /* a NaN has no integer; -126..128 */
+    const float r = y - (float)k;
+    const float power = 1.0f + r * (0.6931471824645996f + r * (0.24022647738456726f + r * (0.055503323674201965f
+                        + r * (0.00961843691766262f + r * (0.0013398875016719103f + r * 0.00015353361959569156f)))));
+    return x / (1.0f + power * oic_from_bits_f32((uint32_t)(k + 127) << 23));
 }
 
 /* x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for finite x > 0; gives f. */
