@@ -265,15 +265,22 @@ static inline int oic_pool_run(oic_pool *pool, int most, oic_part *part, const v
 #endif
 
 /* All units of a kernel that can be divided, on at most so many threads of a pool and no more than `work`, its
-   multiplications and additions, is worth; on the caller's alone if the pool is NULL or busy. */
-static inline void oic_divide(oic_pool *pool, int most, ptrdiff_t units, int64_t work, oic_part *part, const void *args)
+   multiplications and additions, is worth; on the caller's alone if the pool is NULL or busy.  In about so many chunks. */
+static inline void oic_divide_in(oic_pool *pool, int most, ptrdiff_t chunks, ptrdiff_t units, int64_t work, oic_part *part,
+                                 const void *args)
 {
     const int64_t worth = work / OIC_WORK_LEAST;
     const int threads = worth < most ? (int)worth : most;
-    const ptrdiff_t chunks = (ptrdiff_t)threads * OIC_POOL_CHUNKS;
-    if (!oic_pool_run(pool, threads, part, args, units, chunks < units ? chunks : units)) {
+    const ptrdiff_t least = chunks < threads ? threads : chunks, fine = (ptrdiff_t)threads * OIC_POOL_CHUNKS;
+    const ptrdiff_t count = least < fine ? least : fine;
+    if (!oic_pool_run(pool, threads, part, args, units, count < units ? count : units)) {
         part(args, 0, units, 0);
     }
+}
+
+static inline void oic_divide(oic_pool *pool, int most, ptrdiff_t units, int64_t work, oic_part *part, const void *args)
+{
+    oic_divide_in(pool, most, units, units, work, part, args);
 }
 
 typedef struct {

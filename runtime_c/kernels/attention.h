@@ -26,6 +26,81 @@ static inline void NAME(oic_attention)(const ARGS(oic_attention) *a)
     PART(heads)(a);
 }
 
+#if defined(OIC_POOL_H)
+/* The numbers of all rows in `parts`, which are followed by those of spans, and their marks. */
+static inline ptrdiff_t PART(whole)(const PART(args) *a)
+{
+    return a->Hk * PART(rows)(a) * oic_padded(a->Dv);
+}
+
+static inline PART(marks) *PART(marked)(const PART(args) *a)
+{
+    return (PART(marks) *)(void *)(a->parts + (1 + a->spans) * PART(whole)(a));
+}
+
+/* Spans of a->from on, and key heads of each: what they give is kept. */
+static inline void PART(spans_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const PART(args) *const a = args;
+    const ptrdiff_t rows = PART(rows)(a);
+    C *const work = oic_own(a->work, worker, (size_t)a->room * sizeof(C));
+    for (ptrdiff_t unit = first, heads; unit < end; unit += heads) {
+        const ptrdiff_t hk = unit % a->Hk, left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit, at = (a->Hk + unit) * rows;
+        const ptrdiff_t j0 = (a->from + unit / a->Hk) * OIC_ATTENTION_SPAN, j1 = j0 + OIC_ATTENTION_SPAN;
+        PART(group) g = PART(grouped)(a, 0, hk, left, 0, work);
+        ptrdiff_t lo, hi;
+        g.acc = a->parts + at * oic_padded(a->Dv);
+        PART(ranges)(a, &g, &lo, &hi);
+        PART(queries)(a, &g);
+        PART(span)(a, &g, lo > j0 ? lo - lo % OIC_ATTENTION_KEYS : j0, hi < j1 ? hi : j1);
+        for (ptrdiff_t row = 0; row < g.heads * rows; ++row) {
+            PART(marked)(a)[at + row] = (PART(marks)){g.top[row], g.sum[row], (C)g.any[row]};
+        }
+        heads = g.heads;
+    }
+}
+
+/* Units divided among threads, or spans of the keys of one unit a head. */
+static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                               const ARGS(oic_attention) *a)
+{
+    const ptrdiff_t rows = PART(rows)(a), D = oic_padded(a->Dv), all = PART(whole)(a);
+    PART(marks) *const marks = PART(marked)(a);
+    PART(args) turn = *a;
+    PART(group) g = PART(grouped)(a, 0, 0, 1, 0, a->work);
+    ptrdiff_t lo, hi;
+    (void)units;
+    PART(ranges)(a, &g, &lo, &hi);
+    if (a->parts == NULL || rows > OIC_ATTENTION_ROWS || hi - lo <= OIC_ATTENTION_SPAN ||
+        oic_product(a->rank, a->shape) != 1) {
+        oic_divide(pool, most, PART(units)(a), work, NAME(oic_attention_part), a);
+        return;
+    }
+    for (turn.from = lo / OIC_ATTENTION_SPAN; turn.from * OIC_ATTENTION_SPAN < hi; turn.from += a->spans) {
+        const ptrdiff_t left = (hi + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN - turn.from;
+        const ptrdiff_t n = left < a->spans ? left : a->spans;
+        oic_divide_in(pool, most, n, n * a->Hk, work, PART(spans_part), &turn);
+        for (ptrdiff_t row = 0; row < a->Hk * rows; ++row) {
+            const ptrdiff_t r = row % rows;
+            C *const total = a->parts + row * D;
+            if (turn.from == lo / OIC_ATTENTION_SPAN) {
+                marks[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
+                memset(total, 0, (size_t)D * sizeof(C));
+            }
+            for (ptrdiff_t i = 1; i <= n; ++i) {
+                const ptrdiff_t j0 = (turn.from + i - 1) * OIC_ATTENTION_SPAN;
+                if (g.lo[r] < j0 + OIC_ATTENTION_SPAN && g.hi[r] > j0) {
+                    PART(join)(&marks[row], total, &marks[i * a->Hk * rows + row], total + i * all, D);
+                }
+            }
+            if (left == n) {
+                PART(finish)(a, &g, row, &marks[row], total);
+            }
+        }
+    }
+}
+#endif
+
 #undef PART
 #undef Q_T
 #undef Q_LOAD

@@ -6,16 +6,20 @@
 
    Order: a score is the sum of its products in sixteen sums, product d in sum d mod 16, and their tree (keys lie as rows
    in the state, and are not copied into panels).  Keys come in blocks of OIC_ATTENTION_KEYS, at multiples of it; a block
-   brings sum and results to the largest score so far, adds its weights in sixteen sums, and its values key by key.  A
-   query's bits depend on the keys that take part and on nothing else: not on the other queries of a step, nor on the
-   division into units.
+   brings sum and results to the largest score so far, adds its weights in sixteen sums, and its values key by key.  Blocks
+   make spans of OIC_ATTENTION_SPAN keys, at multiples of it: each begins from nothing, and what it gives is joined to what
+   those before it gave.  A query's bits depend on the keys that take part and on nothing else: not on the other queries of
+   a step, nor on the division into units.
 
    A unit is a leading index, a key head, and OIC_ATTENTION_ROWS of the queries that share its keys.  Where a key head has no
    more of them, neighbouring heads go through a block together, a few keys of all heads at a time: as they lie in memory, so
    that the machine sees what will be read.
 
+   Where one unit has all queries of a key head, threads share spans of the keys, so that each reads memory in order.  `parts`
+   has room for the results of all rows, and for what `spans` spans give each; then for as many PART(marks).
+
    Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, widths rounded up to
-   whole lanes: rows * (Dk + Dv + keys), of keys those of a block at most; then keys * min(Dv, 64) where a unit has
+   whole lanes: rows * (Dk + 2 * Dv + keys), of keys those of a block at most; then keys * min(Dv, 64) where a unit has
    OIC_ATTENTION_PACKED rows or values are widened, and 4 * Dk, in the same place, where keys are. */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
@@ -37,8 +41,14 @@ typedef struct {
     ptrdiff_t lo[OIC_ATTENTION_ROWS], hi[OIC_ATTENTION_ROWS]; /* keys that take part, of each row of a head */
     C top[OIC_ATTENTION_TOGETHER], sum[OIC_ATTENTION_TOGETHER];
     uint8_t any[OIC_ATTENTION_TOGETHER];
-    C *q, *acc, *s, *wide; /* [rows, padded Dk], [rows, padded Dv], [rows, pitch]; widened keys and values */
+    C *q, *acc, *total, *s, *wide; /* [rows, padded Dk], [rows, padded Dv] twice, [rows, pitch]; widened keys and values */
 } PART(group);
+
+/* What the keys of a span, or of several, give a row, beside its values: the largest score, the sum of weights, and not 0
+   if a key takes part. */
+typedef struct {
+    C top, sum, any;
+} PART(marks);
 
 /* Where everything lies, in elements; arrays of strides are those of the leading axes, then as said. */
 typedef struct {
@@ -51,7 +61,10 @@ typedef struct {
     const float *v_scale;   /* strides vss of T and heads; NULL: 1 */
     Q_T *y;                 /* dense */
     C *work;                /* scratch of a unit, `room` numbers for each worker */
-    ptrdiff_t room, rank;
+    ptrdiff_t room;
+    C *parts;               /* NULL: spans are not shared */
+    ptrdiff_t spans, from;  /* from: the first of those that are in `parts` */
+    ptrdiff_t rank;
     const ptrdiff_t *shape; /* [rank] */
     ptrdiff_t N, keys, Hq, Hk, Dk, Dv;
     const ptrdiff_t *qs, *ks, *vs, *bs, *ms, *kss, *vss, *ls;
@@ -384,59 +397,128 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
     }
 }
 
-/* All of a group: its queries, the keys block by block, its results. */
-static inline void PART(attend)(const PART(args) *a, PART(group) *g)
+/* The keys that rows of a group see, from *first to *to, all together. */
+static inline void PART(ranges)(const PART(args) *a, PART(group) *g, ptrdiff_t *first, ptrdiff_t *to)
 {
-    const ptrdiff_t rank = a->rank, Dk = a->Dk, Dv = a->Dv, kt = a->ks[rank], vt = a->vs[rank];
-    const ptrdiff_t rows = g->heads * g->count, q_width = oic_padded(Dk), v_width = oic_padded(Dv);
-    const int64_t used = a->kv_len != NULL ? a->kv_len[oic_offset(g->b, rank, a->shape, a->ls)] : a->length;
-    const ptrdiff_t k0 = oic_offset(g->b, rank, a->shape, a->ks) + g->hk * a->ks[rank + 1];
-    const ptrdiff_t v0 = oic_offset(g->b, rank, a->shape, a->vs) + g->hk * a->vs[rank + 1];
-    const ptrdiff_t q0 = oic_offset(g->b, rank, a->shape, a->qs), y0 = g->b * a->N * a->Hq * Dv;
-    const C scale = a->scale;
-    ptrdiff_t first = a->keys, to = 0, h;
+    const int64_t used = a->kv_len != NULL ? a->kv_len[oic_offset(g->b, a->rank, a->shape, a->ls)] : a->length;
+    ptrdiff_t h;
+    *first = a->keys;
+    *to = 0;
     for (ptrdiff_t r = 0; r < g->count; ++r) {
         const ptrdiff_t i = PART(query)(a, g, r, 0, &h);
         oic_attention_range(i, a->N, a->keys, used, a->causal, a->window, &g->lo[r], &g->hi[r]);
-        first = g->lo[r] < first ? g->lo[r] : first;
-        to = g->hi[r] > to ? g->hi[r] : to;
+        *first = g->lo[r] < *first ? g->lo[r] : *first;
+        *to = g->hi[r] > *to ? g->hi[r] : *to;
     }
-    for (ptrdiff_t row = 0; row < rows; ++row) {
+}
+
+/* Queries as they are computed with. */
+static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
+{
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
+    const C scale = a->scale;
+    for (ptrdiff_t row = 0; row < g->heads * g->count; ++row) {
+        ptrdiff_t h;
         const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
-        const Q_T *restrict const from = a->q + q0 + i * a->qs[rank] + h * a->qs[rank + 1];
-        C *restrict const q = g->q + row * q_width;
+        const Q_T *restrict const from = a->q + q0 + i * a->qs[a->rank] + h * a->qs[a->rank + 1];
+        C *restrict const q = g->q + row * width;
         for (ptrdiff_t d = 0; d < Dk; ++d) {
             q[d] = (C)Q_LOAD(from, d) * scale;
         }
-        for (ptrdiff_t d = Dk; d < q_width; ++d) {
+        for (ptrdiff_t d = Dk; d < width; ++d) {
             q[d] = (C)0;
         }
-        for (ptrdiff_t d = 0; d < v_width; ++d) {
-            g->acc[row * v_width + d] = (C)0;
+    }
+}
+
+/* What keys j0 to `to`, of one span, give the rows of a group. */
+static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t to)
+{
+    const ptrdiff_t rank = a->rank, rows = g->heads * g->count, width = oic_padded(a->Dv), kt = a->ks[rank], vt = a->vs[rank];
+    const ptrdiff_t k0 = oic_offset(g->b, rank, a->shape, a->ks) + g->hk * a->ks[rank + 1];
+    const ptrdiff_t v0 = oic_offset(g->b, rank, a->shape, a->vs) + g->hk * a->vs[rank + 1];
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        for (ptrdiff_t d = 0; d < width; ++d) {
+            g->acc[row * width + d] = (C)0;
         }
         g->top[row] = (C)-INFINITY;
         g->sum[row] = (C)0;
         g->any[row] = 0;
     }
-    for (ptrdiff_t j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 += OIC_ATTENTION_KEYS) {
+    for (; j0 < to; j0 += OIC_ATTENTION_KEYS) {
         const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
         PART(scores)(a, g, j0, n, k0 + j0 * kt);
         PART(weights)(a, g, j0, n);
         PART(values)(a, g, j0, n, v0 + j0 * vt);
     }
+}
+
+/* What spans give a row so far, and one more. */
+static inline void PART(join)(PART(marks) *all, C *restrict acc, const PART(marks) *more, const C *restrict added, ptrdiff_t D)
+{
+    if (more->top > all->top) { /* where there was no score, results are 0 or NaN, and stay what they are */
+        const C factor = all->top == (C)-INFINITY ? (C)1 : MATH(oic_exp)(all->top - more->top);
+        all->sum = MATH(oic_madd)(all->sum, factor, more->sum);
+        for (ptrdiff_t d = 0; d < D; ++d) {
+            acc[d] = MATH(oic_madd)(acc[d], factor, added[d]);
+        }
+        all->top = more->top;
+    } else {
+        const C factor = more->top == (C)-INFINITY ? (C)1 : MATH(oic_exp)(more->top - all->top);
+        all->sum = MATH(oic_madd)(more->sum, factor, all->sum);
+        for (ptrdiff_t d = 0; d < D; ++d) {
+            acc[d] = MATH(oic_madd)(added[d], factor, acc[d]);
+        }
+    }
+    all->any += more->any;
+}
+
+/* The results of a row: zeros where no key takes part. */
+static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdiff_t row, const PART(marks) *all,
+                                C *restrict acc)
+{
+    const ptrdiff_t D = a->Dv, width = oic_padded(D);
+    ptrdiff_t h;
+    const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
+    Q_T *restrict const y = a->y + g->b * a->N * a->Hq * D + (i * a->Hq + h) * D;
+    if (all->any != (C)0) {
+        for (ptrdiff_t d = 0; d < width; ++d) {
+            acc[d] /= all->sum;
+        }
+    }
+    for (ptrdiff_t d = 0; d < D; ++d) {
+        Q_STORE(y, d, acc[d]);
+    }
+}
+
+/* All of a group, span by span. */
+static inline void PART(attend)(const PART(args) *a, PART(group) *g)
+{
+    const ptrdiff_t rows = g->heads * g->count, width = oic_padded(a->Dv);
+    C *restrict const total = g->total;
+    PART(marks) all[OIC_ATTENTION_TOGETHER];
+    ptrdiff_t j0, first, to;
+    PART(ranges)(a, g, &first, &to);
+    PART(queries)(a, g);
     for (ptrdiff_t row = 0; row < rows; ++row) {
-        const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
-        C *restrict const acc = g->acc + row * v_width;
-        const C sum = g->sum[row];
-        if (g->any[row]) { /* else zeros */
-            for (ptrdiff_t d = 0; d < v_width; ++d) {
-                acc[d] /= sum;
+        all[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
+        for (ptrdiff_t d = 0; d < width; ++d) {
+            total[row * width + d] = (C)0;
+        }
+    }
+    for (j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 += OIC_ATTENTION_SPAN - j0 % OIC_ATTENTION_SPAN) {
+        const ptrdiff_t end = j0 - j0 % OIC_ATTENTION_SPAN + OIC_ATTENTION_SPAN;
+        PART(span)(a, g, j0, end < to ? end : to);
+        for (ptrdiff_t row = 0; row < rows; ++row) {
+            const ptrdiff_t r = row % g->count;
+            if (g->lo[r] < end && g->hi[r] > j0) {
+                const PART(marks) more = {g->top[row], g->sum[row], (C)g->any[row]};
+                PART(join)(&all[row], total + row * width, &more, g->acc + row * width, width);
             }
         }
-        Q_T *restrict const y = a->y + y0 + (i * a->Hq + h) * Dv;
-        for (ptrdiff_t d = 0; d < Dv; ++d) {
-            Q_STORE(y, d, acc[d]);
-        }
+    }
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        PART(finish)(a, g, row, &all[row], total + row * width);
     }
 }
 
@@ -451,27 +533,36 @@ static inline ptrdiff_t PART(units)(const PART(args) *a)
     return oic_product(a->rank, a->shape) * a->Hk * ((PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS);
 }
 
+/* A group: rows of head hk from `first` on, and of as many of `heads` heads as go together; where its scratch lies. */
+static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdiff_t hk, ptrdiff_t heads, ptrdiff_t first,
+                                        C *work)
+{
+    const ptrdiff_t left = PART(rows)(a) - first;
+    PART(group) g;
+    g.b = b;
+    g.hk = hk;
+    g.first = first;
+    g.count = left < OIC_ATTENTION_ROWS ? left : OIC_ATTENTION_ROWS;
+    g.heads = 1;
+    g.pitch = a->keys < OIC_ATTENTION_KEYS ? oic_padded(a->keys) : OIC_ATTENTION_KEYS;
+    while (g.heads < heads && (g.heads + 1) * g.count <= OIC_ATTENTION_TOGETHER) {
+        g.heads++;
+    }
+    g.q = work;
+    g.acc = g.q + g.heads * g.count * oic_padded(a->Dk);
+    g.total = g.acc + g.heads * g.count * oic_padded(a->Dv);
+    g.s = g.total + g.heads * g.count * oic_padded(a->Dv);
+    g.wide = g.s + g.heads * g.count * g.pitch;
+    return g;
+}
+
 /* Units `unit` to `end`, with scratch of their own. */
 static inline void PART(some)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end, C *restrict work)
 {
-    const ptrdiff_t rows = PART(rows)(a), blocks = (rows + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS;
+    const ptrdiff_t blocks = (PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS;
     while (unit < end) {
-        const ptrdiff_t bh = unit / blocks, left = rows - unit % blocks * OIC_ATTENTION_ROWS;
-        PART(group) g;
-        g.b = bh / a->Hk;
-        g.hk = bh % a->Hk;
-        g.first = rows - left;
-        g.count = left < OIC_ATTENTION_ROWS ? left : OIC_ATTENTION_ROWS;
-        g.heads = 1;
-        g.pitch = a->keys < OIC_ATTENTION_KEYS ? oic_padded(a->keys) : OIC_ATTENTION_KEYS;
-        while (blocks == 1 && unit + g.heads < end && g.hk + g.heads < a->Hk &&
-               (g.heads + 1) * g.count <= OIC_ATTENTION_TOGETHER) {
-            g.heads++;
-        }
-        g.q = work;
-        g.acc = g.q + g.heads * g.count * oic_padded(a->Dk);
-        g.s = g.acc + g.heads * g.count * oic_padded(a->Dv);
-        g.wide = g.s + g.heads * g.count * g.pitch;
+        const ptrdiff_t bh = unit / blocks, hk = bh % a->Hk, left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit;
+        PART(group) g = PART(grouped)(a, bh / a->Hk, hk, blocks == 1 ? left : 1, unit % blocks * OIC_ATTENTION_ROWS, work);
         PART(attend)(a, &g);
         unit += g.heads;
     }

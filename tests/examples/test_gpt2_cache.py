@@ -189,7 +189,8 @@ def test_a_hundred_tokens_cost_less_than_half_with_the_cache(tmp_path: Path) -> 
 def test_a_step_grows_by_attention_alone(tmp_path: Path) -> None:
     """Whatever a later step takes more than an earlier one, its attention does, in proportion to the positions.
 
-    Attention goes over keys in blocks of 64, so steps that are so many positions apart are compared.
+    Attention goes over keys in blocks of 64, so steps that are so many positions apart are compared; what two blocks give is
+    joined to what those before them gave, which is little.
     """
     program = Counted(tmp_path, "-O1", "-fno-inline")
     whole = np.array(program.instructions("gpt2_step", "cached", 192))
@@ -197,4 +198,4 @@ def test_a_step_grows_by_attention_alone(tmp_path: Path) -> None:
     rest = (whole - attention)[1:]
     assert np.ptp(rest) <= rest.min() / 1000  # whether a logit is the largest so far depends on the data
     early, late = attention[127] - attention[63], attention[191] - attention[127]
-    assert early > 0 and abs(late - early) <= early / 100
+    assert early > 0 and abs(late - early) <= early / 40

@@ -17,6 +17,7 @@ SHARED = {
     "OIC_ATTENTION_KEYS": attention.KEYS,
     "OIC_ATTENTION_PACKED": attention.PACKED,
     "OIC_ATTENTION_ROWS": attention.ROWS,
+    "OIC_ATTENTION_SPAN": attention.SPAN,
     "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
     "OIC_IMAGE_VERSION": weights.VERSION,
     "OIC_LANES": encodings.ROWS,

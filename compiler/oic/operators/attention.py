@@ -24,6 +24,9 @@ from oic.operators.settings import require_number
 ROWS = 16  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
 TOGETHER = 32  # OIC_ATTENTION_TOGETHER: and of several
 KEYS = 64  # OIC_ATTENTION_KEYS: of a block
+SPAN = 128  # OIC_ATTENTION_SPAN: of some blocks, which threads share where a head has few queries,
+SPANS = 64  # so many of them at a time
+MARKS = 3  # numbers that are kept of a span and a row, beside its values
 PACKED = 8  # OIC_ATTENTION_PACKED: queries of a key head for which the values of a block are copied side by side
 LANES = 16  # OIC_LANES
 EVERYTHING = -1  # window of the kernel that has none
@@ -179,7 +182,7 @@ class Attention(Operator, name="attention"):
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
-            "work": Scratch(room * computed_bytes(q.dtype), q.dtype.value, each=True), "room": room,
+            "work": Scratch(room * computed_bytes(q.dtype), q.dtype.value, each=True), "room": room, **self._parts(),
             "rank": rank, "shape": Ints(lead),
             "N": q.shape[-3], "keys": k.shape[-3], "Hq": q.shape[-2], "Hk": k.shape[-2], "Dk": q.shape[-1],
             "Dv": v.shape[-1],
@@ -191,20 +194,31 @@ class Attention(Operator, name="attention"):
             "causal": Converted(int(self.causal), "int"), "window": self._window(),
         }  # fmt: skip
 
+    def _parts(self) -> Members:
+        """Room for what spans of the keys give, where threads share them."""
+        spans = min(SPANS, -(-dims.maximum(self.k.shape[-3]) // SPAN))
+        if self.workers == 1 or spans == 1:
+            return {}
+        queries, heads = dims.maximum(self.q.shape[-3]), dims.maximum(self.k.shape[-2])
+        rows = heads * min(ROWS, queries * (dims.maximum(self.q.shape[-2]) // heads))
+        numbers = (1 + spans) * rows * (_padded(dims.maximum(self.v.shape[-1])) + MARKS)
+        return {"parts": Scratch(numbers * computed_bytes(self.q.dtype), self.q.dtype.value), "spans": spans}
+
     _layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
 
     def _units(self) -> Dim:
-        """Key heads, and blocks of the queries of each; none where it is not known how many queries share keys."""
+        """Key heads, spans of the keys, and blocks of the queries; none where it is not known how many share keys."""
         *lead, queries, heads, _ = self.q.shape
         keys = self.k.shape[-2]
         group = dims.quotient(heads, keys)
         rows = 0 if group is None else queries * group
-        return dims.product([*lead, keys, dims.floor_div(rows + ROWS - 1, ROWS)])
+        spans = dims.floor_div(self.k.shape[-3] + SPAN - 1, SPAN)
+        return dims.product([*lead, keys, spans, dims.floor_div(rows + ROWS - 1, ROWS)])
 
     def _work(self) -> Dim:
         return dims.product([*self.q.shape[:-1], self.k.shape[-3], self.q.shape[-1] + self.v.shape[-1]])
 
-    kernels = (Kernel("attention", ("q", "k"), _args, layouts=_layouts, units=_units, work=_work),)
+    kernels = (Kernel("attention", ("q", "k"), _args, layouts=_layouts, units=_units, work=_work, phases=True),)
 
     def _setting_scale(self) -> float | Value:
         return self.scale if isinstance(self.scale, Value) else self._scale()
@@ -323,7 +337,7 @@ class Attn(Operator, name="attn"):
 
 
 def work(queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType]) -> int:
-    """Numbers of scratch of a unit: for each row a query, a result and the scores of a block; keys and values widened.
+    """Numbers of scratch of a unit: for each row a query, results twice and the scores of a block; what is widened.
 
     queries, keys   at most
     heads           of queries, and of keys
@@ -337,7 +351,7 @@ def work(queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim
     k, v = (_padded(dims.maximum(w)) for w in widths)
     same = of[1] is (dtypes.f64 if of[0] is dtypes.f64 else dtypes.f32)  # computed with as they are stored
     copied = block * min(v, 4 * LANES) if not same or mine >= PACKED else 0
-    return rows * (k + v + block) + max(copied, 0 if same else 4 * k)
+    return rows * (k + 2 * v + block) + max(copied, 0 if same else 4 * k)
 
 
 def _padded(n: int) -> int:

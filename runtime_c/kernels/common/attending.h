@@ -12,6 +12,7 @@
 #define OIC_ATTENTION_TOGETHER 32 /* and of several */
 #define OIC_ATTENTION_PACKED 8    /* as many of a head, and the values of a block are copied side by side */
 #define OIC_ATTENTION_KEYS 64     /* keys of a block; blocks begin at multiples of it, however many take part */
+#define OIC_ATTENTION_SPAN 128    /* keys of a span, which are some blocks */
 
 /* Keys lo..hi-1 take part for query i of N, when `length` keys are in use of T. */
 static inline void oic_attention_range(ptrdiff_t i, ptrdiff_t N, ptrdiff_t T, int64_t length, int causal,
