@@ -58,11 +58,28 @@ static inline void PRODUCT_ROW(const OPERANDS *o, ptrdiff_t lo, ptrdiff_t hi)
 static inline void PRODUCT_STORE(const OPERANDS *o, const C *sum, ptrdiff_t ld, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t j,
                                  ptrdiff_t n)
 {
+    const float *const scale = o->scale;
+    const B_T *const b = o->b;
+    const ptrdiff_t ds = o->ds;
     for (ptrdiff_t i = 0; i < rows; ++i, sum += ld) {
         T *const y = o->y + (i0 + i) * o->N + j;
-        for (ptrdiff_t l = 0; l < n; ++l) {
-            const C v = o->scale != NULL ? sum[l] * (C)o->scale[(j + l) * o->ds] : sum[l];
-            STORE(y, l, o->b != NULL ? v + (C)B_LOAD(o->b, j + l) : v);
+        ptrdiff_t l = 0;
+        for (; l + OIC_LANES <= n; l += OIC_LANES) { /* by way of v, which nothing else lies in: sum may be y */
+            C v[OIC_LANES];
+            memcpy(v, sum + l, sizeof v);
+            for (ptrdiff_t e = 0; scale != NULL && e < OIC_LANES; ++e) {
+                v[e] *= (C)scale[(j + l + e) * ds];
+            }
+            for (ptrdiff_t e = 0; b != NULL && e < OIC_LANES; ++e) {
+                v[e] += (C)B_LOAD(b, j + l + e);
+            }
+            for (ptrdiff_t e = 0; e < OIC_LANES; ++e) {
+                STORE(y, l + e, v[e]);
+            }
+        }
+        for (; l < n; ++l) {
+            const C v = scale != NULL ? sum[l] * (C)scale[(j + l) * ds] : sum[l];
+            STORE(y, l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
         }
     }
 }

@@ -147,25 +147,33 @@ class CompiledExecutor(Executor):
         self._entry = entry
         if self._counted is not None:
             self._counted[:] = 0
-        status = call.function(self._session, call.inputs, call.outputs)
-        if status:
+        if status := call.function(*call.given):
             raise self._refusal(status)
         return call.results(outputs)
 
     def _step_again(self, entry: str, inputs: dict[str, Any]) -> dict[str, Array] | None:
         call = self._calls.get(entry)
-        if call is None or not call.fill(inputs):
+        if call is None or (same := call.same) is None or len(inputs) != len(same):
+            return None
+        try:
+            for name, dtype, shape, room in same:
+                value = inputs[name]
+                if type(value) is not ndarray or value.dtype != dtype or value.shape != shape:
+                    return None
+                room[...] = value
+        except KeyError:
             return None
         self._entry = entry
         if self._counted is not None:
             self._counted[:] = 0
-        status = call.function(self._session, call.inputs, call.outputs)
-        if status:
+        if status := call.function(*call.given):
             self._outputs, self._last = {}, None
             raise self._refusal(status)
-        self._outputs = {name: array.copy() for name, array in call.rooms}
-        self._last = self.interface.entries[entry]
-        return self._outputs.copy()
+        made = {}
+        for name, room in call.rooms:
+            made[name] = room.copy()
+        self._outputs, self._last = made, call.entry
+        return made.copy()
 
     def _go_on(self, entry: str, feed: Mapping[str, str], count: int, made: list[dict[str, Array]]) -> bool:
         call = self._calls[entry]
@@ -303,6 +311,8 @@ class _Call:
         self.function = getattr(library.lib, face.function)
         self.inputs = self.ffi.new(f"{entry.inputs.name} *")
         self.outputs = self.ffi.new(f"{entry.outputs.name} *")
+        self.given = (executor._session, self.inputs, self.outputs)
+        self.entry = executor.interface.entries[face.symbol]
         self.axes = [
             (extent.name, member, *next((i.name, axis) for i in face.inputs
                                         for axis, d in enumerate(i.value.shape) if dims.atom(d) == extent))
@@ -317,18 +327,6 @@ class _Call:
         self.rooms: list[tuple[str, Array]] = []  # where it left outputs
         checked = any(_has_range(i.value.dtype) for i in face.inputs)
         self.repeats = not checked and all(s.whole and s.small for s in self.slots)
-
-    def fill(self, given: dict[str, Any]) -> bool:
-        """Put inputs where those of the last step were; false where more than their elements differs."""
-        same = self.same
-        if same is None or len(given) != len(same):
-            return False
-        for name, dtype, shape, room in same:
-            value = given.get(name)
-            if type(value) is not ndarray or value.dtype != dtype or value.shape != shape:
-                return False
-            room[...] = value
-        return True
 
     def prepare(self, inputs: dict[str, Array]) -> list[Array]:
         """Fill the structures; gives the arrays that the outputs are computed in."""
