@@ -115,6 +115,8 @@ class Operator(Op):
     """The ways to compute it; for operators that are not elementwise."""
     c: ClassVar[Scalar | None] = None
     """May be a property, where the function depends on more than one dtype."""
+    long: ClassVar[bool] = False
+    """An element is a chain of tens of operations, each of which waits for the one before."""
     derived: ClassVar[tuple[str, ...]] = ()
     """Settings that are the compiler's own: no source may give them."""
     own: ClassVar[dict[str, DType]] = {}

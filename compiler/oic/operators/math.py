@@ -57,6 +57,7 @@ class Function(UnaryOperator):
 
     units: ClassVar[float] = 2.0
     """The bound in units in the last place, of f32; twice as many for f64."""
+    long = True
     examples: ClassVar[tuple[Any, ...]] = EVERY
 
     def of(self, x: Array) -> Array:
@@ -117,6 +118,7 @@ class Sqrt(Function, name="sqrt"):
     """
 
     units = 0.0
+    long = False
     c = Scalar("oic_sqrt", file=MATH)
 
     @quiet
@@ -136,6 +138,7 @@ class Rsqrt(Function, name="rsqrt"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `rsqrt`.
     """
 
+    long = False
     c = Scalar("oic_rsqrt", file=MATH)
 
     def of(self, x: Array) -> Array:

@@ -10,10 +10,15 @@
 An operator joins the ops that use its result if nothing else uses it, all have one shape, all
 are in the same block, and nothing between them writes a state that the operator's operands may
 look into or bars movement.  Operators move later, never earlier.
+
+An operator that is a long chain of operations (an elementary function) does not join another that
+waits for it: a processor works on the next elements while it waits, and sees too few of them
+where each is two chains.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 
 from oic.ir.control import Yield
@@ -24,6 +29,7 @@ from oic.operators.base import Operator
 from oic.operators.fused import Fused
 
 LARGEST = 24  # ops in one region: more spill registers
+FEW = 32  # elements: below, one loop costs less than two
 
 
 def fuse(module: Module) -> None:
@@ -57,6 +63,7 @@ def _groups(block: Block) -> list[list[Op]]:
             continue
         members = [root]
         frontier = [root]
+        awaited = {id(root)} if _is_long(root) else set()  # long ones and what they wait for
         while frontier and len(members) < LARGEST:
             for value in frontier.pop().operands:
                 op = value.op
@@ -68,6 +75,11 @@ def _groups(block: Block) -> list[list[Op]]:
                     continue
                 if _crosses(barriers, position[id(op)], position[id(root)]):
                     continue
+                waits = any(id(user) in awaited for user in value.users)
+                if waits and _is_long(op):
+                    continue
+                if waits or _is_long(op):
+                    awaited.add(id(op))
                 members.append(op)
                 frontier.append(op)
         if len(members) > 1:
@@ -81,6 +93,11 @@ def _joins(op: Op) -> bool:
     if not isinstance(op, Operator) or not op.elementwise or len(op.results) != 1:
         return False
     return all(isinstance(v.type, TensorType) for v in op.operands)
+
+
+def _is_long(op: Op) -> bool:
+    """Elements of several vectors, each a long chain of operations."""
+    return isinstance(op, Operator) and op.long and math.prod(op.result.tensor.maximum) > FEW
 
 
 def _crosses(barriers: list[int], first: int, last: int) -> bool:
