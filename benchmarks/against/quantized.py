@@ -8,9 +8,9 @@ GROUP = 32
 
 
 def groups(matrix: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integers [N, K / 32, 32] and scales [N, K / 32]; 8 bits: -127 to 127, 4 bits: -8 to 7."""
+    """Integers [N, G, 32], filled up with zeros, and scales [N, G]; 8 bits: -127 to 127, 4 bits: -8 to 7."""
     rows, columns = matrix.shape
-    parts = matrix.reshape(rows, columns // GROUP, GROUP)
+    parts = np.pad(matrix, ((0, 0), (0, -columns % GROUP))).reshape(rows, -1, GROUP)
     if bits == 8:
         scale = np.abs(parts).max(-1) / 127
     else:

@@ -112,4 +112,51 @@ def _torch(folder: Path, precision: str, threads: int) -> Callable[[list[int], i
     return run
 
 
-ENGINES = {"oic": _oic, "ctranslate2": _ctranslate2, "torch": _torch}
+def _onnxruntime(folder: Path, precision: str, threads: int) -> Callable[[list[int], int], int]:
+    import onnxruntime as ort
+
+    from against.onnx_translation import Weights, decoder, encoder
+
+    if precision not in ("f32", "q8"):
+        raise Unsupported(f"no {precision} here")
+    weights, bits = Weights(folder), 32 if precision == "f32" else 8
+    how = ort.SessionOptions()
+    how.intra_op_num_threads, how.inter_op_num_threads, how.log_severity_level = threads, 1, 3
+    layers, heads, size = (weights.config[n] for n in ("num_decoder_layers", "num_heads", "d_kv"))
+    names = [f"{n}{i}" for i in range(layers) for n in "kv"]
+    decode = ort.InferenceSession(decoder(weights, bits, 512), how, providers=["CPUExecutionProvider"])
+    encoders: dict[int, ort.InferenceSession] = {}
+    empty = ort.OrtValue.ortvalue_from_numpy(np.zeros((1, heads, 0, size), np.float32))
+
+    def run(ids: list[int], count: int) -> int:
+        if len(ids) not in encoders:
+            encoders[len(ids)] = ort.InferenceSession(
+                encoder(weights, bits, len(ids)), how, providers=["CPUExecutionProvider"]
+            )
+        first = encoders[len(ids)].io_binding()
+        first.bind_cpu_input("source", np.array([ids], np.int64))
+        for name in names:
+            first.bind_output(f"cross_{name}", "cpu")
+        encoders[len(ids)].run_with_iobinding(first)
+        binding, at = decode.io_binding(), np.zeros(1, np.int64)
+        for name, value in zip(names, first.get_outputs(), strict=True):
+            binding.bind_ortvalue_input(f"cross_{name}", value)
+        token, past, made = ort.OrtValue.ortvalue_from_numpy(np.zeros((1, 1), np.int64)), [empty] * len(names), 0
+        binding.bind_cpu_input("at", at)
+        for _ in range(count):
+            at[0] = made
+            binding.bind_ortvalue_input("token", token)
+            for name, value in zip(names, past, strict=True):
+                binding.bind_ortvalue_input(f"past_{name}", value)
+            binding.clear_binding_outputs()
+            for name in ("next", *(f"all_{name}" for name in names)):
+                binding.bind_output(name, "cpu")
+            decode.run_with_iobinding(binding)
+            token, *past = binding.get_outputs()
+            made += 1
+        return made
+
+    return run
+
+
+ENGINES = {"oic": _oic, "ctranslate2": _ctranslate2, "onnxruntime": _onnxruntime, "torch": _torch}
