@@ -76,7 +76,8 @@ class Synthesizer(_Compiled):
 
     target   'host', 'portable' or 'freestanding' (which is written and not loaded)
     numerics  'fused' (a step of a sum of products is one rounding) or 'separate' (two); None: 'fused' where the
-             compiler says that the machine has the instruction.  All machines of one class give the same bits
+             compiler says that the machine has the instruction.  All machines of one class give the same bits.  Or
+             'native': products with bf16 weights are the machine's own, whose bits no other machine need have
     dispatch  instruction sets that the library has code for ('sse2,avx2,avx512', or 'all'), of which each session
              takes the best that the machine has, or the one that the environment variable OIC_DISPATCH names
     weights_as  'blob' (a file to map or flash) or 'array' (a C array)

@@ -23,7 +23,7 @@ from oic.diagnostics import Diagnostic, OicError
 from oic.dtypes import Array
 from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
-from oic.kernels.targets import TARGETS, Target
+from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.lower.graph import LoweringOptions, entries, lower_graph
 from oic.model import Model
 from oic.operators.late import Place, late_places, overtaken
@@ -123,14 +123,20 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
 
 
 def _stored(module: Module, settings: Settings) -> list[Decision]:
-    """Constants get the storage that the settings say."""
-    if not settings.weights and not any(isinstance(v, Members) and v.storage for v in module.weights.values()):
+    """Constants get the storage that the settings say; what changes the bounds of products is known from here on."""
+    native = settings.target.numerics == NATIVE
+    stored = bool(settings.weights) or any(isinstance(v, Members) and v.storage for v in module.weights.values())
+    if not stored and not native:
         return []
+    from oic.passes.select_kernels import settle_native
     from oic.passes.store_weights import store_weights
     from oic.passes.whole_products import whole_products
 
     whole_products(module)  # matrices that are cut have one storage
-    return store_weights(module, settings.weights)
+    decisions = store_weights(module, settings.weights) if stored else []
+    if native:
+        settle_native(module)
+    return decisions
 
 
 def late_warnings(program: Program) -> list[Diagnostic]:

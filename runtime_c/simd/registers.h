@@ -6,8 +6,8 @@
    integers have & | ^ ~ << >> too, and u32 wraps.
 
    OIC_FUSED   0: in a step of a chain, sum + a * b, the product is rounded, then the sum (the class `separate`); 1: both are
-               rounded once (`fused`).  Generated code sets it, by `--numerics`.  The same C gives the same bits on all
-               machines of a class.
+               rounded once (`fused`); 2: as 1, and products with bf16 are the machine's own (`native`, pairs.h).
+               Generated code sets it, by `--numerics`.  The same C gives the same bits on all machines of the first two.
 
    A fused step is one instruction.  Machines without it are refused, because libm's fmaf is slow on all of them and wrong
    on some.  OIC_FMA_F32 and OIC_FMA_F64 may name functions of three numbers that are used instead, whatever the machine
@@ -26,6 +26,11 @@
 
 #if defined(OIC_FMA_F32) != defined(OIC_FMA_F64)
 #error "oic: OIC_FMA_F32 and OIC_FMA_F64 are given both or not at all"
+#endif
+
+#if OIC_FUSED == 2 && (defined(OIC_PORTABLE) || !defined(__GNUC__) || defined(OIC_FMA_F32) || \
+    !(defined(__AVX512BF16__) || (defined(__aarch64__) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC))))
+#error "oic: this code takes the machine's own products of bf16, and there are none: build with --numerics fused or separate, or compile for a machine that has them (-mavx512bf16, -march=armv8.6-a)"
 #endif
 
 #if defined(OIC_PORTABLE) || !defined(__GNUC__) || (OIC_FUSED && defined(OIC_FMA_F32))

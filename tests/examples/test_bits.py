@@ -21,9 +21,10 @@ import numpy as np
 import pytest
 
 import oic
-from oic.kernels.targets import FUSED, NUMERICS, SEPARATE
+from oic.kernels.targets import FUSED, SEPARATE, SHARED_NUMERICS
 from oic.toolchain.compiler import find_compiler
 from paths import ROOT, models_dir
+from tests import instructions
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.sanitized import SanitizedExecutor, build_sanitized
 
@@ -162,6 +163,7 @@ def test_every_build_gives_the_same_bits(
     if not runs(build, BUILDS[build]):
         pytest.skip(f"no {build} on this machine")
     assert built(name, tmp_path, BUILDS[build]) == expected(name)
+    assert not [found for path in tmp_path.rglob("*.so") for found in instructions.fused(path)]
 
 
 @pytest.mark.parametrize(("name", "build"), cases(FUSED_BUILDS))
@@ -171,6 +173,7 @@ def test_every_fused_build_gives_the_same_bits(
     if not runs(build, FUSED_BUILDS[build]):
         pytest.skip(f"no {build} on this machine")
     assert built(name, tmp_path, FUSED_BUILDS[build], FUSED) == expected(name, FUSED)
+    assert any(instructions.fused(path) for path in tmp_path.rglob("*.so")), "what other tests look for is found"
 
 
 def test_the_classes_differ(expected: Callable[..., str]) -> None:
@@ -178,7 +181,7 @@ def test_the_classes_differ(expected: Callable[..., str]) -> None:
     assert expected("numwords", FUSED) != expected("numwords", SEPARATE)
 
 
-@pytest.mark.parametrize("numerics", NUMERICS)
+@pytest.mark.parametrize("numerics", SHARED_NUMERICS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_another_processor_gives_the_same_bits(
     name: str, numerics: str, expected: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -192,6 +195,8 @@ def test_another_processor_gives_the_same_bits(
     program = EXAMPLES[name].simulator().program
     monkeypatch.setenv("CC", f"{compiler} -static")
     path = build_sanitized([program], tmp_path, ("-O3",), numerics=numerics)
+    if numerics == SEPARATE:
+        assert not instructions.fused(path, f"oic_|{EXAMPLES[name].graph.stem}", "aarch64-linux-gnu-objdump")
     script = tmp_path / "emulated"
     script.write_text(f'#!/bin/sh\nexec {emulator} {path} "$@"\n')
     script.chmod(0o755)

@@ -264,10 +264,11 @@ def all_headers(*without: str) -> str:
     """Lines that include the headers of the runtime but some, and the body of every kernel for some element types."""
     paths = [p for p in sorted(runtime_dir().rglob("*.h")) if not p.name.endswith((".inc.h", ".end.h"))]
     paths = [p for p in paths if p.parent.name != "simd" or p.stem in SIMD]
-    bodies = [p for p in paths if p.parent.name == "kernels" and p.name not in ("element.h", "end.h")]
+    apart = ("element.h", "end.h", "linear_pairs.h")  # the last is of the class `native` alone
+    bodies = [p for p in paths if p.parent.name == "kernels" and p.name not in apart]
     bodies += [p for p in paths if p.parent.name == "math" and p.stem in TYPES]
-    apart = [p for p in paths if p.parent.name != "kernels" and p not in bodies]
-    names = [p.relative_to(runtime_dir()).as_posix() for p in apart]
+    others = [p for p in paths if p.parent.name != "kernels" and p not in bodies]
+    names = [p.relative_to(runtime_dir()).as_posix() for p in others]
     lines = [f'#include "{name}"\n' for name in names if name not in without]
     for path in bodies:
         text = path.read_text(encoding="utf-8")

@@ -15,9 +15,12 @@ import pytest
 
 import oic
 from oic import dtypes
+from oic.kernels.targets import SEPARATE, TARGETS
 from oic.operators.base import by_name, in_source, positional, settings
 from oic.operators.element_types import accepted
+from oic.toolchain.compiler import find_compiler, macros
 from paths import ROOT
+from tests import instructions
 from tests.fuzz import operator_catalog as said
 from tests.fuzz.operator_campaign import CATALOG, faults, sanitized, sessions
 from tests.fuzz.operator_cases import Case, Variable, literal
@@ -104,6 +107,8 @@ def test_other_builds_agree(build: str, tmp_path: Path) -> None:
     if build == "avx2" and " avx2 " not in cpu_flags():
         pytest.skip("this machine has no AVX2")
     check(part(suite(), 120, list(BUILDS).index(build)), tmp_path, tuple(flags), (compiler,))
+    if TARGETS["portable"].seen(macros(tuple(find_compiler()))).numerics == SEPARATE:
+        assert not [found for path in tmp_path.rglob("*.so") for found in instructions.fused(path)]
 
 
 def cpu_flags() -> str:

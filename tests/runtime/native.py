@@ -21,7 +21,7 @@ SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"
 # AVX-512 on a machine with AVX2: the code upon it, with its instructions computed lane by lane.
 EMULATED = (
     "-march=x86-64-v3", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi",
-    *(f"-D__AVX512{part}__" for part in ("F", "VL", "BW", "DQ", "VNNI")),
+    *(f"-D__AVX512{part}__" for part in ("F", "VL", "BW", "DQ", "VNNI", "BF16")),
 )  # fmt: skip
 
 

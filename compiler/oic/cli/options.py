@@ -127,8 +127,9 @@ def target_option(command: Command) -> Command:
             show_default=True, help="this machine, any of its kind, or bare metal",
         ),
         click.option(
-            "--numerics", type=click.Choice(("fused", "separate")),
-            help="steps of sums of products are one rounding or two (default: fused where the target has it)",
+            "--numerics", type=click.Choice(("fused", "separate", "native")),
+            help="steps of sums of products are one rounding, or two, or for bf16 the machine's own (default: fused "
+            "where the target has it)",
         ),
     )  # fmt: skip
     for option in reversed(options):

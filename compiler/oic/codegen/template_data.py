@@ -21,7 +21,7 @@ from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType
 from oic.kernels.kernel import Instance
-from oic.kernels.targets import FUSED
+from oic.kernels.targets import FUSED, NATIVE, SEPARATE
 from oic.memory.saved import saved_form
 from oic.resources import runtime_dir
 from oic.toolchain import code_metrics as measured
@@ -30,6 +30,11 @@ from oic.toolchain.stack import THREAD
 from oic.toolchain.target import LANGUAGE, MEANING, SHARED, WARNINGS, Target
 
 ALIGN = 8
+_ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bits are the same
+    SEPARATE: (0, "two roundings", ""),
+    FUSED: (1, "one rounding", ""),
+    NATIVE: (2, "one rounding, or the machine's own", ", on one machine"),
+}
 
 
 @dataclass(frozen=True)
@@ -239,8 +244,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         pooled=pooled,
         threads=f"{unit.macro}_THREADS" if pooled else "1",
         thread_flags=" -pthread" if pooled else "",
-        fused=int(target.numerics == FUSED),
-        fused_note=f"a step of a sum of products is {'one rounding' if target.numerics == FUSED else 'two roundings'}",
+        fused=_ROUNDINGS[target.numerics][0],
+        fused_note=f"a step of a sum of products is {_ROUNDINGS[target.numerics][1]}",
         profiled=unit.profiled,
         sets=sets,
         dispatched=_dispatched(unit, entries, sets),
@@ -411,7 +416,7 @@ def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: 
         macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
         macro("STATE_FINGERPRINT", _uint64(form.fingerprint)),
         macro("WEIGHTS_FINGERPRINT", _uint64(weights)),
-        macro("NUMERICS", f'"{numerics}"', "builds of one class give the same bits"),
+        macro("NUMERICS", f'"{numerics}"', f"builds of one class give the same bits{_ROUNDINGS[numerics][2]}"),
     ]
     if threads:
         found.append(macro("THREADS", str(threads), "the most that a session runs on"))

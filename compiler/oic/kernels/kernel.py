@@ -119,7 +119,7 @@ class Kernel:
     fits    whether it can compute an op, whatever the encodings of its operands
     takes   layout that operands must have, by field; the others are dense
     stored  storages of an operand that it reads, by field; "" and the only one of others: as its type
-    needs   features that the target must have (`targets`)
+    needs   features that the target must have, or its class of numerics (`targets`)
     layouts operands that need not be without gaps: how many of their innermost dimensions must be, by field
     inplace operands that it may write its result over
     cost    of one call on a target, as `targets.Costs` counts; the cheapest that fits is taken, the first of equals

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-FUSED, SEPARATE = "fused", "separate"
-NUMERICS = (FUSED, SEPARATE)
-"""Classes of numerics: whether a step of a sum of float products is one rounding or two (DESIGN, section 7)."""
+FUSED, SEPARATE, NATIVE = "fused", "separate", "native"
+NUMERICS = (FUSED, SEPARATE, NATIVE)
+"""Classes of numerics (DESIGN, section 7): whether a step of a sum of float products is one rounding or two; or one,
+and products with bf16 are the machine's own."""
+SHARED_NUMERICS = (FUSED, SEPARATE)
+"""Those whose bits are the same on all machines."""
 
 # What a C compiler defines for a machine that has a feature; any one of the macros.
 FEATURES: dict[str, tuple[str, ...]] = {
@@ -16,11 +19,11 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "avx2": ("__AVX2__",),
     "avx512": ("__AVX512F__",),
     "avx512-vnni": ("__AVX512VNNI__",),
-    "avx512-bf16": ("__AVX512BF16__",),
     "neon": ("__ARM_NEON",),
     "dotprod": ("__ARM_FEATURE_DOTPROD",),
     "helium": ("__ARM_FEATURE_MVE",),
     "simd128": ("__wasm_simd128__",),
+    "bf16": ("__AVX512BF16__", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC"),  # products of pairs
     "fma": ("__FMA__", "__AVX512F__", "__aarch64__", "_ARCH_PPC", "__s390x__", "__FP_FAST_FMA"),  # of f32 and f64
 }
 
@@ -95,6 +98,15 @@ class Target:
         """The target with the features that the macros of its compiler tell, and the numerics that go with them."""
         found = frozenset(name for name, signs in FEATURES.items() if any(sign in macros for sign in signs))
         return replace(self, features=found, numerics=FUSED if "fma" in found else SEPARATE)
+
+    @property
+    def is_this_machine(self) -> bool:
+        """Its compiler is asked for all that this machine has."""
+        return "-march=native" in self.flags
+
+    def has(self, needs: frozenset[str]) -> bool:
+        """These features, or classes of numerics."""
+        return needs <= self.features | {self.numerics}
 
 
 TARGETS = {

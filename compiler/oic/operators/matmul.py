@@ -65,7 +65,9 @@ class MatMul(Operator, name="matmul"):
     result       [.., M, N] of a's dtype
 
     Integers wrap (bitset as u8), bool is OR of ANDs.  Floats: error at most 2·K·ε·Σ|a||b|, summed in
-    f32 (f64 for f64), rounded once.  Errors: sizes or batches do not fit, other dtypes.
+    f32 (f64 for f64), rounded once.  In numerics `native` an f32 a times a constant of bf16 is rounded
+    to bf16 first, once a row: error at most 2^-8·Σ|a||b| more.  Errors: sizes or batches do not fit,
+    other dtypes.
     Source: OpenInfer op catalog, `matmul`; OPS, Part B.
     """
 
@@ -171,6 +173,8 @@ class MatMul(Operator, name="matmul"):
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         a, b = self._oriented(*[*inputs, None][:3])
         bound = product_bound(y, a, b, self.a.dtype)
+        if self.kernel == quantized.PAIRS:
+            return quantized.pairs_bound(bound, real(a), real(b), self.a.dtype is dtypes.f32)
         return quantized.quantised_bound(bound, real(a), real(b)) if quantized.in_groups(self.b) else bound
 
     def _sizes(self) -> Members:
@@ -222,6 +226,9 @@ class MatMul(Operator, name="matmul"):
     def _in_groups(self) -> Members:
         return quantized.members(self._in_panels(), self.a.shape)
 
+    def _paired(self) -> Members:
+        return quantized.pairs_members(self._in_panels(), self.a.shape)
+
     def _columns_of_f32(self) -> bool:
         return self._by_columns() and self.a.dtype is self.b.dtype is dtypes.f32
 
@@ -233,6 +240,8 @@ class MatMul(Operator, name="matmul"):
 
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
+        quantized.in_pairs("a", "b", _types, _paired, _by_columns, COLUMNS),
+        quantized.in_pairs("a", "b", _types, _paired, _by_rows, PANELS),
         Kernel("linear_panels", _types, _in_panels, fits=_by_columns, takes={"b": COLUMNS}, layouts={"a": 1},
                stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, COLUMNS),
                units=streams, work=products),
@@ -282,7 +291,8 @@ class Linear(Operator, name="linear"):
     result   [.., out] of x's dtype
 
     Integers wrap.  Floats: summed in f32 (f64 for f64), b added before the only rounding; error at most
-    2·K·ε·Σ|x||w|.  Errors: sizes do not fit, other dtypes.  Source: PyTorch, `linear`.
+    2·K·ε·Σ|x||w|.  In numerics `native` an f32 x is rounded to bf16 first where w is stored as bf16, once a
+    row: error at most 2^-8·Σ|x||w| more.  Errors: sizes do not fit, other dtypes.  Source: PyTorch, `linear`.
     """
 
     x: Value
@@ -346,6 +356,8 @@ class Linear(Operator, name="linear"):
         bound = product_bound(y, rows, columns, self.x.dtype)
         if quantized.in_groups(self.w):
             bound = quantized.quantised_bound(bound, rows, columns)
+        elif self.kernel == quantized.PAIRS:
+            bound = quantized.pairs_bound(bound, rows, columns, self.x.dtype is dtypes.f32)
         bound = bound.reshape(np.shape(y))
         if b is not None and self.x.dtype.is_float:
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
@@ -372,6 +384,9 @@ class Linear(Operator, name="linear"):
     def _in_groups(self) -> Members:
         return quantized.members(self._in_panels(), self.x.shape)
 
+    def _paired(self) -> Members:
+        return quantized.pairs_members(self._in_panels(), self.x.shape)
+
     def _of_f32(self) -> bool:
         return self.x.dtype is self.w.dtype is dtypes.f32
 
@@ -379,6 +394,7 @@ class Linear(Operator, name="linear"):
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
 
     kernels = (
+        quantized.in_pairs("x", "w", _types, _paired, _floats, PANELS),
         Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": PANELS}, layouts={"x": 1},
                stored={"w": quantized.FLOATS}, cost=lambda op, target: streamed(op.w, PANELS),
                units=streams, work=products),

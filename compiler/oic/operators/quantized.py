@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Value
@@ -14,8 +15,10 @@ from oic.ir.dims import Dim
 from oic.ir.encodings import joined, nbytes, storage_of
 from oic.ir.quantized import BITS, GROUP, MOST, groups
 from oic.kernels.kernel import Kernel, Members, Scratch
+from oic.kernels.targets import NATIVE
 
 FLOATS = ("", "bf16", "f16")  # storages that a kernel for floats reads, as instances of its body
+PAIRS = "linear_pairs"  # the kernel of the class `native`
 GROUP_BYTES = 72  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
 STREAM = 64  # rows of w that kernels on panels go through together: what threads share
 AT_ONCE = 128  # rows of x, at most, that there is room for
@@ -50,6 +53,18 @@ def kernels(x: str, w: str, types: Any, args: Any, fits: Callable[[Any], bool], 
     )  # fmt: skip
 
 
+def in_pairs(x: str, w: str, types: Any, args: Any, fits: Callable[[Any], bool], layout: str) -> Kernel:
+    """The row of a product whose weights are bf16, in the class `native`: x is rounded to bf16, once a row."""
+
+    def narrow(op: Any) -> bool:
+        stored = getattr(op, w).tensor.stored
+        return fits(op) and stored is dtypes.bf16 and getattr(op, x).dtype in (dtypes.f32, dtypes.bf16)
+
+    return Kernel(PAIRS, types, args, fits=narrow, takes={w: layout}, stored={w: ("", "bf16")}, layouts={x: 1},
+                  needs=frozenset({NATIVE}), cost=lambda op, target: streamed(getattr(op, w), layout),
+                  units=streams, work=products, phases=True)  # fmt: skip
+
+
 def in_groups(w: Value) -> bool:
     """The weights are stored as integers with scales."""
     return storage_of(w.tensor.encoding) in BITS
@@ -75,6 +90,23 @@ def quantised_bound(bound: Array, x: Array, w: Array) -> Array:
     """A bound of x [.., K] @ w [K, N] with what quantising x adds to it."""
     with np.errstate(all="ignore"):
         return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(x), np.abs(w)))
+
+
+def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
+    """A bound of x [.., K] @ w [K, N] with what products in pairs add to it.
+
+    rounded   x is rounded to bf16; what is below its least normal number may be taken for zero in any case
+    """
+    with np.errstate(all="ignore"):
+        x, w = np.abs(x), np.abs(w)
+        lost = 2.0**-126 * (x.sum(-1, keepdims=True) + w.sum(-2) + 3 * x.shape[-1])
+        return np.asarray(bound * (1 + 2.0**-6) + lost + (2.0**-8 * np.matmul(x, w) if rounded else 0.0))
+
+
+def pairs_members(given: Members, shape: tuple[Dim, ...]) -> Members:
+    """The arguments of a product in pairs of x of this shape, and room for some of its rows in bf16."""
+    room = min(AT_ONCE, max(1, dims.maximum(dims.product(shape[:-1]))))
+    return {**given, "room": room, "work": Scratch(room * 2 * (dims.maximum(shape[-1]) + 1))}
 
 
 def members(given: Members, shape: tuple[Dim, ...]) -> Members:

@@ -23,7 +23,7 @@ from oic.ir.core import Value
 from oic.ir.encodings import LAYOUTS, joined, layout_of, storage_of
 from oic.ir.module import Module
 from oic.kernels.kernel import Kernel
-from oic.kernels.targets import TARGETS, Target
+from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.operators.base import Operator
 from oic.passes.pack_weights import Reader, may_have, readers
 
@@ -44,6 +44,13 @@ def select_kernels(module: Module, target: Target = TARGETS["portable"], threads
             assert kernel is not None, f"{op.name} has no kernel for these types"
             op.kernel = kernel.name
             op.workers = 1 if op in alone else workers(kernel, op, target, threads)
+
+
+def settle_native(module: Module) -> None:
+    """Note which products the class `native` may compute in its own way, before the reference asks for their bounds."""
+    for op in (reader.op for _, found in readers(module) for reader in found if reader.fields):
+        own = [k for k in op.kernels if NATIVE in k.needs and k.fits(op)] if isinstance(op, Operator) else []
+        op.kernel = own[0].name if own else op.kernel
 
 
 def workers(kernel: Kernel, op: Operator, target: Target, threads: int) -> int:
@@ -87,5 +94,5 @@ def _cost(found: list[Reader], encoding: str, chosen: Chosen, target: Target) ->
 
 def _kernel(op: Operator, encodings: Mapping[str, str], target: Target) -> Kernel | None:
     """The cheapest kernel that takes these encodings, the first of equals; others are as their types say."""
-    fitting = [k for k in op.kernels if k.needs <= target.features and k.fits(op) and k.reads(op, encodings)]
+    fitting = [k for k in op.kernels if target.has(k.needs) and k.fits(op) and k.reads(op, encodings)]
     return min(fitting, key=lambda k: k.cost(op, target), default=None)

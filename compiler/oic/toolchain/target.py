@@ -6,7 +6,15 @@ import os
 from dataclasses import replace
 
 from oic.diagnostics import OicError, did_you_mean, fail
-from oic.kernels.targets import FUSED, INSTRUCTION_SETS, NUMERICS, SEPARATE, TARGETS, InstructionSet
+from oic.kernels.targets import (
+    FUSED,
+    INSTRUCTION_SETS,
+    NATIVE,
+    NUMERICS,
+    SEPARATE,
+    TARGETS,
+    InstructionSet,
+)
 from oic.kernels.targets import Target as Target
 from oic.toolchain.compiler import find_compiler, macros
 
@@ -27,7 +35,7 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
     dispatch   instruction sets to have code for, separated by commas, or `all` that the class allows; "": one
 
     For bare metal that compiler is the one that CC names, and without CC nothing is known.
-    Raises OicError: `unknown-target`, `unknown-numerics`, `dispatch-target`, `dispatch-numerics`,
+    Raises OicError: `unknown-target`, `unknown-numerics`, `native-numerics`, `dispatch-target`, `dispatch-numerics`,
     `unknown-instruction-set`.
     """
     if name not in TARGETS:
@@ -40,11 +48,18 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
     if numerics is not None and numerics not in NUMERICS:
         raise fail(
             "unknown-numerics",
-            f"numerics are {' or '.join(NUMERICS)}, not '{numerics}'",
+            f"numerics are {', '.join(NUMERICS[:-1])} or {NUMERICS[-1]}, not '{numerics}'",
             hint=did_you_mean(numerics, NUMERICS),
         )
     found = TARGETS[name]
     found = found.seen(_macros(found)) if not dispatch else _dispatched(found, numerics, dispatch)
+    if numerics == NATIVE and found.features and found.is_this_machine and "bf16" not in found.features:
+        raise fail(
+            "native-numerics",
+            "this machine has no products of bf16 of its own, and numerics are 'native'",
+            hint="build with --numerics fused; or for another machine: --target portable, and its flags "
+            "(-mavx512bf16, -march=armv8.6-a) when the C is compiled",
+        )
     return found if numerics is None else replace(found, numerics=numerics)
 
 
@@ -55,6 +70,12 @@ def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
             "dispatch-target",
             f"code for the target '{found.name}' has one instruction set",
             hint="leave out --dispatch; the compiler's flags name the machine",
+        )
+    if numerics == NATIVE:
+        raise fail(
+            "dispatch-numerics",
+            "code for several instruction sets has the same bits on all, and numerics are 'native'",
+            hint="leave out --dispatch, or build with --numerics fused",
         )
     plain = replace(found, flags=tuple(f for f in found.flags if not f.startswith("-m")))
     kinds = {s: plain.seen(_macros(replace(plain, flags=s.flags))) for s in _named_sets(plain, dispatch)}

@@ -1,17 +1,19 @@
-/* The instructions of AVX-512 and VNNI that the runtime uses, lane by lane, for machines that have AVX2 alone: so that
+/* The instructions of AVX-512, VNNI and BF16 that the runtime uses, lane by lane, for machines that have AVX2 alone: so that
    the code upon them runs, and is compared, everywhere.  Put before the compiler's own header, with -D__AVX512F__
-   -D__AVX512VNNI__ -D__AVX512VL__ -D__AVX512BW__ -D__AVX512DQ__ beside the flags of AVX2. */
+   -D__AVX512VNNI__ -D__AVX512BF16__ -D__AVX512VL__ -D__AVX512BW__ -D__AVX512DQ__ beside the flags of AVX2. */
 #ifndef OIC_EMULATED_IMMINTRIN_H
 #define OIC_EMULATED_IMMINTRIN_H
 
 #undef __AVX512F__
 #undef __AVX512VNNI__
+#undef __AVX512BF16__
 #undef __AVX512VL__
 #undef __AVX512BW__
 #undef __AVX512DQ__
 #include_next <immintrin.h>
 #define __AVX512F__ 1
 #define __AVX512VNNI__ 1
+#define __AVX512BF16__ 1
 #define __AVX512VL__ 1
 #define __AVX512BW__ 1
 #define __AVX512DQ__ 1
@@ -155,6 +157,36 @@ E_FN __m512i e_dpbusd(__m512i s, __m512i a, __m512i b)
     return w.i;
 }
 
+/* A multiplication and addition of bf16 in one rounding to nearest; subnormal numbers are zeros before and after. */
+E_FN float e_flushed(float v) { return __builtin_fabsf(v) < 0x1p-126f ? __builtin_copysignf(0.0f, v) : v; }
+E_FN float e_widened(uint32_t upper)
+{
+    const uint32_t bits = upper << 16;
+    float v;
+    memcpy(&v, &bits, 4);
+    return e_flushed(v);
+}
+/* Of each pair the upper one first, as the manual has it. */
+E_FN __m512 e_dpbf16(__m512 s, __m512bh a, __m512bh b)
+{
+    emulated w = e_of(s), u = e_ofi((__m512i)a), v = e_ofi((__m512i)b);
+    E_LANES {
+        const float high = e_flushed(__builtin_fmaf(e_widened(u.u32[i_] >> 16), e_widened(v.u32[i_] >> 16), e_flushed(w.f32[i_])));
+        w.f32[i_] = e_flushed(__builtin_fmaf(e_widened(u.u32[i_] & 0xffffu), e_widened(v.u32[i_] & 0xffffu), high));
+    }
+    return w.f;
+}
+E_FN __m512i e_permute16(__m512i order, __m512i a)
+{
+    uint16_t at[32], from[32], to[32];
+    __m512i r;
+    memcpy(at, &order, 64);
+    memcpy(from, &a, 64);
+    for (int i = 0; i < 32; ++i) { to[i] = from[at[i] & 31]; }
+    memcpy(&r, to, 64);
+    return r;
+}
+
 E_FN __m512 e_cvtepi32_ps(__m512i a) { emulated u = e_ofi(a); E_LANES u.f32[i_] = (float)u.i32[i_]; return u.f; }
 E_FN __m512i e_cvtps_epi32(__m512 a)
 {
@@ -256,6 +288,8 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #undef _mm512_srli_epi32
 #define _mm512_srli_epi32 e_srl32
 #define _mm512_dpbusd_epi32 e_dpbusd
+#define _mm512_dpbf16_ps e_dpbf16
+#define _mm512_permutexvar_epi16 e_permute16
 #define _mm512_cvtepi32_ps e_cvtepi32_ps
 #define _mm512_cvtps_epi32 e_cvtps_epi32
 #define _mm512_cvttps_epi32 e_cvttps_epi32

@@ -1,0 +1,132 @@
+/* oic_linear_pairs_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w of bf16 in panels of sixteen rows, x of f32 or bf16, b of
+   type B or NULL; of the class `native`.
+
+   x is rounded to bf16, to nearest, halves to even, once a row.
+
+   Order: the products of an element are added in pairs (simd/pairs.h), k ascending, in chunks of OIC_CHUNK from zero, and the
+   sums of the chunks in order, from zero; then comes b.  No other element and no size but K has a part in it.
+
+   Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
+   `work` has room for `room` of them: 2 bytes an element, of an even number.  Where there are more rows, they are taken in
+   turns.  A turn is two phases: ..._prepare rounds the rows from `from` on, ..._part computes streams first..end-1, four
+   panels each, for them.  Sums and pairs of a chunk are on the stack: 42 KiB. */
+#include "common/products.h"
+#include "../simd/pairs.h"
+#include "element.h"
+
+typedef struct {
+    const T *x;
+    const W_T *w;
+    const B_T *b;
+    T *y;
+    void *work;
+    ptrdiff_t rank;
+    const ptrdiff_t *shape, *xs;
+    ptrdiff_t M, K, N, ldx, room, from;
+} ARGS(oic_linear_pairs);
+
+/* Rows of the turn that begins at a->from. */
+static inline ptrdiff_t NAME(oic_linear_pairs_rows)(const ARGS(oic_linear_pairs) *a)
+{
+    const ptrdiff_t left = oic_product(a->rank, a->shape) * a->M - a->from;
+    return left < a->room ? left : a->room;
+}
+
+static inline void NAME(oic_linear_pairs_prepare)(const ARGS(oic_linear_pairs) *a)
+{
+    const ptrdiff_t rows = NAME(oic_linear_pairs_rows)(a), K = a->K;
+    uint16_t *to = (uint16_t *)a->work;
+    for (ptrdiff_t r = 0; r < rows; ++r, to += K + K % 2) {
+        const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
+        const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
+#if X_IS_COMPUTED
+        ptrdiff_t k = 0;
+        for (; k + OIC_WIDTH <= K; k += OIC_WIDTH) {
+            oic_register_store_bf16(to + k, oic_register_load_f32(x + k));
+        }
+        for (; k < K; ++k) {
+            to[k] = oic_f32_to_bf16(x[k]);
+        }
+#else
+        memcpy(to, x, (size_t)K * sizeof *to);
+#endif
+        if (K % 2) {
+            to[K] = 0;
+        }
+    }
+}
+
+static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_linear_pairs) *const a = args;
+    const ptrdiff_t all = NAME(oic_linear_pairs_rows)(a), K = a->K, N = a->N, xm = K + K % 2;
+    const ptrdiff_t panels = oic_product_panels(N), last = 4 * end < panels ? 4 * end : panels;
+    float sums[OIC_ROWS_OF_SUMS * oic_pairs_side * OIC_LANES], few_sums[oic_pairs_rows * 8 * OIC_LANES];
+    uint32_t made[oic_pairs_side * OIC_CHUNK / 2 * OIC_LANES];
+    (void)worker;
+    for (ptrdiff_t i0 = 0, rows; i0 < all; i0 += rows) {
+        rows = oic_rows(all - i0, OIC_ROWS_OF_SUMS, oic_pairs_rows);
+        const int few = rows <= oic_pairs_rows;
+        const ptrdiff_t tiles = (rows + oic_pairs_rows - 1) / oic_pairs_rows;
+        const ptrdiff_t side = oic_pairs_panels(few ? rows : oic_pairs_rows);
+        float *const sum = few ? few_sums : sums;
+        for (ptrdiff_t g = 4 * first, wide; g < last; g += wide) {
+            wide = last - g < side ? 1 : side;
+            const ptrdiff_t ld = wide * OIC_LANES, j = g * OIC_LANES, columns = N - j < ld ? N - j : ld;
+            ptrdiff_t k = 0;
+            do {
+                const ptrdiff_t n = K - k < OIC_CHUNK ? K - k : OIC_CHUNK;
+                const int how = k == 0 ? OIC_TILE_SET : OIC_TILE_ADD;
+                const uint16_t *const w = a->w + (g * K + k) * OIC_LANES;
+                oic_pairs t = {.w = w, .xm = xm, .wg = OIC_LANES * K, .n = n};
+                if (!few) {
+                    oic_pairs_made(made, w, t.wg, wide, n);
+                    t.w = made;
+                    t.wg = OIC_LANES * OIC_CHUNK / 2;
+                }
+                for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile) {
+                    r = (rows - i + tiles - tile - 1) / (tiles - tile); /* as even as can be */
+                    t.x = (const uint16_t *)a->work + (i0 + i) * xm + k;
+                    if (few) {
+                        oic_pairs_sum(&t, r, wide, sum + i * ld, ld, how);
+                    } else {
+                        oic_pairs_sum_made(&t, r, wide, sum + i * ld, ld, how);
+                    }
+                }
+                k += OIC_CHUNK;
+            } while (k < K);
+            for (ptrdiff_t i = 0; i < rows; ++i) {
+                T *const y = a->y + (a->from + i0 + i) * N + j;
+                for (ptrdiff_t l = 0; l < columns; ++l) {
+                    STORE(y, l, a->b != NULL ? sum[i * ld + l] + (float)B_LOAD(a->b, j + l) : sum[i * ld + l]);
+                }
+            }
+        }
+    }
+}
+
+static inline void NAME(oic_linear_pairs)(const ARGS(oic_linear_pairs) *a)
+{
+    ARGS(oic_linear_pairs) turn = *a;
+    const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+    for (turn.from = 0; turn.from < rows; turn.from += a->room) {
+        NAME(oic_linear_pairs_prepare)(&turn);
+        NAME(oic_linear_pairs_part)(&turn, 0, (oic_product_panels(a->N) + 3) / 4, 0);
+    }
+}
+
+#if defined(OIC_POOL_H)
+/* The same, each turn's streams divided among threads. */
+static inline void NAME(oic_linear_pairs_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                  const ARGS(oic_linear_pairs) *a)
+{
+    ARGS(oic_linear_pairs) turn = *a;
+    const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+    for (turn.from = 0; turn.from < rows; turn.from += a->room) {
+        NAME(oic_linear_pairs_prepare)(&turn);
+        oic_divide(pool, most, units, work, NAME(oic_linear_pairs_part), &turn);
+    }
+}
+#endif
+
+#include "end.h"

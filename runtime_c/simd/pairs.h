@@ -1,0 +1,183 @@
+/* Sums of products of bf16 in pairs, by the instruction that a machine has for them (the class `native`).
+
+   A step is sum + x[2k] * w[2k] + x[2k + 1] * w[2k + 1], rounded and ordered inside as the machine does, which takes subnormal
+   numbers for zeros.  Steps of a chain follow each other, k ascending; a last element without a neighbour has zeros beside it.
+   So each sum has the same bits whatever is computed along with it, on one machine; none is defined in plain C. */
+#ifndef OIC_PAIRS_H
+#define OIC_PAIRS_H
+
+#include "../version.h"
+
+#include "lanes.h"
+#include "tiles.h"
+
+#if OIC_FUSED != 2
+#error "oic: products in pairs are of the class native"
+#endif
+
+/* sum + pairs of w * pairs of x, and a register of pairs from element k of as many rows; k + 1 lies sixteen numbers behind. */
+#if defined(__AVX512BF16__)
+static inline oic_register_f32 oic_register_pairs(oic_register_f32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return (oic_register_f32)_mm512_dpbf16_ps((__m512)sum, (__m512bh)w, (__m512bh)x);
+}
+
+static inline oic_register_u32 oic_register_load_pairs(const uint16_t *from)
+{
+    typedef uint16_t numbers __attribute__((vector_size(64)));
+    const numbers order = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    return (oic_register_u32)_mm512_permutexvar_epi16((__m512i)order, _mm512_loadu_si512(from));
+}
+#else
+static inline oic_register_f32 oic_register_pairs(oic_register_f32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return (oic_register_f32)vbfdotq_f32((float32x4_t)sum, (bfloat16x8_t)w, (bfloat16x8_t)x);
+}
+
+static inline oic_register_u32 oic_register_load_pairs(const uint16_t *from)
+{
+    const uint16x4_t even = vld1_u16(from), odd = vld1_u16(from + OIC_LANES);
+    return (oic_register_u32)vzip1q_u16(vcombine_u16(even, even), vcombine_u16(odd, odd));
+}
+#endif
+
+enum {
+    oic_pairs_room = OIC_TILE_REGISTERS / OIC_PARTS_OF_LANES, /* panels of sixteen sums in registers */
+    oic_pairs_rows = oic_pairs_room < 8 ? oic_pairs_room : 8, /* of x, at most */
+    oic_pairs_side = oic_pairs_room < 8 ? 1 : 3               /* panels beside four rows and more */
+};
+
+/* Rows of x, xm numbers apart, from some element on; w likewise, of panels wg apart: numbers as they lie, or pairs that have
+   been made of them.  n elements. */
+typedef struct {
+    const uint16_t *x;
+    const void *w;
+    ptrdiff_t xm, wg, n;
+} oic_pairs;
+
+/* The most panels of a tile of so many rows. */
+static inline ptrdiff_t oic_pairs_panels(ptrdiff_t rows)
+{
+    const ptrdiff_t panels = rows > 3 ? oic_pairs_side : oic_pairs_room / rows;
+    return panels < 8 ? panels : 8;
+}
+
+/* Pairs of n elements of panels wg apart, OIC_CHUNK / 2 registers of lanes for each. */
+static inline void oic_pairs_made(uint32_t *restrict to, const uint16_t *w, ptrdiff_t wg, ptrdiff_t panels, ptrdiff_t n)
+{
+    for (ptrdiff_t p = 0; p < panels; ++p) {
+        for (ptrdiff_t k = 0; k < n; k += 2) {
+            for (int i = 0; i < OIC_LANES; i += OIC_WIDTH) {
+                const uint16_t *const from = w + p * wg + k * OIC_LANES + i;
+                const oic_register_u32 v = k + 1 < n ? oic_register_load_pairs(from) : oic_register_load_u16(from);
+                memcpy(to + (p * OIC_CHUNK / 2 + k / 2) * OIC_LANES + i, &v, sizeof v);
+            }
+        }
+    }
+}
+
+/* A step of all chains of a tile. */
+OIC_INLINE void oic_pairs_step(oic_register_f32 *a, int rows, int registers, const uint16_t *x, ptrdiff_t xm,
+                               const oic_register_u32 *w)
+{
+    OIC_UNROLLED
+    for (int r = 0; r < rows; ++r) {
+        uint32_t pair;
+        memcpy(&pair, x + r * xm, sizeof pair);
+        const oic_register_u32 all = oic_register_of_u32(pair);
+        OIC_UNROLLED
+        for (int i = 0; i < registers; ++i) {
+            a[r * registers + i] = oic_register_pairs(a[r * registers + i], w[i], all);
+        }
+    }
+}
+
+/* sum[r][16 p + l], rows ld apart: the chain of these rows and panels is what it begins with, or is added to it. */
+OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int made, float *restrict sum, ptrdiff_t ld, int how)
+{
+    const int registers = panels * OIC_PARTS_OF_LANES;
+    oic_register_f32 a[OIC_TILE_REGISTERS];
+    oic_register_u32 held[8 * OIC_PARTS_OF_LANES];
+    const ptrdiff_t whole = made ? (t->n + 1) / 2 : t->n / 2;
+    OIC_UNROLLED
+    for (int i = 0; i < rows * registers; ++i) {
+        a[i] = (oic_register_f32){0};
+    }
+    for (ptrdiff_t k = 0; k < whole; ++k) {
+        OIC_UNROLLED
+        for (int i = 0; i < registers; ++i) {
+            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * t->wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
+            if (made) {
+                memcpy(&held[i], (const uint32_t *)t->w + at + k * OIC_LANES + lane, sizeof held[i]);
+            } else {
+                held[i] = oic_register_load_pairs((const uint16_t *)t->w + at + 2 * k * OIC_LANES + lane);
+            }
+        }
+        oic_pairs_step(a, rows, registers, t->x + 2 * k, t->xm, held);
+    }
+    if (2 * whole < t->n) {
+        OIC_UNROLLED
+        for (int i = 0; i < registers; ++i) {
+            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * t->wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
+            held[i] = oic_register_load_u16((const uint16_t *)t->w + at + 2 * whole * OIC_LANES + lane);
+        }
+        oic_pairs_step(a, rows, registers, t->x + 2 * whole, t->xm, held);
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < rows * registers; ++i) {
+        float *const to = sum + i / registers * ld + i % registers * OIC_WIDTH;
+        oic_register_store_f32(to, (how == OIC_TILE_ADD ? oic_register_load_f32(to) : (oic_register_f32){0}) + a[i]);
+    }
+}
+
+/* The same for 1 to oic_pairs_rows rows; panels are 1, or oic_pairs_panels of these rows. */
+OIC_LOOP void oic_pairs_sum(const oic_pairs *t, ptrdiff_t rows, ptrdiff_t panels, float *restrict sum, ptrdiff_t ld, int how)
+{
+    switch (16 * panels + rows) {
+#if OIC_WIDTH == 16
+    case 16 * 8 + 1: oic_pairs_add_up(t, 1, 8, 0, sum, ld, how); return;
+    case 16 * 8 + 2: oic_pairs_add_up(t, 2, 8, 0, sum, ld, how); return;
+    case 16 * 8 + 3: oic_pairs_add_up(t, 3, 8, 0, sum, ld, how); return;
+    case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 0, sum, ld, how); return;
+    case 16 * 3 + 5: oic_pairs_add_up(t, 5, 3, 0, sum, ld, how); return;
+    case 16 * 3 + 6: oic_pairs_add_up(t, 6, 3, 0, sum, ld, how); return;
+    case 16 * 3 + 7: oic_pairs_add_up(t, 7, 3, 0, sum, ld, how); return;
+    case 16 * 3 + 8: oic_pairs_add_up(t, 8, 3, 0, sum, ld, how); return;
+    case 16 * 1 + 8: oic_pairs_add_up(t, 8, 1, 0, sum, ld, how); return;
+    case 16 * 1 + 7: oic_pairs_add_up(t, 7, 1, 0, sum, ld, how); return;
+#else
+    case 16 * 6 + 1: oic_pairs_add_up(t, 1, 6, 0, sum, ld, how); return;
+    case 16 * 3 + 2: oic_pairs_add_up(t, 2, 3, 0, sum, ld, how); return;
+    case 16 * 2 + 3: oic_pairs_add_up(t, 3, 2, 0, sum, ld, how); return;
+#endif
+    case 16 * 1 + 6: oic_pairs_add_up(t, 6, 1, 0, sum, ld, how); return;
+    case 16 * 1 + 5: oic_pairs_add_up(t, 5, 1, 0, sum, ld, how); return;
+    case 16 * 1 + 4: oic_pairs_add_up(t, 4, 1, 0, sum, ld, how); return;
+    case 16 * 1 + 3: oic_pairs_add_up(t, 3, 1, 0, sum, ld, how); return;
+    case 16 * 1 + 2: oic_pairs_add_up(t, 2, 1, 0, sum, ld, how); return;
+    default: oic_pairs_add_up(t, 1, 1, 0, sum, ld, how); return;
+    }
+}
+
+/* The same of pairs that have been made, for more than half of oic_pairs_rows. */
+OIC_LOOP void oic_pairs_sum_made(const oic_pairs *t, ptrdiff_t rows, ptrdiff_t panels, float *restrict sum, ptrdiff_t ld, int how)
+{
+    switch (16 * panels + rows) {
+#if OIC_WIDTH == 16
+    case 16 * 3 + 8: oic_pairs_add_up(t, 8, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 7: oic_pairs_add_up(t, 7, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 6: oic_pairs_add_up(t, 6, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 5: oic_pairs_add_up(t, 5, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 1, sum, ld, how); return;
+    case 16 * 1 + 8: oic_pairs_add_up(t, 8, 1, 1, sum, ld, how); return;
+    case 16 * 1 + 7: oic_pairs_add_up(t, 7, 1, 1, sum, ld, how); return;
+#endif
+    case 16 * 1 + 6: oic_pairs_add_up(t, 6, 1, 1, sum, ld, how); return;
+    case 16 * 1 + 5: oic_pairs_add_up(t, 5, 1, 1, sum, ld, how); return;
+    case 16 * 1 + 4: oic_pairs_add_up(t, 4, 1, 1, sum, ld, how); return;
+    default: oic_pairs_add_up(t, 3, 1, 1, sum, ld, how); return;
+    }
+}
+
+#endif
