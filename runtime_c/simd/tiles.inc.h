@@ -1,5 +1,6 @@
 /* The tiles of tiles.h for numbers of type OIC_S, f32 or f64; OIC_TILE_ROOM panels of sixteen sums fit the registers.  w is of
-   type OIC_TILE_W, where that is defined: bf16 or f16, widened on the way into a register. */
+   type OIC_TILE_W, where that is defined: bf16 or f16, widened on the way into a register.  With OIC_TILE_AT defined, the
+   elements of k lie where a table says. */
 #define S OIC_PASTE(oic_stored_, OIC_S)
 #define OF(f) OIC_PASTE(f##_, OIC_S)
 #define REGISTER OF(oic_register)
@@ -13,22 +14,28 @@
 #else
 #define W_S S
 #define W_REGISTER OF(oic_register_load)
+#if defined(OIC_TILE_AT)
+#define TILED(f) OIC_JOIN_3(f, at, OIC_S)
+#else
 #define TILED(f) OF(f)
+#endif
 #endif
 #define SUMS (ROOM * COUNT)
 
-#if !defined(OIC_TILE_W)
+#if !defined(OIC_TILE_W) && !defined(OIC_TILE_AT)
 enum {
     OF(oic_tile_rows) = ROOM < 8 ? ROOM : 8,
     OF(oic_tile_side) = ROOM >= 24 ? 3 : 1 /* panels beside four rows and more */
 };
 
 /* Where the operands of a tile lie: rows of x are xm apart and their elements xk; panel p of w is at w + p * wg, and its
-   sixteen elements of each k at k * wk.  What is read later lies at next, `step` bytes for each k, of panels `apart`. */
+   sixteen elements of each k at k * wk, or at[k].  What is read later lies at next, `step` bytes for each k, of panels
+   `apart`. */
 typedef struct {
     const S *x;
     const void *w;
     ptrdiff_t xm, xk, wk, wg, n;
+    const int32_t *at;
     const unsigned char *next;
     ptrdiff_t step, apart;
 } OF(oic_tile);
@@ -55,7 +62,12 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
     const W_S *w = (const W_S *)t->w;
     const unsigned char *next = t->next;
     const ptrdiff_t xm = t->xm, wg = t->wg;
+#if defined(OIC_TILE_AT)
+    const int32_t *at = t->at;
+    const int ahead = 0;
+#else
     const int ahead = rows > 3 ? panels : 0; /* fewer rows read memory at more places at once */
+#endif
     REGISTER a[SUMS], held[SUMS];
     OIC_UNROLLED
     for (int i = 0; i < rows * panels * COUNT; ++i) {
@@ -69,6 +81,11 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
     }
     OIC_UNROLLED_TWICE
     for (ptrdiff_t k = t->n; k > 0; --k, x += t->xk, w += t->wk, next += t->step) {
+#if defined(OIC_TILE_AT)
+        const W_S *const from = w + *at++;
+#else
+        const W_S *const from = w;
+#endif
         OIC_UNROLLED
         for (int p = 0; p < ahead; ++p) {
             OIC_TILE_AHEAD(next + p * t->apart);
@@ -80,7 +97,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
             }
             OIC_UNROLLED
             for (int i = 0; i < panels * COUNT; ++i) {
-                const REGISTER v = W_REGISTER(w + i / COUNT * wg + i % COUNT * WIDTH);
+                const REGISTER v = W_REGISTER(from + i / COUNT * wg + i % COUNT * WIDTH);
                 OIC_UNROLLED
                 for (int r = 0; r < rows; ++r) {
                     a[r * panels * COUNT + i] = OF(oic_register_madd)(held[r], v, a[r * panels * COUNT + i]);
@@ -89,7 +106,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
         } else {
             OIC_UNROLLED
             for (int i = 0; i < panels * COUNT; ++i) {
-                held[i] = W_REGISTER(w + i / COUNT * wg + i % COUNT * WIDTH);
+                held[i] = W_REGISTER(from + i / COUNT * wg + i % COUNT * WIDTH);
             }
             OIC_UNROLLED
             for (int r = 0; r < rows; ++r) {
@@ -186,6 +203,7 @@ OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff
 #undef W_REGISTER
 #undef TILED
 #undef OIC_TILE_W
+#undef OIC_TILE_AT
 #undef SUMS
 #undef OIC_S
 #undef OIC_TILE_ROOM

@@ -1,27 +1,41 @@
-"""Convolutions with constant weights are products in panels, with the bits of those whose weights come at run time."""
+"""Convolutions with constant weights are products in panels and planes, with the bits of those whose weights come at run time."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import oic
 from oic.dtypes import Array
+from oic.operators import conv
 
-# x, w, settings: one and two axes, padding, strides, dilation, windows that lie in x, several blocks of positions, one position
-CASES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, list[int]]], ...] = (
-    ((1, 640), (50, 1, 256), {"stride": [128]}),
-    ((129, 4), (33, 129, 3), {"padding": [1]}),
-    ((64, 2), (64, 64, 3), {"stride": [2], "padding": [1]}),
-    ((2, 3, 301), (24, 3, 5), {"padding": [4], "dilation": [2]}),
-    ((20, 130), (16, 20, 1), {}),
-    ((3, 9, 10), (12, 3, 3, 2), {"stride": [2, 1], "padding": [1, 0], "dilation": [1, 2]}),
-    ((2, 4, 6, 7), (40, 4, 1, 1), {}),
-    ((7, 5, 5), (16, 7, 5, 5), {"padding": [2, 2]}),
-)
+PLANES, PANELS = "conv_planes", "conv_panels"
+Shape = tuple[int, ...]
+# x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, several blocks
+# along either axis, of positions and of output channels, a few positions and one; of transposed ones also classes without taps
+CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
+    ("conv1d", (1, 640), (50, 1, 256), {"stride": [128]}, PANELS),
+    ("conv1d", (129, 4), (33, 129, 3), {"padding": [1]}, PANELS),
+    ("conv1d", (64, 2), (64, 64, 3), {"stride": [2], "padding": [1]}, PANELS),
+    ("conv1d", (2, 3, 301), (24, 3, 5), {"padding": [4], "dilation": [2]}, PLANES),
+    ("conv1d", (2, 4, 33), (6, 2, 3), {"stride": [2], "padding": [1], "groups": [2]}, PLANES),
+    ("conv1d", (100, 45), (101, 100, 3), {"padding": [3], "dilation": [3]}, PLANES),
+    ("conv2d", (3, 9, 10), (12, 3, 3, 2), {"stride": [2, 1], "padding": [1, 0], "dilation": [1, 2]}, PLANES),
+    ("conv2d", (2, 4, 5, 1), (40, 4, 1, 1), {}, PANELS),
+    ("conv2d", (4, 8, 12), (40, 4, 1, 1), {}, PLANES),
+    ("conv2d", (7, 5, 5), (16, 7, 5, 5), {"padding": [2, 2]}, PANELS),
+    ("conv2d", (5, 17, 19), (10, 1, 3, 3), {"stride": [2, 3], "padding": [1, 1], "groups": [5]}, PLANES),
+    ("conv2d", (3, 22, 40), (9, 3, 7, 7), {"stride": [2, 2], "padding": [3, 3]}, PLANES),
+    ("conv_transpose1d", (70, 31), (70, 5, 16), {"stride": [8], "padding": [4]}, PLANES),
+    ("conv_transpose1d", (2, 6, 3), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLANES),
+    ("conv_transpose1d", (6, 9), (6, 2, 3), {"stride": [2], "dilation": [4], "groups": [3]}, PLANES),
+    ("conv_transpose2d", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1], "dilation": [1, 2]}, PLANES),
+    ("conv_transpose2d", (4, 5, 20), (4, 50, 2, 3), {"padding": [1, 0]}, PLANES),
+)  # fmt: skip
 
 
-def _declared(shape: tuple[int, ...]) -> str:
-    return f"f32[{', '.join(map(str, shape))}]"
+def _declared(shape: Shape, dtype: str) -> str:
+    return f"{dtype}[{', '.join(map(str, shape))}]"
 
 
 def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
@@ -30,38 +44,44 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
     inputs, weights = {}, {}
     declared: dict[str, list[str]] = {"dynamic": [], "constant": [], "volatile": []}
     body = []
-    for i, (x, w, settings) in enumerate(CASES):
-        inputs[f"x{i}"] = rng.standard_normal(x).astype(np.float32)
-        weights[f"v{i}"] = inputs[f"w{i}"] = rng.standard_normal(w).astype(np.float32)
-        inputs[f"b{i}"] = rng.standard_normal(w[0]).astype(np.float32)
-        declared["dynamic"] += [f"x{i}: {_declared(x)};", f"w{i}: {_declared(w)};", f"b{i}: {_declared((w[0],))};"]
-        declared["constant"].append(f"v{i}: {_declared(w)};")
-        out = _shape(x, w, settings)
-        declared["volatile"] += [f"y{i}: {_declared(out)};", f"z{i}: {_declared(out)};"]
-        more = ", ".join([f"b=b{i}", *(f"{name}={value}" for name, value in settings.items())])
-        name = f"conv{len(w) - 2}d"
+    for i, (name, x, w, settings, _) in enumerate(CASES):
+        dtype, outputs = "f32" if i % 5 else "f64", w[-len(w) + 1] * settings.get("groups", [1])[0] if "transpose" in name else w[0]
+        inputs[f"x{i}"] = rng.standard_normal(x).astype(dtype.replace("f", "float"))
+        weights[f"v{i}"] = inputs[f"w{i}"] = rng.standard_normal(w).astype(inputs[f"x{i}"].dtype)
+        inputs[f"b{i}"] = rng.standard_normal(outputs).astype(inputs[f"x{i}"].dtype)
+        for part, shape in (("x", x), ("w", w), ("b", (outputs,))):
+            declared["dynamic"].append(f"{part}{i}: {_declared(shape, dtype)};")
+        declared["constant"].append(f"v{i}: {_declared(w, dtype)};")
+        out = (*x[: 1 - len(w)], outputs, *_sizes(name, x, w, settings))
+        declared["volatile"] += [f"y{i}: {_declared(out, dtype)};", f"z{i}: {_declared(out, dtype)};"]
+        more = ", ".join([f"b=b{i}", *(f"{k}={v[0] if k == 'groups' else v}" for k, v in settings.items())])
         body += [f"op {name}(x{i}, v{i}, {more}) >> y{i};", f"op {name}(x{i}, w{i}, {more}) >> z{i};"]
     sections = "".join(f"{kind} {{ {' '.join(lines)} }}\n" for kind, lines in declared.items())
     return f"graph g {{ {sections} block entry {{ {' '.join(body)} return; }} }}", inputs, weights
 
 
-def _shape(x: tuple[int, ...], w: tuple[int, ...], settings: dict[str, list[int]]) -> tuple[int, ...]:
+def _sizes(name: str, x: Shape, w: Shape, settings: dict[str, list[int]]) -> Shape:
     n = len(w) - 2
-    steps, padding, dilation = (settings.get(k, [d] * n) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1)))
-    each = zip(x[-n:], w[2:], steps, padding, dilation, strict=True)
-    return (*x[: -n - 1], w[0], *((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d in each))
+    defaults = (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
+    each = zip(x[-n:], w[2:], *(settings.get(k, [d] * n) for k, d in defaults), strict=True)
+    if "transpose" in name:
+        return tuple((size - 1) * s - 2 * p + d * (k - 1) + more + 1 for size, k, s, p, d, more in each)
+    return tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d, _ in each)
 
 
-def test_constant_weights_give_the_bits_of_those_at_run_time() -> None:
+def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conv, "PLANES", 4096)
+    monkeypatch.setattr(conv, "LEAST", 16)
     text, inputs, weights = _graph()
-    built = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors=weights)).build()
+    built = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors=weights), threads=7).build()
     assert built.program.planned is not None
     kernels = [op.kernel for op in built.program.planned.all_ops() if op.name.startswith("conv")]
-    assert kernels == ["conv_panels", "conv"] * len(CASES)
-    with built.make_executor() as executor:
-        found = executor.step(**inputs)
-    for i in range(len(CASES)):
-        assert np.array_equal(found[f"y{i}"].view(np.uint32), found[f"z{i}"].view(np.uint32)), CASES[i]
+    assert kernels == [kernel for *_, kernel in CASES for kernel in (kernel, "conv")]
+    for threads in (1, 2, 3, 7):
+        with built.make_executor(threads) as executor:
+            found = executor.step(**inputs)
+        for i, case in enumerate(CASES):
+            assert found[f"y{i}"].tobytes() == found[f"z{i}"].tobytes(), (case, threads)
 
 
 def test_infinite_weights_do_not_meet_the_padding() -> None:

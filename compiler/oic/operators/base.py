@@ -22,7 +22,7 @@ replaced by plain numbers before it is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,6 +41,7 @@ from oic.kernels.kernel import Out as Out
 from oic.kernels.kernel import Pointers as Pointers
 from oic.kernels.kernel import Scratch as Scratch
 from oic.kernels.kernel import Stride as Stride
+from oic.kernels.targets import Target
 
 EPS = 2.0**-23
 
@@ -147,12 +148,21 @@ class Operator(Op):
         """The op of all that a `split` cuts, where `parts`, this one first, take its results in order, if there is."""
         return None
 
-    flattens: ClassVar[bool] = False
-    """It can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`); may be a property."""
+    def flattens(self, target: Target) -> bool:
+        """It can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`)."""
+        return False
 
     def flatten(self) -> None:
         """Take w as a matrix from here on."""
         raise AssertionError(f"{self.name} has no matrix of weights")
+
+    def flattened(self, w: Array) -> Array:
+        """The matrix of weights w, or of several."""
+        raise AssertionError(f"{self.name} has no matrix of weights")
+
+    def rows(self) -> Hashable:
+        """What tells operators whose matrices of the same weights are alike."""
+        return None
 
     def chosen(self) -> Kernel:
         """The kernel that computes it; as long as none is selected, the first that can."""

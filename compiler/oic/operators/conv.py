@@ -17,6 +17,7 @@ from oic.ir.encodings import PANELS
 from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
+from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.quantized import streamed
@@ -24,6 +25,10 @@ from oic.operators.settings import accumulated
 
 MOST_ROWS = 48  # positions of a product: whole tiles, whose sums stay in a cache
 MOST_BYTES = 1 << 16  # of what is gathered for them
+PLANES = 1 << 17  # bytes of what is copied of x for a block of positions, if that leaves LEAST of a row
+LEAST = 48
+PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
+LANES, SPARE, CHUNK, OUTPUTS = 16, 128, 256, 48  # of runtime_c: OIC_LANES, and more of conv_planes.h
 
 
 def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
@@ -86,13 +91,15 @@ class Convolution(Operator):
             return self.w.shape[1:]
         return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *self.taps
 
-    @property
-    def flattens(self) -> bool:  # type: ignore[override]
+    def flattens(self, target: Target) -> bool:
         static = self.w.tensor.static and 0 not in self.w.shape
-        return self.groups == 1 and self.taps is None and self.x.dtype.is_float and static
+        return self.taps is None and self.x.dtype.is_float and static
 
     def flatten(self) -> None:
         self.taps = [dims.maximum(size) for size in self._window()[1:]]
+
+    def flattened(self, w: Array) -> Array:
+        return w.reshape(*w.shape[: -self.spatial - 1], -1)
 
     def _divided(self) -> list[Op]:
         """The groups may not divide a run-time number of channels."""
@@ -205,7 +212,11 @@ class Convolution(Operator):
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
 
     def _fits_panels(self) -> bool:
-        """Products with a matrix of weights, in the type that is computed in."""
+        """All positions are products with one matrix of weights."""
+        return self._fits_planes() and self.groups == 1
+
+    def _fits_planes(self) -> bool:
+        """Weights are a matrix, and of the type that is computed in."""
         return self.taps is not None and self.x.dtype.is_float and self.x.dtype.bits >= 32
 
     def _room(self) -> int:
@@ -220,7 +231,66 @@ class Convolution(Operator):
         work = Scratch(self.x.dtype.nbytes(numbers), self.x.dtype.value)
         return {**self._args(), "work": work, "room": room}
 
+    transposed: ClassVar[int] = 0
+
+    def _blocks(self) -> tuple[tuple[int, int], int, int]:
+        """Of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
+        channels = dims.maximum(self._window()[0])
+        sizes = (dims.maximum(v) for v in self.result.shape[-self.spatial :])
+        reach, phases, counts = [], [], []
+        axes = (self._two(), _pair(1, [dims.maximum(k) for k in self._window()[1:]]), _pair(1, list(sizes)))
+        for stride, padding, dilation, taps, size in zip(*axes[0], *axes[1:], strict=True):
+            span = (taps - 1) * dilation
+            if self.transposed:
+                low = -((span - padding) // stride)
+                reach.append(-(-padding // stride) - low)
+                phases.append(1)
+                counts.append(max(1, -(-size // stride)))
+            else:
+                reach.append(span // stride)
+                phases.append(min(stride, span + 1))
+                counts.append(max(1, size))
+        each = channels * math.prod(phases)
+        most = PLANES // (self.x.dtype.bits // 8)
+        if each * (1 + reach[0]) * (counts[1] + reach[1]) > most:
+            fits = most // (each * (1 + reach[0])) - reach[1]
+            counts[1] = min(counts[1], max(LEAST, fits // LANES * LANES))
+        counts[0] = max(1, min(counts[0], most // (each * (counts[1] + reach[1])) - reach[0]))
+        wide = counts[1] + reach[1]
+        return (counts[0], counts[1]), wide, each * (counts[0] + reach[0]) * wide
+
+    def _plane_args(self) -> Members:
+        (rows, columns), _, elements = self._blocks()
+        products = dims.maximum(dims.product(self._window()))
+        classes = math.prod(self._settings()[0]) if self.transposed else 1
+        tables = products + classes * -(-products // CHUNK)
+        room = (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables
+        work = Scratch(room, each=True)
+        return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
+
+    def _units(self) -> Dim:
+        """Blocks of positions of every group, and some of the output channels of each."""
+        (rows, columns), _, _ = self._blocks()
+        parts = -(-(dims.maximum(self._outputs()) // self.groups) // OUTPUTS)
+        found: list[Dim] = [dims.product(self.x.shape[: -self.spatial - 1]), self.groups, parts]
+        steps = self._settings()[0] if self.transposed else (1,) * self.spatial
+        for axis, (step, count) in enumerate(zip(steps, (rows, columns)[-self.spatial :], strict=True)):
+            found.append(dims.floor_div(self.result.shape[axis - self.spatial] + step * count - 1, step * count))
+        return dims.product(found)
+
+    def _work(self) -> Dim:
+        return dims.product([*self.result.shape, *self._window()])
+
+    def _cost_of_planes(self, target: Target) -> float:
+        """The more, the fewer lanes have positions: behind the rows of a block, and of a last register."""
+        if not target.hosted:
+            return math.inf  # there is no room for planes
+        (rows, columns), wide, _ = self._blocks()
+        lanes = -(-((rows - 1) * wide + columns) // LANES) * LANES
+        return PLANES_COST * streamed(self.w, "") * lanes / (rows * columns)
+
     kernels: ClassVar[tuple[Kernel, ...]] = (
+        Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
                cost=lambda op, target: streamed(op.w, PANELS)),
         Kernel("conv", _types, _args, cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
@@ -281,25 +351,74 @@ class ConvolutionTranspose(Convolution):
 
     output_padding: int | list[int] = 0
 
-    kernels = (Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose"),)
-    flattens = False
+    transposed = 1
+
+    def _work(self) -> Dim:
+        return dims.floor_div(self.operations(), 2)
+
+    kernels = (
+        Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
+               fits=Convolution._fits_planes, units=Convolution._units, work=_work),
+        Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose", fits=lambda op: op.taps is None),
+    )  # fmt: skip
+
+    def flattens(self, target: Target) -> bool:
+        return target.hosted and self.x.dtype.bits >= 32 and super().flattens(target)
 
     def _require_channels(self) -> None:
-        self.require_dim("x", -self.spatial - 1, self.w.shape[0])
+        self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups if self.taps else self.w.shape[0])
         if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
             raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
 
     def operations(self) -> Dim:
-        return 2 * self.x.tensor.size * dims.product(self.w.shape[1:])
+        return dims.floor_div(2 * self.x.tensor.size * self._outputs(), self.groups) * dims.product(self._window()[1:])
 
     def _outputs(self) -> Dim:
-        return self.w.shape[1] * self.groups
+        return self.w.shape[0] if self.taps else self.w.shape[1] * self.groups
+
+    def _window(self) -> tuple[Dim, ...]:
+        return super()._window() if self.taps else (dims.floor_div(self.w.shape[0], self.groups), *self.w.shape[2:])
+
+    def _order(self, taps: Sequence[int]) -> list[list[list[int]]]:
+        """For both axes, the taps that each class of positions meets."""
+        return [
+            [[k for k in range(count) if (f + padding - k * dilation) % stride == 0] for f in range(stride)]
+            for count, stride, padding, dilation in zip(_pair(1, taps), *self._two(), strict=True)
+        ]
+
+    def rows(self) -> tuple[Any, ...]:
+        taps = [dims.maximum(k) for k in self._window()[1:]]
+        return self.groups, *(tuple(map(tuple, axis)) for axis in self._order(taps))
+
+    def flattened(self, w: Array) -> Array:
+        """A row an output: by the classes of positions that meet its taps, and in them by input channels."""
+        lead, (channels, outputs, *taps) = w.shape[: -self.spatial - 2], w.shape[-self.spatial - 2 :]
+        rows, window = self.groups * outputs, _pair(1, taps)
+        split = w.reshape(*lead, self.groups, channels // self.groups, outputs, *window)
+        split = np.moveaxis(split, -3, -4).reshape(*lead, rows, channels // self.groups, *window)
+        down, along = self._order(taps)
+        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys in down for xs in along]
+        return np.concatenate(parts, -1)
+
+    def _filters(self, w: Array) -> Array:
+        if self.taps is None:
+            return w
+        outputs, channels = w.shape[0], w.shape[1] // math.prod(self.taps)
+        split, at = np.empty((outputs, channels, *_pair(1, self.taps)), w.dtype), 0
+        for ys in (order := self._order(self.taps))[0]:
+            for xs in order[1]:
+                size = channels * len(ys) * len(xs)
+                part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
+                split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
+                at += size
+        split = split.reshape(self.groups, outputs // self.groups, channels, *self.taps)
+        return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *self.taps)
 
     def _extent(self) -> list[Dim]:
         found: list[Dim] = []
         more = per_axis(self, "output_padding", self.spatial, 0)
         for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, kernel = self.x.shape[axis - self.spatial], self.w.shape[axis - self.spatial]
+            size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
             if more[axis] >= max(s, d):
                 raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
             full = (size - 1) * s - 2 * p + d * (kernel - 1) + more[axis] + 1

@@ -3,27 +3,30 @@
     %w = constant {type=f32[64, 128, 3]}             %w = constant {type=f32[64, 384]}
     %y = conv1d(%x, %w)                        =>    %y = conv1d(%x, %w) {taps=[3]}
 
-The elements lie as they lay, and kernels may read them in panels.  A weight of infinity or NaN stays where it is: in a
-panel it would meet the zeros of the padding, which it must not.
+The elements of a convolution lie as they lay; those of a transposed one, which has input channels first, are put in the
+order in which a position of the result meets them.  Kernels may read them in panels, or beside positions in planes.  A
+weight of infinity or NaN stays where it is: there it would meet the zeros of the padding, which it must not.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from oic.dtypes import Array
 from oic.ir.core import Value
 from oic.ir.members import Elements, Members
 from oic.ir.module import Module
 from oic.ir.state import Constant
 from oic.ir.types import TensorType
+from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator
 from oic.passes.pack_weights import members, readers
 
 
-def flatten_filters(module: Module) -> None:
+def flatten_filters(module: Module, target: Target = TARGETS["portable"]) -> None:
     """Flatten every constant that is read as the weights of convolutions alone."""
     for constant, found in list(readers(module)):
         assert isinstance(constant.op, Constant)
@@ -32,26 +35,27 @@ def flatten_filters(module: Module) -> None:
         if not ops or len(ops) < len(found) or not isinstance(values, np.ndarray | Members):
             continue
         shapes = {op.operands[1].tensor.maximum for op in ops}
-        if len(shapes) == 1 and all(op.flattens for op in ops) and _finite(values):
+        alike = len(shapes) == 1 and len({op.rows() for op in ops}) == 1
+        if alike and all(op.flattens(target) for op in ops) and _finite(values):
             for op in ops:
                 op.flatten()
-            _flatten(module, constant, shapes.pop())
+            _flatten(module, constant, shapes.pop(), ops[0].flattened)
 
 
 def _finite(values: Elements) -> bool:
     return all(np.isfinite(part).all() for part in (values if isinstance(values, Members) else (values,)))
 
 
-def _flatten(module: Module, constant: Value, shape: tuple[int, ...]) -> None:
-    """Merge the axes of a filter but the first, in types and in elements."""
+def _flatten(module: Module, constant: Value, shape: tuple[int, ...], flattened: Callable[[Array], Array]) -> None:
+    """Make a filter a matrix, in types and in elements."""
     assert isinstance(constant.op, Constant)
-    flat = (shape[0], math.prod(shape[1:]))
+    flat = flattened(np.empty(shape, np.int8)).shape
     for value in members(constant):
         value.type = TensorType(value.dtype, (*value.tensor.maximum[: -len(shape)], *flat))
     constant.op.type = constant.tensor
     values = module.weights[constant.op.symbol]
     if isinstance(values, np.ndarray):
-        module.weights[constant.op.symbol] = values.reshape(constant.tensor.maximum)
+        module.weights[constant.op.symbol] = flattened(values)
     elif isinstance(values, Members):
         read, inner = values.read, (*values.inner[: -len(shape)], *flat)
-        module.weights[constant.op.symbol] = replace(values, inner=inner, read=lambda key: read(key).reshape(inner))
+        module.weights[constant.op.symbol] = replace(values, inner=inner, read=lambda key: flattened(read(key)))

@@ -92,7 +92,8 @@ PIPELINE: tuple[Step, ...] = (
     Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
          "is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
-    Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed"),
+    Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed",
+         takes=("target",)),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
          "kernel", "indexed", takes=("target", "threads")),
     Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),

@@ -1,0 +1,48 @@
+/* One axis of a convolution that is computed in planes (conv_planes.h). */
+#ifndef OIC_CONV_AXIS_H
+#define OIC_CONV_AXIS_H
+
+#include "../../version.h"
+
+#include <stddef.h>
+
+/* Positions `classes` apart meet the same taps, at neighbours of one plane: class f has positions f + j * classes, j from 0 on.
+   Element r of phase p of the planes of a block from j0 on is element (j0 + r) * step + p + low of x. */
+typedef struct {
+    ptrdiff_t size, out, taps, stride, padding, dilation; /* of the operator */
+    int transposed;
+    ptrdiff_t classes, count;                             /* of positions; those of one class in a block, at most */
+    ptrdiff_t phases, step, low, extent;                  /* of planes, each of so many elements */
+} oic_conv_axis;
+
+/* What follows from the operator and `count`.  A convolution has one class, and a plane for each phase of the stride that a tap
+   meets; a transposed one has a class for each phase, and one plane. */
+static inline void oic_conv_axis_set(oic_conv_axis *axis)
+{
+    const ptrdiff_t reach = (axis->taps - 1) * axis->dilation, back = reach - axis->padding, s = axis->stride;
+    axis->classes = axis->transposed ? s : 1;
+    axis->phases = axis->transposed ? 1 : reach + 1 < s ? reach + 1 : s;
+    axis->step = axis->transposed ? 1 : s;
+    axis->low = !axis->transposed ? -axis->padding : back > 0 ? -(back / s) : (s - 1 - back) / s;
+    axis->extent = axis->count + (axis->transposed ? (axis->padding + s - 1) / s - axis->low : reach / s);
+}
+
+/* Where tap k lies for position 0 of class f: the phase, and the element of its plane; -1 if the class does not meet it. */
+static inline ptrdiff_t oic_conv_tap(const oic_conv_axis *axis, ptrdiff_t f, ptrdiff_t k, ptrdiff_t *phase)
+{
+    const ptrdiff_t at = k * axis->dilation, s = axis->stride;
+    *phase = 0;
+    if (!axis->transposed) {
+        *phase = at % s;
+        return at / s;
+    }
+    return (f + axis->padding - at) % s == 0 ? (f + axis->padding - at) / s - axis->low : -1;
+}
+
+/* Positions of class f. */
+static inline ptrdiff_t oic_conv_positions(const oic_conv_axis *axis, ptrdiff_t f)
+{
+    return (axis->out - f + axis->classes - 1) / axis->classes;
+}
+
+#endif
