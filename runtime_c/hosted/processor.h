@@ -12,6 +12,7 @@
 #define OIC_HAS_VNNI 8u   /* and its dot products of bytes */
 #define OIC_HAS_NEON 16u
 #define OIC_HAS_DOTPROD 32u /* its dot products of bytes */
+#define OIC_HAS_I8MM 64u    /* and its products of matrices of bytes */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -43,7 +44,8 @@ static inline uint32_t oic_processor(void)
 
 static inline uint32_t oic_processor(void)
 {
-    return OIC_HAS_NEON | (getauxval(AT_HWCAP) >> 20 & 1u ? OIC_HAS_DOTPROD : 0u);
+    const uint32_t dots = getauxval(AT_HWCAP) >> 20 & 1u ? OIC_HAS_NEON | OIC_HAS_DOTPROD : OIC_HAS_NEON;
+    return dots & OIC_HAS_DOTPROD && getauxval(AT_HWCAP2) >> 13 & 1u ? dots | OIC_HAS_I8MM : dots;
 }
 
 #elif defined(__aarch64__) && defined(__APPLE__)

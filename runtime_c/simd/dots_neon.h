@@ -1,10 +1,15 @@
-/* The products of dots.h with NEON of 64 bits: with the dot products of ARMv8.2 where they are, else with products of 16 bits,
-   of which two can be added before they are widened. */
+/* The products of dots.h with NEON of 64 bits: with the dot products of ARMv8.2 where they are, for more than two rows of x with
+   the products of small matrices of ARMv8.6 (i8mm), else with products of 16 bits, of which two can be added before they
+   are widened. */
 #include "../version.h"
 
 #include <arm_neon.h>
 
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define OIC_DOTS_ROWS 8
+#else
 #define OIC_DOTS_ROWS 4
+#endif
 #define OIC_DOTS_X 32
 
 typedef struct {
@@ -67,10 +72,67 @@ static inline int32x4_t oic_dots_madd(int32x4_t sum, int8x16_t w0, int8x16_t x0,
 #endif
 }
 
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+/* a[R] = start[R] + the products of a group of x, R rows, with one of w, of so many bits: two rows of w times two of x, eight
+   neighbours along K of each, at a time. */
+OIC_INLINE void oic_dots_group_of_rows(oic_dots *a, int R, const uint8_t *w, const uint8_t *x, const uint8_t *start,
+                                       ptrdiff_t ahead, int bits)
+{
+    int8x16_t xs[OIC_DOTS_ROWS / 2][4];
+    int32x4_t from[OIC_DOTS_ROWS / 2];
+    for (int q = 0; q < (R + 1) / 2; ++q) {
+        const int other = 2 * q + 1 < R ? 2 * q + 1 : 2 * q; /* a last row goes with itself */
+        int32_t begin[2];
+        memcpy(&begin[0], start + 8 * q, sizeof begin[0]);
+        memcpy(&begin[1], start + 4 * other, sizeof begin[1]);
+        from[q] = vcombine_s32(vld1_s32(begin), vld1_s32(begin));
+        for (int e = 0; e < 4; ++e) {
+            const uint8_t *const eight = x + 8 * e;
+            xs[q][e] = vreinterpretq_s8_u8(vcombine_u8(vld1_u8(eight + 2 * q * OIC_DOTS_X), vld1_u8(eight + other * OIC_DOTS_X)));
+        }
+    }
+    for (int i = 0; i < 4; ++i) {
+        int32x4_t low[OIC_DOTS_ROWS / 2], high[OIC_DOTS_ROWS / 2];
+        for (int q = 0; q < (R + 1) / 2; ++q) {
+            low[q] = high[q] = from[q];
+        }
+        for (int c = 0; c < bits / 2; ++c) { /* two steps: of q4, whose upper nibbles lie sixteen further along K */
+            const uint8_t *const first = w + 128 * c, *const second = first + 64;
+            if (i == 0) {
+                OIC_AHEAD(first + ahead);
+                OIC_AHEAD(second + ahead);
+            }
+            const uint32x4_t v0 = vreinterpretq_u32_u8(vld1q_u8(first + 16 * i)), v1 = vreinterpretq_u32_u8(vld1q_u8(second + 16 * i));
+            const uint8x16_t w0 = vreinterpretq_u8_u32(vzip1q_u32(v0, v1)), w2 = vreinterpretq_u8_u32(vzip2q_u32(v0, v1));
+            const uint8x16_t below = vdupq_n_u8(bits == 8 ? 255 : 15);
+            for (int q = 0; q < (R + 1) / 2; ++q) {
+                low[q] = vmmlaq_s32(low[q], vreinterpretq_s8_u8(vandq_u8(w0, below)), xs[q][c]);
+                high[q] = vmmlaq_s32(high[q], vreinterpretq_s8_u8(vandq_u8(w2, below)), xs[q][c]);
+            }
+            for (int q = 0; bits == 4 && q < (R + 1) / 2; ++q) {
+                low[q] = vmmlaq_s32(low[q], vreinterpretq_s8_u8(vshrq_n_u8(w0, 4)), xs[q][c + 2]);
+                high[q] = vmmlaq_s32(high[q], vreinterpretq_s8_u8(vshrq_n_u8(w2, 4)), xs[q][c + 2]);
+            }
+        }
+        for (int r = 0; r < R; ++r) {
+            a[r].v[i] = r % 2 ? vuzp2q_s32(low[r / 2], high[r / 2]) : vuzp1q_s32(low[r / 2], high[r / 2]);
+        }
+    }
+}
+#endif
+
 /* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other, of so many bits. */
 OIC_INLINE void oic_dots_group(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
                                ptrdiff_t apart, ptrdiff_t ahead, int bits)
 {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+    if (R > 2) {
+        for (int p = 0; p < P; ++p) {
+            oic_dots_group_of_rows(a + p * R, R, w + apart * p, x, start, ahead, bits);
+        }
+        return;
+    }
+#endif
     for (int i = 0; i < P * R; ++i) {
         oic_dots_begin(&a[i], start + 4 * (i % R));
     }

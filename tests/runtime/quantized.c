@@ -80,11 +80,17 @@ int main(void)
     product("q8 row", 8, 1, 300, 288, 0);
     product("q8 rows", 8, 3, 64, 270, 0);
     product("q8 many rows", 8, 19, 300, 100, 0);
+    product("q8 four rows more", 8, 12, 70, 48, 0);
+    product("q8 five rows more", 8, 13, 70, 48, 0);
+    product("q8 six rows more", 8, 14, 70, 48, 0);
     product("q8 largest", 8, 10, 96, 64, 1);
     product("q8 all exponents", 8, 7, 256, 64, 2);
     product("q4 row", 4, 1, 300, 288, 0);
     product("q4 rows", 4, 3, 64, 270, 0);
     product("q4 many rows", 4, 19, 300, 100, 0);
+    product("q4 four rows more", 4, 12, 70, 48, 0);
+    product("q4 five rows more", 4, 13, 70, 48, 0);
+    product("q4 six rows more", 4, 14, 70, 48, 0);
     product("q4 largest", 4, 10, 96, 64, 1);
     product("q4 all exponents", 4, 7, 256, 64, 2);
     return 0;

@@ -212,6 +212,7 @@ def test_rows_are_gathered(library: CDLL, bits: int) -> None:
 MACHINES = {
     "neon": ("-march=armv8-a",),
     "neon with dot products": ("-march=armv8.2-a+dotprod",),
+    "neon with products of matrices": ("-march=armv8.2-a+dotprod+i8mm",),
 }
 
 

@@ -68,6 +68,7 @@ INSTRUCTION_SETS = {
         InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI"),
         InstructionSet("neon", "__aarch64__", ("-march=armv8-a",), "OIC_HAS_NEON"),
         InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), "OIC_HAS_DOTPROD"),
+        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",), "OIC_HAS_I8MM"),
     )
 }
 
