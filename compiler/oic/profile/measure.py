@@ -17,6 +17,7 @@ from oic.ir import dims
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
+from oic.operators.quantized import PAIRS
 from oic.profile.limits import Limits, spread
 from oic.session.interface import Entry, Interface
 from oic.session.synthesizer import CompiledExecutor
@@ -30,7 +31,7 @@ class MeasuredStatement:
     text        of the statements, without line breaks
     seconds     of a step, over all runs: the median of all steps
     runs, read, written, operations   of a step, the median
-    unit        of the machine that its operations are for: `f32` or `int8`
+    unit        of the machine that its operations are for: `f32`, `int8` or `bf16`
     """
 
     block: str
@@ -45,7 +46,7 @@ class MeasuredStatement:
 
     def share(self, limits: Limits) -> float:
         """Of the roofline: the time that its bytes or its operations take the machine at least, over its time."""
-        peak = limits.int8 if self.unit == "int8" and limits.int8 else limits.f32
+        peak = {"int8": limits.int8, "bf16": limits.bf16}.get(self.unit, 0.0) or limits.f32
         least = max((self.read + self.written) / limits.read, self.operations / peak)
         return least / self.seconds if self.seconds else 0.0
 
@@ -156,8 +157,11 @@ def _statements(interface: Interface, place: CodePlace) -> list[Span]:
 
 
 def _unit(place: CodePlace) -> str:
-    """`int8` for products of small integers, those of quantised weights included."""
-    types = [v.type for op in place.ops if isinstance(op, Operator) for v in op.operands]
+    """`int8` for products of small integers, also of quantised weights; `bf16` for pairs of the class `native`."""
+    operators = [op for op in place.ops if isinstance(op, Operator)]
+    if any(op.kernel == PAIRS for op in operators):
+        return "bf16"
+    types = [v.type for op in operators for v in op.operands]
     small = (t for t in types if isinstance(t, TensorType) and (t.encoding.startswith("q") or t.dtype in SMALL))
     return "int8" if any(small) else "f32"
 
