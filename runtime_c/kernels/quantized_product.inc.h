@@ -22,6 +22,8 @@
 #include "common/batch.h"
 #include "common/quantized.h"
 
+#define FEW OIC_JOIN_2(OIC_FEW, WEIGHT_BITS)
+
 typedef struct {
     const T *x;
     const void *w;
@@ -57,7 +59,22 @@ static inline void PRODUCT_PREPARE(const ARGS(PRODUCT) *a)
                 memset(all + left, 0, (size_t)(OIC_GROUP - left) * sizeof *all);
                 from = all;
             }
-            oic_quantize_group(record, r % OIC_DOTS_ROWS, n, from, WEIGHT_BITS);
+            oic_quantize_group(record, r % OIC_TURN, n, from, WEIGHT_BITS);
+        }
+    }
+}
+
+/* y[width] = sum[width] + b, elements j0.. of it. */
+OIC_INLINE void PRODUCT_STORE(const ARGS(PRODUCT) *a, const float *restrict sum, T *restrict y, ptrdiff_t j0, ptrdiff_t width)
+{
+    if (a->b == NULL) {
+        for (ptrdiff_t l = 0; l < width; ++l) {
+            STORE(y, l, sum[l]);
+        }
+    } else {
+        const B_T *restrict const b = a->b;
+        for (ptrdiff_t l = 0; l < width; ++l) {
+            STORE(y, l, sum[l] + (float)B_LOAD(b, j0 + l));
         }
     }
 }
@@ -71,17 +88,15 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
     for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
         const ptrdiff_t n = rows - r0 < OIC_TURN ? rows - r0 : OIC_TURN;
         for (ptrdiff_t s = first, count; s < end; s += count) {
-            count = n <= OIC_DOTS_ROWS && end - s >= OIC_STREAMS && (s + OIC_STREAMS) * OIC_STREAM <= N ? OIC_STREAMS : 1;
-            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, rows, r0, n, a->w, s, count, a->K, N);
+            count = n <= FEW && end - s >= OIC_STREAMS && (s + OIC_STREAMS) * OIC_STREAM <= N ? OIC_STREAMS : 1;
+            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, count, a->K, N);
             for (ptrdiff_t i = 0; i < count * n; ++i) {
-                const ptrdiff_t j0 = (s + i / n) * OIC_STREAM, width = N - j0 < OIC_STREAM ? N - j0 : OIC_STREAM;
-                const float *restrict const sum = sums + i * OIC_STREAM;
-                T *restrict const y = a->y + (a->from + r0 + i % n) * N + j0;
-                for (ptrdiff_t l = 0; a->b == NULL && l < width; ++l) {
-                    STORE(y, l, sum[l]);
-                }
-                for (ptrdiff_t l = 0; a->b != NULL && l < width; ++l) {
-                    STORE(y, l, sum[l] + (float)B_LOAD(a->b, j0 + l));
+                const ptrdiff_t j0 = (s + i / n) * OIC_STREAM;
+                T *const y = a->y + (a->from + r0 + i % n) * N + j0;
+                if (N - j0 >= OIC_STREAM) {
+                    PRODUCT_STORE(a, sums + i * OIC_STREAM, y, j0, OIC_STREAM);
+                } else {
+                    PRODUCT_STORE(a, sums + i * OIC_STREAM, y, j0, N - j0);
                 }
             }
         }
@@ -115,7 +130,9 @@ static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, in
 #undef PRODUCT
 #undef PRODUCT_ROWS
 #undef PRODUCT_PREPARE
+#undef PRODUCT_STORE
 #undef PRODUCT_PART
 #undef PRODUCT_DIVIDED
+#undef FEW
 #undef WEIGHT_BITS
 #include "end.h"

@@ -5,14 +5,15 @@
    x is OIC_DOTS_X bytes, as the machine's instructions want it, made by oic_dots_quantize of numbers of at most 127 either
    way, together with a number that its sums start at.
 
-   Every machine has the same functions, for up to OIC_DOTS_ROWS rows of x at a time: the portable ones are the definition. */
+   Every machine has the same functions, for up to OIC_DOTS_ROWS rows of x at a time, of q8 OIC_DOTS_ROWS_8: the portable ones
+   are the definition. */
 #ifndef OIC_DOTS_H
 #define OIC_DOTS_H
 
 #include "../version.h"
 
 #include "../num.h"
-#include "lanes.h"
+#include "tiles.h"
 
 #define OIC_PANEL 16 /* rows of weights */
 #define OIC_GROUP 32 /* neighbours along K that have a scale of their own */
@@ -26,6 +27,7 @@
 #define OIC_AHEAD(p) (void)(p)
 #define OIC_OPAQUE(p) (void)(p)
 #endif
+#define OIC_AHEAD_IF(p, ahead) ((ahead) == 0 ? (void)0 : OIC_AHEAD((p) + (ahead))) /* 0: not */
 
 /* q = x to 8 bits; gives dx.  A quotient that would be infinite is 0. */
 static inline float oic_quantized_group(const float *x, int8_t *q)
@@ -58,6 +60,10 @@ static inline float oic_quantized_group(const float *x, int8_t *q)
 #include "dots_neon.h"
 #else
 #include "dots_portable.h"
+#endif
+
+#if !defined(OIC_DOTS_ROWS_8)
+#define OIC_DOTS_ROWS_8 OIC_DOTS_ROWS
 #endif
 
 #endif

@@ -140,9 +140,9 @@ OIC_INLINE void oic_dots_group(oic_dots *a, int R, int P, const uint8_t *w, cons
         const int first = bits == 8 ? 2 * c : c, second = bits == 8 ? 2 * c + 1 : c + 4;
         for (int p = 0; p < P; ++p) {
             const uint8_t *const w0 = w + apart * p + 64 * first, *const w1 = bits == 8 ? w0 + 64 : w0;
-            OIC_AHEAD(w0 + ahead);
+            OIC_AHEAD_IF(w0, ahead);
             if (bits == 8) {
-                OIC_AHEAD(w1 + ahead);
+                OIC_AHEAD_IF(w1, ahead);
             }
             for (int i = 0; i < 4; ++i) {
                 const int8x16_t some0 = oic_dots_some(w0 + 16 * i, bits, 0), some1 = oic_dots_some(w1 + 16 * i, bits, 1);

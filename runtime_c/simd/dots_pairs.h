@@ -161,7 +161,7 @@ OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, co
             const uint8_t *const from = w + i / R * apart + 64 * c;
             const oic_dots_part all[4] = {oic_dots_some(from), oic_dots_some(from + 16), oic_dots_some(from + 32),
                                           oic_dots_some(from + 48)};
-            OIC_AHEAD(from + ahead);
+            OIC_AHEAD_IF(from, ahead);
             oic_dots_step(sum, all, x + i % R * OIC_DOTS_X + 8 * c);
         }
         oic_dots_end(&a[i], sum, start + 4 * (i % R));
@@ -176,7 +176,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
         for (int c = 0; c < 8; ++c) {
             const uint8_t *const from = w + i / R * apart + c % 4 * 64;
             oic_dots_part all[4];
-            OIC_AHEAD(from + ahead);
+            OIC_AHEAD_IF(from, ahead);
             for (int n = 0; n < 4; ++n) {
                 all[n] = oic_dots_nibbles(oic_dots_some(from + 16 * n), c >= 4);
             }

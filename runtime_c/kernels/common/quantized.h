@@ -11,7 +11,7 @@
 #define OIC_STREAM (OIC_STREAM_PANELS * OIC_PANEL) /* rows of weights that lie side by side */
 #define OIC_QUANTIZED_BYTES 72 /* of working memory for a group of a row of x, at most */
 
-/* Streams that a block of few rows goes through together, because memory that is read at several places gives more; and how
+/* Streams that few rows go through together, because memory that is read at several places gives more; and how
    far ahead each is asked for. */
 #if OIC_HOSTED
 #define OIC_STREAMS 4
@@ -19,10 +19,10 @@
 #define OIC_STREAMS 1
 #endif
 #define OIC_AHEAD_BYTES 640
+#define OIC_FEW_8 (OIC_DOTS_ROWS_8 > 1 ? OIC_DOTS_ROWS_8 : 8)
+#define OIC_FEW_4 OIC_DOTS_ROWS
 
-#define OIC_PART_GROUPS 8 /* groups of a stream that go through several blocks of rows together, in L1 */
-
-/* Rows of x whose sums are on the stack together. */
+/* Rows of x, a block, whose sums are on the stack together: a group of a stream stays in L1 for all of them. */
 #if OIC_HOSTED
 #define OIC_TURN 64
 #else
@@ -32,7 +32,6 @@
 #define OIC_RECORD (OIC_DOTS_X + 8) /* bytes of a group of a row of x: numbers, then its scale and its start */
 
 typedef char oic_records_fit[OIC_RECORD <= OIC_QUANTIZED_BYTES ? 1 : -1];
-typedef char oic_turns_are_whole[OIC_TURN % OIC_DOTS_ROWS == 0 ? 1 : -1];
 
 static inline ptrdiff_t oic_groups(ptrdiff_t K)
 {
@@ -49,17 +48,17 @@ static inline ptrdiff_t oic_streams(ptrdiff_t N)
     return (N + OIC_STREAM - 1) / OIC_STREAM;
 }
 
-/* Rows of x are kept in blocks of OIC_DOTS_ROWS, the last one smaller; a block group by group: the numbers of its rows,
-   then their scales, then their starts.  Where the block of row r begins, and how many it has of so many. */
+/* Rows of x are kept in blocks of OIC_TURN, the last one smaller; a block group by group: the numbers of its rows, then
+   their scales, then their starts.  Where the block of row r begins, and how many it has of so many. */
 static inline ptrdiff_t oic_block(ptrdiff_t r, ptrdiff_t groups)
 {
-    return r / OIC_DOTS_ROWS * OIC_DOTS_ROWS * groups * OIC_RECORD;
+    return r / OIC_TURN * OIC_TURN * groups * OIC_RECORD;
 }
 
 static inline ptrdiff_t oic_block_rows(ptrdiff_t r, ptrdiff_t rows)
 {
-    const ptrdiff_t left = rows - r / OIC_DOTS_ROWS * OIC_DOTS_ROWS;
-    return left < OIC_DOTS_ROWS ? left : OIC_DOTS_ROWS;
+    const ptrdiff_t left = rows - r / OIC_TURN * OIC_TURN;
+    return left < OIC_TURN ? left : OIC_TURN;
 }
 
 /* Row `at` of n in a record: 32 numbers, quantised for weights of 8 or 4 bits. */
@@ -71,12 +70,24 @@ OIC_INLINE void oic_quantize_group(uint8_t *record, ptrdiff_t at, ptrdiff_t n, c
     memcpy(record + n * (OIC_DOTS_X + 4) + at * 4, &start, sizeof start);
 }
 
-/* A product of a block of rows of x, groups first..end-1, with some streams of w of so many panels, `gap` panels of groups
-   from one to the next; w and scales are those of the first.  What lies `ahead` bytes behind is asked for, in w. */
+/* Some rows of a record. */
+typedef struct {
+    const uint8_t *numbers, *scales, *starts;
+} oic_quantized_rows;
+
+/* Those from row r on, of n. */
+static inline oic_quantized_rows oic_quantized_at(const uint8_t *record, ptrdiff_t n, ptrdiff_t r)
+{
+    const uint8_t *const scales = record + n * OIC_DOTS_X;
+    const oic_quantized_rows rows = {record + r * OIC_DOTS_X, scales + r * 4, scales + (n + r) * 4};
+    return rows;
+}
+
+/* A product of rows of x with a stream of w of so many panels. */
 typedef struct {
     const uint8_t *x, *w;
     const oic_f16 *scales;
-    ptrdiff_t streams, panels, gap, first, end, ahead;
+    ptrdiff_t panels, groups;
 } oic_quantized;
 
 #define OIC_Q 8

@@ -1,29 +1,117 @@
-/* Products with weights of OIC_Q bits, 8 or 4: sums over groups in order, of a block of rows of x and a stream of weights. */
+/* Products with weights of OIC_Q bits, 8 or 4: sums over groups in order, of rows of x and streams of weights. */
 #define Q(f) OIC_JOIN_2(f, OIC_Q)
 #define STEP (OIC_GROUP * OIC_PANEL / 8 * OIC_Q) /* bytes of a panel of a group */
 
-/* sum[streams][R][OIC_STREAM] += a block of R rows of x times panels of streams, P streams at a time. */
-OIC_INLINE void Q(oic_quantized_rows)(float *restrict sum, int R, int P, const oic_quantized *m)
+#if OIC_Q == 8
+#define ROWS OIC_DOTS_ROWS_8
+#else
+#define ROWS OIC_DOTS_ROWS
+#endif
+
+/* sum[R][OIC_STREAM] += R rows of x times P panels of a group, which are `apart` bytes and `next` sums from each other. */
+OIC_INLINE void Q(oic_quantized_tile)(float *restrict sum, int R, int P, const oic_quantized_rows *x, const uint8_t *w,
+                                      const oic_dots_factors *dw, ptrdiff_t apart, ptrdiff_t next, ptrdiff_t ahead)
 {
-    for (ptrdiff_t g = m->first; g < m->end; ++g) {
-        const uint8_t *record = m->x + g * R * OIC_RECORD;
+    oic_dots a[ROWS > OIC_STREAM_PANELS ? ROWS : OIC_STREAM_PANELS];
+    Q(oic_dots_group)(a, R, P, w, x->numbers, x->starts, apart, ahead);
+    for (int p = 0; p < P; ++p) {
+        for (int r = 0; r < R; ++r) {
+            float dx;
+            memcpy(&dx, x->scales + r * 4, sizeof dx);
+            oic_dots_add(sum + r * OIC_STREAM + p * next, &a[p * R + r], &dw[p], dx);
+        }
+    }
+}
+
+/* sum[R][OIC_STREAM] += R rows of x, at most ROWS, times a panel of a group. */
+OIC_INLINE void Q(oic_quantized_panel)(float *restrict sum, ptrdiff_t R, const oic_quantized_rows *x, const uint8_t *w,
+                                       const oic_dots_factors *dw, ptrdiff_t ahead)
+{
+    switch (R) {
+    case 1:
+        Q(oic_quantized_tile)(sum, 1, 1, x, w, dw, 0, 0, ahead);
+        break;
+#if OIC_DOTS_ROWS == 8
+    case 5:
+        Q(oic_quantized_tile)(sum, 5, 1, x, w, dw, 0, 0, ahead);
+        break;
+    case 6:
+        Q(oic_quantized_tile)(sum, 6, 1, x, w, dw, 0, 0, ahead);
+        break;
+    case 7:
+        Q(oic_quantized_tile)(sum, 7, 1, x, w, dw, 0, 0, ahead);
+        break;
+    case 8:
+        Q(oic_quantized_tile)(sum, 8, 1, x, w, dw, 0, 0, ahead);
+        break;
+#endif
+    case 2:
+        Q(oic_quantized_tile)(sum, 2, 1, x, w, dw, 0, 0, ahead);
+        break;
+    case 3:
+        Q(oic_quantized_tile)(sum, 3, 1, x, w, dw, 0, 0, ahead);
+        break;
+    default:
+        Q(oic_quantized_tile)(sum, 4, 1, x, w, dw, 0, 0, ahead);
+    }
+}
+
+/* sum[n][OIC_STREAM] += n rows of x times a stream. */
+OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
+{
+    for (ptrdiff_t g = 0; g < m->groups; ++g) {
+        const uint8_t *const w = m->w + g * m->panels * STEP, *const record = m->x + g * n * OIC_RECORD;
+        oic_dots_factors dw[OIC_STREAM_PANELS];
         for (ptrdiff_t j = 0; j < m->panels; ++j) {
-            const int last = g == m->end - 1 && j == m->panels - 1; /* of these streams: behind it lies another of them */
-            const ptrdiff_t ahead = last ? m->ahead + (m->streams - 1) * m->gap * STEP : m->ahead;
-            for (ptrdiff_t s = 0; s < m->streams; s += P) {
-                const ptrdiff_t at = s * m->gap + g * m->panels + j;
-                oic_dots a[OIC_DOTS_ROWS];
-                OIC_OPAQUE(record); /* or what belongs to x is kept in registers that there are not */
-                Q(oic_dots_group)(a, R, P, m->w + at * STEP, record, record + R * (OIC_DOTS_X + 4), m->gap * STEP, ahead);
+            oic_dots_scales(&dw[j], m->scales + (g * m->panels + j) * OIC_PANEL);
+        }
+        for (ptrdiff_t r = 0, count; r < n; r += count) {
+            const oic_quantized_rows x = oic_quantized_at(record, n, r);
+            float *const to = sum + r * OIC_STREAM;
+            const uint8_t *from = w;
+            OIC_OPAQUE(from); /* or the compiler keeps a group in registers, of which there are too few */
+            for (ptrdiff_t i = 0; r == 0 && i < m->panels * STEP; i += 64) {
+                OIC_AHEAD(from + OIC_AHEAD_BYTES + i);
+            }
+            count = n - r < ROWS ? n - r : ROWS;
+            if (count == 1 && m->panels == OIC_STREAM_PANELS) {
+                Q(oic_quantized_tile)(to, 1, OIC_STREAM_PANELS, &x, from, dw, STEP, OIC_PANEL, 0);
+            } else {
+                for (ptrdiff_t j = 0; j < m->panels; ++j) {
+                    Q(oic_quantized_panel)(to + j * OIC_PANEL, ROWS == 1 ? 1 : count, &x, from + j * STEP, &dw[j], 0);
+                }
+            }
+        }
+    }
+}
+
+#if OIC_STREAMS > 1
+/* sum[OIC_STREAMS][n][OIC_STREAM] += n rows of x times OIC_STREAMS streams of full width, a panel of each in turn. */
+OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_quantized *m)
+{
+    const ptrdiff_t gap = m->panels * m->groups; /* panels of groups from a stream to the next */
+    for (ptrdiff_t g = 0; g < m->groups; ++g) {
+        const uint8_t *const record = m->x + g * n * OIC_RECORD;
+        for (ptrdiff_t j = 0; j < m->panels; ++j) {
+            const int last = g == m->groups - 1 && j == m->panels - 1; /* of these streams: behind it lies another of them */
+            const ptrdiff_t at = g * m->panels + j, ahead = OIC_AHEAD_BYTES + (last ? (OIC_STREAMS - 1) * gap * STEP : 0);
+            const int P = n == 1 || ROWS == 1 ? OIC_STREAMS : 1; /* panels at a time */
+            for (int s = 0; s < OIC_STREAMS; s += P) {
+                const uint8_t *w = m->w + (at + s * gap) * STEP;
+                float *const to = sum + s * n * OIC_STREAM + j * OIC_PANEL;
+                oic_dots_factors dw[OIC_STREAMS];
                 for (int p = 0; p < P; ++p) {
-                    const oic_f16 *const scales = m->scales + (at + p * m->gap) * OIC_PANEL;
-                    oic_dots_factors dw;
+                    const oic_f16 *const scales = m->scales + (at + (s + p) * gap) * OIC_PANEL;
                     OIC_AHEAD(scales + OIC_STREAM);
-                    oic_dots_scales(&dw, scales);
-                    for (int r = 0; r < R; ++r) {
-                        float dx;
-                        memcpy(&dx, record + R * OIC_DOTS_X + r * 4, sizeof dx);
-                        oic_dots_add(sum + (((s + p) * R + r) * OIC_STREAM_PANELS + j) * OIC_PANEL, &a[p * R + r], &dw, dx);
+                    oic_dots_scales(&dw[p], scales);
+                }
+                for (int r = 0; r < n; r += ROWS) {
+                    const oic_quantized_rows x = oic_quantized_at(record, n, r);
+                    OIC_OPAQUE(w);
+                    if (r == 0) {
+                        Q(oic_quantized_tile)(to, ROWS == 1 ? 1 : n, P, &x, w, dw, gap * STEP, n * OIC_STREAM, ahead);
+                    } else {
+                        Q(oic_quantized_tile)(to + r * OIC_STREAM, 1, P, &x, w, dw, gap * STEP, n * OIC_STREAM, 0);
                     }
                 }
             }
@@ -31,66 +119,67 @@ OIC_INLINE void Q(oic_quantized_rows)(float *restrict sum, int R, int P, const o
     }
 }
 
-/* The same for any number of rows. */
-OIC_LOOP void Q(oic_quantized_rows_of)(float *restrict sum, ptrdiff_t R, const oic_quantized *m)
+/* The same for few rows. */
+OIC_LOOP void Q(oic_quantized_few)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
 {
-    switch (R) {
+    switch (n) {
     case 1:
-        if (m->streams % 4 == 0) {
-            Q(oic_quantized_rows)(sum, 1, 4, m);
-        } else {
-            Q(oic_quantized_rows)(sum, 1, 1, m);
-        }
+        Q(oic_quantized_streams)(sum, 1, m);
         break;
-    case 2:
-        Q(oic_quantized_rows)(sum, 2, 1, m);
-        break;
-    case 3:
-        Q(oic_quantized_rows)(sum, 3, 1, m);
-        break;
+#if OIC_Q == 8 && OIC_DOTS_ROWS_8 == 1
+    default:
+        Q(oic_quantized_streams)(sum, (int)n, m);
+#else
 #if OIC_DOTS_ROWS == 8
     case 5:
-        Q(oic_quantized_rows)(sum, 5, 1, m);
+        Q(oic_quantized_streams)(sum, 5, m);
         break;
     case 6:
-        Q(oic_quantized_rows)(sum, 6, 1, m);
+        Q(oic_quantized_streams)(sum, 6, m);
         break;
     case 7:
-        Q(oic_quantized_rows)(sum, 7, 1, m);
+        Q(oic_quantized_streams)(sum, 7, m);
         break;
     case 8:
-        Q(oic_quantized_rows)(sum, 8, 1, m);
+        Q(oic_quantized_streams)(sum, 8, m);
         break;
 #endif
+    case 2:
+        Q(oic_quantized_streams)(sum, 2, m);
+        break;
+    case 3:
+        Q(oic_quantized_streams)(sum, 3, m);
+        break;
     default:
-        Q(oic_quantized_rows)(sum, 4, 1, m);
+        Q(oic_quantized_streams)(sum, 4, m);
+#endif
     }
 }
+#endif
 
-/* sum[streams][n][OIC_STREAM] = rows r0..r0+n-1 of the `rows` in work times some streams of w, from `stream` on: one, or for a
-   block of rows several of full width. */
-static inline void Q(oic_quantized_product)(float *restrict sum, const void *work, ptrdiff_t rows, ptrdiff_t r0,
-                                            ptrdiff_t n, const void *w, ptrdiff_t stream, ptrdiff_t streams, ptrdiff_t K,
-                                            ptrdiff_t N)
+/* sum[streams][n][OIC_STREAM] = rows r0..r0+n-1, a block of those in work, times some streams of w, from `stream` on: one, or
+   OIC_STREAMS of full width for few rows. */
+static inline void Q(oic_quantized_product)(float *restrict sum, const void *work, ptrdiff_t r0, ptrdiff_t n, const void *w,
+                                            ptrdiff_t stream, ptrdiff_t streams, ptrdiff_t K, ptrdiff_t N)
 {
     const ptrdiff_t groups = oic_groups(K), all = oic_panels(N), first = stream * OIC_STREAM_PANELS;
-    const ptrdiff_t width = all - first < OIC_STREAM_PANELS ? all - first : OIC_STREAM_PANELS;
     const ptrdiff_t at = first * groups; /* panels of groups before */
-    const ptrdiff_t part = n <= OIC_DOTS_ROWS ? groups : OIC_PART_GROUPS; /* a part is read again for every block */
-    oic_quantized m = {.w = (const uint8_t *)w + at * STEP,
-                       .scales = (const oic_f16 *)(const void *)((const uint8_t *)w + all * groups * STEP) + at * OIC_PANEL,
-                       .streams = streams, .gap = width * groups, .panels = width,
-                       .ahead = n <= OIC_DOTS_ROWS ? OIC_AHEAD_BYTES : part * width * STEP};
+    const oic_quantized m = {
+        .x = (const uint8_t *)work + r0 * groups * OIC_RECORD,
+        .w = (const uint8_t *)w + at * STEP,
+        .scales = (const oic_f16 *)(const void *)((const uint8_t *)w + all * groups * STEP) + at * OIC_PANEL,
+        .panels = all - first < OIC_STREAM_PANELS ? all - first : OIC_STREAM_PANELS, .groups = groups};
     memset(sum, 0, (size_t)(streams * n * OIC_STREAM) * sizeof *sum);
-    for (m.first = 0; m.first < groups; m.first = m.end) {
-        m.end = groups - m.first < part ? groups : m.first + part;
-        for (ptrdiff_t r = 0; r < n; r += OIC_DOTS_ROWS) {
-            m.x = (const uint8_t *)work + oic_block(r0 + r, groups);
-            Q(oic_quantized_rows_of)(sum + r * OIC_STREAM, oic_block_rows(r0 + r, rows), &m);
-        }
+#if OIC_STREAMS > 1
+    if (streams > 1) {
+        Q(oic_quantized_few)(sum, n, &m);
+        return;
     }
+#endif
+    Q(oic_quantized_block)(sum, n, &m);
 }
 
+#undef ROWS
 #undef Q
 #undef STEP
 #undef OIC_Q
