@@ -2,7 +2,11 @@
 
    One instruction multiplies unsigned by signed bytes and adds pairs in 16 bits, saturating.  For q8 it gets |x| and w, whose
    bits are inverted where x is negative: ~w = -w - 1, so that |x| * ~w = x * w - |x|, and no pair reaches 2 * 127 * 128.  The
-   |x| that are too much there are in the start.  For q4 all sixteen products of a lane fit 16 bits. */
+   |x| that are too much there are in the start.  For q4 all sixteen products of a lane fit 16 bits.
+
+   For OIC_DOTS_MANY rows or more there is a table of a group of q8 with the second of a pair inverted, or not, in both pairs
+   of a step: four variants, of which a row takes, at each step, the one where signs of pairs are as in x.  The sign that is left
+   is a pair's, and its sum is multiplied by it instead of by one. */
 #include "../version.h"
 
 #include "dots_bytes_avx2.h"
@@ -11,7 +15,9 @@
 
 #define OIC_DOTS_ROWS 4
 #define OIC_DOTS_ROWS_8 1 /* with four panels: fewer loads for a multiplication than of four rows with one */
-#define OIC_DOTS_X 64 /* |x|, then a byte of ones where it is negative; for q4 x itself in the first half */
+#define OIC_DOTS_X 72 /* |x|, then a byte of ones where it is negative; for q4 x itself first */
+#define OIC_DOTS_MANY 48
+#define OIC_DOTS_TABLE (4 * 8 * 256) /* bytes of the variants of four panels of a group */
 
 typedef struct {
     __m256i v[2];
@@ -44,6 +50,60 @@ static inline __m256i oic_dots_four(const uint8_t *from)
     int32_t four;
     memcpy(&four, from, sizeof four);
     return _mm256_set1_epi32(four);
+}
+
+/* A row for the table, of what oic_dots_quantize made of it for q8: |x|, the signs of pairs in 16 bits, and for each step
+   which variant it takes, in units of eight bytes.  Where its sums start. */
+static inline int32_t oic_dots_quantize_many(uint8_t *to)
+{
+    const __m256i size = oic_dots_bytes(to), minus = oic_dots_bytes(to + 32), first = _mm256_slli_epi16(minus, 8);
+    const __m256i sign = _mm256_or_si256(_mm256_srai_epi16(first, 8), _mm256_set1_epi16(1));
+    const __m256i inverted = _mm256_srai_epi16(_mm256_xor_si256(minus, first), 8); /* the second of a pair */
+    const __m256i extra = _mm256_madd_epi16(_mm256_and_si256(_mm256_srli_epi16(size, 8), inverted), sign);
+    const __m256i bits = _mm256_and_si256(inverted, _mm256_set1_epi32(64 << 16 | 32));
+    const __m256i steps = _mm256_madd_epi16(bits, _mm256_set1_epi16(1));
+    const __m256i bytes = _mm256_shuffle_epi8(steps, _mm256_set1_epi32(0x0c080400));
+    const int32_t low = _mm256_extract_epi32(bytes, 0), high = _mm256_extract_epi32(bytes, 4);
+    __m128i start = _mm_add_epi32(_mm256_castsi256_si128(extra), _mm256_extracti128_si256(extra, 1));
+    start = _mm_add_epi32(start, _mm_shuffle_epi32(start, 0x4e));
+    start = _mm_add_epi32(start, _mm_shuffle_epi32(start, 0xb1));
+    _mm256_storeu_si256((__m256i *)(void *)(to + 32), sign);
+    memcpy(to + 64, &low, sizeof low);
+    memcpy(to + 68, &high, sizeof high);
+    return _mm_cvtsi128_si32(start);
+}
+
+/* The variants of so many panels of a group of q8: steps, variants, panels. */
+static inline void oic_dots_variants(uint8_t *table, const uint8_t *w, ptrdiff_t panels)
+{
+    for (ptrdiff_t p = 0; p < panels; ++p, w += 512) {
+        for (int c = 0; c < 16; ++c) {
+            const __m256i all = oic_dots_bytes(w + 32 * c);
+            uint8_t *const to = table + c / 2 * 1024 + 64 * p + c % 2 * 32;
+            for (int v = 0; v < 4; ++v) {
+                const uint32_t inverted = (v & 1 ? 0xff00u : 0u) | (v & 2 ? 0xff000000u : 0u);
+                _mm256_storeu_si256((__m256i *)(void *)(to + 256 * v), _mm256_xor_si256(all, _mm256_set1_epi32((int32_t)inverted)));
+            }
+        }
+    }
+}
+
+/* a[P] = start + the products of a group of x, a row for the table, with P panels, the first of which is at `table`. */
+OIC_INLINE void oic_dots_group_many(oic_dots *a, int P, const uint8_t *table, const uint8_t *x, const uint8_t *start)
+{
+    for (int p = 0; p < P; ++p) {
+        a[p].v[0] = a[p].v[1] = oic_dots_four(start);
+    }
+    OIC_UNROLLED
+    for (int c = 0; c < 8; ++c) {
+        const __m256i size = oic_dots_four(x + 4 * c), sign = oic_dots_four(x + 32 + 4 * c);
+        const uint8_t *const w = table + 1024 * c + 8 * (ptrdiff_t)x[64 + c];
+        for (int i = 0; i < 2 * P; ++i) {
+            const __m256i pairs = _mm256_maddubs_epi16(size, oic_dots_bytes(w + 32 * i));
+            a[i / 2].v[i % 2] = _mm256_add_epi32(a[i / 2].v[i % 2], _mm256_madd_epi16(pairs, sign));
+            OIC_KEEP(a[i / 2].v[i % 2]);
+        }
+    }
 }
 
 /* A step of two registers of w for R rows of x, whose sums are `i`. */

@@ -180,7 +180,7 @@ def test_every_bit_is_that_of_the_definition(library: CDLL, bits: int, kind: str
         spaced[:, 3:] = x
         held = guarded(spaced)[:, 3:]
         for room in {1, 3, max(2 * m, 1)}:
-            y, work = guarded(np.empty((2 * m, n), np.float32)), guarded(np.empty(room * groups * 18, np.int32))
+            y, work = guarded(np.empty((2 * m, n), np.float32)), guarded(np.empty(room * groups * 20, np.int32))
             given = [held if m else None, w, None if b is None else guarded(b), y, work]
             call(library, f"product_{bits}", given, [m, k, n, k + 3, room, 2, m * (k + 3)])
             assert np.array_equal(y, wanted, equal_nan=True), (m, k, n, room)
@@ -193,7 +193,7 @@ def test_streams_are_computed_in_any_order(library: CDLL, bits: int) -> None:
     for m, k, n in [(1, 64, 600), (6, 100, 211)]:
         q, scale = weights(rng, n, k, bits, "usual")
         x, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (n,)))
-        y, work = np.empty((m, n), np.float16), np.empty(m * scale.shape[1] * 18, np.int32)
+        y, work = np.empty((m, n), np.float16), np.empty(m * scale.shape[1] * 20, np.int32)
         call(library, f"parts_{bits}", [x, packed(q, scale, bits), b, y, work], [m, k, n, k, m, 1, 0])
         assert np.array_equal(y, product(x.astype(np.float32), q, scale, b).astype(np.float16))
 

@@ -19,7 +19,7 @@ from oic.kernels.targets import NATIVE
 
 FLOATS = ("", "bf16", "f16")  # storages that a kernel for floats reads, as instances of its body
 PAIRS = "linear_pairs"  # the kernel of the class `native`
-GROUP_BYTES = 72  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
+GROUP_BYTES = 80  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
 STREAM = 64  # rows of w that kernels on panels go through together: what threads share
 AT_ONCE = 128  # rows of x, at most, that there is room for
 

@@ -9,7 +9,7 @@
 
 #define OIC_STREAM_PANELS 4
 #define OIC_STREAM (OIC_STREAM_PANELS * OIC_PANEL) /* rows of weights that lie side by side */
-#define OIC_QUANTIZED_BYTES 72 /* of working memory for a group of a row of x, at most */
+#define OIC_QUANTIZED_BYTES 80 /* of working memory for a group of a row of x, at most */
 
 /* Streams that few rows go through together, because memory that is read at several places gives more; and how
    far ahead each is asked for. */
@@ -23,7 +23,9 @@
 #define OIC_FEW_4 OIC_DOTS_ROWS
 
 /* Rows of x, a block, whose sums are on the stack together: a group of a stream stays in L1 for all of them. */
-#if OIC_HOSTED
+#if OIC_HOSTED && defined(OIC_DOTS_MANY)
+#define OIC_TURN 128
+#elif OIC_HOSTED
 #define OIC_TURN 64
 #else
 #define OIC_TURN OIC_DOTS_ROWS
@@ -65,7 +67,12 @@ static inline ptrdiff_t oic_block_rows(ptrdiff_t r, ptrdiff_t rows)
 OIC_INLINE void oic_quantize_group(uint8_t *record, ptrdiff_t at, ptrdiff_t n, const float *x, int bits)
 {
     float scale;
-    const int32_t start = oic_dots_quantize(x, record + at * OIC_DOTS_X, &scale, bits);
+    int32_t start = oic_dots_quantize(x, record + at * OIC_DOTS_X, &scale, bits);
+#if defined(OIC_DOTS_MANY)
+    if (bits == 8 && n >= OIC_DOTS_MANY) {
+        start = oic_dots_quantize_many(record + at * OIC_DOTS_X);
+    }
+#endif
     memcpy(record + n * OIC_DOTS_X + at * 4, &scale, sizeof scale);
     memcpy(record + n * (OIC_DOTS_X + 4) + at * 4, &start, sizeof start);
 }

@@ -56,6 +56,40 @@ OIC_INLINE void Q(oic_quantized_panel)(float *restrict sum, ptrdiff_t R, const o
     }
 }
 
+#if OIC_Q == 8 && defined(OIC_DOTS_MANY)
+/* sum[n][OIC_STREAM] += n rows of x, OIC_DOTS_MANY or more, times a stream. */
+OIC_LOOP void oic_quantized_many(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
+{
+    uint8_t variants[OIC_DOTS_TABLE + 63], *const table = variants + (63 & -(uintptr_t)variants); /* on lines of the cache */
+    for (ptrdiff_t g = 0; g < m->groups; ++g) {
+        const uint8_t *const record = m->x + g * n * OIC_RECORD;
+        oic_dots_factors dw[OIC_STREAM_PANELS];
+        for (ptrdiff_t j = 0; j < m->panels; ++j) {
+            oic_dots_scales(&dw[j], m->scales + (g * m->panels + j) * OIC_PANEL);
+        }
+        oic_dots_variants(table, m->w + g * m->panels * STEP, m->panels);
+        for (ptrdiff_t r = 0; r < n; ++r) {
+            const oic_quantized_rows x = oic_quantized_at(record, n, r);
+            float *const to = sum + r * OIC_STREAM;
+            oic_dots a[OIC_STREAM_PANELS];
+            float dx;
+            memcpy(&dx, x.scales, sizeof dx);
+            if (m->panels == OIC_STREAM_PANELS) {
+                oic_dots_group_many(a, OIC_STREAM_PANELS, table, x.numbers, x.starts);
+                for (int j = 0; j < OIC_STREAM_PANELS; ++j) {
+                    oic_dots_add(to + j * OIC_PANEL, &a[j], &dw[j], dx);
+                }
+            } else {
+                for (ptrdiff_t j = 0; j < m->panels; ++j) {
+                    oic_dots_group_many(a, 1, table + 64 * j, x.numbers, x.starts);
+                    oic_dots_add(to + j * OIC_PANEL, a, &dw[j], dx);
+                }
+            }
+        }
+    }
+}
+#endif
+
 /* sum[n][OIC_STREAM] += n rows of x times a stream. */
 OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
 {
@@ -173,6 +207,12 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
 #if OIC_STREAMS > 1
     if (streams > 1) {
         Q(oic_quantized_few)(sum, n, &m);
+        return;
+    }
+#endif
+#if OIC_Q == 8 && defined(OIC_DOTS_MANY)
+    if (n >= OIC_DOTS_MANY) {
+        oic_quantized_many(sum, n, &m);
         return;
     }
 #endif
