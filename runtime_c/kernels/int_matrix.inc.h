@@ -1,7 +1,10 @@
 /* The product of two matrices of integers, for matmul_int.h and linear_int.h.  Modulo 2^32 or 2^64, then wrapped
    to type W, whatever the order.  Matrices of packed elements need no whole bytes. */
 
+#include "../simd/bytes.h"
+
 #define OIC_INT_TILE 256 /* neighbouring results that are summed at a time */
+#define OIC_IS_I8_i8 1
 
 /* y[M, N] = a[M, K] * b[K, N], elements from a0, b0, y0 on, at the strides am, ak, bk, bn. */
 static inline void NAME(oic_int_matrix)(const T *restrict a, ptrdiff_t a0, const T *restrict b, ptrdiff_t b0,
@@ -13,7 +16,17 @@ static inline void NAME(oic_int_matrix)(const T *restrict a, ptrdiff_t a0, const
             const ptrdiff_t n = N - j < OIC_INT_TILE ? N - j : OIC_INT_TILE;
             W_SUM sum[OIC_INT_TILE] = {0};
             if (ak == 1 && bk == 1) {
-                for (ptrdiff_t l = 0; l < n; ++l) {
+                ptrdiff_t l = 0;
+#if OIC_PASTE(OIC_IS_I8_, OIC_X)
+                for (; sizeof(W_SUM) == sizeof(uint32_t) && n - l >= OIC_BYTE_ROWS; l += OIC_BYTE_ROWS) {
+                    uint32_t total[OIC_BYTE_ROWS];
+                    oic_byte_rows(total, a + a0 + i * am, b + b0 + (j + l) * bn, bn, K);
+                    for (int r = 0; r < OIC_BYTE_ROWS; ++r) {
+                        sum[l + r] = total[r];
+                    }
+                }
+#endif
+                for (; l < n; ++l) {
                     W_SUM total = 0;
                     for (ptrdiff_t k = 0; k < K; ++k) {
                         const W_SUM p = (W_SUM)LOAD(a, a0 + i * am + k);
@@ -38,4 +51,5 @@ static inline void NAME(oic_int_matrix)(const T *restrict a, ptrdiff_t a0, const
     }
 }
 
+#undef OIC_IS_I8_i8
 #undef OIC_INT_TILE

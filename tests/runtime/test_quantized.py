@@ -70,6 +70,20 @@ void gather_{bits}(const void *const *p, const ptrdiff_t *n)
     oic_gather_q{bits}_f32_f32_i32(&a);
 }}
 """
+BYTES = """
+#define OIC_X i8
+#define OIC_W i32
+#define OIC_B i32
+#include "kernels/linear_int.h"
+
+void bytes(const void *const *p, const ptrdiff_t *n);
+void bytes(const void *const *p, const ptrdiff_t *n)
+{
+    const oic_linear_i8_i32_i32_args a = {
+        .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .M = n[0], .K = n[1], .N = n[2], .ldx = n[3], .ldw = n[4]};
+    oic_linear_i8_i32_i32(&a);
+}
+"""
 BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512)
 
 
@@ -79,7 +93,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     if not toolchain.found:
         pytest.skip(f"{toolchain.command} is not installed")
     folder: Path = tmp_path_factory.mktemp("quantized")
-    return toolchain.library(SOURCE.format(bits=8) + SOURCE.format(bits=4), folder, "quantized")
+    return toolchain.library(SOURCE.format(bits=8) + SOURCE.format(bits=4) + BYTES, folder, "quantized")
 
 
 def guarded(data: Array) -> Array:
@@ -207,6 +221,16 @@ def test_rows_are_gathered(library: CDLL, bits: int) -> None:
         call(library, f"gather_{bits}", [guarded(packed(q, scale, bits)), ids, y], [rows, k, len(ids)])
         wide: Any = np.repeat(scale.astype(np.float32), GROUP, axis=1)[:, :k]
         assert np.array_equal(y, (q.astype(np.float32) * wide)[ids])
+
+
+def test_products_of_bytes_are_exact(library: CDLL) -> None:
+    rng = np.random.default_rng(3)
+    for m, k, n in [(0, 3, 2), (1, 1, 1), (2, 16, 4), (3, 37, 9), (2, 300, 261)]:
+        x, w = (rng.choice([-128, 127, -1, 3], (rows, k + 5)).astype(np.int8) for rows in (m, n))
+        b, y = rng.integers(-9, 9, n).astype(np.int32), guarded(np.empty((m, n), np.int32))
+        given = [guarded(x)[:, 5:] if m else None, guarded(w)[:, 5:], b, y]
+        call(library, "bytes", given, [m, k, n, k + 5, k + 5])
+        assert np.array_equal(y, x[:, 5:].astype(np.int64) @ w[:, 5:].T.astype(np.int64) + b)
 
 
 MACHINES = {
