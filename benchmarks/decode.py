@@ -5,7 +5,7 @@ compiled step is timed in turn with C loops that read as many bytes in large pag
 and do nothing else; figures are medians of several rounds in one run.
 
     python benchmarks/decode.py            stories260k (if OIC_MODELS has it), a Llama of 15M, GPT-2 124M
-    python benchmarks/decode.py --rounds 9 --threads 2 --only gpt2
+    python benchmarks/decode.py --rounds 9 --threads 2 --only gpt2 --weights q8
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def measure(
 ) -> None:  # fmt: skip
     """Print one model's figures."""
     start = time.perf_counter()
-    built = oic.Synthesizer(oic.parse_file(graph), model, sizes=sizes, threads=options.threads).build()
+    built = oic.Synthesizer(
+        oic.parse_file(graph), model, sizes=sizes, threads=options.threads, weights=options.weights
+    ).build()
     seconds = time.perf_counter() - start
     plan = built.program.planned.plan
     assert plan is not None
@@ -87,7 +89,7 @@ def measure(
             ours.append((time.perf_counter() - start) / STEPS)
             theirs.append(nbytes / prober.read(options.threads, min(nbytes, REGION) // 4096 * 4096))
     step, stream = float(np.median(ours[1:])), float(np.median(theirs[1:]))
-    print(f"{name}: weights {nbytes / 1e6:.2f} MB, built in {seconds:.1f} s")
+    print(f"{name}, {options.weights or 'as declared'}: weights {nbytes / 1e6:.2f} MB, built in {seconds:.1f} s")
     print(f"  decode    {1 / step:>10,.0f} tokens/s   {nbytes / step / 1e9:>7.2f} GB/s")
     print(f"  streaming {1 / stream:>10,.0f} reads/s    {nbytes / stream / 1e9:>7.2f} GB/s")
     ratio = stream / step
@@ -99,6 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--weights", default="", metavar="RULES", help="as `oic build --weights`")
     parser.add_argument("--only", default="", metavar="PART", help="models whose name has this in it")
     options = parser.parse_args()
     folder = Path(os.environ.get("OIC_MODELS") or ROOT.parent / "shared" / "models")
