@@ -30,6 +30,17 @@
 #error "oic: generated code, its weights and saved states are for little-endian machines"
 #endif
 
+/* What is refused.  Code behind many checks compilers take for code that hardly runs, and make no vectors of its loops, unless
+   they are told that no check fails. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_expect_with_probability)
+#define OIC_UNLIKELY(condition) __builtin_expect_with_probability((condition), 0, 1.0)
+#endif
+#endif
+#if !defined(OIC_UNLIKELY)
+#define OIC_UNLIKELY(condition) (condition)
+#endif
+
 /* A function of one element, which is part of the loop that calls it where there are vectors: they are made of whole loops. */
 #if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && \
     (defined(__SSE2__) || defined(__ARM_NEON) || defined(__ARM_FEATURE_MVE) || defined(__wasm_simd128__))

@@ -12,22 +12,22 @@
 #include "oic.h"
 
 /* Leave the function with the status of a failed check. */
-#define OIC_TRY(check)                   \
-    do {                                 \
-        const oic_status oic_s = (check); \
-        if (oic_s != OIC_OK) {           \
-            return oic_s;                \
-        }                                \
+#define OIC_TRY(check)                      \
+    do {                                    \
+        const oic_status oic_s = (check);   \
+        if (OIC_UNLIKELY(oic_s != OIC_OK)) {\
+            return oic_s;                   \
+        }                                   \
     } while (0)
 
 /* OIC_TRY for a check that comes after the state was changed. */
-#define OIC_TRY_LATE(why, check)          \
-    do {                                  \
-        const oic_status oic_s = (check); \
-        if (oic_s != OIC_OK) {            \
-            (why)->spoiled = 1;           \
-            return oic_s;                 \
-        }                                 \
+#define OIC_TRY_LATE(why, check)            \
+    do {                                    \
+        const oic_status oic_s = (check);   \
+        if (OIC_UNLIKELY(oic_s != OIC_OK)) {\
+            (why)->spoiled = 1;             \
+            return oic_s;                   \
+        }                                   \
     } while (0)
 
 /* The only places where an offset, in bytes, becomes an address. */
