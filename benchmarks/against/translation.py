@@ -54,7 +54,6 @@ def _oic(folder: Path, precision: str, threads: int) -> Callable[[list[int], int
     executor = built.make_executor()
 
     def run(ids: list[int], count: int) -> int:
-        executor.reset()
         executor.step("encode", source=np.array([ids], np.int32), lengths=np.array([len(ids)], np.int32))
         return len(executor.repeat(count, {"tokens": "next"}, tokens=np.zeros((1, 1), np.int32)))
 

@@ -50,6 +50,13 @@ OIC_ELEMENT float oic_limit_f32(float x, float low, float high)
     return oic_select_f32(x < low, low, oic_select_f32(x > high, high, x));
 }
 
+/* |x|, at most `high`; NaN stays. */
+OIC_ELEMENT float oic_size_f32(float x, float high)
+{
+    const float a = oic_abs_f32(x);
+    return oic_select_f32(a > high, high, a);
+}
+
 OIC_ELEMENT float oic_exp_f32(float x)
 {
     const oic_exp_parts e = oic_exp_split(oic_limit_f32(x, -105.0f, 89.0f));
@@ -68,7 +75,7 @@ OIC_ELEMENT float oic_quotient_f32(float n1, float n2, float d1, float d2)
    y * e / (1 + e) below, so that nothing overflows; the scale of e is applied last. */
 OIC_ELEMENT float oic_logistic_f32(float x, float y)
 {
-    const float a = oic_limit_f32(oic_abs_f32(x), 0.0f, 110.0f);
+    const float a = oic_size_f32(x, 110.0f);
     const oic_exp_parts e = oic_exp_split(-a);
     const float scale = e.s1 * e.s2;
     const float small = scale + scale * e.t;
@@ -100,7 +107,7 @@ OIC_ELEMENT float oic_silu_f32(float x)
 /* (1 - e) / (1 + e) with e = e^-2|x|; for small x, where e = 1 + t, this is -t / (2 + t). */
 OIC_ELEMENT float oic_tanh_f32(float x)
 {
-    const float a = oic_limit_f32(oic_abs_f32(x), 0.0f, 10.0f);
+    const float a = oic_size_f32(x, 10.0f);
     const oic_exp_parts e = oic_exp_split(-2.0f * a);
     const float scale = e.s1 * e.s2;
     const float part = scale * e.t;
@@ -116,7 +123,7 @@ OIC_ELEMENT float oic_tanh_f32(float x)
 /* x + x p(x^2) up to 1; above 1 - e^-(a + a p(a)). */
 OIC_ELEMENT float oic_erf_f32(float x)
 {
-    const float a = oic_limit_f32(oic_abs_f32(x), 0.0f, 4.0f);
+    const float a = oic_size_f32(x, 4.0f);
     const float s = a * a;
     const float p = 0.12837916612625122f + s * (-0.3761262595653534f + s * (0.1128358542919159f
                     + s * (-0.026853812858462334f + s * (0.005188327748328447f
