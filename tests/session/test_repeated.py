@@ -88,7 +88,9 @@ def test_outputs_are_fed_to_the_next_step() -> None:
             assert [list(out["y"]) for out in ex.repeat(2, {"x": "y"}, x=[5])] == [[10], [20]]
             before = ex.fetch("steps")
             if ex is here:
-                ex.repeat(3, {"x": "y"}, **given)[-1]["y"][:] = 0  # the caller's own
+                made = ex.repeat(3, {"x": "y"}, **given)
+                made[1]["y"][:], made[2]["y"][:] = 5, 0  # the caller's own, each
+                assert [out["y"][0] for out in made] == [3, 5, 0] and made[2]["z"].shape == ()
                 assert ex.fetch("y")[0] == 27 and ex.fetch("steps") == before + 3
                 before += 3
             for count, feed in ((0, {}), (True, {}), (2, {"q": "y"}), (2, {"x": "q"}), (2, {"x": "wide"})):

@@ -38,6 +38,7 @@ from oic.toolchain.target import Target
 from oic.toolchain.target import target as target_named
 
 SMALL = 4096  # bytes of an output that cost less to copy than its address to find
+TURN = 1024  # steps whose outputs are in one array
 
 
 class CompiledProgram:
@@ -188,27 +189,37 @@ class CompiledExecutor(Executor):
                   if to.size == 1 and to.dtype.kind in "iu" and to.dtype.isnative and of.dtype.isnative]  # fmt: skip
         names = {name for name, _, _ in single}
         whole = [move for move in moves if move[0] not in names]
-        function, given, rooms = call.function, call.given, call.rooms
-        kept = [(np.empty((count, *room.shape), room.dtype), room) for _, room in rooms]
-        for n in range(count):  # as little as can be: it takes the model's place in the processor's caches
+        for done in range(0, count, TURN):
+            self._turn(call, moves, single, whole, min(TURN, count - done), made)
+        self._outputs = {name: array.copy() for name, array in call.rooms}
+        return True
+
+    def _turn(
+        self, call: _Call, moves: list[tuple[str, Array, Array]], single: list[tuple[str, memoryview, memoryview]],
+        whole: list[tuple[str, Array, Array]], count: int, made: list[dict[str, Array]],
+    ) -> None:  # fmt: skip
+        """So many steps, their outputs in one array each.
+
+        As little as can be lies between two: it takes the model's place in the processor's caches.
+        """
+        function, given = call.function, call.given
+        kept = [(name, np.empty((count, *room.shape), room.dtype), room) for name, room in call.rooms]
+        for n in range(count):
             try:
                 for _, one, of_one in single:
                     one[0] = of_one[0]
                 for name, to, of in whole:
                     to[...] = of if to.dtype == of.dtype else self._fed(name, of)
             except (ValueError, StepError):
-                self._outputs = {name: array.copy() for name, array in rooms}
+                self._outputs = {name: array.copy() for name, array in call.rooms}
                 which = next(name for name, to, of in moves if not np.array_equal(of.astype(to.dtype), of))
                 raise self._too_large(which) from None
             if status := function(*given):
                 self._outputs, self._last = {}, None
                 raise self._refusal(status)
-            for all_, room in kept:
+            for _, all_, room in kept:
                 all_[n] = room
-        for n in range(count):
-            made.append({name: all_[n, ...] for (name, _), (all_, _) in zip(rooms, kept)})
-        self._outputs = {name: array.copy() for name, array in rooms}
-        return True
+        made += [{name: all_[n, ...] for name, all_, _ in kept} for n in range(count)]
 
     def _fetch_state(self, name: str) -> Array:
         return logical(name, self._storages)
