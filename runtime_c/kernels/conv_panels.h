@@ -26,6 +26,7 @@ typedef struct {
 #define PRODUCT_STORE NAME(oic_conv_panels_product_store)
 #define PRODUCT_GATHER NAME(oic_conv_panels_product_gather)
 #define PRODUCT_AHEAD NAME(oic_conv_panels_product_ahead)
+#define PRODUCT_COPY NAME(oic_conv_panels_product_copy)
 #include "product.inc.h"
 
 /* to[channels, taps_y, taps_x] = the window of an image that position (oy, ox) sees. */

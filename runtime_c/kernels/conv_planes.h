@@ -166,7 +166,7 @@ static inline void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const T *w
                 m = end - p < side ? MATH(oic_tile_rest)(channels, end - p) : side;
                 const TILE t = {
                     .x = w + k, .xm = v->products, .xk = 1, .w = v->planes + p * OIC_LANES, .wg = OIC_LANES, .at = at + k,
-                    .n = ends[i] - k,
+                    .n = ends[i] - k, .times = 1,
                 };
                 C *const to = sum + (p - first) * OIC_LANES;
                 MATH(oic_tile_sum_at)(&t, channels, m, to, ld, i == 0 ? OIC_TILE_SET : OIC_TILE_ADD);

@@ -22,6 +22,7 @@ typedef struct {
 #define PRODUCT_STORE NAME(oic_linear_product_store)
 #define PRODUCT_GATHER NAME(oic_linear_product_gather)
 #define PRODUCT_AHEAD NAME(oic_linear_product_ahead)
+#define PRODUCT_COPY NAME(oic_linear_product_copy)
 #include "product.inc.h"
 
 /* Panels first..end-1 of the columns of y: any division has the same bits. */

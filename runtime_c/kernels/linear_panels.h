@@ -22,6 +22,7 @@ typedef struct {
 #define PRODUCT_STORE NAME(oic_linear_panels_product_store)
 #define PRODUCT_GATHER NAME(oic_linear_panels_product_gather)
 #define PRODUCT_AHEAD NAME(oic_linear_panels_product_ahead)
+#define PRODUCT_COPY NAME(oic_linear_panels_product_copy)
 #include "product.inc.h"
 
 /* Streams first..end-1 of the columns of y, four panels each: any division has the same bits. */

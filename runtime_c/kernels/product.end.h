@@ -7,7 +7,9 @@
 #undef PRODUCT_STORE
 #undef PRODUCT_GATHER
 #undef PRODUCT_AHEAD
+#undef PRODUCT_COPY
 #undef TILE
 #undef TILE_ROWS
 #undef TILE_SIDE
 #undef WIDENS
+#undef COPIES

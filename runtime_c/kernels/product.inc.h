@@ -11,7 +11,8 @@
    and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once; many go
    chunk by chunk through all columns, and the sums wait in y.  Where y is of another type than the sums are computed in, or a
    panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or
-   gathered is, OIC_BLOCK values of k of a tile at a time, on the stack, too. */
+   gathered is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes
+   through many panels: read in order, it comes in time. */
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
 #define TILE_SIDE MATH(oic_tile_side)
@@ -20,6 +21,7 @@
 #else
 #define WIDENS 0
 #endif
+#define COPIES (OIC_COPIES && sizeof(C) <= 4)
 
 typedef struct {
     const T *x;
@@ -115,27 +117,45 @@ static inline void PRODUCT_GATHER(const OPERANDS *o, C *restrict to, ptrdiff_t g
     }
 }
 
-/* What is read next, of use while other memory is waited for: part i of `parts` of n elements of panel g from element k. */
-static inline void PRODUCT_AHEAD(const OPERANDS *o, TILE *t, ptrdiff_t g, ptrdiff_t k, ptrdiff_t i, ptrdiff_t parts)
+/* What is read next, of use while other memory is waited for: panel g from element k, in `parts` tiles. */
+static inline void PRODUCT_AHEAD(const OPERANDS *o, TILE *t, ptrdiff_t g, ptrdiff_t k, ptrdiff_t parts)
 {
-    const int lines = W_BITS >= 8 && (PANELS || o->wn == 1) && i < parts; /* sixteen columns are one, or half of one */
-    t->next = (const unsigned char *)(const void *)(lines ? o->w + g * o->wg + (k + t->n * i / parts) * o->wk : o->w);
-    t->step = lines ? o->wk * (ptrdiff_t)sizeof(W_T) / parts : 0;
-    t->apart = lines ? o->wg * (ptrdiff_t)sizeof(W_T) : 0;
+    const int lines = W_BITS >= 8 && (PANELS || o->wn == 1) && parts > 0; /* sixteen columns are one, or half of one */
+    t->next = (uintptr_t)(const void *)(lines ? o->w + g * o->wg + k * o->wk : o->w);
+    t->step = lines ? ((uintptr_t)o->wk * sizeof(W_T) + (uintptr_t)parts - 1) / (uintptr_t)parts : 0;
+    t->apart = lines ? (uintptr_t)o->wg * sizeof(W_T) : 0;
+}
+
+/* n elements of `rows` rows of x from i and k, as numbers of type C, rows OIC_BLOCK apart. */
+static inline void PRODUCT_COPY(const OPERANDS *o, C *restrict to, ptrdiff_t i, ptrdiff_t rows, ptrdiff_t k, ptrdiff_t n)
+{
+    for (ptrdiff_t m = 0; m < rows; ++m, to += OIC_BLOCK) {
+        const ptrdiff_t at = (i + m) * o->xm + k * o->xk;
+        if (X_IS_COMPUTED && o->xk == 1 && n > 0) {
+            memcpy(to, o->x + at, (size_t)n * sizeof *to);
+            continue;
+        }
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            to[e] = (C)LOAD(o->x, at + e * o->xk);
+        }
+    }
 }
 
 /* Rows i0..i0+rows-1 of panels first..end-1; their sums are in y, if in_y, and else on the stack. */
 static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t first, ptrdiff_t end, int in_y)
 {
-    C xs[X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK], ws[PANELS && W_IS_COMPUTED ? 1 : TILE_SIDE * OIC_LANES * OIC_BLOCK];
+    C xs[COPIES ? OIC_ROWS * OIC_BLOCK : X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK];
+    C ws[PANELS && W_IS_COMPUTED ? 1 : TILE_SIDE * OIC_LANES * OIC_BLOCK];
     C sums[OIC_ROWS_OF_SUMS * TILE_SIDE * OIC_LANES], chains[OIC_BLOCK < OIC_CHUNK ? OIC_ROWS * TILE_SIDE * OIC_LANES : 1];
-    const ptrdiff_t groups = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    const ptrdiff_t groups = (rows + TILE_ROWS - 1) / TILE_ROWS, even = rows / groups, larger = rows % groups;
     const int few = rows <= TILE_ROWS;
     const int as_is = W_IS_COMPUTED && (PANELS || (o->wn == 1 && rows <= OIC_ROWS_AS_IS && end * OIC_LANES <= o->N));
     const int direct = as_is || (WIDENS && few);
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
-    const ptrdiff_t span = few || !in_y ? side : OIC_PANELS / side * side, row = side * OIC_LANES;
+    const int kept = COPIES && !few; /* what is copied of x is there for all panels */
+    const int copied = !X_IS_COMPUTED || (kept && (o->xk != 1 || (in_y && end - first >= OIC_PANELS_COPIED)));
+    const ptrdiff_t span = few || !in_y ? side : COPIES ? end - first : OIC_PANELS / side * side, row = side * OIC_LANES;
     for (ptrdiff_t g0 = first; g0 < end; g0 += span) {
         const ptrdiff_t g1 = end - g0 < span ? end : g0 + span;
         ptrdiff_t k0 = 0;
@@ -148,35 +168,34 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                 ptrdiff_t k = k0;
                 do {
                     const ptrdiff_t n = k1 - k < block ? k1 - k : block;
+                    TILE t = {
+                        .w = direct ? (const void *)(o->w + g * o->wg + k * o->wk) : ws,
+                        .wk = direct ? o->wk : OIC_LANES, .wg = direct ? o->wg : OIC_LANES * OIC_BLOCK, .n = n,
+                        .xm = copied ? OIC_BLOCK : o->xm, .xk = copied ? 1 : o->xk,
+                    };
                     if (!direct) {
                         PRODUCT_GATHER(o, ws, g, panels, k, n);
                     }
-                    for (ptrdiff_t i = 0, r, part = 0; i < rows; i += r, ++part) {
-                        const ptrdiff_t left = groups - part;
-                        TILE t = {
-                            .w = direct ? (const void *)(o->w + g * o->wg + k * o->wk) : ws,
-                            .wk = direct ? o->wk : OIC_LANES, .wg = direct ? o->wg : OIC_LANES * OIC_BLOCK, .n = n,
-                            .x = xs, .xm = OIC_BLOCK, .xk = 1,
-                        };
-                        r = (rows - i + left - 1) / left; /* as even as can be */
-                        if (X_IS_COMPUTED) {
-                            t.x = (const C *)(const void *)o->x + (i0 + i) * o->xm + k * o->xk;
-                            t.xm = o->xm;
-                            t.xk = o->xk;
-                        } else {
-                            for (ptrdiff_t m = 0; m < r; ++m) {
-                                for (ptrdiff_t e = 0; e < n; ++e) {
-                                    xs[m * OIC_BLOCK + e] = (C)LOAD(o->x, (i0 + i + m) * o->xm + (k + e) * o->xk);
-                                }
-                            }
+                    if (few || g + panels < g1) {
+                        PRODUCT_AHEAD(o, &t, g + panels, k, g + panels < end ? groups : 0);
+                    } else if (k1 < o->K) {
+                        PRODUCT_AHEAD(o, &t, g0, k1, groups);
+                    } else {
+                        PRODUCT_AHEAD(o, &t, g1, 0, g1 < end ? groups : 0);
+                    }
+                    const uintptr_t next = t.next;
+                    if (kept && copied && g == g0) {
+                        PRODUCT_COPY(o, xs, i0, rows, k, n);
+                    }
+                    for (ptrdiff_t i = 0, r, part = 0; i < rows; i += r * t.times, part += t.times) {
+                        r = even + (part < larger); /* as even as can be */
+                        t.times = copied && !kept ? 1 : part < larger ? larger : groups - part;
+                        t.next = next + (uintptr_t)(part * n) * t.step;
+                        if (copied && !kept) {
+                            PRODUCT_COPY(o, xs, i0 + i, r, k, n);
                         }
-                        if (few || g + panels < g1) {
-                            PRODUCT_AHEAD(o, &t, g + panels, k, part, g + panels < end ? groups : 0);
-                        } else if (k1 < o->K) {
-                            PRODUCT_AHEAD(o, &t, g0, k1, part, groups);
-                        } else {
-                            PRODUCT_AHEAD(o, &t, g1, 0, part, g1 < end ? groups : 0);
-                        }
+                        t.x = copied ? xs + (kept ? i : 0) * OIC_BLOCK
+                                     : (const C *)(const void *)o->x + (i0 + i) * o->xm + k * o->xk;
                         C *const into = block < OIC_CHUNK ? chains + i * row : sum + i * ld;
                         const ptrdiff_t apart = block < OIC_CHUNK ? row : ld;
                         const int how = k > k0 ? OIC_TILE_GO_ON : block < OIC_CHUNK || k0 == 0 ? OIC_TILE_SET : OIC_TILE_ADD;

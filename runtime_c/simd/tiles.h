@@ -6,6 +6,7 @@
 #include "../version.h"
 
 #include "lanes.h"
+#include "sums.h"
 
 /* Registers that hold sums: the others hold elements of x and w. */
 #if OIC_MANY_REGISTERS
@@ -50,6 +51,13 @@
 #define OIC_TILE_AHEAD(p) __builtin_prefetch((p), 0, 2)
 #else
 #define OIC_TILE_AHEAD(p) ((void)(p))
+#endif
+
+/* A register that holds what was read: gcc would read memory anew for each use. */
+#if defined(__x86_64__) && defined(__GNUC__) && OIC_REGISTER
+#define OIC_TILE_HELD(v) __asm__("" : "+v"(v))
+#else
+#define OIC_TILE_HELD(v) ((void)(v))
 #endif
 
 #define OIC_S f32

@@ -28,16 +28,15 @@ enum {
     OF(oic_tile_side) = ROOM >= 24 ? 3 : 1 /* panels beside four rows and more */
 };
 
-/* Where the operands of a tile lie: rows of x are xm apart and their elements xk; panel p of w is at w + p * wg, and its
-   sixteen elements of each k at k * wk, or at[k].  What is read later lies at next, `step` bytes for each k, of panels
-   `apart`. */
+/* Where the operands of tiles lie, `times` of them, one below the other: rows of x are xm apart and their elements xk; panel p
+   of w is at w + p * wg, and its sixteen elements of each k at k * wk, or at[k].  What is read later lies at the address next,
+   `step` bytes for each k of each tile, of panels `apart`; a few addresses may lie beyond. */
 typedef struct {
     const S *x;
     const void *w;
-    ptrdiff_t xm, xk, wk, wg, n;
+    ptrdiff_t xm, xk, wk, wg, n, times;
     const int32_t *at;
-    const unsigned char *next;
-    ptrdiff_t step, apart;
+    uintptr_t next, step, apart;
 } OF(oic_tile);
 
 /* The most panels of a tile of so many rows. */
@@ -55,84 +54,111 @@ static inline ptrdiff_t OF(oic_tile_rest)(ptrdiff_t rows, ptrdiff_t left)
 
 #endif
 
-/* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending. */
-OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
+/* One k: sum[r] += x[r * xm] * w, of all panels; `dense` as below. */
+OIC_INLINE void TILED(oic_tile_step)(REGISTER *restrict sum, int rows, int panels, const S *x, ptrdiff_t xm, const W_S *w,
+                                     ptrdiff_t wg, int dense)
 {
-    const S *x = t->x;
-    const W_S *w = (const W_S *)t->w;
-    const unsigned char *next = t->next;
-    const ptrdiff_t xm = t->xm, wg = t->wg;
+    REGISTER held[SUMS];
+    if (rows <= panels * COUNT) { /* what are fewer are held in registers */
+        OIC_UNROLLED
+        for (int r = 0; r < rows; ++r) {
+            held[r] = OF(oic_register_of)(x[r * xm]);
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < panels * COUNT; ++i) {
+            const REGISTER v = W_REGISTER(w + i / COUNT * wg + i % COUNT * WIDTH);
+            OIC_UNROLLED
+            for (int r = 0; r < rows; ++r) {
+                sum[r * panels * COUNT + i] = OF(oic_register_madd)(held[r], v, sum[r * panels * COUNT + i]);
+            }
+        }
+    } else {
+        OIC_UNROLLED
+        for (int i = 0; i < panels * COUNT; ++i) {
+            held[i] = W_REGISTER(w + i / COUNT * wg + i % COUNT * WIDTH);
+            if (dense) {
+                OIC_TILE_HELD(held[i]);
+            }
+        }
+        OIC_UNROLLED
+        for (int r = 0; r < rows; ++r) {
+            const REGISTER all = OF(oic_register_of)(x[r * xm]);
+            OIC_UNROLLED
+            for (int i = 0; i < panels * COUNT; ++i) {
+                sum[r * panels * COUNT + i] = OF(oic_register_madd)(all, held[i], sum[r * panels * COUNT + i]);
+            }
+        }
+    }
+}
+
+/* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending, of all tiles.  Strides xm, xk
+   and wk are those of t, and known when this is compiled, if dense. */
+OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int panels, ptrdiff_t xm, ptrdiff_t xk, ptrdiff_t wk,
+                                        int dense, S *restrict sum, ptrdiff_t ld, int how)
+{
+    uintptr_t next = t->next;
+    const ptrdiff_t wg = t->wg;
 #if defined(OIC_TILE_AT)
-    const int32_t *at = t->at;
     const int ahead = 0;
 #else
     const int ahead = rows > 3 ? panels : 0; /* fewer rows read memory at more places at once */
 #endif
-    REGISTER a[SUMS], held[SUMS];
-    OIC_UNROLLED
-    for (int i = 0; i < rows * panels * COUNT; ++i) {
-        a[i] = (REGISTER){0};
-    }
-    if (how == OIC_TILE_GO_ON) {
-        OIC_UNROLLED
-        for (int i = 0; i < rows * panels * COUNT; ++i) {
-            a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH);
-        }
-    }
-    OIC_UNROLLED_TWICE
-    for (ptrdiff_t k = t->n; k > 0; --k, x += t->xk, w += t->wk, next += t->step) {
+    for (ptrdiff_t tile = 0; tile < t->times; ++tile, sum += rows * ld) {
+        const S *x = t->x + tile * rows * xm;
+        const W_S *w = (const W_S *)t->w;
 #if defined(OIC_TILE_AT)
-        const W_S *const from = w + *at++;
-#else
-        const W_S *const from = w;
+        const int32_t *at = t->at;
 #endif
-        OIC_UNROLLED
-        for (int p = 0; p < ahead; ++p) {
-            OIC_TILE_AHEAD(next + p * t->apart);
-        }
-        if (rows <= panels * COUNT) { /* what are fewer are held in registers */
-            OIC_UNROLLED
-            for (int r = 0; r < rows; ++r) {
-                held[r] = OF(oic_register_of)(x[r * xm]);
-            }
-            OIC_UNROLLED
-            for (int i = 0; i < panels * COUNT; ++i) {
-                const REGISTER v = W_REGISTER(from + i / COUNT * wg + i % COUNT * WIDTH);
-                OIC_UNROLLED
-                for (int r = 0; r < rows; ++r) {
-                    a[r * panels * COUNT + i] = OF(oic_register_madd)(held[r], v, a[r * panels * COUNT + i]);
-                }
-            }
-        } else {
-            OIC_UNROLLED
-            for (int i = 0; i < panels * COUNT; ++i) {
-                held[i] = W_REGISTER(from + i / COUNT * wg + i % COUNT * WIDTH);
-            }
-            OIC_UNROLLED
-            for (int r = 0; r < rows; ++r) {
-                const REGISTER all = OF(oic_register_of)(x[r * xm]);
-                OIC_UNROLLED
-                for (int i = 0; i < panels * COUNT; ++i) {
-                    a[r * panels * COUNT + i] = OF(oic_register_madd)(all, held[i], a[r * panels * COUNT + i]);
-                }
-            }
-        }
-    }
-    if (how == OIC_TILE_ADD) {
+        REGISTER a[SUMS];
         OIC_UNROLLED
         for (int i = 0; i < rows * panels * COUNT; ++i) {
-            const S *const from = sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH;
-            a[i] = OF(oic_register_load)(from) + a[i];
+            a[i] = (REGISTER){0};
         }
-    } else if (how == OIC_TILE_SET) { /* added to zero: -0 becomes 0 */
+        if (how == OIC_TILE_GO_ON) {
+            OIC_UNROLLED
+            for (int i = 0; i < rows * panels * COUNT; ++i) {
+                a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH);
+            }
+        }
+        OIC_UNROLLED_TWICE
+        for (ptrdiff_t k = t->n; k > 0; --k, x += xk, w += wk, next += t->step) {
+#if defined(OIC_TILE_AT)
+            const W_S *const from = w + *at++;
+#else
+            const W_S *const from = w;
+#endif
+            OIC_UNROLLED
+            for (int p = 0; p < ahead; ++p) {
+                OIC_TILE_AHEAD((const void *)(next + (uintptr_t)p * t->apart));
+            }
+            TILED(oic_tile_step)(a, rows, panels, x, xm, from, wg, dense);
+        }
+        if (how == OIC_TILE_ADD) {
+            OIC_UNROLLED
+            for (int i = 0; i < rows * panels * COUNT; ++i) {
+                const S *const from = sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH;
+                a[i] = OF(oic_register_load)(from) + a[i];
+            }
+        } else if (how == OIC_TILE_SET) { /* added to zero: -0 becomes 0 */
+            OIC_UNROLLED
+            for (int i = 0; i < rows * panels * COUNT; ++i) {
+                a[i] = (REGISTER){0} + a[i];
+            }
+        }
         OIC_UNROLLED
         for (int i = 0; i < rows * panels * COUNT; ++i) {
-            a[i] = (REGISTER){0} + a[i];
+            memcpy(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH, &a[i], sizeof a[i]);
         }
     }
-    OIC_UNROLLED
-    for (int i = 0; i < rows * panels * COUNT; ++i) {
-        memcpy(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH, &a[i], sizeof a[i]);
+}
+
+/* The same.  Where chunks of x were copied side by side and w lies in panels, the strides are constants. */
+OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
+{
+    if (rows > 3 && t->xk == 1 && t->xm == OIC_CHUNK && t->wk == OIC_LANES) {
+        TILED(oic_tile_strided)(t, rows, panels, OIC_CHUNK, 1, OIC_LANES, 1, sum, ld, how);
+    } else {
+        TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, sum, ld, how);
     }
 }
 
