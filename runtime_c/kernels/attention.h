@@ -65,17 +65,18 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
                                                const ARGS(oic_attention) *a)
 {
     const ptrdiff_t rows = PART(rows)(a), D = oic_padded(a->Dv), all = PART(whole)(a);
-    PART(marks) *const marks = PART(marked)(a);
     PART(args) turn = *a;
     PART(group) g = PART(grouped)(a, 0, 0, 1, 0, a->work);
-    ptrdiff_t lo, hi;
+    ptrdiff_t lo = 0, hi = 0;
     (void)units;
-    PART(ranges)(a, &g, &lo, &hi);
-    if (a->parts == NULL || rows > OIC_ATTENTION_ROWS || hi - lo <= OIC_ATTENTION_SPAN ||
-        oic_product(a->rank, a->shape) != 1) {
+    if (a->parts != NULL && rows <= OIC_ATTENTION_ROWS && oic_product(a->rank, a->shape) == 1) {
+        PART(ranges)(a, &g, &lo, &hi);
+    }
+    if (hi - lo <= OIC_ATTENTION_SPAN) {
         oic_divide(pool, most, PART(units)(a), work, NAME(oic_attention_part), a);
         return;
     }
+    PART(marks) *const marks = PART(marked)(a);
     for (turn.from = lo / OIC_ATTENTION_SPAN; turn.from * OIC_ATTENTION_SPAN < hi; turn.from += a->spans) {
         const ptrdiff_t left = (hi + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN - turn.from;
         const ptrdiff_t n = left < a->spans ? left : a->spans;

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.xdist_group("divided-codegen")
 
 TEXT = """graph divided {
 dynamic  { x: f32[N, 160] @max(N=9); q: f32[N, 6, 32]; k: f32[T, 3, 32] @max(T=700);
-           p: f32[1, 2, 8]; j: f32[J, 1, 8] @max(J=9000); }
+           p: f32[1, 2, 8]; j: f32[J, 1, 8] @max(J=9000); m: f32[M, 3, 32] @max(M=100); }
 constant { w: f32[1030, 160]; u: f32[160, 1030]; b: f32[1030]; s: f32[40, 160]; }
-volatile { y: f32[N, 1030]; z: f32[N, 1030]; t: f32[N, 40]; a: f32[N, 6, 32]; c: f32[1, 2, 8]; }
+volatile { y: f32[N, 1030]; z: f32[N, 1030]; t: f32[N, 40]; a: f32[N, 6, 32]; c: f32[1, 2, 8]; d: f32[N, 6, 32]; }
 block entry { op linear(x, w, b=b) >> y; op matmul(x, u) >> z; op linear(x, s) >> t;
-  op attention(q, k, k, causal=true) >> a; op attention(p, j, j, window=8700) >> c; return; }
+  op attention(q, k, k, causal=true) >> a; op attention(p, j, j, window=8700) >> c; op attention(q, m, m) >> d; return; }
 }"""
 
 
@@ -43,23 +43,24 @@ def test_any_number_of_threads_gives_the_same_bits(tmp_path: Path) -> None:
         whole, one = made[storage, 7], made[storage, 1]
         sources = [syn.library.files.sources[0].read_text() for syn in (whole, one)]
         assert [text.count(f"{call}s->pool, 7, 17,") for text in sources] == [2, 0]
-        assert [text.count("oic_attention_divided_f32_f32(") for text in sources] == [2, 0]
+        assert [text.count("oic_attention_divided_f32_f32(") for text in sources] == [3, 0]
+        assert sources[0].count(".spans = ") == 2  # the keys of one are a single span
         _check(whole, one)
 
 
 def _check(whole: oic.Synthesizer, one: oic.Synthesizer) -> None:
     rng = np.random.default_rng(5)
-    shapes = ((9, 160), (9, 6, 32), (650, 3, 32), (1, 2, 8), (8999, 1, 8))
-    x, q, k, p, j = (rng.standard_normal(s).astype(np.float32) for s in shapes)
+    shapes = ((9, 160), (9, 6, 32), (650, 3, 32), (1, 2, 8), (8999, 1, 8), (70, 3, 32))
+    x, q, k, p, j, m = (rng.standard_normal(s).astype(np.float32) for s in shapes)
     with one.make_executor() as alone:
-        wanted = {rows: alone.step(x=x[:rows], q=q[:rows], k=k, p=p, j=j) for rows in (0, 1, 4, 9)}
+        wanted = {rows: alone.step(x=x[:rows], q=q[:rows], k=k, p=p, j=j, m=m) for rows in (0, 1, 4, 9)}
     for threads in (None, 1, 2, 3, 7):
         with whole.make_executor(threads) as ex:
             for rows, outputs in wanted.items():
-                found = ex.step(x=x[:rows], q=q[:rows], k=k, p=p, j=j)
+                found = ex.step(x=x[:rows], q=q[:rows], k=k, p=p, j=j, m=m)
                 assert all(found[k].tobytes() == v.tobytes() for k, v in outputs.items()), (threads, rows)
             other = ex.fork()
-            assert other.step(x=x, q=q, k=k, p=p, j=j)["y"].tobytes() == wanted[9]["y"].tobytes()
+            assert other.step(x=x, q=q, k=k, p=p, j=j, m=m)["y"].tobytes() == wanted[9]["y"].tobytes()
             other.close()
     with pytest.raises(oic.OicError, match="built for 1 to 7 threads, not 8"):
         whole.make_executor(8)
