@@ -139,6 +139,41 @@ def test_room_and_tokens_of_a_step_are_chosen(tmp_path: Path) -> None:
     assert "graph small {" in text and "T = 5;" in text and "P = 2;" in text
 
 
+def logits(executor: oic.Executor, *steps: int, rows: bool = False) -> Any:
+    """Of nine tokens, in steps of so many; of a batch those of the first row, the second has none."""
+    ids, found = np.arange(9, dtype=np.int32) * 2, []
+    with executor:
+        for n in steps:
+            row, ids = ids[:n], ids[n:]
+            given = {"tokens": np.stack([row] * 2), "lengths": np.array([n, 0], np.int32)} if rows else {"tokens": row}
+            found.append(executor.step(**given)["logits"].reshape(-1, n, 24)[0])
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize(("cache", "error"), [("f16", 2**-11), ("bf16", 2**-8), ("q8", 1 / 254)])
+def test_a_cache_of_fewer_bits(cache: str, error: float, tmp_path: Path) -> None:
+    """Every split of a prompt has the same bits; rows of a batch are as alone; the error is that of the type stored."""
+    source = checkpoint(tmp_path / "in")
+    made = import_checkpoint(source, tmp_path / "out", cache=cache)
+    graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
+    built = oic.Synthesizer(graph, model).build()
+    whole = logits(built.make_executor(), 9)
+    assert whole.tobytes() == logits(built.make_executor(), 4, 1, 4).tobytes()
+    simulated = logits(oic.Simulator(graph, model).make_executor(), 9)
+    assert np.allclose(whole, simulated, rtol=0, atol=1e-4)
+    rows = import_checkpoint(source, tmp_path / "rows", cache=cache, batch=2)
+    batch = oic.Simulator(oic.parse_file(rows.graph), oic.Model.open(rows.model)).make_executor()
+    assert np.allclose(logits(batch, 9, rows=True), simulated, rtol=0, atol=1e-4)
+    wide = import_checkpoint(source, tmp_path / "wide")
+    exact = logits(oic.Simulator(oic.parse_file(wide.graph), oic.Model.open(wide.model)).make_executor(), 9)
+    assert 0 < np.abs(simulated - exact).max() < 8 * error * np.abs(exact).max()
+
+
+def test_a_cache_that_a_family_has_not(tmp_path: Path) -> None:
+    with pytest.raises(oic.OicError, match="a cache of 'q4': f32, f16, bf16, q8"):
+        import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "out", cache="q4")
+
+
 REFUSED = {
     "no family": ({"model_type": None}, "import-family", "no configuration says which family"),
     "near family": ({"model_type": "lama"}, "import-family", "the nearest is 'llama'"),

@@ -29,11 +29,15 @@ machine_option = click.option(
     help="tokens that one step takes at most",
 )  # fmt: skip
 @click.option("--batch", type=click.IntRange(1), metavar="N", help="sequences at once, each at a position of its own")
+@click.option(
+    "--cache", type=click.Choice(("f32", "f16", "bf16", "q8")), default="f32", show_default=True,
+    help="what keys and values of a decoder are stored in",
+)  # fmt: skip
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
 @guarded
 def import_(
     as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    output: str, context: int | None, prefill: int, batch: int | None, name: str | None,
+    output: str, context: int | None, prefill: int, batch: int | None, cache: str, name: str | None,
 ) -> None:  # fmt: skip
     """Turn a checkpoint into a graph.
 
@@ -45,7 +49,7 @@ def import_(
 
     made = import_checkpoint(
         source, output, config=config, settings=dict(settings), context=context, prefill=prefill, name=name,
-        batch=batch,
+        batch=batch, cache=cache,
     )  # fmt: skip
     say(imported(made, as_json))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from oic.importers.decoder import Layer
-from oic.importers.decoder_graph import DecoderGraph
+from oic.importers.decoder_graph import CACHES, DecoderGraph
 from oic.importers.text import BlockText
 
 N_OF_ROW = "op slice(lengths, axis=0, start=b, end=b + 1) >> n;"
@@ -43,8 +43,7 @@ class BatchGraph(DecoderGraph):
     def _state(self) -> list[str]:
         return [
             "pos(b): i32 @table @fixed(b=B); // tokens of each row seen",
-            "K(l, b, t): f32[Hk, Dh] @table @fixed(l=L, b=B, t=T);",
-            "V(l, b, t): f32[Hk, Dh] @table @fixed(l=L, b=B, t=T);",
+            *self._tables("l, b, t", "l=L, b=B, t=T"),
         ]
 
     def _outputs(self) -> list[str]:
@@ -62,7 +61,7 @@ class BatchGraph(DecoderGraph):
         to.assign("n", "i32[1]")
         to.assign("p", "i32")
         to.assign("given", "i32[B, ?]")
-        to.assign("room", "f32[?, Hk, Dh]")
+        to.assign("room", f"{CACHES[self.cache]}[?, Hk, Dh]")
         to.nest("loop rows (b in 0..B)", [
             N_OF_ROW, "op slice(tokens, axis=1, start=0, end=n) >> given;",
             P_OF_ROW, "cache.read K[0, b, p..p + n] >> room;",
@@ -105,13 +104,10 @@ class BatchGraph(DecoderGraph):
         if kind.rope is not None:
             for name in ("qb", "kb"):
                 body.add(f"op rope({name}, pos=p{self._turned(kind.rope)}) >> {name};")
-        for name in ("K", "V"):
-            body.add(f"cache.write {name.lower()}b >> {name}[l, b..b + 1, p..p + n];")
-        for name, table in (("keys", "K"), ("values", "V")):
-            body.assign(name, "f32[1, ?, Hk, Dh]")
-            body.add(f"cache.read {table}[l, b..b + 1, 0..p + n] >> {name};")
+        self._remember(body, "kb", "vb", "1, ?", "l, b..b + 1, p..p + n")
+        scales = self._recall(body, "1, ", "l, b..b + 1, 0..p + n")
         body.assign("ab", "f32[1, ?, H, Dh]")
-        body.add(f"op attention(qb, keys, values, {self._settings(kind)}) >> ab;")
+        body.add(f"op attention(qb, keys, values, {scales}{self._settings(kind)}) >> ab;")
         body.add("transfer ab >> a[b..b + 1, 0..n];")
         to.nest("loop of_rows (b in 0..B)", body.lines)
 

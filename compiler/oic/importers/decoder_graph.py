@@ -14,6 +14,10 @@ from oic.importers.family import PREFILL
 from oic.importers.text import BlockText, number, section
 from oic.importers.writer import Writer
 
+F32, Q8 = "f32", "q8"
+CACHES = {F32: "f32", "f16": "f16", "bf16": "bf16", Q8: "i8"}
+"""What keys and values may be stored in, and the type of its elements: of q8 a head at a position has a scale."""
+
 FREQUENCIES = "rope_frequencies"
 INVERSE = "inverse_of_layer"
 
@@ -23,11 +27,13 @@ class DecoderGraph(Writer):
     """A decoder's graph while it is written.
 
     prefill  tokens of one step at most
+    cache    what keys and values are stored in: a row of CACHES
     rows     the sizes before those of a token
     """
 
     model: Decoder
     prefill: int = PREFILL
+    cache: str = F32
     layers: int = field(init=False)
     rows: ClassVar[str] = "N"
 
@@ -77,9 +83,15 @@ class DecoderGraph(Writer):
     def _state(self) -> list[str]:
         return [
             "pos: i32 @init(0); // tokens seen",
-            "K(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
-            "V(l, t): f32[Hk, Dh] @table @fixed(l=L, t=T);",
+            *self._tables("l, t", "l=L, t=T"),
         ]
+
+    def _tables(self, indices: str, sizes: str) -> list[str]:
+        """Keys and values, and of q8 the scales of each head at each position."""
+        lines = [f"{name}({indices}): {CACHES[self.cache]}[Hk, Dh] @table @fixed({sizes});" for name in "KV"]
+        if self.cache == Q8:
+            lines += [f"{name}_scale({indices}): f32[Hk] @table @fixed({sizes});" for name in "KV"]
+        return lines
 
     def _outputs(self) -> list[str]:
         return [
@@ -103,7 +115,7 @@ class DecoderGraph(Writer):
         """x = x + the rows of a table of positions."""
         more = f" + {self.model.offset}" if self.model.offset else ""
         to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
-        to.assign("room", "f32[?, Hk, Dh]")
+        to.assign("room", f"{CACHES[self.cache]}[?, Hk, Dh]")
         to.add("cache.read K[0, 0..pos + N] >> room;")
         to.assign("place", "f32[N, D]")
         to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
@@ -224,13 +236,46 @@ class DecoderGraph(Writer):
         if kind.rope is not None:
             to.add(f"op rope(qh, pos=pos{self._turned(kind.rope)}) >> qh;")
             to.add(f"op rope(kh, pos=pos{self._turned(kind.rope)}) >> kh;")
-        for name in ("K", "V"):
-            to.add(f"cache.write {name.lower()}h >> {name}[l, pos..pos + N];")
-        for name, table in (("keys", "K"), ("values", "V")):
-            to.assign(name, "f32[?, Hk, Dh]")
-            to.add(f"cache.read {table}[l, 0..pos + N] >> {name};")
+        self._remember(to, "kh", "vh", "N", "l, pos..pos + N")
+        scales = self._recall(to, "", "l, 0..pos + N")
         to.assign("a", "f32[N, H, Dh]")
-        to.add(f"op attention(qh, keys, values, {self._settings(kind)}) >> a;")
+        to.add(f"op attention(qh, keys, values, {scales}{self._settings(kind)}) >> a;")
+
+    def _remember(self, to: BlockText, k: str, v: str, rows: str, at: str) -> None:
+        """New keys k and values v, f32[rows, Hk, Dh], go into the cache, as it stores them."""
+        for table, x in (("K", k), ("V", v)):
+            if self.cache == F32:
+                to.add(f"cache.write {x} >> {table}[{at}];")
+                continue
+            stored = f"{x}_stored"
+            if self.cache == Q8:
+                to.assign(f"{x}_size", f"f32[{rows}, Hk, Dh]")
+                to.assign(f"{x}_scale", f"f32[{rows}, Hk]")
+                to.assign(f"{x}_step", f"f32[{rows}, Hk, 1]")
+                to.add(f"op abs({x}) >> {x}_size;")
+                to.add(f"op max_axis({x}_size, axes=[-1]) >> {x}_scale;")
+                to.add(f"op div({x}_scale, 127.0) >> {x}_scale;")
+                to.add(f"op max_axis({x}_size, axes=[-1], keepdims=true) >> {x}_step;")
+                to.add(f"op div({x}_step, 127.0) >> {x}_step;")
+                to.add(f"op div({x}, {x}_step) >> {x}_size;")
+            to.assign(stored, f"{CACHES[self.cache]}[{rows}, Hk, Dh]")
+            how = f'{x}_size, to=i8, rounding_mode="nearest"' if self.cache == Q8 else f"{x}, to={self.cache}"
+            to.add(f"op cast({how}) >> {stored};")
+            to.add(f"cache.write {stored} >> {table}[{at}];")
+            if self.cache == Q8:
+                to.add(f"cache.write {x}_scale >> {table}_scale[{at}];")
+
+    def _recall(self, to: BlockText, lead: str, at: str) -> str:
+        """keys and values = what the cache has; the operands of attention that are their scales."""
+        for name, table in (("keys", "K"), ("values", "V")):
+            to.assign(name, f"{CACHES[self.cache]}[{lead}?, Hk, Dh]")
+            to.add(f"cache.read {table}[{at}] >> {name};")
+        if self.cache != Q8:
+            return ""
+        for name, table in (("key_scales", "K"), ("value_scales", "V")):
+            to.assign(name, f"f32[{lead}?, Hk]")
+            to.add(f"cache.read {table}_scale[{at}] >> {name};")
+        return "k_scale=key_scales, v_scale=value_scales, "
 
     def _settings(self, kind: Layer) -> str:
         """The settings of attention."""

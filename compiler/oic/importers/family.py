@@ -21,15 +21,24 @@ class Request:
     prefill  tokens that one step takes at most
     name     of the graph; None: after the family
     batch    sequences at once; None: one, of a decoder without an axis for them
+    cache    what a decoder's keys and values are stored in
     """
 
     context: int | None = None
     prefill: int = PREFILL
     name: str | None = None
     batch: int | None = None
+    cache: str = "f32"
+
+    def wide(self, c: Checkpoint, what: str) -> None:
+        """Refuse a narrow cache, for a family whose graph has none."""
+        if self.cache != "f32":
+            hint = "a cache of f16, bf16 or q8 is for decoders"
+            raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has {what}", hint=hint)
 
     def alone(self, c: Checkpoint) -> None:
-        """Refuse a batch, for a family whose graph has no axis for it."""
+        """Refuse a batch and a narrow cache, for a family whose graph has neither."""
+        self.wide(c, "no cache of keys and values")
         if self.batch is not None:
             hint = "several prompts run as sessions: `oic generate --threads`"
             raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has no batch", hint=hint)

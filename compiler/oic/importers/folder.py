@@ -64,6 +64,7 @@ class Imported:
 def import_checkpoint(
     source: str | Path, out: str | Path, *, config: str | Path | None = None, settings: Mapping[str, Any] | None = None,
     context: int | None = None, prefill: int = PREFILL, name: str | None = None, batch: int | None = None,
+    cache: str = "f32",
 ) -> Imported:
     """Write the graph of a checkpoint, and a model file that refers to its weights, into a folder.
 
@@ -74,6 +75,7 @@ def import_checkpoint(
     prefill   tokens that one step takes at most
     name      of the graph; None: after the family
     batch     sequences at once, each at a position of its own; None: one (of an encoder–decoder the size B is 1)
+    cache     what keys and values of a decoder are stored in: f32, f16, bf16, or q8 (i8, scales by position and head)
     Raises OicError: `import-family`, `import-config`, `import-unsupported`, `import-weights`, `model-shape`, or what is
     wrong with the files.  The folder is as it was then.
     """
@@ -81,7 +83,7 @@ def import_checkpoint(
         hint = "letters, digits and _, a letter first"
         raise fail("import-config", f"'{name}' cannot be the name of a graph", hint=hint)
     checkpoint = open_checkpoint(source, config, settings)
-    program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name, batch))
+    program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name, batch, cache))
     checkpoint.settle(program.weights, program.buffers)
     used = [checkpoint.model.info(n) for p, layers in program.weights.items() for n in members(p, layers)]
     blocks = [info for info in used if info.dtype.name in TYPES and info.dtype.kind == "opaque"]

@@ -8,7 +8,7 @@ from oic.diagnostics import fail
 from oic.importers.batch_graph import BatchGraph
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
-from oic.importers.decoder_graph import DecoderGraph
+from oic.importers.decoder_graph import CACHES, DecoderGraph
 from oic.importers.encoder_decoder import EncoderDecoder
 from oic.importers.encoder_decoder_graph import EncoderDecoderGraph
 from oic.importers.family import FamilyGraph, Request
@@ -40,15 +40,21 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
     if request.batch is not None and request.batch < 1:
         raise fail("import-config", f"a batch of {request.batch}: 1 or more")
+    if request.cache not in CACHES:
+        raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     graph: DecoderGraph | EncoderDecoderGraph
     if not isinstance(model, Decoder):
+        request.wide(c, "caches of f32 alone")
         whole, batch = replace(model, context=room), request.batch or 1
         graph = EncoderDecoderGraph(model=whole, dtype=c.dtype, prefill=request.prefill, batch=batch)
     elif request.batch is not None:
         whole_decoder = replace(model, context=room)
-        graph = BatchGraph(model=whole_decoder, dtype=c.dtype, prefill=request.prefill, batch=request.batch)
+        graph = BatchGraph(
+            model=whole_decoder, dtype=c.dtype, prefill=request.prefill, cache=request.cache, batch=request.batch
+        )
     else:
-        graph = DecoderGraph(model=replace(model, context=room), dtype=c.dtype, prefill=request.prefill)
+        whole_decoder = replace(model, context=room)
+        graph = DecoderGraph(model=whole_decoder, dtype=c.dtype, prefill=request.prefill, cache=request.cache)
     text = graph.text(request.name or c.family)
     metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
     return FamilyGraph(
