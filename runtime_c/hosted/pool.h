@@ -27,6 +27,7 @@ typedef struct {
 } oic_task;
 
 #define OIC_WORK_LEAST 32768 /* multiplications and additions that are worth a thread: some microseconds */
+#define OIC_WORK_ELEMENT 16  /* of them that take as long as an operator on one element */
 #define OIC_POOL_MOST 64     /* threads of one pool, the caller's included */
 #define OIC_POOL_CHUNKS 8    /* of one thread */
 

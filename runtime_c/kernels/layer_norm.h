@@ -16,12 +16,15 @@ typedef struct {
     C eps;
 } ARGS(oic_layer_norm);
 
-static inline void NAME(oic_layer_norm)(const ARGS(oic_layer_norm) *a)
+/* Rows first..end-1. */
+static inline void NAME(oic_layer_norm_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_layer_norm) *const a = args;
     const W_T *restrict const gamma = a->gamma;
     const B_T *restrict const beta = a->beta;
     const ptrdiff_t n = a->n;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
+    (void)worker;
+    for (ptrdiff_t o = first; o < end; ++o) {
         const T *const x = a->x + o * n;
         T *const y = a->y + o * n;
         C wide[OIC_PART], part[OIC_PART], sum = (C)0, squares = (C)0;
@@ -49,6 +52,11 @@ static inline void NAME(oic_layer_norm)(const ARGS(oic_layer_norm) *a)
             }
         }
     }
+}
+
+static inline void NAME(oic_layer_norm)(const ARGS(oic_layer_norm) *a)
+{
+    NAME(oic_layer_norm_part)(a, 0, a->outer, 0);
 }
 
 #include "end.h"

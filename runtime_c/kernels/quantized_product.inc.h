@@ -15,8 +15,8 @@
 
    Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
    `work` has room for `room` of them: OIC_QUANTIZED_BYTES bytes for each group of each; it need not be aligned beyond 4.
-   Where there are more rows, they are taken in turns.  A turn is two phases: ..._prepare quantises the rows from `from` on,
-   ..._part computes streams first..end-1 of rows of w for them. */
+   Where there are more rows, they are taken in turns.  A turn is two phases: ..._prepare quantises rows first..end-1 of
+   those from `from` on, ..._part computes streams first..end-1 of rows of w for all of them. */
 #include "element.h"
 
 #include "common/batch.h"
@@ -42,10 +42,12 @@ static inline ptrdiff_t PRODUCT_ROWS(const ARGS(PRODUCT) *a)
     return left < a->room ? left : a->room;
 }
 
-static inline void PRODUCT_PREPARE(const ARGS(PRODUCT) *a)
+static inline void PRODUCT_PREPARE(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(PRODUCT) *const a = args;
     const ptrdiff_t rows = PRODUCT_ROWS(a), groups = oic_groups(a->K);
-    for (ptrdiff_t r = 0; r < rows; ++r) {
+    (void)worker;
+    for (ptrdiff_t r = first; r < end; ++r) {
         const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
         const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
         const ptrdiff_t n = oic_block_rows(r, rows);
@@ -108,20 +110,21 @@ static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
     ARGS(PRODUCT) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        PRODUCT_PREPARE(&turn);
+        PRODUCT_PREPARE(&turn, 0, PRODUCT_ROWS(&turn), 0);
         PRODUCT_PART(&turn, 0, oic_streams(a->N), 0);
     }
 }
 
 #if defined(OIC_POOL_H)
-/* The same, each turn's streams divided among threads. */
+/* The same, each turn's rows and then its streams divided among threads. */
 static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                       const ARGS(PRODUCT) *a)
 {
     ARGS(PRODUCT) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        PRODUCT_PREPARE(&turn);
+        const ptrdiff_t room = PRODUCT_ROWS(&turn);
+        oic_divide(pool, most, room, (int64_t)room * a->K * OIC_WORK_ELEMENT, PRODUCT_PREPARE, &turn);
         oic_divide(pool, most, units, work, PRODUCT_PART, &turn);
     }
 }

@@ -14,11 +14,14 @@ typedef struct {
     C eps;
 } ARGS(oic_rms_norm);
 
-static inline void NAME(oic_rms_norm)(const ARGS(oic_rms_norm) *a)
+/* Rows first..end-1. */
+static inline void NAME(oic_rms_norm_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_rms_norm) *const a = args;
     const W_T *restrict const gamma = a->gamma;
     const ptrdiff_t n = a->n;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
+    (void)worker;
+    for (ptrdiff_t o = first; o < end; ++o) {
         const T *const x = a->x + o * n;
         T *const y = a->y + o * n;
         C wide[OIC_PART], part[OIC_PART], sum = (C)0;
@@ -38,6 +41,11 @@ static inline void NAME(oic_rms_norm)(const ARGS(oic_rms_norm) *a)
             }
         }
     }
+}
+
+static inline void NAME(oic_rms_norm)(const ARGS(oic_rms_norm) *a)
+{
+    NAME(oic_rms_norm_part)(a, 0, a->outer, 0);
 }
 
 #include "end.h"

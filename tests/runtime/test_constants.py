@@ -10,7 +10,7 @@ from oic import api
 from oic.codegen import weights
 from oic.ir import encodings
 from oic.memory import saved
-from oic.operators import attention
+from oic.operators import attention, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -25,6 +25,7 @@ SHARED = {
     "OIC_SAVED_HEAD": saved.HEAD,
     "OIC_SAVED_RUN": saved.RUN,
     "OIC_SAVED_VERSION": saved.VERSION,
+    "OIC_WORK_ELEMENT": work.ELEMENTWISE,
 }
 
 

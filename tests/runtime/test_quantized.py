@@ -56,7 +56,7 @@ void parts_{bits}(const void *const *p, const ptrdiff_t *n)
     const oic_linear_q{bits}_f16_f32_f16_args a = {{
         .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4],
         .rank = 1, .shape = n + 5, .xs = n + 6, .M = n[0], .K = n[1], .N = n[2], .ldx = n[3], .room = n[4]}};
-    oic_linear_q{bits}_prepare_f16_f32_f16(&a);
+    oic_linear_q{bits}_prepare_f16_f32_f16(&a, 0, n[5] * n[0], 0);
     for (ptrdiff_t at = oic_streams(a.N), n_of = 1; at > 0; at -= n_of, n_of = n_of % 5 + 1) {{
         oic_linear_q{bits}_part_f16_f32_f16(&a, at < n_of ? 0 : at - n_of, at, 1);
     }}

@@ -85,6 +85,14 @@ def elementwise(frame: Frame, op: Op) -> None:
     _loops(frame, inputs, [frame.ref(op.result)], body)
 
 
+def outermost(frame: Frame, op: Op) -> c.Expression:
+    """Iterations of the outermost of the loops of an op, as the two functions here write them."""
+    shape = op.results[0].shape
+    operands = [_source(frame, v, shape).strides for v in op.operands if v not in frame.indices]
+    sizes, _ = collapse(shape, [*operands, *(frame.ref(r).strides for r in op.results)])
+    return frame.dim(sizes[0]).value if sizes else c.integer(1)
+
+
 def fused(frame: Frame, op: Op) -> None:
     """The loops of several elementwise operators computed together."""
     block = op.regions[0]

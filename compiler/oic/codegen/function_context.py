@@ -60,6 +60,7 @@ class Frame:
         self.late = False  # the state has been changed by now
         self.tried: c.Identifier | None = None  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
+        self.some = False  # the function has some iterations of its outermost loop: `first` to `end`
 
     # -- sizes and indices ---------------------------------------------------
 

@@ -11,6 +11,7 @@ from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.elementwise import cast, scalar
 from oic.codegen.function_context import SESSION, Frame, memory, start_address
+from oic.codegen.outline import Task
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.kernels import kernel as parts
@@ -45,6 +46,15 @@ def call(frame: Frame, op: Any) -> None:
         frame.body.add(c.call(kernel.function(op, "_divided"), *shared, args))
     else:
         frame.body.add(c.call("oic_divide", *shared, c.Identifier(kernel.function(op, "_part")), args))
+
+
+def divide(frame: Frame, op: Op, units: c.Expression, work: dims.Dim, part: Task) -> None:
+    """The statement that has threads share a loop."""
+    frame.unit.headers.add("hosted/pool.h")
+    frame.unit.divided = True
+    args = c.Prefix("&", c.Braces(tuple(part.takes.values()), tuple(part.takes), part.struct))
+    shared = (c.Member(SESSION, "pool"), op.workers, units, _wide(frame, work))
+    frame.body.add(c.call("oic_divide", *shared, c.Identifier(part.function), args))
 
 
 def argument(frame: Frame, op: Op, part: Any) -> c.Expression:

@@ -75,8 +75,10 @@ class Nest:
     def open(self) -> None:
         """The next loop inward."""
         name, size = self.counters[self.opened], self.sizes[self.opened]
-        limit = size if isinstance(size, Index) else self.frame.dim(size)
-        loop = c.ForStatement("ptrdiff_t", name, c.integer(0), c.Infix("<", c.Identifier(name), limit.value))
+        start, limit = c.integer(0), (size if isinstance(size, Index) else self.frame.dim(size)).value
+        if self.frame.some and self.opened == 0:
+            start, limit = c.Identifier("first"), c.Identifier("end")
+        loop = c.ForStatement("ptrdiff_t", name, start, c.Infix("<", c.Identifier(name), limit))
         self.loops.enter_context(self.frame.body.inside(loop))
         self.opened += 1
 

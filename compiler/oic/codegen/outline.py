@@ -1,4 +1,4 @@
-"""Consumers as C functions of their own, which a pool may run at once.
+"""Consumers, and loops that threads share, as C functions of their own, which a pool may run at once.
 
     static oic_status two_step_left(void *context, oic_refusal *why)   one function a region, with
     {                                                                  a structure of what it takes
@@ -9,7 +9,7 @@
     }
 
 What has an address known at build is found by that; the rest (indices, sizes, inputs, views) are
-members of the structure.
+members of the structure.  The function of a loop takes iterations of it, `first` to `end`, and no refusal.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ ARGS = c.Identifier("args")
 
 @dataclass(frozen=True)
 class Task:
-    """A function that runs one region, and the structure it takes.
+    """A function that runs one region or a loop, and the structure it takes.
 
+    head    its first line
     takes   what the step puts into the structure, by member
     gives   sizes that the region has found, by the member they are in afterwards
     """
 
     title: str
     function: str
+    head: str
     struct: str
     members: tuple[str, ...]
     lines: tuple[str, ...]
@@ -81,7 +83,7 @@ class TaskFrame(Frame):
         self.head = c.Body()
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
-        for name in ("s", "state", "why", "args", "context"):
+        for name in ("s", "state", "why", "args", "context", "first", "end", "worker"):
             self.names.reserve(name)
 
     def dim(self, dim: Dim) -> Index:
@@ -116,7 +118,7 @@ class TaskFrame(Frame):
             ref = self.outer.ref(value)
             offset, _ = self.unit.weights[op.attributes()["symbol"]]
             return replace(ref, pointer=self._found(value.hint or "t", type_, memory("weights", offset), const=True))
-        if place is not None and place.space == "arena" and place.offset is not None:
+        if place is not None and place.space == "arena" and place.offset is not None and not self.outer.moves(value):
             strides = place.strides if place.strides is not None else dense(type_.shape)
             key = (place.space, place.buffer, place.offset)
             pointer = self._declared((*key, type_.stored.c))
@@ -175,13 +177,38 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
         frame.body.add(c.AssignStatement(c.Member(ARGS, member), frame.extents[extent]))
     outer.late |= any(op.touched("write") for op in region.ops)
     body = c_print.kept(_function(frame, struct))
+    takes, members = _takes(frame, body)
+    members += [c.Declare("ptrdiff_t", member, note="given back") for member in out.values()]
+    title, lines = f"Consumer `{name}` of {outer.face.function}.", tuple(c_print.lines(body))
+    head = f"static oic_status {function}(void *context, oic_refusal *why)"
+    return Task(title, function, head, struct, tuple(c_print.members(members)), lines, takes, out)
+
+
+def shared_loop(outer: Frame, name: str, title: str, write: Callable[[Frame], None]) -> Task:
+    """The function of some iterations of the outermost loop that `write` makes, an `oic_part`."""
+    unit = outer.unit
+    function = unit.names.unique(f"{outer.face.function}_{name}", outer.names)
+    struct = unit.names.unique(f"{function}_args", outer.names)
+    frame = TaskFrame(outer)
+    frame.some = True
+    write(frame)
+    head = c.Body()
+    head.declare(c.Pointer(struct, const=True), "args", c.Identifier("context"))
+    head.declare(c.Pointer(f"{unit.name}_session"), "s", c.Member(ARGS, "s"))
+    head.statements += [*frame.head.statements, c.Do(c.Conversion("void", c.Identifier("worker")))]
+    body = c_print.kept([*head.statements, *frame.body.statements])
+    takes, members = _takes(frame, body)
+    line = f"static void {function}(const void *context, ptrdiff_t first, ptrdiff_t end, int worker)"
+    return Task(title, function, line, struct, tuple(c_print.members(members)), tuple(c_print.lines(body)), takes, {})
+
+
+def _takes(frame: TaskFrame, body: list[c.Statement]) -> tuple[dict[str, c.Expression], list[c.Declare]]:
+    """What the structure of a function with this body is given, and its members."""
     used = {s.name for s in body if isinstance(s, c.Declare)}
     taken = {name: found for name, found in frame.taken.items() if name in used}
-    members = [c.Declare(c.Pointer(f"{unit.name}_session"), "s"), *(c.Declare(t, n) for n, (t, _) in taken.items())]
-    members += [c.Declare("ptrdiff_t", member, note="given back") for member in out.values()]
+    session = c.Declare(c.Pointer(f"{frame.unit.name}_session"), "s")
     takes = {"s": SESSION} | {name: source for name, (_, source) in taken.items()}
-    title, lines = f"Consumer `{name}` of {outer.face.function}.", tuple(c_print.lines(body))
-    return Task(title, function, struct, tuple(c_print.members(members)), lines, takes, out)
+    return takes, [session, *(c.Declare(t, n) for n, (t, _) in taken.items())]
 
 
 def bound(region: Block) -> frozenset[Extent]:

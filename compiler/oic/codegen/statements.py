@@ -18,7 +18,7 @@ from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
 from oic.codegen.index_arithmetic import ARITHMETIC, Integers
-from oic.codegen.outline import Task, task
+from oic.codegen.outline import Task, shared_loop, task
 from oic.ir import control, dims, index, state
 from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
@@ -29,7 +29,7 @@ from oic.memory.views import dense
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert, PartEntry
-from oic.operators.work import does, work
+from oic.operators.work import does, elementwise_work, work
 
 MEASURED = (Copy, Exchange, Fused, Insert, control.Parallel, control.Return)  # beside what `does` what a statement says
 IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
@@ -234,9 +234,19 @@ class _Writer(Integers):
         if op.view:
             return
         if op.elementwise and getattr(op, "c", None) is not None:
-            elements.elementwise(self.frame, op)
+            self._loops(elements.elementwise, op)
         else:
             kernels.call(self.frame, op)
+
+    def _loops(self, write: Callable[[Frame, Op], None], op: Op) -> None:
+        """The loops of an elementwise op, or of several in one, here or shared by threads."""
+        if op.workers == 1:
+            write(self.frame, op)
+            return
+        title = f"Some iterations of a loop of {self.frame.face.function}."
+        made = shared_loop(self.frame, "loop", title, lambda frame: write(frame, op))
+        kernels.divide(self.frame, op, elements.outermost(self.frame, op), elementwise_work(op), made)
+        self.tasks.append(made)
 
     def _effect(self, write: Callable[[Any, Any], None], op: Any) -> None:
         write(self.frame, op)
@@ -268,7 +278,7 @@ class _Writer(Integers):
     def _fused(self, op: Any) -> None:
         for result in op.results:
             self.frame.place(result)
-        elements.fused(self.frame, op)
+        self._loops(elements.fused, op)
 
     def _concat(self, op: Concat) -> None:
         """One copy a part; strides of any kind are welcome."""

@@ -212,7 +212,7 @@ class _Parser:
         known = [k for k, s in cls.fields.items() if s.kind == "attribute"]
         if token.text == "kernel" and cls.catalog:
             return token.text, self.kernel(cls)
-        if token.text == "workers" and cls.catalog and token.text not in known:
+        if token.text == "workers" and (cls.catalog or cls.elementwise) and token.text not in known:
             return token.text, self.workers()
         if token.text not in known:
             message = f"{cls.name} has no attribute '{token.text}'"

@@ -21,6 +21,13 @@ from oic.operators.arrange import around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_number
+from oic.operators.work import elementwise_work
+
+
+def _rows(op: Any) -> Dim:
+    """Rows that threads can share."""
+    found: Dim = op.call().members["outer"]
+    return found
 
 
 class LayerNorm(Operator, name="layer_norm"):
@@ -93,7 +100,9 @@ class LayerNorm(Operator, name="layer_norm"):
         eps = Converted(self.eps, self.x.dtype.value)
         return {"x": self.x, "gamma": self.gamma, "beta": self.beta, "y": Out(), **sizes, "eps": eps}
 
-    kernels = (Kernel("layer_norm", _types, _args, inplace=("x",)),)
+    kernels = (
+        Kernel("layer_norm", _types, _args, inplace=("x",), units=_rows, work=elementwise_work),
+    )
 
 
 class RmsNorm(Operator, name="rms_norm"):
@@ -140,7 +149,9 @@ class RmsNorm(Operator, name="rms_norm"):
         sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
         return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
 
-    kernels = (Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",)),)
+    kernels = (
+        Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",), units=_rows, work=elementwise_work),
+    )
 
 
 class BatchNorm(Operator, name="batch_norm"):

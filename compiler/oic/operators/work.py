@@ -18,6 +18,8 @@ from oic.operators.base import Operator
 from oic.operators.fused import Fused
 from oic.operators.part import Insert
 
+ELEMENTWISE = 16  # OIC_WORK_ELEMENT: multiplications and additions that take as long as an operator on one element
+
 
 @dataclass(frozen=True)
 class Work:
@@ -45,6 +47,12 @@ def work(op: Op) -> Work:
         case Operator() if not op.view and op.results:
             return Work(_read(op), _all(op.results), op.operations())
     return Work()
+
+
+def elementwise_work(op: Op) -> Dim:
+    """What an op that does as much for every element is worth, or several in one, as `Kernel.work` counts."""
+    inner = [part for part in op.body.ops if not part.terminator] if isinstance(op, Fused) else [op]
+    return ELEMENTWISE * len(inner) * op.results[0].tensor.size
 
 
 def _read(op: Any) -> Dim:

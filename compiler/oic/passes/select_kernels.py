@@ -8,8 +8,8 @@ excludes it.  `pack-weights` then encodes.
 
     %y = linear(%x, %w)          ->     %y = linear(%x, %w) {kernel="linear_panels", workers=2}
 
-Where threads are asked for, a call that is worth several is divided among them, but for those of consumers, which run
-on threads themselves.
+Where threads are asked for, a call that is worth several is divided among them, and so are the loops of elementwise
+operators, but for those of consumers, which run on threads themselves.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from collections.abc import Mapping
 
 from oic.ir import dims
 from oic.ir.control import Parallel
-from oic.ir.core import Value
+from oic.ir.core import Op, Value
 from oic.ir.encodings import LAYOUTS, joined, layout_of, storage_of
 from oic.ir.module import Module
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.operators.base import Operator
+from oic.operators.fused import Fused
+from oic.operators.work import elementwise_work
 from oic.passes.pack_weights import Reader, may_have, readers
 
 
@@ -38,12 +40,15 @@ def select_kernels(module: Module, target: Target = TARGETS["portable"], threads
             chosen.setdefault(reader.op, {}).update(dict.fromkeys(reader.fields, encoding))
     consumers = (region for op in module.all_ops() if isinstance(op, Parallel) for region in op.consumers)
     alone = {op for region in consumers for op in region.all_ops()}
+    inside = {op for around in module.all_ops() if isinstance(around, Fused) for op in around.body.ops}
     for op in module.all_ops():
         if isinstance(op, Operator) and op.kernels:
             kernel = _kernel(op, chosen.get(op, {}), target)
             assert kernel is not None, f"{op.name} has no kernel for these types"
             op.kernel = kernel.name
             op.workers = 1 if op in alone else workers(kernel, op, target, threads)
+        elif threads > 1 and op.elementwise and not op.view and op not in alone and op not in inside:
+            op.workers = _loop_workers(op, target, threads)
 
 
 def settle_native(module: Module) -> None:
@@ -59,6 +64,13 @@ def workers(kernel: Kernel, op: Operator, target: Target, threads: int) -> int:
         return 1
     worth = dims.maximum(kernel.work(op)) // target.costs.thread
     return max(1, min(threads, worth, dims.maximum(kernel.units(op))))
+
+
+def _loop_workers(op: Op, target: Target, threads: int) -> int:
+    """How many threads the loops of an elementwise op are worth, at most; one where elements share bytes."""
+    if not target.hosted or any(r.dtype.packed for r in op.results):
+        return 1
+    return max(1, min(threads, dims.maximum(elementwise_work(op)) // target.costs.thread))
 
 
 Chosen = Mapping[Operator, Mapping[str, str]]
