@@ -60,7 +60,7 @@ static inline void PART(spans_part)(const void *args, ptrdiff_t first, ptrdiff_t
     }
 }
 
-/* Units divided among threads, or spans of the keys of one unit a head. */
+/* Units divided among threads, or spans of the keys where a head has few queries. */
 static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                const ARGS(oic_attention) *a)
 {
@@ -69,7 +69,7 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
     PART(group) g = PART(grouped)(a, 0, 0, 1, 0, a->work);
     ptrdiff_t lo = 0, hi = 0;
     (void)units;
-    if (a->parts != NULL && rows <= OIC_ATTENTION_ROWS && oic_product(a->rank, a->shape) == 1) {
+    if (a->parts != NULL && rows <= OIC_ATTENTION_SHARED && oic_product(a->rank, a->shape) == 1) {
         PART(ranges)(a, &g, &lo, &hi);
     }
     if (hi - lo <= OIC_ATTENTION_SPAN) {

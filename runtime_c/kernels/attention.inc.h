@@ -4,32 +4,32 @@
    y[.., N, Hq, Dv] = softmax(cap(scale * q * k') + bias) * v over the keys that take part; zeros where none does.
    cap(s) = softcap * tanh(s / softcap), or s.
 
-   Order: a score is the sum of its products in sixteen sums, product d in sum d mod 16, and their tree (keys lie as rows
-   in the state, and are not copied into panels).  Keys come in blocks of OIC_ATTENTION_KEYS, at multiples of it; a block
-   brings sum and results to the largest score so far, adds its weights in sixteen sums, and its values key by key.  Blocks
-   make spans of OIC_ATTENTION_SPAN keys, at multiples of it: each begins from nothing, and what it gives is joined to what
-   those before it gave.  A query's bits depend on the keys that take part and on nothing else: not on the other queries of
-   a step, nor on the division into units.
+   Order: a score is the sum of its products in sixteen sums, product d in sum d mod 16, and their tree: keys lie as rows in
+   the state, where few queries go along them; for many they become panels, whose lanes are keys.  Keys come in blocks of
+   OIC_ATTENTION_KEYS, at multiples of it; a block brings sum and results to the largest score so far, adds its weights in
+   sixteen sums, and its values key by key.  Blocks make spans of OIC_ATTENTION_SPAN keys, at multiples of it: each begins
+   from nothing, and what it gives is joined to what those before it gave.  A query's bits depend on the keys that take part
+   and on nothing else: not on the other queries of a step, nor on the division into units.
 
    A unit is a leading index, a key head, and OIC_ATTENTION_ROWS of the queries that share its keys.  Where a key head has no
    more of them, neighbouring heads go through a block together, a few keys of all heads at a time: as they lie in memory, so
    that the machine sees what will be read.
 
-   Where one unit has all queries of a key head, threads share spans of the keys, so that each reads memory in order.  `parts`
+   Where a key head has OIC_ATTENTION_SHARED rows, threads share spans of the keys, so that each reads memory in order.  `parts`
    has room for the results of all rows, and for what `spans` spans give each; then for as many PART(marks).
 
    Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, widths rounded up to
-   whole lanes: rows * (Dk + 2 * Dv + keys), of keys those of a block at most; then keys * min(Dv, 64) where a unit has
-   OIC_ATTENTION_PACKED rows or values are widened, and 4 * Dk, in the same place, where keys are. */
+   whole lanes: rows * (Dk + 2 * Dv + keys), of keys those of a block at most; then, in one place, panels of keys and of
+   values.  Keys: 16 * Dk where a key head has OIC_ATTENTION_PACKED rows, and 4 * Dk more where they are widened; where fewer
+   rows cannot take them as they are stored, OIC_FOLDED * Dk.  Values: keys * min(Dv, 64), but not where fewer rows take
+   them as they are stored, which more than one do of numbers in whole lanes and of narrower ones, and no mask has gaps. */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
 #if OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)
 #define ROWS_AS_STORED 1
-#define ROW_T W_T
 #define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_W)
 #else
 #define ROWS_AS_STORED 0
-#define ROW_T C
 #define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
 #endif
 #define WIDE(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
@@ -74,13 +74,13 @@ typedef struct {
     int64_t window;         /* -1: none */
 } PART(args);
 
-/* One block of one row: of the scores s, those from `lo` to `hi` with ok (NULL: all) become weights relative to the largest
-   so far, *top, the others 0; the sum of weights so far, *sum, and acc[D] are brought to the same scale. */
-static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t lo, ptrdiff_t hi, C *restrict top,
-                               C *restrict sum, C *restrict acc, ptrdiff_t D)
+/* One block of one row: of the scores s, those from `lo` to `hi` with ok (NULL: all) stay, the others become -inf; the sum of
+   weights so far, *sum, and acc[D] are brought to the scale of the largest score so far, *top.  Returns how many scores, whole
+   lanes, are to become weights relative to it; 0 where they are already. */
+static inline ptrdiff_t PART(raise)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t lo, ptrdiff_t hi, C *restrict top,
+                                    C *restrict sum, C *restrict acc, ptrdiff_t D)
 {
     const ptrdiff_t n = oic_padded(hi);
-    C high = *top;
     for (ptrdiff_t j = 0; j < lo; ++j) {
         s[j] = (C)-INFINITY;
     }
@@ -90,7 +90,7 @@ static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdif
     for (ptrdiff_t j = hi; j < n; ++j) {
         s[j] = (C)-INFINITY;
     }
-    high = MATH(oic_largest_of)(s, n, high);
+    const C high = MATH(oic_largest_of)(s, n, *top);
     if (high > *top && *top == (C)-INFINITY) { /* the first keys: results are 0 or NaN, and stay what they are */
         *top = high;
     } else if (high > *top) {
@@ -106,12 +106,9 @@ static inline void PART(weigh)(C *restrict s, const uint8_t *restrict ok, ptrdif
             *sum += s[j] != s[j] ? s[j] : (C)0;
             s[j] = (C)0;
         }
-        return;
+        return 0;
     }
-    for (ptrdiff_t j = 0; j < n; ++j) { /* 0 for -inf */
-        s[j] = MATH(oic_exp)(s[j] - high);
-    }
-    *sum += MATH(oic_sum_of)(s, n);
+    return n;
 }
 
 /* The query of row r of head hh of a group, and its head of queries. */
@@ -166,49 +163,116 @@ static inline void PART(widen)(const W_T *restrict from, ptrdiff_t n, C *restric
 #endif
 }
 
-/* The products of all rows with keys j0 to j0 + n, which begin at element k0, four keys of all heads at a time. */
-static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
+/* A row of a panel: sixteen numbers, those that are not there zeros. */
+static inline void PART(panel)(const W_T *restrict from, ptrdiff_t n, C *restrict to)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
-    for (ptrdiff_t j = 0; j < n; j += 4) {
-        const ptrdiff_t rows = n - j < 4 ? n - j : 4;
-        ptrdiff_t r = 0, end = g->count; /* the first rows see the least of the last keys, the last rows of the first */
-        while (r < end && g->hi[r] <= j0 + j) {
-            ++r;
-        }
-        while (r < end && g->lo[end - 1] >= j0 + j + 4) {
-            --end;
-        }
+    if (n >= OIC_LANES) {
 #if ROWS_AS_STORED
-        if (end - r == g->count && (W_IS_COMPUTED || g->count < OIC_ATTENTION_PACKED)) {
-            ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, kt, kh, rows, Dk, g->s + j, g->pitch);
-            continue;
+        for (ptrdiff_t d = 0; d < OIC_LANES; d += (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C))) {
+            MATH(oic_register_store)(to + d, OIC_PASTE(oic_row_, OIC_W)(from + d));
         }
+#else
+        PART(widen)(from, OIC_LANES, to);
 #endif
-        for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
-            const ptrdiff_t at = k0 + hh * kh + j * kt, row = hh * g->count + r;
-            const C *from = (const C *)(const void *)(a->k + (W_IS_COMPUTED ? at : 0));
-            for (ptrdiff_t e = 0; !W_IS_COMPUTED && e < rows; ++e) {
-                PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
-                from = g->wide;
+        return;
+    }
+    for (ptrdiff_t d = 0; d < OIC_LANES; ++d) {
+        to[d] = (C)0;
+    }
+    PART(widen)(from, n, to);
+}
+
+/* Rows of a head that see any of keys j to j + n: the first see the least of the last keys, the last of the first. */
+static inline void PART(seeing)(const PART(group) *g, ptrdiff_t j, ptrdiff_t n, ptrdiff_t *first, ptrdiff_t *end)
+{
+    *first = 0;
+    *end = g->count;
+    while (*first < *end && g->hi[*first] <= j) {
+        ++*first;
+    }
+    while (*first < *end && g->lo[*end - 1] >= j + n) {
+        --*end;
+    }
+}
+
+/* The products of many rows with keys j0 to j0 + n, which begin at element k0: sixteen keys at a time become a panel. */
+static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
+{
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1], most = MATH(oic_tile_rows);
+    C *const widened = g->wide + OIC_LANES * width;
+    for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
+        for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
+            ptrdiff_t first, end;
+            PART(seeing)(g, j0 + j, OIC_LANES, &first, &end);
+            if (first == end) {
+                continue;
             }
-            WIDE(oic_row_dots)(g->q + row * width, width, 1, end - r, from, W_IS_COMPUTED ? kt : width, 0, rows, Dk,
-                           g->s + row * g->pitch + j, g->pitch);
+            for (ptrdiff_t e = 0; e < OIC_LANES; e += 4) {
+                const ptrdiff_t from = j + e < n ? j + e : n - 1, keys = n - from < 4 ? n - from : 4;
+                const W_T *const k = a->k + k0 + hh * kh + from * kt;
+                const C *rows = (const C *)(const void *)k;
+                for (ptrdiff_t i = 0; !W_IS_COMPUTED && i < keys; ++i) {
+                    PART(widen)(k + i * kt, Dk, widened + i * width);
+                    rows = widened;
+                }
+                MATH(oic_columns)(rows, W_IS_COMPUTED ? kt : width, keys, Dk, g->wide + e);
+            }
+            while (end > first) { /* the tile of the first rows may begin before them */
+                end = end < most ? most : end;
+                const ptrdiff_t row = hh * g->count + end - most;
+                MATH(oic_panel_dots)(g->q + row * width, width, g->wide, Dk, g->s + row * g->pitch + j, g->pitch);
+                end -= most;
+            }
         }
     }
 }
 
+/* The products of few rows with these keys, some keys of all heads at a time. */
+static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
+{
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
+    if (g->count >= OIC_ATTENTION_PACKED) {
+        PART(panel_scores)(a, g, j0, n, k0);
+        return;
+    }
+    for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {
+        const ptrdiff_t keys = n - j < OIC_FOLDED ? n - j : OIC_FOLDED;
+#if ROWS_AS_STORED
+        ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, kt, kh, keys, Dk, g->s + j, g->pitch);
+#else
+        for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
+            const ptrdiff_t at = k0 + hh * kh + j * kt, row = hh * g->count;
+            for (ptrdiff_t e = 0; e < keys; ++e) {
+                PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
+            }
+            WIDE(oic_row_dots)(g->q + row * width, width, 1, g->count, g->wide, width, 0, keys, Dk,
+                               g->s + row * g->pitch + j, g->pitch);
+        }
+#endif
+    }
+}
+
+/* The factors of keys j0 to j0 + n of head hh; strides of T and heads. */
+static inline const C *PART(factors)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t j0, ptrdiff_t n,
+                                     const float *from, const ptrdiff_t *strides, C *restrict to)
+{
+    if (from == NULL) {
+        return NULL;
+    }
+    const ptrdiff_t rank = a->rank, step = strides[rank];
+    from += oic_offset(g->b, rank, a->shape, strides) + (g->hk + hh) * strides[rank + 1] + j0 * step;
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        to[j] = (C)from[j * step];
+    }
+    return to;
+}
+
 /* What follows the product of a row with the keys that it sees: scale of keys, cap, bias. */
 static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, ptrdiff_t j0,
-                                ptrdiff_t lo, ptrdiff_t hi, C *restrict s)
+                                ptrdiff_t lo, ptrdiff_t hi, const C *restrict factors, C *restrict s)
 {
-    ptrdiff_t h;
-    const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
-    if (a->k_scale != NULL) {
-        const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->kss) + (g->hk + hh) * a->kss[rank + 1];
-        for (ptrdiff_t j = lo; j < hi; ++j) {
-            s[j] *= (C)a->k_scale[c0 + (j0 + j) * a->kss[rank]];
-        }
+    for (ptrdiff_t j = lo; factors != NULL && j < hi; ++j) {
+        s[j] *= factors[j];
     }
     if (a->softcap > (C)0) {
         for (ptrdiff_t j = lo; j < hi; ++j) {
@@ -216,6 +280,8 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
         }
     }
     if (a->bias != NULL) {
+        ptrdiff_t h;
+        const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
         const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->bs) + h * a->bs[rank] + i * a->bs[rank + 1];
         const float *restrict const bias = a->bias + c0;
         const ptrdiff_t step = a->bs[rank + 2];
@@ -228,128 +294,116 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
     }
 }
 
-/* The scores of a block become weights. */
+/* The scores of a block become weights: first the largest of every row, then what does not depend on any other row. */
 static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n)
 {
-    const ptrdiff_t rank = a->rank, width = oic_padded(a->Dv);
-    for (ptrdiff_t row = 0; row < g->heads * g->count; ++row) {
-        const ptrdiff_t hh = row / g->count, r = row % g->count;
-        C *const s = g->s + row * g->pitch;
-        uint8_t seen[OIC_ATTENTION_KEYS];
-        ptrdiff_t lo, hi;
-        if (!PART(sees)(g, r, j0, n, &lo, &hi)) {
-            continue;
+    const ptrdiff_t width = oic_padded(a->Dv), rows = g->heads * g->count;
+    uint8_t left[OIC_ATTENTION_TOGETHER], seen[OIC_ATTENTION_KEYS];
+    C scales[OIC_ATTENTION_KEYS];
+    ptrdiff_t lo, hi;
+    for (ptrdiff_t row = 0, hh = 0; hh < g->heads; ++hh) {
+        const C *const factors = PART(factors)(a, g, hh, j0, n, a->k_scale, a->kss, scales);
+        for (ptrdiff_t r = 0; r < g->count; ++r, ++row) {
+            left[row] = 0;
+            if (!PART(sees)(g, r, j0, n, &lo, &hi)) {
+                continue;
+            }
+            C *const s = g->s + row * g->pitch;
+            const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
+            PART(adjust)(a, g, r, hh, j0, lo, hi, factors, s);
+            g->any[row] |= ok == NULL;
+            for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
+                g->any[row] |= ok[j];
+            }
+            left[row] = (uint8_t)PART(raise)(s, ok, lo, hi, &g->top[row], &g->sum[row], g->acc + row * width, a->Dv);
         }
-        const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
-        PART(adjust)(a, g, r, hh, j0, lo, hi, s);
-        g->any[row] |= ok == NULL;
-        for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
-            g->any[row] |= ok[j];
+    }
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        MATH(oic_exps)(g->s + row * g->pitch, left[row], g->top[row]); /* 0 for -inf */
+    }
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        if (left[row] > 0) {
+            g->sum[row] += MATH(oic_sum_of)(g->s + row * g->pitch, left[row]);
         }
-        PART(weigh)(s, ok, lo, hi, &g->top[row], &g->sum[row], g->acc + row * width, a->Dv);
-        if (a->v_scale != NULL) {
-            const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->vss) + (g->hk + hh) * a->vss[rank + 1];
-            for (ptrdiff_t j = lo; j < hi; ++j) {
-                s[j] *= ok == NULL || ok[j] ? (C)a->v_scale[c0 + (j0 + j) * a->vss[rank]] : (C)0;
+    }
+    for (ptrdiff_t hh = 0; a->v_scale != NULL && hh < g->heads; ++hh) {
+        const C *const factors = PART(factors)(a, g, hh, j0, n, a->v_scale, a->vss, scales);
+        for (ptrdiff_t r = 0; r < g->count; ++r) {
+            C *const s = g->s + (hh * g->count + r) * g->pitch;
+            if (PART(sees)(g, r, j0, n, &lo, &hi)) {
+                const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
+                for (ptrdiff_t j = lo; j < hi; ++j) {
+                    s[j] *= ok == NULL || ok[j] ? factors[j] : (C)0;
+                }
             }
         }
     }
 }
 
-/* acc[D] += w[n] times rows v, `ld` apart, where ok; NULL: all. */
-static inline void PART(add)(C *restrict acc, const C *restrict w, const ROW_T *restrict v, ptrdiff_t ld, ptrdiff_t n,
-                             ptrdiff_t D)
+/* Values of keys, as they lie or side by side: elements of panel p, sixteen columns, at p * wg, and of key j at j * wk. */
+typedef struct {
+    const C *v;
+    ptrdiff_t wk, wg, panels;
+} PART(block);
+
+/* acc[rows, width apart][panels] += w[rows, pitch apart][n] times the values of n keys from j on. */
+static inline void PART(add)(const PART(block) *b, ptrdiff_t j, ptrdiff_t n, C *restrict acc, ptrdiff_t width,
+                             const C *restrict w, ptrdiff_t pitch, ptrdiff_t rows)
 {
-    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
-    ptrdiff_t d = 0;
-    for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
-        ROWS(oic_weighted)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, 4 * OIC_LANES);
-    }
-    for (; D - d >= OIC_LANES; d += OIC_LANES) {
-        ROWS(oic_weighted)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, OIC_LANES);
-    }
-    for (; d < D; d += lanes) {
-        ROWS(oic_weighted_narrow)(acc + d, 0, 1, w, 0, v + d, ld, 0, n, D - d);
+    for (ptrdiff_t p = 0; p < b->panels && n > 0;) {
+        const ptrdiff_t most = MATH(oic_tile_panels)(rows), left = b->panels - p;
+        const ptrdiff_t some = left < most ? MATH(oic_tile_rest)(rows, left) : most;
+        MATH(oic_tile) t = {.x = w, .xm = pitch, .xk = 1, .wk = b->wk, .wg = b->wg, .n = n, .times = 1};
+        t.w = b->v + j * b->wk + p * b->wg;
+        t.next = (uintptr_t)t.w;
+        MATH(oic_tile_sum)(&t, rows, some, acc + p * OIC_LANES, width, OIC_TILE_GO_ON);
+        p += some;
     }
 }
 
-/* The same of four rows, `am` and `wm` apart, each with values of its own if there are fewer columns than lanes. */
-static inline void PART(add_4)(C *restrict acc, ptrdiff_t am, const C *restrict w, ptrdiff_t wm, const ROW_T *restrict v,
-                               ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
-{
-    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
-    ptrdiff_t d = 0;
-    for (; D - d >= OIC_LANES; d += OIC_LANES) {
-        ROWS(oic_weighted_4)(acc + d, am, w, wm, v + d, ld, n);
-    }
-    for (; d < D; d += lanes) {
-        C *const to[4] = {acc + d, acc + am + d, acc + 2 * am + d, acc + 3 * am + d};
-        const C *const ws[4] = {w, w + wm, w + 2 * wm, w + 3 * wm};
-        const ROW_T *const vs[4] = {v + d, v + d, v + d, v + d};
-        ROWS(oic_weighted_narrow_4)(to, ws, vs, ld, n, D - d);
-    }
-}
-
-/* A row's values where its mask leaves gaps: the keys between them. */
-static inline void PART(add_seen)(C *restrict acc, const C *restrict w, const uint8_t *restrict ok, ptrdiff_t lo,
-                                  ptrdiff_t hi, const ROW_T *restrict v, ptrdiff_t ld, ptrdiff_t D)
-{
-    for (ptrdiff_t j = lo; j < hi;) {
-        ptrdiff_t end = j;
-        while (end < hi && ok[end]) {
-            ++end;
-        }
-        PART(add)(acc, w + j, v + j * ld, ld, end - j, D);
-        for (j = end; j < hi && !ok[j]; ++j) {
-        }
-    }
-}
-
-/* The values of keys j0 + j to j0 + j + n, v[n, ld apart][D], to columns d on of all rows of a head. */
+/* The values of keys j0 + j to j0 + j + n to columns d on of all rows of a head. */
 static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t j0, ptrdiff_t j,
-                                     ptrdiff_t n, const ROW_T *restrict v, ptrdiff_t ld, ptrdiff_t d, ptrdiff_t D)
+                                     ptrdiff_t n, const PART(block) *b, ptrdiff_t d)
 {
-    const ptrdiff_t width = oic_padded(a->Dv);
+    const ptrdiff_t width = oic_padded(a->Dv), most = MATH(oic_tile_rows);
     for (ptrdiff_t r = 0; r < g->count;) {
         C *const acc = g->acc + (hh * g->count + r) * width + d;
         const C *const w = g->s + (hh * g->count + r) * g->pitch + j;
+        const ptrdiff_t rows = a->mask != NULL ? 1 : g->count - r < most ? g->count - r : most;
         uint8_t seen[OIC_ATTENTION_KEYS];
-        ptrdiff_t lo, hi, lows[4], highs[4];
-        if (a->mask == NULL && r + 4 <= g->count) {
-            ptrdiff_t from = 0, to = n;
-            for (ptrdiff_t e = 0; e < 4; ++e) {
-                if (!PART(sees)(g, r + e, j0 + j, n, &lows[e], &highs[e])) {
-                    lows[e] = highs[e] = 0;
-                }
-                from = lows[e] > from ? lows[e] : from;
-                to = highs[e] < to ? highs[e] : to;
+        ptrdiff_t from = 0, to = n, lows[8], highs[8];
+        for (ptrdiff_t e = 0; e < rows; ++e) {
+            if (!PART(sees)(g, r + e, j0 + j, n, &lows[e], &highs[e])) {
+                lows[e] = highs[e] = 0;
             }
-            to = to < from ? from : to;
-            for (ptrdiff_t e = 0; e < 4; ++e) { /* what one sees before all four do */
-                const ptrdiff_t end = highs[e] < from ? highs[e] : from;
-                if (lows[e] < end) {
-                    PART(add)(acc + e * width, w + e * g->pitch + lows[e], v + lows[e] * ld, ld, end - lows[e], D);
+            from = lows[e] > from ? lows[e] : from;
+            to = highs[e] < to ? highs[e] : to;
+        }
+        to = to < from ? from : to;
+        if (a->mask != NULL) { /* the keys between the gaps of the mask */
+            const uint8_t *const ok = PART(masked)(a, g, r, hh, j0 + j, from, to, seen);
+            while (from < to) {
+                ptrdiff_t end = from;
+                while (end < to && ok[end]) {
+                    ++end;
                 }
-            }
-            PART(add_4)(acc, width, w + from, g->pitch, v + from * ld, ld, to - from, D);
-            for (ptrdiff_t e = 0; e < 4; ++e) {
-                const ptrdiff_t begin = lows[e] > to ? lows[e] : to;
-                if (begin < highs[e]) {
-                    PART(add)(acc + e * width, w + e * g->pitch + begin, v + begin * ld, ld, highs[e] - begin, D);
+                PART(add)(b, from, end - from, acc, width, w + from, g->pitch, 1);
+                for (from = end; from < to && !ok[from]; ++from) {
                 }
             }
-            r += 4;
+            r += 1;
             continue;
         }
-        if (PART(sees)(g, r, j0 + j, n, &lo, &hi)) {
-            const uint8_t *const ok = PART(masked)(a, g, r, hh, j0 + j, lo, hi, seen);
-            if (ok == NULL) {
-                PART(add)(acc, w + lo, v + lo * ld, ld, hi - lo, D);
-            } else {
-                PART(add_seen)(acc, w, ok, lo, hi, v, ld, D);
-            }
+        for (ptrdiff_t e = 0; e < rows; ++e) { /* what one sees before all do */
+            const ptrdiff_t end = highs[e] < from ? highs[e] : from;
+            PART(add)(b, lows[e], end - lows[e], acc + e * width, width, w + e * g->pitch + lows[e], g->pitch, 1);
         }
-        ++r;
+        PART(add)(b, from, to - from, acc, width, w + from, g->pitch, rows);
+        for (ptrdiff_t e = 0; e < rows; ++e) {
+            const ptrdiff_t begin = lows[e] > to ? lows[e] : to;
+            PART(add)(b, begin, highs[e] - begin, acc + e * width, width, w + e * g->pitch + begin, g->pitch, 1);
+        }
+        r += rows;
     }
 }
 
@@ -357,42 +411,52 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
    time, where there are several. */
 static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
 {
-    const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1], width = oic_padded(a->Dv);
+    const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1];
 #if ROWS_AS_STORED
-    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+    const ptrdiff_t width = oic_padded(a->Dv);
 #endif
     const ptrdiff_t few = g->heads == 1 ? n : g->count < 4 ? 8 : 32;
     for (ptrdiff_t j = 0; j < n; j += few) {
         const ptrdiff_t m = n - j < few ? n - j : few;
 #if ROWS_AS_STORED
-        if (g->count == 1 && a->mask == NULL && g->lo[0] <= j0 + j && g->hi[0] >= j0 + j + m) {
-            const W_T *const v = a->v + v0 + j * vt;
-            ptrdiff_t d = a->Dv - a->Dv % OIC_LANES;
-            ROWS(oic_weighted)(g->acc, width, g->heads, g->s + j, g->pitch, v, vt, vh, m, d);
-            for (; d < a->Dv; d += lanes) {
-                ROWS(oic_weighted_narrow)(g->acc + d, width, g->heads, g->s + j, g->pitch, v + d, vt, vh, m, a->Dv - d);
+        if (g->count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL) {
+            const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+            for (ptrdiff_t r = 0; r < g->count; ++r) {
+                ptrdiff_t d = a->Dv - a->Dv % OIC_LANES, lo, hi;
+                if (!PART(sees)(g, r, j0 + j, m, &lo, &hi)) {
+                    continue;
+                }
+                const W_T *const v = a->v + v0 + (j + lo) * vt;
+                const C *const w = g->s + r * g->pitch + j + lo;
+                const ptrdiff_t am = g->count * width, wm = g->count * g->pitch;
+                C *const acc = g->acc + r * width;
+                ROWS(oic_weighted)(acc, am, g->heads, w, wm, v, vt, vh, hi - lo, d);
+                for (; d < a->Dv; d += lanes) {
+                    ROWS(oic_weighted_narrow)(acc + d, am, g->heads, w, wm, v + d, vt, vh, hi - lo, a->Dv - d);
+                }
             }
             continue;
         }
 #endif
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = v0 + hh * vh + j * vt;
-#if ROWS_AS_STORED
-            if (!W_IS_COMPUTED || g->count < OIC_ATTENTION_PACKED) {
-                PART(head_values)(a, g, hh, j0, j, m, a->v + at, vt, 0, a->Dv);
+#if W_IS_COMPUTED
+            if (g->count < OIC_ATTENTION_PACKED && a->mask == NULL && a->Dv % OIC_LANES == 0) {
+                const PART(block) b = {a->v + at, vt, OIC_LANES, a->Dv / OIC_LANES};
+                PART(head_values)(a, g, hh, j0, j, m, &b, 0);
                 continue;
             }
 #endif
-#if W_IS_COMPUTED || !ROWS_AS_STORED
-            const ptrdiff_t stripe = width < 4 * OIC_LANES ? width : 4 * OIC_LANES; /* columns side by side */
-            for (ptrdiff_t d = 0; d < a->Dv; d += stripe) {
-                const ptrdiff_t D = a->Dv - d < stripe ? a->Dv - d : stripe;
-                for (ptrdiff_t e = 0; e < m; ++e) {
-                    PART(widen)(a->v + at + e * vt + d, D, g->wide + e * stripe);
+            for (ptrdiff_t d = 0; d < a->Dv; d += 4 * OIC_LANES) { /* columns side by side */
+                const ptrdiff_t D = a->Dv - d < 4 * OIC_LANES ? a->Dv - d : 4 * OIC_LANES;
+                const PART(block) b = {g->wide, OIC_LANES, m * OIC_LANES, oic_padded(D) / OIC_LANES};
+                for (ptrdiff_t p = 0; p < D; p += OIC_LANES) {
+                    for (ptrdiff_t e = 0; e < m; ++e) {
+                        PART(panel)(a->v + at + e * vt + d + p, D - p, g->wide + p * m + e * OIC_LANES);
+                    }
                 }
-                PART(head_values)(a, g, hh, j0, j, m, g->wide, stripe, d, D);
+                PART(head_values)(a, g, hh, j0, j, m, &b, d);
             }
-#endif
         }
     }
 }
@@ -574,6 +638,5 @@ static inline void PART(heads)(const PART(args) *a)
 }
 
 #undef ROWS_AS_STORED
-#undef ROW_T
 #undef ROWS
 #undef WIDE

@@ -9,13 +9,11 @@
 
 #include "lanes.h"
 #include "tiles.h"
+#include "../math/scalar_math.h"
 
-#if OIC_REGISTER >= 32
+#if OIC_REGISTER >= 32 || (OIC_REGISTER == 16 && defined(__SSE2__))
 #include <immintrin.h>
 #define OIC_FOLD_F32 1 /* registers of f32 are folded by shuffles */
-#elif OIC_REGISTER == 16 && defined(__SSE2__)
-#include <immintrin.h>
-#define OIC_FOLD_F32 1
 #elif OIC_REGISTER == 16 && defined(__aarch64__)
 #include <arm_neon.h>
 #define OIC_FOLD_F32 1
@@ -24,59 +22,113 @@
 #endif
 #define OIC_FOLD_F64 0
 
+#define OIC_FOLDED 8 /* dot products that are folded together */
+
 /* n rounded up to whole lanes. */
 static inline ptrdiff_t oic_padded(ptrdiff_t n)
 {
     return (n + OIC_LANES - 1) / OIC_LANES * OIC_LANES;
 }
 
-#if OIC_FOLD_F32
-/* Four sums of sixteen numbers a, after 8 + 8 and 4 + 4. */
-#if defined(__aarch64__)
-static inline float32x4_t oic_quarter_f32(const oic_lanes_f32 *a)
+/* oic_folding: what is left of sixteen sums when registers are added, before anything is shuffled; oic_fold: the trees of
+   eight of them. */
+#if OIC_FOLD_F32 && OIC_REGISTER >= 32
+typedef __m256 oic_folding_f32; /* after 8 + 8 */
+
+static inline oic_folding_f32 oic_folding_of_f32(const oic_lanes_f32 *a)
+{
+#if OIC_REGISTER == 64
+    const __m512 whole = (__m512)a->part[0];
+    return _mm256_add_ps(_mm512_castps512_ps256(whole),
+                         _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(whole), 1)));
+#else
+    return _mm256_add_ps((__m256)a->part[0], (__m256)a->part[1]);
+#endif
+}
+
+/* 4 + 4 of two. */
+static inline __m256 oic_fold_two(__m256 a, __m256 b)
+{
+    return _mm256_add_ps(_mm256_blend_ps(a, b, 0xf0), _mm256_permute2f128_ps(a, b, 0x21));
+}
+
+/* 2 + 2 of two in each half. */
+static inline __m256 oic_fold_four(__m256 a, __m256 b)
+{
+    const __m256 crossed = _mm256_castpd_ps(_mm256_shuffle_pd(_mm256_castps_pd(a), _mm256_castps_pd(b), 5));
+    return _mm256_add_ps(_mm256_blend_ps(a, b, 0xcc), crossed);
+}
+
+static inline void oic_fold_f32(float *restrict to, const oic_folding_f32 *a)
+{
+    const __m256 low = oic_fold_four(oic_fold_two(a[0], a[4]), oic_fold_two(a[1], a[5]));
+    const __m256 high = oic_fold_four(oic_fold_two(a[2], a[6]), oic_fold_two(a[3], a[7]));
+    _mm256_storeu_ps(to, _mm256_add_ps(_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xdd)));
+}
+#elif OIC_FOLD_F32 && defined(__SSE2__)
+typedef __m128 oic_folding_f32; /* after 8 + 8 and 4 + 4 */
+
+static inline oic_folding_f32 oic_folding_of_f32(const oic_lanes_f32 *a)
+{
+    return _mm_add_ps(_mm_add_ps((__m128)a->part[0], (__m128)a->part[2]), _mm_add_ps((__m128)a->part[1], (__m128)a->part[3]));
+}
+
+static inline void oic_fold_f32(float *restrict to, const oic_folding_f32 *a)
+{
+    for (int i = 0; i < OIC_FOLDED; i += 4) {
+        const __m128 v = a[i], w = a[i + 1], x = a[i + 2], y = a[i + 3];
+        const __m128 p = _mm_add_ps(_mm_movelh_ps(v, w), _mm_movehl_ps(w, v));
+        const __m128 q = _mm_add_ps(_mm_movelh_ps(x, y), _mm_movehl_ps(y, x));
+        _mm_storeu_ps(to + i, _mm_add_ps(_mm_shuffle_ps(p, q, 0x88), _mm_shuffle_ps(p, q, 0xdd)));
+    }
+}
+#elif OIC_FOLD_F32
+typedef float32x4_t oic_folding_f32; /* after 8 + 8 and 4 + 4 */
+
+static inline oic_folding_f32 oic_folding_of_f32(const oic_lanes_f32 *a)
 {
     return vaddq_f32(vaddq_f32((float32x4_t)a->part[0], (float32x4_t)a->part[2]),
                      vaddq_f32((float32x4_t)a->part[1], (float32x4_t)a->part[3]));
 }
-#else
-static inline __m128 oic_quarter_f32(const oic_lanes_f32 *a)
+
+static inline void oic_fold_f32(float *restrict to, const oic_folding_f32 *a)
 {
-#if OIC_REGISTER == 64
-    const __m512 whole = (__m512)a->part[0];
-    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(whole),
-                                       _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(whole), 1)));
-    return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-#elif OIC_REGISTER == 32
-    const __m256 eight = _mm256_add_ps((__m256)a->part[0], (__m256)a->part[1]);
-    return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-#else
-    return _mm_add_ps(_mm_add_ps((__m128)a->part[0], (__m128)a->part[2]), _mm_add_ps((__m128)a->part[1], (__m128)a->part[3]));
-#endif
+    for (int i = 0; i < OIC_FOLDED; i += 4) {
+        const float32x4_t v = a[i], w = a[i + 1], x = a[i + 2], y = a[i + 3];
+        const float32x4_t p = vaddq_f32(vcombine_f32(vget_low_f32(v), vget_low_f32(w)),
+                                        vcombine_f32(vget_high_f32(v), vget_high_f32(w)));
+        const float32x4_t q = vaddq_f32(vcombine_f32(vget_low_f32(x), vget_low_f32(y)),
+                                        vcombine_f32(vget_high_f32(x), vget_high_f32(y)));
+        vst1q_f32(to + i, vaddq_f32(vuzp1q_f32(p, q), vuzp2q_f32(p, q)));
+    }
 }
 #endif
 
-/* to[4] = the trees of sixteen numbers a, b, c and d. */
-static inline void oic_fold_f32(float *restrict to, const oic_lanes_f32 *a, const oic_lanes_f32 *b, const oic_lanes_f32 *c,
-                                const oic_lanes_f32 *d)
+/* to[4][16 apart][4] = the columns of four rows. */
+#if OIC_FOLD_F32 && defined(__SSE2__)
+static inline void oic_turn_f32(const float *r0, const float *r1, const float *r2, const float *r3, float *restrict to)
 {
-#if defined(__aarch64__)
-    const float32x4_t v = oic_quarter_f32(a), w = oic_quarter_f32(b), x = oic_quarter_f32(c), y = oic_quarter_f32(d);
-    const float32x4_t p = vaddq_f32(vcombine_f32(vget_low_f32(v), vget_low_f32(w)),
-                                    vcombine_f32(vget_high_f32(v), vget_high_f32(w)));
-    const float32x4_t q = vaddq_f32(vcombine_f32(vget_low_f32(x), vget_low_f32(y)),
-                                    vcombine_f32(vget_high_f32(x), vget_high_f32(y)));
-    vst1q_f32(to, vaddq_f32(vuzp1q_f32(p, q), vuzp2q_f32(p, q)));
-#else
-    const __m128 v = oic_quarter_f32(a), w = oic_quarter_f32(b), x = oic_quarter_f32(c), y = oic_quarter_f32(d);
-    const __m128 p = _mm_add_ps(_mm_movelh_ps(v, w), _mm_movehl_ps(w, v));
-    const __m128 q = _mm_add_ps(_mm_movelh_ps(x, y), _mm_movehl_ps(y, x));
-    _mm_storeu_ps(to, _mm_add_ps(_mm_shuffle_ps(p, q, 0x88), _mm_shuffle_ps(p, q, 0xdd)));
-#endif
+    __m128 a = _mm_loadu_ps(r0), b = _mm_loadu_ps(r1), c = _mm_loadu_ps(r2), d = _mm_loadu_ps(r3);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + OIC_LANES, b);
+    _mm_storeu_ps(to + 2 * OIC_LANES, c);
+    _mm_storeu_ps(to + 3 * OIC_LANES, d);
+}
+#elif OIC_FOLD_F32
+static inline void oic_turn_f32(const float *r0, const float *r1, const float *r2, const float *r3, float *restrict to)
+{
+    const float32x4x2_t a = vtrnq_f32(vld1q_f32(r0), vld1q_f32(r1)), b = vtrnq_f32(vld1q_f32(r2), vld1q_f32(r3));
+    vst1q_f32(to, vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0])));
+    vst1q_f32(to + OIC_LANES, vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1])));
+    vst1q_f32(to + 2 * OIC_LANES, vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0])));
+    vst1q_f32(to + 3 * OIC_LANES, vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1])));
 }
 #endif
 
 #define OIC_S f32
 #define OIC_FOLD OIC_FOLD_F32
+#define OIC_MAXIMA 1
 #include "rows.inc.h"
 
 /* A register of numbers from elements of a row; there is a function for fewer than a register has. */
@@ -102,10 +154,66 @@ static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register
 #define OIC_R i8
 #include "rows_of.inc.h"
 
+#define OIC_EXPS 4 /* registers at a time: one function is a long chain, and several of them take little longer */
+
+/* x[n] = oic_exp_f32(x - top), n being whole lanes, of numbers that are not above top, or NaN. */
+OIC_LOOP void oic_exps_f32(float *x, ptrdiff_t n, float top)
+{
+    ptrdiff_t j = 0;
+    for (; j + OIC_EXPS * OIC_WIDTH <= n; j += OIC_EXPS * OIC_WIDTH) {
+        oic_register_f32 v[OIC_EXPS], k[OIC_EXPS], q[OIC_EXPS];
+        oic_register_i32 whole[OIC_EXPS];
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            v[i] = oic_register_load_f32(x + j + i * OIC_WIDTH) - top;
+            k[i] = oic_register_max_f32(v[i], oic_register_of_f32(-105.0f)); /* a NaN has no integer */
+            v[i] = oic_register_max_f32(oic_register_of_f32(-105.0f), v[i]);
+            whole[i] = oic_register_to_i32(k[i] * 1.44269504f + 256.5f) - 256;
+            k[i] = oic_register_to_f32(whole[i]);
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            v[i] = (v[i] - k[i] * 0.693359375f) - k[i] * -2.12194440e-4f;
+            q[i] = 0.008368780836462975f + v[i] * 0.0013814467238262296f;
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            q[i] = 0.04166839271783829f + v[i] * q[i];
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            q[i] = 0.1666651964187622f + v[i] * q[i];
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            q[i] = 0.4999999403953552f + v[i] * q[i];
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            q[i] = 1.0f + (v[i] + v[i] * v[i] * q[i]);
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_EXPS; ++i) {
+            oic_register_store_f32(x + j + i * OIC_WIDTH, oic_register_scale_f32(q[i], whole[i]));
+        }
+    }
+    for (; j < n; ++j) {
+        x[j] = oic_exp_f32(x[j] - top);
+    }
+}
+
 #if !defined(OIC_NO_F64)
 #define OIC_S f64
 #define OIC_FOLD OIC_FOLD_F64
+#define OIC_MAXIMA 0
 #include "rows.inc.h"
+
+static inline void oic_exps_f64(double *x, ptrdiff_t n, double top)
+{
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        x[j] = oic_exp_f64(x[j] - top);
+    }
+}
 
 static inline oic_register_f64 oic_row_f64(const double *p) { return oic_register_load_f64(p); }
 

@@ -1,4 +1,5 @@
-/* The functions of rows.h for OIC_S, f32 or f64; OIC_FOLD: oic_fold is there already. */
+/* The functions of rows.h for OIC_S, f32 or f64; OIC_FOLD: oic_fold and oic_turn
+   are there already; OIC_MAXIMA: registers have maxima. */
 #define S OIC_PASTE(oic_stored_, OIC_S)
 #define OF(f) OIC_PASTE(f##_, OIC_S)
 #define REGISTER OF(oic_register)
@@ -7,16 +8,121 @@
 #define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
 
 #if !OIC_FOLD
-static inline void OF(oic_fold)(S *restrict to, const LANES *a, const LANES *b, const LANES *c, const LANES *d)
+typedef S OF(oic_folding);
+
+static inline S OF(oic_folding_of)(const LANES *a)
 {
-    to[0] = OF(oic_lanes_sum)(a);
-    to[1] = OF(oic_lanes_sum)(b);
-    to[2] = OF(oic_lanes_sum)(c);
-    to[3] = OF(oic_lanes_sum)(d);
+    return OF(oic_lanes_sum)(a);
+}
+
+static inline void OF(oic_fold)(S *restrict to, const S *a)
+{
+    memcpy(to, a, OIC_FOLDED * sizeof(S));
 }
 #endif
 
+#if !OIC_FOLD
+static inline void OF(oic_turn)(const S *r0, const S *r1, const S *r2, const S *r3, S *restrict to)
+{
+    for (int d = 0; d < 4; ++d) {
+        to[d * OIC_LANES] = r0[d];
+        to[d * OIC_LANES + 1] = r1[d];
+        to[d * OIC_LANES + 2] = r2[d];
+        to[d * OIC_LANES + 3] = r3[d];
+    }
+}
+#endif
+
+/* Four columns of a panel, to[n, 16 apart][4], from four rows of n numbers, or from `rows` and the last of them again. */
+static inline void OF(oic_columns)(const S *row, ptrdiff_t ld, ptrdiff_t rows, ptrdiff_t n, S *restrict to)
+{
+    const S *const r1 = row + (rows > 1 ? ld : 0), *const r2 = rows > 2 ? row + 2 * ld : r1;
+    const S *const r3 = rows > 3 ? row + 3 * ld : r2;
+    const ptrdiff_t whole = n - n % 4;
+    ptrdiff_t d = 0;
+    for (; d < whole; d += 4) {
+        OF(oic_turn)(row + d, r1 + d, r2 + d, r3 + d, to + d * OIC_LANES);
+    }
+    for (; d < n; ++d) {
+        to[d * OIC_LANES] = row[d];
+        to[d * OIC_LANES + 1] = r1[d];
+        to[d * OIC_LANES + 2] = r2[d];
+        to[d * OIC_LANES + 3] = r3[d];
+    }
+}
+
+enum {
+    OF(oic_panel_rows) = OF(oic_tile_rows), /* rows of x beside a panel, */
+    OF(oic_panel_sums) = OF(oic_tile_rows) * COUNT /* and registers of their sums */
+};
+
+/* sum[oic_panel_rows, sm apart][16] = as many rows x[n], xm apart, times the sixteen columns of a panel w[n][16]: a lane is a
+   column, and has the sixteen sums of its dot product one after the other, in the order in which their tree needs them. */
+OIC_LOOP void OF(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+{
+    static const uint8_t order[OIC_LANES] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+    REGISTER held[4][OF(oic_panel_sums)], a[OF(oic_panel_sums)]; /* held[i]: sums of 2^i of them */
+    for (int done = 0; done < OIC_LANES; ++done) {
+        const ptrdiff_t l = order[done];
+        const S *p = x + l, *q = w + l * OIC_LANES, *const end = w + n * OIC_LANES;
+        OIC_UNROLLED
+        for (int i = 0; i < OF(oic_panel_sums); ++i) { /* 0 + x * w, but for the sign of a zero, which no weight shows */
+            a[i] = q < end ? OF(oic_register_of)(p[i / COUNT * xm]) * OF(oic_register_load)(q + i % COUNT * WIDTH) : (REGISTER){0};
+        }
+        OIC_UNROLLED_TWICE
+        for (ptrdiff_t k = (end - q - 1) / (OIC_LANES * OIC_LANES); k > 0; --k) {
+            REGISTER v[COUNT];
+            p += OIC_LANES;
+            q += OIC_LANES * OIC_LANES;
+            OIC_UNROLLED
+            for (int i = 0; i < COUNT; ++i) {
+                v[i] = OF(oic_register_load)(q + i * WIDTH);
+            }
+            OIC_UNROLLED
+            for (int r = 0; r < OF(oic_panel_rows); ++r) {
+                const REGISTER all = OF(oic_register_of)(p[r * xm]);
+                OIC_UNROLLED
+                for (int i = 0; i < COUNT; ++i) {
+                    a[r * COUNT + i] = OF(oic_register_madd)(all, v[i], a[r * COUNT + i]);
+                }
+            }
+        }
+        int level = 0;
+        for (; done >> level & 1; ++level) {
+            OIC_UNROLLED
+            for (int i = 0; i < OF(oic_panel_sums); ++i) {
+                a[i] = held[level][i] + a[i];
+            }
+        }
+        if (level < 4) {
+            OIC_UNROLLED
+            for (int i = 0; i < OF(oic_panel_sums); ++i) {
+                held[level][i] = a[i];
+            }
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < OF(oic_panel_sums); ++i) {
+        OF(oic_register_store)(sum + i / COUNT * sm + i % COUNT * WIDTH, a[i]);
+    }
+}
+
+#if OIC_MAXIMA
 /* The largest of n numbers, whole lanes of them, that is a number, or `top`. */
+static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
+{
+    LANES a;
+    for (int r = 0; r < COUNT; ++r) {
+        a.part[r] = OF(oic_register_of)(top);
+    }
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        for (int r = 0; r < COUNT; ++r) {
+            a.part[r] = OF(oic_register_max)(OF(oic_register_load)(x + i + r * WIDTH), a.part[r]);
+        }
+    }
+    return OF(oic_lanes_largest)(&a);
+}
+#else
 static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
 {
     S a[OIC_LANES];
@@ -28,16 +134,14 @@ static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
             a[l] = x[i + l] > a[l] ? x[i + l] : a[l];
         }
     }
-    for (int l = 0; l < 8; ++l) {
-        a[l] = a[l + 8] > a[l] ? a[l + 8] : a[l];
+    for (int half = OIC_LANES / 2; half > 0; half /= 2) {
+        for (int l = 0; l < half; ++l) {
+            a[l] = a[l + half] > a[l] ? a[l + half] : a[l];
+        }
     }
-    for (int l = 0; l < 4; ++l) {
-        a[l] = a[l + 4] > a[l] ? a[l + 4] : a[l];
-    }
-    a[0] = a[2] > a[0] ? a[2] : a[0];
-    a[1] = a[3] > a[1] ? a[3] : a[1];
-    return a[1] > a[0] ? a[1] : a[0];
+    return a[0];
 }
+#endif
 
 /* The sum of n numbers, whole lanes of them, in sixteen sums and their tree. */
 static inline S OF(oic_sum_of)(const S *x, ptrdiff_t n)
@@ -60,3 +164,4 @@ static inline S OF(oic_sum_of)(const S *x, ptrdiff_t n)
 #undef COUNT
 #undef OIC_S
 #undef OIC_FOLD
+#undef OIC_MAXIMA

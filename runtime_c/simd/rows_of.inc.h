@@ -10,6 +10,10 @@
 #define LANES OF(oic_lanes)
 #define WIDTH ((ptrdiff_t)(sizeof(REGISTER) / sizeof(S)))
 #define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
+#define ROW_TILE (WIDTH > 1 ? 2 : 1) /* rows whose sums stay in registers, */
+#define ROW_KEYS (WIDTH > 1 ? 4 : 1) /* beside so many keys, */
+#define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
+#define ROW_SUMS 12
 
 /* The first n of a register's numbers, 0 < n; the others are 0. */
 static inline REGISTER ROWS(oic_row_some)(const R *from, ptrdiff_t n)
@@ -37,49 +41,85 @@ static inline void ROWS(oic_row_madd)(LANES *sum, S x, const R *w)
     }
 }
 
-/* sum[4] = x[n] times four rows; zeros follow x up to whole lanes. */
-static inline void ROWS(oic_row_dots_4)(const S *restrict x, const R *restrict r0, const R *restrict r1, const R *restrict r2,
-                                  const R *restrict r3, ptrdiff_t n, S *restrict sum)
+/* folded[rows, OIC_FOLDED apart][keys] = x[rows, xm apart][n] times `keys` rows: a register of the sums of each at a time. */
+OIC_INLINE void ROWS(oic_row_tile)(const S *restrict x, ptrdiff_t xm, int rows, const R *const *restrict row, int keys, ptrdiff_t n,
+                                   OF(oic_folding) *restrict folded)
 {
     const ptrdiff_t whole = n - n % OIC_LANES;
-    LANES a0, a1, a2, a3;
-    OF(oic_lanes_zero)(&a0);
-    OF(oic_lanes_zero)(&a1);
-    OF(oic_lanes_zero)(&a2);
-    OF(oic_lanes_zero)(&a3);
-    for (ptrdiff_t k = 0; k < whole; k += OIC_LANES) {
-        for (int i = 0; i < COUNT; ++i) {
-            const ptrdiff_t at = k + i * WIDTH;
-            const REGISTER p = OF(oic_register_load)(x + at);
-            a0.part[i] = OF(oic_register_madd)(p, ROW(r0 + at), a0.part[i]);
-            a1.part[i] = OF(oic_register_madd)(p, ROW(r1 + at), a1.part[i]);
-            a2.part[i] = OF(oic_register_madd)(p, ROW(r2 + at), a2.part[i]);
-            a3.part[i] = OF(oic_register_madd)(p, ROW(r3 + at), a3.part[i]);
+    LANES all[ROW_SUMS];
+    OIC_UNROLLED
+    for (int i = 0; i < COUNT; ++i) {
+        const ptrdiff_t left = n - whole - i * WIDTH;
+        REGISTER sum[ROW_SUMS], p[ROW_SUMS];
+        OIC_UNROLLED
+        for (int e = 0; e < rows * keys; ++e) {
+            sum[e] = (REGISTER){0};
+        }
+        for (ptrdiff_t k = i * WIDTH; k < whole; k += OIC_LANES) {
+            OIC_UNROLLED
+            for (int r = 0; r < rows; ++r) {
+                p[r] = OF(oic_register_load)(x + r * xm + k);
+            }
+            OIC_UNROLLED
+            for (int e = 0; e < keys; ++e) {
+                const REGISTER w = ROW(row[e] + k);
+                OIC_UNROLLED
+                for (int r = 0; r < rows; ++r) {
+                    sum[r * keys + e] = OF(oic_register_madd)(p[r], w, sum[r * keys + e]);
+                }
+            }
+        }
+        OIC_UNROLLED
+        for (int e = 0; left > 0 && e < keys; ++e) {
+            const REGISTER w = ROWS(oic_row_some)(row[e] + n - left, left);
+            OIC_UNROLLED
+            for (int r = 0; r < rows; ++r) {
+                sum[r * keys + e] = OF(oic_register_madd)(OF(oic_register_load)(x + r * xm + n - left), w, sum[r * keys + e]);
+            }
+        }
+        OIC_UNROLLED
+        for (int e = 0; e < rows * keys; ++e) {
+            all[e].part[i] = sum[e];
         }
     }
     OIC_UNROLLED
-    for (int i = 0; i < COUNT; ++i) {
-        const ptrdiff_t at = whole + i * WIDTH, left = n - at;
-        if (left > 0) {
-            const REGISTER p = OF(oic_register_load)(x + at);
-            a0.part[i] = OF(oic_register_madd)(p, ROWS(oic_row_some)(r0 + at, left), a0.part[i]);
-            a1.part[i] = OF(oic_register_madd)(p, ROWS(oic_row_some)(r1 + at, left), a1.part[i]);
-            a2.part[i] = OF(oic_register_madd)(p, ROWS(oic_row_some)(r2 + at, left), a2.part[i]);
-            a3.part[i] = OF(oic_register_madd)(p, ROWS(oic_row_some)(r3 + at, left), a3.part[i]);
-        }
+    for (int e = 0; e < rows * keys; ++e) {
+        folded[e / keys * OIC_FOLDED + e % keys] = OF(oic_folding_of)(&all[e]);
     }
-    OF(oic_fold)(sum, &a0, &a1, &a2, &a3);
 }
 
-/* sum[heads, count, sm apart][4] = x[heads, count, xm apart][n] times four rows or fewer, `ld` apart, those of a head `next`
-   after those of the one before it; sums are written up to four.  Zeros follow those of x up to whole lanes. */
+/* sum[heads, count, sm apart][OIC_FOLDED] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart, those of a
+   head `next` after those of the one before it; all sums are written.  Zeros follow those of x up to whole lanes. */
 OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
-                           ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+                                 ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
 {
-    const ptrdiff_t d1 = rows > 1 ? ld : 0, d2 = rows > 2 ? d1 + ld : d1, d3 = rows > 3 ? d2 + ld : d2;
     for (ptrdiff_t h = 0; h < heads; ++h, row += next) {
-        for (ptrdiff_t m = 0; m < count; ++m, x += xm, sum += sm) {
-            ROWS(oic_row_dots_4)(x, row, row + d1, row + d2, row + d3, n, sum);
+        const R *at[OIC_FOLDED];
+        for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
+            at[e] = row + (e < rows ? e : 0) * ld;
+        }
+        for (ptrdiff_t m = count; m > 0;) {
+            OF(oic_folding) folded[ROW_TILE * OIC_FOLDED];
+            const ptrdiff_t together = ROW_TILE == 1 || m == 1 ? 1 : ROW_TILE == 2 || m == 2 || m == 4 ? 2 : 3;
+            if (together == 3) {
+                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
+                    ROWS(oic_row_tile)(x, xm, 3, at + e, ROW_KEYS, n, folded + e);
+                }
+            } else if (together == 2) {
+                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
+                    ROWS(oic_row_tile)(x, xm, 2, at + e, ROW_KEYS, n, folded + e);
+                }
+            } else {
+                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS_OF_ONE) {
+                    ROWS(oic_row_tile)(x, xm, 1, at + e, ROW_KEYS_OF_ONE, n, folded + e);
+                }
+            }
+            for (ptrdiff_t r = 0; r < together; ++r) {
+                OF(oic_fold)(sum + r * sm, folded + r * OIC_FOLDED);
+            }
+            m -= together;
+            x += together * xm;
+            sum += together * sm;
         }
     }
 }
@@ -120,60 +160,7 @@ OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, 
     }
 }
 
-/* Sixteen columns of four weighted sums: to[4, tm apart][lanes] += w[4, wm apart][n] times rows v, ld apart. */
-OIC_LOOP void ROWS(oic_weighted_4)(S *restrict to, ptrdiff_t tm, const S *restrict w, ptrdiff_t wm, const R *restrict v,
-                                 ptrdiff_t ld, ptrdiff_t n)
-{
-    const S *const w1 = w + wm, *const w2 = w1 + wm, *const w3 = w2 + wm;
-    LANES a0, a1, a2, a3;
-    OF(oic_lanes_load)(&a0, to);
-    OF(oic_lanes_load)(&a1, to + tm);
-    OF(oic_lanes_load)(&a2, to + 2 * tm);
-    OF(oic_lanes_load)(&a3, to + 3 * tm);
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        const R *const q = v + k * ld;
-        ROWS(oic_row_madd)(&a0, w[k], q);
-        ROWS(oic_row_madd)(&a1, w1[k], q);
-        ROWS(oic_row_madd)(&a2, w2[k], q);
-        ROWS(oic_row_madd)(&a3, w3[k], q);
-    }
-    OF(oic_lanes_store)(to, &a0);
-    OF(oic_lanes_store)(to + tm, &a1);
-    OF(oic_lanes_store)(to + 2 * tm, &a2);
-    OF(oic_lanes_store)(to + 3 * tm, &a3);
-}
-
-/* A register of columns, m of which there are, of four weighted sums, each with weights and rows of its own. */
-OIC_LOOP void ROWS(oic_weighted_narrow_4)(S *const *restrict to, const S *const *restrict w, const R *const *restrict v,
-                                        ptrdiff_t ld, ptrdiff_t n, ptrdiff_t m)
-{
-    const R *const v0 = v[0], *const v1 = v[1], *const v2 = v[2], *const v3 = v[3];
-    const S *const w0 = w[0], *const w1 = w[1], *const w2 = w[2], *const w3 = w[3];
-    REGISTER a0 = OF(oic_register_load)(to[0]), a1 = OF(oic_register_load)(to[1]);
-    REGISTER a2 = OF(oic_register_load)(to[2]), a3 = OF(oic_register_load)(to[3]);
-    if (m >= WIDTH) {
-        for (ptrdiff_t k = 0, at = 0; k < n; ++k, at += ld) {
-            a0 = OF(oic_register_madd)(OF(oic_register_of)(w0[k]), ROW(v0 + at), a0);
-            a1 = OF(oic_register_madd)(OF(oic_register_of)(w1[k]), ROW(v1 + at), a1);
-            a2 = OF(oic_register_madd)(OF(oic_register_of)(w2[k]), ROW(v2 + at), a2);
-            a3 = OF(oic_register_madd)(OF(oic_register_of)(w3[k]), ROW(v3 + at), a3);
-        }
-    } else {
-        for (ptrdiff_t k = 0, at = 0; k < n; ++k, at += ld) {
-            a0 = OF(oic_register_madd)(OF(oic_register_of)(w0[k]), ROWS(oic_row_some)(v0 + at, m), a0);
-            a1 = OF(oic_register_madd)(OF(oic_register_of)(w1[k]), ROWS(oic_row_some)(v1 + at, m), a1);
-            a2 = OF(oic_register_madd)(OF(oic_register_of)(w2[k]), ROWS(oic_row_some)(v2 + at, m), a2);
-            a3 = OF(oic_register_madd)(OF(oic_register_of)(w3[k]), ROWS(oic_row_some)(v3 + at, m), a3);
-        }
-    }
-    memcpy(to[0], &a0, sizeof a0);
-    memcpy(to[1], &a1, sizeof a1);
-    memcpy(to[2], &a2, sizeof a2);
-    memcpy(to[3], &a3, sizeof a3);
-}
-
-/* The same of the sums of several heads: to[heads, tm apart], w[heads, wm apart][n], rows of a head `next` after those of the
-   one before it. */
+/* The same for one register of columns, m of which there are. */
 OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm,
                                       const R *restrict v, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n, ptrdiff_t m)
 {
@@ -198,5 +185,9 @@ OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, ptrdiff_t tm, ptrdiff_t 
 #undef LANES
 #undef WIDTH
 #undef COUNT
+#undef ROW_TILE
+#undef ROW_KEYS
+#undef ROW_KEYS_OF_ONE
+#undef ROW_SUMS
 #undef OIC_S
 #undef OIC_R

@@ -43,29 +43,52 @@ SOURCE = """
     void dots_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
     {                                                                                                      \\
         (void)wk;                                                                                          \\
-        oic_row_dots_##T##_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 4); /* the second head's rows are one on; the fourth row the third */ \\
-        sum[8] = oic_dot_##T(x, w, n);                                                                     \\
-        sum[9] = oic_sum_##T(x, n);                                                                        \\
-        sum[10] = oic_sum_squares_##T(x, n, w[0]);                                                         \\
-        sum[11] = oic_largest_of_##T(w, oic_padded(n), 0);                                                 \\
-        sum[12] = oic_sum_of_##T(w, oic_padded(n));                                                        \\
+        /* the second head's rows are one on; a row too far is the first */                                \\
+        oic_row_dots_##T##_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 8);                                       \\
+        oic_row_dots_##T##_##T(w, 0, 1, 4, x, xm, xm, 3, n, sum + 16, 8);                                  \\
+        sum[48] = oic_dot_##T(x, w, n);                                                                    \\
+        sum[49] = oic_sum_##T(x, n);                                                                       \\
+        sum[50] = oic_sum_squares_##T(x, n, w[0]);                                                         \\
+        sum[51] = oic_largest_of_##T(w, oic_padded(n), 0);                                                 \\
+        sum[52] = oic_sum_of_##T(w, oic_padded(n));                                                        \\
+    }                                                                                                      \\
+    void panel_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);               \\
+    void panel_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                \\
+    {                                                                                                      \\
+        oic_columns_##T(w, wk, 4, n, sum + 128);                                                           \\
+        for (ptrdiff_t e = 4; e < 16; e += 4) { /* the last of fewer rows again and again */               \\
+            oic_columns_##T(w, wk, e / 4, n, sum + 128 + e);                                               \\
+        }                                                                                                  \\
+        oic_panel_dots_##T(x, xm, sum + 128, n, sum, 16);                                                  \\
     }                                                                                                      \\
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);            \\
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)             \\
     {                                                                                                      \\
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(oic_register_##T) / sizeof(C));                         \\
         oic_weighted_##T##_##T(sum, 80, 2, x, xm, w, wk, 1, n, 80);                                              \\
-        oic_weighted_4_##T##_##T(sum + 160, 16, x, xm, w, wk, n);                                                \\
         for (ptrdiff_t d = 0; d < 11; d += lanes) {                                                        \\
-            C *const to[4] = {sum + 224 + d, sum + 240 + d, sum + 256 + d, sum + 272 + d};                 \\
-            const C *const xs[4] = {x, x + xm, x + 2 * xm, x + 3 * xm};                                    \\
-            const C *const rows[4] = {w + d, w + d + 1, w + d + 2, w + d + 3};                             \\
-            oic_weighted_narrow_4_##T##_##T(to, xs, rows, wk, n, 11 - d);                                        \\
-            oic_weighted_narrow_##T##_##T(sum + 288 + d, 0, 1, x, 0, w + d, wk, 0, n, 11 - d);                   \\
+            oic_weighted_narrow_##T##_##T(sum + 160 + d, 0, 1, x, 0, w + d, wk, 0, n, 11 - d);                   \\
+        }                                                                                                  \\
+    }
+#define EXPS(T, C)                                                                                       \\
+    void exps_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                \\
+    void exps_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
+    {                                                                                                      \\
+        (void)x, (void)w, (void)wk, (void)xm;                                                              \\
+        oic_exps_##T(sum, n, 0);                                                                           \\
+    }                                                                                                      \\
+    void exp_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                 \\
+    void exp_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                  \\
+    {                                                                                                      \\
+        (void)w, (void)wk, (void)xm;                                                                       \\
+        for (ptrdiff_t i = 0; i < n; ++i) {                                                                \\
+            sum[i] = oic_exp_##T(x[i] - 0);                                                                \\
         }                                                                                                  \\
     }
 SEEN(f32, float)
 SEEN(f64, double)
+EXPS(f32, float)
+EXPS(f64, double)
 """
 EXACT = """
 #include <stddef.h>
@@ -176,20 +199,40 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
 
     other = np.zeros(n + LANES, dtype)  # zeros follow up to whole lanes
     other[:n] = rng.standard_normal(n)
-    dots = called(library, "dots", kind, 13, x, other, 0, n + 1, n)
-    expected = [dot(step, x[r, :n], other[:n]) for r in (0, 1, 2, 2, 1, 2, 3, 3, 0)]
+    dots = called(library, "dots", kind, 53, x, other, 0, n + 1, n)
+    expected = [dot(step, x[r, :n], other[:n]) for r in (*(0, 1, 2), *[0] * 5, *(1, 2, 3), *[1] * 5)]
+    expected += 4 * expected[:8] + [dot(step, x[0, :n], other[:n])]
     away = x[0, :n] - other[0]
     expected += [sixteen(x[0, :n]), sixteen(away * away), max(other), sixteen(other[: -(-n // LANES) * LANES])]
     assert dots.tobytes() == np.array(expected, dtype).tobytes()
 
+    keys = rng.standard_normal((4, n + 1)).astype(dtype)
+    rows = np.zeros((8, n + LANES), dtype)
+    rows[:, :n] = rng.standard_normal((8, n))
+    panel = called(library, "panel", kind, 128 + n * LANES, rows, keys, n + 1, n + LANES, n)
+    columns = (0, 1, 2, 3, *[0] * 4, 0, *[1] * 3, 0, 1, 2, 2)
+    assert np.array_equal(panel[128:].reshape(n, LANES), keys[columns, :n].T)
+    found = panel[:128].reshape(8, LANES)
+    tile = int(found.any(axis=1).sum()) if n else 0
+    assert tile in (1, 3, 6, 8) or n == 0
+    expected = [dot(step, row[:n], keys[c, :n]) for row in rows[:tile] for c in columns]
+    assert np.array_equal(found[:tile].ravel(), expected)
+
     wide = rng.standard_normal((n + 1, 81)).astype(dtype)
-    sums = called(library, "weighted", kind, 304, x, wide, 81, n + 1, n)
+    sums = called(library, "weighted", kind, 176, x, wide, 81, n + 1, n)
     expected = [chain(step, np.zeros(80, dtype), x[h, :n], wide[:, h : h + 80]) for h in (0, 1)]
-    expected += [chain(step, zeros[:LANES], x[r, :n], wide[:, :LANES]) for r in range(4)]
-    narrow = [*(chain(step, zeros[:11], x[r, :n], wide[:, r : r + 11]) for r in range(4))]
-    assert sums[:224].tobytes() == np.concatenate(expected).tobytes()
-    for at, one in zip(range(224, 304, LANES), [*narrow, narrow[0]], strict=True):
-        assert sums[at : at + 11].tobytes() == one.tobytes()
+    assert sums[:160].tobytes() == np.concatenate(expected).tobytes()
+    assert sums[160:171].tobytes() == chain(step, zeros[:11], x[0, :n], wide[:, :11]).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_weights_are_the_exponentials_of_one_number(library: CDLL, kind: str) -> None:
+    """Several at a time have the bits of the scalar function: zeros, subnormal results, none, infinities and NaN."""
+    dtype = NUMBERS[kind]
+    x = -np.geomspace(1e-9, 2000, 4090).astype(dtype)
+    x = np.concatenate([x, np.array([0.0, -0.0, -np.inf, np.nan, -87.3, -104.0], dtype)])
+    found, expected = (called(library, name, kind, x, x, x, 0, 0, len(x)) for name in ("exps", "exp"))
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
 def hard(rng: np.random.Generator, dtype: Any, count: int) -> Array:

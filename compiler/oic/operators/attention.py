@@ -21,13 +21,15 @@ from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
 from oic.operators.settings import require_number
 
-ROWS = 16  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
-TOGETHER = 32  # OIC_ATTENTION_TOGETHER: and of several
+ROWS = 48  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
+TOGETHER = 48  # OIC_ATTENTION_TOGETHER: and of several
 KEYS = 64  # OIC_ATTENTION_KEYS: of a block
 SPAN = 128  # OIC_ATTENTION_SPAN: of some blocks, which threads share where a head has few queries,
 SPANS = 64  # so many of them at a time
 MARKS = 3  # numbers that are kept of a span and a row, beside its values
-PACKED = 8  # OIC_ATTENTION_PACKED: queries of a key head for which the values of a block are copied side by side
+SHARED = 16  # OIC_ATTENTION_SHARED: queries of a key head, or fewer, for which threads share spans
+PACKED = 12  # OIC_ATTENTION_PACKED: queries of a key head for which keys and values of a block become panels
+FOLDED = 8  # OIC_FOLDED: keys that fewer queries go through at a time
 LANES = 16  # OIC_LANES
 EVERYTHING = -1  # window of the kernel that has none
 
@@ -178,7 +180,8 @@ class Attention(Operator, name="attention"):
         rank = len(lead)
         kv_len, ls, length = kv_length(self.kv_len, k.shape[-3], rank)
         heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
-        room = work(dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3]), heads, widths, (q.dtype, k.dtype))
+        queries, keys = dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3])
+        room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None)
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
@@ -200,7 +203,7 @@ class Attention(Operator, name="attention"):
         if self.workers == 1 or spans == 1:
             return {}
         queries, heads = dims.maximum(self.q.shape[-3]), dims.maximum(self.k.shape[-2])
-        rows = heads * min(ROWS, queries * (dims.maximum(self.q.shape[-2]) // heads))
+        rows = heads * min(SHARED, queries * (dims.maximum(self.q.shape[-2]) // heads))
         numbers = (1 + spans) * rows * (_padded(dims.maximum(self.v.shape[-1])) + MARKS)
         return {"parts": Scratch(numbers * computed_bytes(self.q.dtype), self.q.dtype.value), "spans": spans}
 
@@ -336,22 +339,34 @@ class Attn(Operator, name="attn"):
     kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
 
 
-def work(queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType]) -> int:
-    """Numbers of scratch of a unit: for each row a query, results twice and the scores of a block; what is widened.
+def work(
+    queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType],
+    masked: bool = False,
+) -> int:  # fmt: skip
+    """Numbers of scratch of a unit: rows of queries, results twice, and scores of a block; panels of keys and values.
 
     queries, keys   at most
     heads           of queries, and of keys
     widths          of keys and of values
     of              dtypes of queries and of keys
+    masked          whether keys are left out one by one
     """
     query, key = heads
     mine = min(ROWS, queries * (query // max(1, key)))
     rows = max(mine, min(TOGETHER, key * mine))
     block = _padded(min(KEYS, keys))
     k, v = (_padded(dims.maximum(w)) for w in widths)
-    same = of[1] is (dtypes.f64 if of[0] is dtypes.f64 else dtypes.f32)  # computed with as they are stored
-    copied = block * min(v, 4 * LANES) if not same or mine >= PACKED else 0
-    return rows * (k + 2 * v + block) + max(copied, 0 if same else 4 * k)
+    wide = of[0] is dtypes.f64
+    same = of[1] is (dtypes.f64 if wide else dtypes.f32)  # computed with as they are stored
+    in_registers = same or (not wide and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
+    if mine >= PACKED:
+        panel = (LANES + (0 if same else 4)) * k
+    else:
+        panel = 0 if in_registers else FOLDED * k
+    as_they_lie = in_registers and (mine == 1 or not same or dims.maximum(widths[1]) % LANES == 0)
+    if masked or mine >= PACKED or not as_they_lie:
+        panel = max(panel, block * min(v, 4 * LANES))
+    return rows * (k + 2 * v + block) + panel
 
 
 def _padded(n: int) -> int:

@@ -109,7 +109,7 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     OIC_TRY(oic_check_range(why, 22, "K.t", at, pos, 6, OIC_ERR_INDEX, OIC_ERR_CACHE_FULL));
 
     /* attend.oi:16  op linear(x, wq) >> q; */
-    float *const q = oic_at(s->arena, 3072); /* f32[N, 16] */
+    float *const q = oic_at(s->arena, 4096); /* f32[N, 16] */
     oic_linear_panels_f32_f32_f32(&(oic_linear_panels_f32_f32_f32_args){
         .x = x, .w = wq, .y = q, .rank = 0, .M = N, .K = 8, .N = 16, .ldx = 8});
 
@@ -154,7 +154,7 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
 
     /* attend.oi:27  op attention(qh, keys, values, causal=true) >> y; */
     oic_attention_f32_f32(&(oic_attention_f32_f32_args){
-        .q = qh, .k = keys, .v = values, .y = y, .work = oic_at(s->arena, 0), .room = 768, .rank = 0, .N = N,
+        .q = qh, .k = keys, .v = values, .y = y, .work = oic_at(s->arena, 0), .room = 1024, .rank = 0, .N = N,
         .keys = n1, .Hq = 2, .Hk = 2, .Dk = 8, .Dv = 8, .qs = (const ptrdiff_t[]){16, 8},
         .ks = (const ptrdiff_t[]){16, 8}, .vs = (const ptrdiff_t[]){16, 8}, .length = (int64_t)n1,
         .scale = 0.35355338f, .causal = 1, .window = -1});

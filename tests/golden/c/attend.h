@@ -2,7 +2,7 @@
 
    memory   bytes  what
    state      776  attend_state: all that is kept between steps
-   arena    3,456  scratch of a step; holds nothing between steps
+   arena    4,480  scratch of a step; holds nothing between steps
    weights  1,600  attend.weights, read only; any number of sessions share it
    session         attend_session: four pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
@@ -19,7 +19,7 @@
 #define ATTEND_BUILD_FINGERPRINT UINT64_C(0x0000000000000000) /* of one build */
 #define ATTEND_ALIGN 8             /* of state, arena and weights; 64 is faster */
 #define ATTEND_STATE_BYTES 776
-#define ATTEND_ARENA_BYTES 3456
+#define ATTEND_ARENA_BYTES 4480
 #define ATTEND_WEIGHTS_BYTES 1600
 #define ATTEND_SAVED_BYTES 852     /* the most that a saved state has */
 #define ATTEND_STATE_FINGERPRINT UINT64_C(0x0000000000000000)
