@@ -46,17 +46,25 @@ class Other(SimulatorExecutor):
         return found
 
 
-def verdict(name: str, value: Any) -> Verdict:
-    program = compile_graph(parse(f"graph near {{ {TEXT} }}", "near.oi"), None, Settings())
+def verdict(name: str, value: Any, text: str = TEXT, middle: float = 0.0) -> Verdict:
+    program = compile_graph(parse(f"graph near {{ {text} }}", "near.oi"), None, Settings())
     session = Other(interface_of(program), Machine(program.module))
     session.change = name, value
-    return compare(program.module, session, [Run("entry", {"x": np.array([1.5, 0.0, -2.0], np.float32)})])
+    return compare(program.module, session, [Run("entry", {"x": np.array([1.5, middle, -2.0], np.float32)})])
 
 
 def test_what_rounding_may_decide_is_no_difference() -> None:
     near = verdict("whole", 0)
     assert near.equal  # whichever of the runs have shown it
     assert verdict("", 0).equal and not verdict("", 0).doubtful
+
+
+def test_the_sign_of_a_nan_that_is_computed_is_open() -> None:
+    text = """dynamic { x: f32[3]; } volatile { computed: bool[3]; given: bool[3]; }
+    block entry { assign y: f32[3]; op sub(x, x) >> y; op is_neg(y) >> computed; op is_neg(x) >> given; return; }"""
+    for value in (False, True):
+        assert verdict("computed", value, text, np.inf).equal
+    assert not verdict("computed", True, text).equal and not verdict("given", True, text, np.nan).equal
 
 
 @pytest.mark.parametrize(("name", "value"), [("whole", 2), ("whole", -1), ("sure", 1), ("far", 1.0001)])

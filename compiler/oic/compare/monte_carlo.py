@@ -4,7 +4,8 @@ Every operator states how far its result may be from the exact one (`Operator.to
 effect on an output many operators and steps later has no general formula; but the
 reference can be run again with a random error of that size added to every result.  What such runs
 do not tell apart, a correct compiled program need not tell apart either (Monte Carlo arithmetic:
-Parker 1997).  Integers, booleans and moves have no error and are compared exactly.
+Parker 1997).  Integers, booleans and moves have no error and are compared exactly.  Every NaN is as
+good as every other, so the sign of one that was computed is drawn.
 """
 
 from __future__ import annotations
@@ -45,15 +46,17 @@ class PerturbedMachine(Machine):
         if not dtype.is_float or op.results[result].type != op.results[0].type or array.size == 0:
             return array
         inputs = [self._wide(part) for part in operand_parts(op)]
-        plain = resolved(op, self.read, self.sizes)
-        bound = np.broadcast_to(np.asarray(plain.tolerance(array, *inputs), np.float64), array.shape)
-        if not bound.any():
+        known = resolved(op, self.read, self.sizes)
+        bound = np.broadcast_to(np.asarray(known.tolerance(array, *inputs), np.float64), array.shape)
+        plain = array.astype(np.float64)
+        absent = np.isnan(plain)
+        if not bound.any() and not absent.any():
             return array
         error = self.times * bound * self.random.uniform(-1.0, 1.0, array.shape)
-        perturbed = array.astype(np.float64) + np.where(np.isfinite(error), error, 0.0)
         with np.errstate(all="ignore"):
-            kept = np.where(np.isfinite(array.astype(np.float64)), perturbed, array.astype(np.float64))
-        return dtypes.store(kept.astype(dtype.wide), dtype)
+            found = np.where(np.isfinite(plain) & np.isfinite(error), plain + error, plain)
+            found = np.where(absent, np.copysign(np.nan, self.random.uniform(-1.0, 1.0, array.shape)), found)
+            return dtypes.store(found.astype(dtype.wide), dtype)
 
     def _wide(self, part: Any) -> Any:
         if part is None:

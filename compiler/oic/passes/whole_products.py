@@ -28,7 +28,8 @@ def whole_products(module: Module) -> None:
                     at = min(block.ops.index(product) for product in gone[1:])
                     ops = [*block.ops[:at], *made, *block.ops[at:]]
                     block.set_ops([o for o in ops if not any(o is g for g in gone)])
-    module.top.replace(mapping)
+    if mapping:
+        module.top.replace(mapping)
 
 
 def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] | None:
