@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oic
-from oic.compare.between import ACTIONS, drawn
+from oic.compare.between import ACTIONS, KeptCopy, Sessions, drawn
 from oic.compare.harness import Run, Verdict, compare
 from oic.driver import Program, Settings, compile_graph, interface_of
 from oic.reference.interpret import Machine
@@ -101,3 +101,17 @@ def test_a_right_session_gets_through_and_every_action_is_counted(program: Progr
 def test_a_wrong_one_does_not(program: Program, kind: type[SimulatorExecutor]) -> None:
     verdict = _verdict(program, kind)
     assert verdict.difference is not None
+
+
+def test_a_machine_alone_goes_the_way_of_the_sessions(program: Program) -> None:
+    """What seems a difference is taken again by machines alone: they must be where the sessions were."""
+    for seed in range(6):
+        session = SimulatorExecutor(interface_of(program), Machine(program.module))
+        sessions, alone, kept = Sessions(program.module, session, 0, None), Machine(program.module), KeptCopy()
+        for run in _runs(seed, 30):
+            if run.before:
+                sessions.act(run.before)
+            kept.act(alone, run.before)
+            found = [machine.step(run.entry, run.inputs)["y"] for machine in (sessions.reference, alone)]
+            sessions.executor.step(run.entry, **run.inputs)
+            assert np.array_equal(*found) and sessions.reference.save() == alone.save(), (seed, run.before)

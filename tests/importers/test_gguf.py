@@ -287,7 +287,8 @@ def test_blocks_of_one_scale_stay_as_they_are(kind: str, storage: str, tmp_path:
         wide = ex.step(tokens=tokens)["logits"]
     assert 0 < np.abs(found - wide).max() < 0.05 * np.abs(wide).max()
     other = compile_graph(graph, model, Settings(weights="wq=f32,*=q8"))
-    assert {c.symbol: c.storage for c in other.stored}["w_up"] == "q8" and "wq" not in {c.symbol for c in other.stored}
+    assert {c.symbol: c.storage for c in other.stored}["w_up"] == "q8"
+    assert "wq" in {c.symbol for c in other.stored if c.kept}
 
 
 @pytest.mark.parametrize("kind", ["Q4_1", "Q5_0", "Q5_1"])

@@ -93,7 +93,7 @@ def test_bare_metal_brings_its_own_clock(program: oic.Synthesizer, folder: Path)
     subprocess.run([*call, *clock], check=True)
 
 
-def test_only_profiling_builds_count(folder: Path) -> None:
+def test_only_profiling_builds_count(folder: Path, program: oic.Synthesizer) -> None:
     assert "oic_lap_to" in (folder / "counted.c").read_text()
     oic.Synthesizer(oic.parse(GRAPH, "counted.oi")).emit(folder / "plain")
     texts = [p.read_text() for p in (folder / "plain").rglob("*.[ch]")]

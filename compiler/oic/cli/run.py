@@ -24,7 +24,7 @@ from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.model.npy import read_npy
-from oic.passes.store_weights import NO_MATRIX
+from oic.passes.store_weights import KEPT, NO_MATRIX
 from oic.session.executor import Record
 from oic.session.inputs import checked
 from oic.session.interface import Interface
@@ -88,12 +88,12 @@ def _stored(choices: list[dict[str, Any]]) -> list[str]:
     """Bytes of constants by what they are stored as, and why some are not as they were to be."""
     found: dict[str, list[dict[str, Any]]] = {}
     for choice in choices:
-        found.setdefault(choice["storage"] if not choice["reason"] else "", []).append(choice)
-    kept = found.pop("", [])
+        found.setdefault(choice["storage"], []).append(choice)
+    kept = found.pop(KEPT, [])
     lines = [f"  as {s:<5} {sum(c['nbytes'] for c in cs):>14,} bytes: {_names(cs)}" for s, cs in found.items()]
     reasons: dict[str, list[dict[str, Any]]] = {}
     for choice in kept:
-        if choice["reason"] != NO_MATRIX:
+        if choice["reason"] not in ("", NO_MATRIX):
             reasons.setdefault(choice["reason"], []).append(choice)
     size = sum(c["nbytes"] for c in kept)
     because = "; ".join(f"{_names(cs)} ({reason})" for reason, cs in reasons.items())

@@ -51,17 +51,19 @@ class KeptCopy:
     def __init__(self) -> None:
         self.saved: bytes | None = None
 
-    def act(self, machine: Machine, what: str) -> None:
-        """Do what comes nearest to an action."""
+    def act(self, machine: Machine | Executor, what: str) -> None:
+        """Do what comes nearest to an action, where `Sessions` would keep a copy with one kept, too."""
         if what == "reset":
             machine.reset()
-        elif what == "save":
+            return
+        if what and what != "fork" and (what == "save" or self.saved is None):
             self.saved = machine.save()
-        elif what:
-            copy = machine.save() if what == "fork" or self.saved is None else self.saved
-            if what in ("renew", "fork"):
-                machine.reset()
-            machine.load(copy)
+        if what in ("", "save"):
+            return
+        copy = machine.save() if what == "fork" or self.saved is None else self.saved
+        if what in ("renew", "fork"):
+            machine.reset()
+        machine.load(copy)
 
 
 class Sessions:
