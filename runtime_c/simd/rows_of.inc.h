@@ -13,7 +13,7 @@
 #define ROW_TILE (WIDTH > 1 ? 2 : 1) /* rows whose sums stay in registers, */
 #define ROW_KEYS (WIDTH > 1 ? 4 : 1) /* beside so many keys, */
 #define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
-#define ROW_SUMS 12
+#define ROW_SUMS 8
 
 /* The first n of a register's numbers, 0 < n; the others are 0. */
 static inline REGISTER ROWS(oic_row_some)(const R *from, ptrdiff_t n)
@@ -100,14 +100,10 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
         }
         for (ptrdiff_t m = count; m > 0;) {
             OF(oic_folding) folded[ROW_TILE * OIC_FOLDED];
-            const ptrdiff_t together = ROW_TILE == 1 || m == 1 ? 1 : ROW_TILE == 2 || m == 2 || m == 4 ? 2 : 3;
-            if (together == 3) {
+            const ptrdiff_t together = m < ROW_TILE ? 1 : ROW_TILE;
+            if (together > 1) {
                 for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
-                    ROWS(oic_row_tile)(x, xm, 3, at + e, ROW_KEYS, n, folded + e);
-                }
-            } else if (together == 2) {
-                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
-                    ROWS(oic_row_tile)(x, xm, 2, at + e, ROW_KEYS, n, folded + e);
+                    ROWS(oic_row_tile)(x, xm, ROW_TILE, at + e, ROW_KEYS, n, folded + e);
                 }
             } else {
                 for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS_OF_ONE) {
