@@ -6,11 +6,13 @@ pages, and multiply-adds in f32 and int8.  What is not installed is skipped, and
 exit status is 1 if that is oic.
 
     python benchmarks/peers.py [--models gpt2-124m,...] [--rows decode,prefill,...] [--precisions f32,q8]
-                               [--threads 1,2] [--engines oic,llama_cpp,...] [--python PYTHON] [--json FILE]
+                               [--threads 1,2] [--engines oic,llama_cpp,...] [--cache q8] [--python PYTHON]
+                               [--json FILE]
 
 Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 512 tokens), stream (a step of Silero
-and of two GRU-256 layers), translate (ByT5: 64 bytes in, 128 tokens out), memory (most of the process that is resident,
-of a C program), build (seconds).  `--python` is the interpreter that has the other engines: `pip install oic[bench]`.
+and of two GRU-256 layers), convolve (a layer alone), translate (ByT5: 64 bytes in, 128 tokens out), memory (most of the
+process that is resident, of a C program), build (seconds).  `--python` is the interpreter that has the other engines:
+`pip install oic[bench]`.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from against import Unsupported  # noqa: E402
+from against.convolutions import LAYERS  # noqa: E402
 from against.decoders import DECODERS  # noqa: E402
 
 from oic.diagnostics import OicError  # noqa: E402
@@ -42,6 +45,7 @@ PRECISIONS = ("f32", "f16", "bf16", "q8", "q4")
 POSITIONS = (16, 512, 990)
 PROMPTS = (128, 512)
 STREAMS = ("silero", "gru-256")
+CACHES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}  # bytes of a number; q8 has a scale a head
 
 
 class Worker:
@@ -161,6 +165,8 @@ class Run:
         for engine in self.arguments.engines:
             named = f"{engine}_engine" if module == "decoder" else module
             more = {} if module == "decoder" else {"engine": engine}
+            if named == "oic_engine":
+                more["cache"] = self.arguments.cache
             worker = Worker(engine, self.arguments.python, named, {**given, **more})
             if worker.loaded():
                 self.versions[engine] = worker.version
@@ -202,7 +208,7 @@ class Run:
         peers = [f.median for f in row.figures if f.engine != "oic"]
         mine = next((f.median for f in row.figures if f.engine == "oic"), None)
         ratio = f"  = {min(peers) / mine:.2f}x" if peers and mine else ""
-        head = f"{row.model:<11}{row.name:<13}{row.precision:<5}{row.threads} thr  "
+        head = f"{row.model:<17}{row.name:<14}{row.precision:<5}{row.threads} thr  "
         print(head + " | ".join(cells) + ratio, flush=True)
 
 
@@ -222,7 +228,8 @@ def decoders(run: Run) -> None:
         for position in [p for p in a.positions if p + a.tokens < decoder.context and "decode" in a.rows]:
             limit = run.probe(threads)
             figures = run.alternate(workers, a.rounds, "decode", position, a.tokens)
-            work = decoder.weight_bytes(precision) + decoder.kv_bytes(position + a.tokens // 2)
+            each = CACHES[a.cache] + (4 / decoder.head if a.cache == "q8" else 0)
+            work = decoder.weight_bytes(precision) + decoder.kv_bytes(position + a.tokens // 2, each)
             run.show(Row(name, f"at {position}", precision, threads, work, limit.read, 1, figures))
         for count in [n for n in a.prompts if n < decoder.context and "prefill" in a.rows]:
             limit = run.probe(threads)
@@ -234,7 +241,7 @@ def decoders(run: Run) -> None:
         if "build" in a.rows:
             for seconds in [w.ask("build") for w in workers if w.engine == "oic"]:
                 run.rows.append(Row(name, "build", precision, threads, 0, 0, 1, [Figure("oic", [seconds])]))
-                print(f"{name:<11}{'build':<13}{precision:<5}{threads} thr  {seconds:.1f} s")
+                print(f"{name:<17}{'build':<14}{precision:<5}{threads} thr  {seconds:.1f} s")
         for worker in workers:
             worker.close()
 
@@ -253,7 +260,8 @@ def positions(rows: list[Row]) -> Iterator[str]:
             low, middle, high = sorted(at)
             slope = (at[high] - at[low]) / (high - low)
             bend = at[middle] - (at[low] + slope * (middle - low))
-            least = DECODERS[model].kv_bytes(0) / found[0].limit
+            work = {int(row.name[3:]): row.work for row in found}
+            least = (work[high] - work[low]) / (high - low) / found[0].limit
             yield (
                 f"{model} {precision} {threads} thr, {engine}: a position costs {slope * 1e9:,.1f} ns, "
                 f"{slope / least:.2f} of its bytes at the limit, {bend / at[middle] * 100:+.1f} % from a line"
@@ -271,6 +279,21 @@ def streams(run: Run) -> None:
         figures = run.alternate(workers, a.rounds, "steps", 200)
         if figures:
             run.show(Row(name, "step", precision, threads, 0, 0, 1, figures))
+        if a.wait:
+            print("measured", flush=True)
+        for worker in workers:
+            worker.close()
+
+
+def convolve(run: Run) -> None:
+    """Convolutions, a layer alone."""
+    a = run.arguments
+    for threads in a.threads if "f32" in a.precisions else ():
+        workers = run.workers("convolutions", precision="f32", threads=threads)
+        limit = run.probe(threads)
+        for name, layer in LAYERS.items():
+            figures = run.alternate(workers, a.rounds, "seconds", name, 20)
+            run.show(Row(layer.operator, name, "f32", threads, layer.operations, limit.f32, 1, figures))
         if a.wait:
             print("measured", flush=True)
         for worker in workers:
@@ -303,7 +326,7 @@ def memory(run: Run) -> None:
             kept = run.failed if isinstance(why, OicError) else run.skipped
             kept["oic", f"{name} {precision}"] = str(why).splitlines()[0]
             continue
-        print(f"{name:<11}{'memory':<13}{precision:<5}1 thr  {most / 1e6:,.1f} MB resident, "
+        print(f"{name:<17}{'memory':<14}{precision:<5}1 thr  {most / 1e6:,.1f} MB resident, "
               f"{most / planned:.3f} of weights, state and arena in use")  # fmt: skip
         run.rows.append(Row(name, "memory", precision, 1, most, planned, 1, []))
 
@@ -321,8 +344,8 @@ def names(known: tuple[str, ...]) -> Any:
     return read
 
 
-KINDS = {"decode": decoders, "stream": streams, "translate": translate, "memory": memory}
-ROWS = ("decode", "prefill", "build", "stream", "translate", "memory")
+ALONE = {"stream": streams, "convolve": convolve, "translate": translate, "memory": memory}  # rows of their own
+ROWS = ("decode", "prefill", "build", *ALONE)
 
 
 def main() -> int:
@@ -334,6 +357,7 @@ def main() -> int:
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2])
     parser.add_argument("--positions", type=lambda text: [int(n) for n in text.split(",")], default=POSITIONS)
     parser.add_argument("--prompts", type=lambda text: [int(n) for n in text.split(",")], default=PROMPTS)
+    parser.add_argument("--cache", choices=CACHES, default="f32", help="of oic: as of oic import")
     parser.add_argument("--tokens", type=int, default=16, help="of a round of decoding")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="interpreter that has the other engines")
@@ -344,7 +368,7 @@ def main() -> int:
     print("per second: median ± spread, share of the machine's limit; the last figure: oic over the fastest other\n")
     if {"decode", "prefill", "build"} & set(run.arguments.rows):
         decoders(run)
-    for row, measure in (("stream", streams), ("translate", translate), ("memory", memory)):
+    for row, measure in ALONE.items():
         if row in run.arguments.rows:
             measure(run)
     print()

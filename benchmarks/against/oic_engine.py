@@ -26,13 +26,13 @@ class Engine:
 
     version = oic.__version__
 
-    def __init__(self, decoder: str, precision: str, threads: int, prompt: int) -> None:
+    def __init__(self, decoder: str, precision: str, threads: int, prompt: int, cache: str = "f32") -> None:
         self.decoder = DECODERS[decoder]
         large = self.decoder.weight_bytes("f32") / 4 > LARGE
         with tempfile.TemporaryDirectory() as folder:
             source, graph = Path(folder) / "in", Path(folder) / "graph"
             write(self.decoder, source, "BF16" if large else "F32")
-            import_checkpoint(source, graph, context=self.decoder.context, prefill=prompt)
+            import_checkpoint(source, graph, context=self.decoder.context, prefill=prompt, cache=cache)
             start = time.perf_counter()
             model = oic.Model.open(graph / "model.json")
             self.built = oic.Synthesizer(

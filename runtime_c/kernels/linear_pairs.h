@@ -8,8 +8,8 @@
 
    Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
    `work` has room for `room` of them: 2 bytes an element, of an even number.  Where there are more rows, they are taken in
-   turns.  A turn is two phases: ..._prepare rounds the rows from `from` on, ..._part computes streams first..end-1, four
-   panels each, for them.  Sums and pairs of a chunk are on the stack: 42 KiB. */
+   turns.  A turn is two phases: ..._prepare rounds rows first..end-1 of those from `from` on, ..._part computes streams
+   first..end-1, four panels each, for all of them.  Sums and pairs of a chunk are on the stack: 42 KiB. */
 #include "common/products.h"
 #include "../simd/pairs.h"
 #include "element.h"
@@ -32,11 +32,13 @@ static inline ptrdiff_t NAME(oic_linear_pairs_rows)(const ARGS(oic_linear_pairs)
     return left < a->room ? left : a->room;
 }
 
-static inline void NAME(oic_linear_pairs_prepare)(const ARGS(oic_linear_pairs) *a)
+static inline void NAME(oic_linear_pairs_prepare)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ptrdiff_t rows = NAME(oic_linear_pairs_rows)(a), K = a->K;
-    uint16_t *to = (uint16_t *)a->work;
-    for (ptrdiff_t r = 0; r < rows; ++r, to += K + K % 2) {
+    const ARGS(oic_linear_pairs) *const a = args;
+    const ptrdiff_t K = a->K;
+    uint16_t *to = (uint16_t *)a->work + first * (K + K % 2);
+    (void)worker;
+    for (ptrdiff_t r = first; r < end; ++r, to += K + K % 2) {
         const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
         const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
 #if X_IS_COMPUTED
@@ -110,20 +112,21 @@ static inline void NAME(oic_linear_pairs)(const ARGS(oic_linear_pairs) *a)
     ARGS(oic_linear_pairs) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        NAME(oic_linear_pairs_prepare)(&turn);
+        NAME(oic_linear_pairs_prepare)(&turn, 0, NAME(oic_linear_pairs_rows)(&turn), 0);
         NAME(oic_linear_pairs_part)(&turn, 0, (oic_product_panels(a->N) + 3) / 4, 0);
     }
 }
 
 #if defined(OIC_POOL_H)
-/* The same, each turn's streams divided among threads. */
+/* The same, each turn's rows and then its streams divided among threads. */
 static inline void NAME(oic_linear_pairs_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                   const ARGS(oic_linear_pairs) *a)
 {
     ARGS(oic_linear_pairs) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        NAME(oic_linear_pairs_prepare)(&turn);
+        const ptrdiff_t room = NAME(oic_linear_pairs_rows)(&turn);
+        oic_divide(pool, most, room, (int64_t)room * a->K, NAME(oic_linear_pairs_prepare), &turn);
         oic_divide(pool, most, units, work, NAME(oic_linear_pairs_part), &turn);
     }
 }

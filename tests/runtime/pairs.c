@@ -85,7 +85,7 @@ static void product(ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t room, ptrdi
     const oic_linear_pairs_bf16_bf16_bf16_args c = {.x = narrow, .w = w, .b = short_b, .y = short_y, .work = work,
         .M = M, .K = K, .N = N, .ldx = ld, .room = MOST_M};
     oic_linear_pairs_f32_bf16_f32(&a);
-    oic_linear_pairs_prepare_bf16_bf16_bf16(&c);
+    oic_linear_pairs_prepare_bf16_bf16_bf16(&c, 0, oic_linear_pairs_rows_bf16_bf16_bf16(&c), 0);
     for (ptrdiff_t end = streams; end > 0; end -= share) {
         oic_linear_pairs_part_bf16_bf16_bf16(&c, end < share ? 0 : end - share, end, 1);
     }

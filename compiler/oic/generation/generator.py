@@ -69,21 +69,17 @@ class _Plan:
 class Precision:
     """What a constant is stored as.
 
-    storage  "f32": as declared
-    error    ‖ŵ - w‖ / ‖w‖, what that makes of it
-    reason   why it is as declared, whatever a rule says; ""
+    kept    it is as declared
+    error   ‖ŵ - w‖ / ‖w‖, what that makes of it
+    reason  why it is as declared, whatever a rule says; ""
     """
 
     name: str
     storage: str
     nbytes: int
+    kept: bool
     error: float
     reason: str = ""
-
-    @property
-    def kept(self) -> bool:
-        """It is as declared."""
-        return self.storage == "f32"
 
 
 @dataclass
@@ -159,7 +155,7 @@ class Generator:
         for choice in self._built.program.stored:
             values: Any = module.weights[choice.symbol]
             error = 0.0 if choice.kept else values.error()
-            found.append(Precision(choice.symbol, choice.storage, choice.nbytes, error, choice.reason))
+            found.append(Precision(choice.symbol, choice.storage, choice.nbytes, choice.kept, error, choice.reason))
         return found
 
     def close(self) -> None:
