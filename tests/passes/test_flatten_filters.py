@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import oic
+from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
 
-PLANES, PANELS = "conv_planes", "conv_panels"
+PLANES, PANELS, BYTES = "conv_planes", "conv_panels", "conv_planes_int"
 Shape = tuple[int, ...]
 # x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, several blocks
 # along either axis, of positions and of output channels, a few positions and one; of transposed ones also classes without taps
@@ -26,6 +27,10 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv2d", (7, 5, 5), (16, 7, 5, 5), {"padding": [2, 2]}, PANELS),
     ("conv2d", (5, 17, 19), (10, 1, 3, 3), {"stride": [2, 3], "padding": [1, 1], "groups": [5]}, PLANES),
     ("conv2d", (3, 22, 40), (9, 3, 7, 7), {"stride": [2, 2], "padding": [3, 3]}, PLANES),
+    ("conv1d", (2, 7, 33), (5, 7, 3), {"stride": [2], "padding": [1]}, BYTES),
+    ("conv1d", (6, 1), (50, 3, 1), {"groups": [2]}, BYTES),
+    ("conv2d", (9, 17, 23), (101, 9, 3, 2), {"padding": [1, 2], "dilation": [2, 1]}, BYTES),
+    ("conv2d", (5, 17, 19), (10, 1, 3, 3), {"stride": [2, 3], "padding": [1, 1], "groups": [5]}, BYTES),
     ("conv_transpose1d", (70, 31), (70, 5, 16), {"stride": [8], "padding": [4]}, PLANES),
     ("conv_transpose1d", (2, 6, 3), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLANES),
     ("conv_transpose1d", (6, 9), (6, 2, 3), {"stride": [2], "dilation": [4], "groups": [3]}, PLANES),
@@ -44,17 +49,19 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
     inputs, weights = {}, {}
     declared: dict[str, list[str]] = {"dynamic": [], "constant": [], "volatile": []}
     body = []
-    for i, (name, x, w, settings, _) in enumerate(CASES):
+    for i, (name, x, w, settings, kernel) in enumerate(CASES):
         dtype, outputs = "f32" if i % 5 else "f64", w[-len(w) + 1] * settings.get("groups", [1])[0] if "transpose" in name else w[0]
-        inputs[f"x{i}"] = rng.standard_normal(x).astype(dtype.replace("f", "float"))
-        weights[f"v{i}"] = inputs[f"w{i}"] = rng.standard_normal(w).astype(inputs[f"x{i}"].dtype)
-        inputs[f"b{i}"] = rng.standard_normal(outputs).astype(inputs[f"x{i}"].dtype)
-        for part, shape in (("x", x), ("w", w), ("b", (outputs,))):
-            declared["dynamic"].append(f"{part}{i}: {_declared(shape, dtype)};")
+        dtype, to = ("i8", "i32") if kernel == BYTES else (dtype, dtype)
+        scale = 40 if kernel == BYTES else 1
+        for part, shape, kind in (("x", x, dtype), ("w", w, dtype), ("b", (outputs,), to)):
+            inputs[f"{part}{i}"] = np.clip(scale * rng.standard_normal(shape), -128, 127).astype(dtypes.ALL[kind].np)
+            declared["dynamic"].append(f"{part}{i}: {_declared(shape, kind)};")
+        weights[f"v{i}"] = inputs[f"w{i}"]
         declared["constant"].append(f"v{i}: {_declared(w, dtype)};")
         out = (*x[: 1 - len(w)], outputs, *_sizes(name, x, w, settings))
-        declared["volatile"] += [f"y{i}: {_declared(out, dtype)};", f"z{i}: {_declared(out, dtype)};"]
-        more = ", ".join([f"b=b{i}", *(f"{k}={v[0] if k == 'groups' else v}" for k, v in settings.items())])
+        declared["volatile"] += [f"y{i}: {_declared(out, to)};", f"z{i}: {_declared(out, to)};"]
+        given = {"b": f"b{i}"} | ({"acc": to} if to != dtype else {})
+        more = ", ".join(f"{k}={v[0] if k == 'groups' else v}" for k, v in (given | settings).items())
         body += [f"op {name}(x{i}, v{i}, {more}) >> y{i};", f"op {name}(x{i}, w{i}, {more}) >> z{i};"]
     sections = "".join(f"{kind} {{ {' '.join(lines)} }}\n" for kind, lines in declared.items())
     return f"graph g {{ {sections} block entry {{ {' '.join(body)} return; }} }}", inputs, weights

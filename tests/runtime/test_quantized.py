@@ -7,6 +7,7 @@ Operands end where memory ends, so that a read beyond them is seen.
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import shutil
 import subprocess
@@ -17,7 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oic import dtypes
 from oic.dtypes import Array
+from oic.ir.core import Value
+from oic.ir.types import TensorType
+from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from runtime.native import AVX512, TOOLCHAINS, Toolchain
@@ -82,6 +87,22 @@ void bytes(const void *const *p, const ptrdiff_t *n)
     const oic_linear_i8_i32_i32_args a = {
         .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .M = n[0], .K = n[1], .N = n[2], .ldx = n[3], .ldw = n[4]};
     oic_linear_i8_i32_i32(&a);
+}
+
+#define OIC_X i8
+#define OIC_W i32
+#define OIC_B i32
+#include "kernels/conv_planes_int.h"
+
+void planes(const void *const *p, const ptrdiff_t *n);
+void planes(const void *const *p, const ptrdiff_t *n)
+{
+    const oic_conv_planes_i8_i32_i32_args a = {
+        .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4], .batch = n[0],
+        .channels = n[1], .height = n[2], .width = n[3], .outputs = n[4], .taps_y = n[5], .taps_x = n[6], .out_height = n[7],
+        .out_width = n[8], .stride_y = n[9], .stride_x = n[10], .padding_y = n[11], .padding_x = n[12], .dilation_y = n[13],
+        .dilation_x = n[14], .groups = n[15], .rows = n[16], .columns = n[17], .room = n[18]};
+    oic_conv_planes_i8_i32_i32(&a);
 }
 """
 BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512)
@@ -231,6 +252,37 @@ def test_products_of_bytes_are_exact(library: CDLL) -> None:
         given = [guarded(x)[:, 5:] if m else None, guarded(w)[:, 5:], b, y]
         call(library, "bytes", given, [m, k, n, k + 5, k + 5])
         assert np.array_equal(y, x[:, 5:].astype(np.int64) @ w[:, 5:].T.astype(np.int64) + b)
+
+
+# batch, channels, height, width; outputs, taps; stride, padding, dilation; groups; rows and columns of a block
+PLANES = [
+    ((1, 1, 1, 1), (1, 1, 1), ((1, 1), (0, 0), (1, 1)), 1, (1, 1)),
+    ((2, 3, 5, 19), (13, 3, 2), ((1, 1), (1, 1), (1, 1)), 1, (2, 16)),
+    ((1, 6, 9, 40), (4, 2, 3), ((2, 1), (0, 2), (1, 2)), 2, (5, 41)),
+    ((1, 9, 4, 33), (50, 1, 1), ((1, 1), (0, 0), (1, 1)), 1, (4, 33)),
+    ((1, 2, 8, 21), (6, 3, 3), ((3, 2), (2, 2), (1, 1)), 2, (3, 12)),
+]
+
+
+def test_convolutions_of_bytes_are_exact(library: CDLL) -> None:
+    rng = np.random.default_rng(4)
+    for x_shape, (outputs, *taps), settings, groups, block in PLANES:
+        inputs = x_shape[1] // groups
+        x, w = (rng.choice([-128, 127, -1, 3], shape).astype(np.int8) for shape in (x_shape, (outputs, inputs, *taps)))
+        b, (stride, padding, dilation) = rng.integers(-9, 9, outputs).astype(np.int32), settings
+        named = dict(zip(("stride", "padding", "dilation"), map(list, settings), strict=True), groups=groups)
+        values = [Value(TensorType(kind, a.shape)) for a, kind in ((x, dtypes.i8), (w, dtypes.i8), (b, dtypes.i32))]
+        op = Conv2d(*values, acc=dtypes.i32, **named)
+        wanted = op.reference(x, w, b)
+        y = guarded(np.empty(wanted.shape, np.int32))
+        reach = [d * (k - 1) for d, k in zip(dilation, taps, strict=True)]
+        phases = [min(s, r + 1) for s, r in zip(stride, reach, strict=True)]
+        extent = [n + r // s for n, r, s in zip(block, reach, stride, strict=True)]
+        words = -(-inputs // 2)
+        room = 4 * (words * math.prod(phases) * math.prod(extent) + 16 + 13 * words * math.prod(taps))
+        sizes = [*x_shape, outputs, *taps, *wanted.shape[2:], *stride, *padding, *dilation, groups, *block, room]
+        call(library, "planes", [guarded(x), guarded(op.flattened(w)), b, y, guarded(np.empty(room, np.uint8))], sizes)
+        assert np.array_equal(y, wanted), (x_shape, w.shape)
 
 
 MACHINES = {

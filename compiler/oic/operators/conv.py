@@ -29,6 +29,7 @@ PLANES = 1 << 17  # bytes of what is copied of x for a block of positions, if th
 LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 LANES, SPARE, CHUNK, OUTPUTS = 16, 128, 256, 48  # of runtime_c: OIC_LANES, and more of conv_planes.h
+FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
 
 
 def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
@@ -61,7 +62,7 @@ class Convolution(Operator):
 
     spatial: ClassVar[int] = 1
     derived = ("taps",)
-    """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`)."""
+    """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`), or of bytes [O, fours·taps…·4]."""
 
     def infer(self) -> list[Type]:
         n = self.spatial
@@ -89,17 +90,28 @@ class Convolution(Operator):
         """Channels of a group, then the sizes of the window."""
         if self.taps is None:
             return self.w.shape[1:]
+        if self._in_words():
+            return dims.floor_div(self.x.shape[-self.spatial - 1], self.groups), *self.taps
         return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *self.taps
 
     def flattens(self, target: Target) -> bool:
-        static = self.w.tensor.static and 0 not in self.w.shape
-        return self.taps is None and self.x.dtype.is_float and static
+        if self.taps is not None or not self.w.tensor.static or 0 in self.w.shape:
+            return False
+        channels = self.x.shape[-self.spatial - 1]
+        words = self.x.dtype is dtypes.i8 and self.result.dtype.bits <= 32 and isinstance(channels, int)
+        return self.x.dtype.is_float or (words and target.hosted)
 
     def flatten(self) -> None:
         self.taps = [dims.maximum(size) for size in self._window()[1:]]
 
     def flattened(self, w: Array) -> Array:
-        return w.reshape(*w.shape[: -self.spatial - 1], -1)
+        lead, window = w.shape[: -self.spatial - 1], w.shape[-self.spatial - 1 :]
+        if self.x.dtype.is_float:
+            return w.reshape(*lead, -1)
+        fours = -(-window[0] // FOUR)
+        filled = np.zeros((*lead, fours * FOUR, math.prod(window[1:])), w.dtype)
+        filled[..., : window[0], :] = w.reshape(*lead, window[0], -1)
+        return filled.reshape(*lead, fours, FOUR, -1).swapaxes(-1, -2).reshape(*lead, -1)
 
     def _divided(self) -> list[Op]:
         """The groups may not divide a run-time number of channels."""
@@ -146,7 +158,13 @@ class Convolution(Operator):
 
     def _filters(self, w: Array) -> Array:
         """w as [O, C/groups, K…]."""
-        return w if self.taps is None else w.reshape(w.shape[0], w.shape[1] // math.prod(self.taps), *self.taps)
+        if self.taps is None:
+            return w
+        if self._in_words():
+            channels = dims.maximum(self._window()[0])
+            w = w.reshape(w.shape[0], -1, math.prod(self.taps), FOUR).swapaxes(-1, -2)
+            return w.reshape(w.shape[0], -1, *self.taps)[:, :channels]
+        return w.reshape(w.shape[0], w.shape[1] // math.prod(self.taps), *self.taps)
 
     def _sum(self, x: Array, w: Array) -> Array:
         """The convolution without b, two axes at least, in the arrays' dtype."""
@@ -219,6 +237,14 @@ class Convolution(Operator):
         """Weights are a matrix, and of the type that is computed in."""
         return self.taps is not None and self.x.dtype.is_float and self.x.dtype.bits >= 32
 
+    def _in_words(self) -> bool:
+        """Weights are a matrix of bytes."""
+        return self.taps is not None and not self.x.dtype.is_float
+
+    def _plain(self) -> bool:
+        """Weights lie as they are declared, or would in a matrix of their own shape."""
+        return not self._in_words()
+
     def _room(self) -> int:
         """Positions whose windows are gathered at a time."""
         window, outputs = (dims.maximum(size) for size in (self.w.shape[1], self._outputs()))
@@ -235,7 +261,9 @@ class Convolution(Operator):
 
     def _blocks(self) -> tuple[tuple[int, int], int, int]:
         """Of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
-        channels = dims.maximum(self._window()[0])
+        channels, width = dims.maximum(self._window()[0]), self.x.dtype.bits // 8
+        if self._in_words():
+            channels, width = -(-channels // 2), 4
         sizes = (dims.maximum(v) for v in self.result.shape[-self.spatial :])
         reach, phases, counts = [], [], []
         axes = (self._two(), _pair(1, [dims.maximum(k) for k in self._window()[1:]]), _pair(1, list(sizes)))
@@ -251,7 +279,7 @@ class Convolution(Operator):
                 phases.append(min(stride, span + 1))
                 counts.append(max(1, size))
         each = channels * math.prod(phases)
-        most = PLANES // (self.x.dtype.bits // 8)
+        most = PLANES // width
         if each * (1 + reach[0]) * (counts[1] + reach[1]) > most:
             fits = most // (each * (1 + reach[0])) - reach[1]
             counts[1] = min(counts[1], max(LEAST, fits // LANES * LANES))
@@ -265,6 +293,14 @@ class Convolution(Operator):
         classes = math.prod(self._settings()[0]) if self.transposed else 1
         tables = products + classes * -(-products // CHUNK)
         room = (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables
+        work = Scratch(room, each=True)
+        return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
+
+    def _word_args(self) -> Members:
+        (rows, columns), _, elements = self._blocks()
+        channels, *taps = (dims.maximum(size) for size in self._window())
+        words = -(-channels // 2) * math.prod(taps)
+        room = 4 * (elements + LANES + (1 + WORD_ROWS) * words)
         work = Scratch(room, each=True)
         return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
 
@@ -293,7 +329,9 @@ class Convolution(Operator):
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
                cost=lambda op, target: streamed(op.w, PANELS)),
-        Kernel("conv", _types, _args, cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
+        Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words, units=_units, work=_work),
+        Kernel("conv", _types, _args, fits=_plain,
+               cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
     )  # fmt: skip
 
 

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#define OIC_CONV_OUTPUTS 48 /* output channels that a thread takes at a time, which share what is copied of x */
+
 /* Positions `classes` apart meet the same taps, at neighbours of one plane: class f has positions f + j * classes, j from 0 on.
    Element r of phase p of the planes of a block from j0 on is element (j0 + r) * step + p + low of x. */
 typedef struct {

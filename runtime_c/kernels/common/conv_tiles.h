@@ -20,6 +20,5 @@
 #endif
 
 #define OIC_CONV_PANELS 16  /* that go through a chunk of products together */
-#define OIC_CONV_OUTPUTS 48 /* output channels that a thread takes at a time, which share what is copied of x */
 
 #endif
