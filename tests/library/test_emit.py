@@ -241,6 +241,7 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "gather_q4": (("f32", "f32", "i32"),),
     "gather_q8": (("f32", "f32", "i64"),),
     "gather_wide": (("i4", "f32", "i64"), ("bf16", "f64", "i32")),
+    "conv_planes_int": (("i8", "i32", "i32"), ("i8", "i8", "i8")),
     "iota": (("i32",),),
     "linear_q4": (("f32", "f32", "f32"), ("f16", "f32", "f16")),
     "linear_q8": (("f32", "f32", "f32"), ("bf16", "f32", "bf16")),
@@ -257,7 +258,7 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-SIMD = ("dots", "lanes", "registers", "rows", "slow_fma", "sums", "tiles")
+SIMD = ("dots", "lanes", "registers", "rows", "slow_fma", "sums", "tiles", "words")
 """The headers that kernels include; those of instruction sets are included by these, one of them."""
 
 
