@@ -16,6 +16,7 @@ typedef struct {
     T *y, *work;
     ptrdiff_t batch, channels, height, width, outputs, taps_y, taps_x, out_height, out_width;
     ptrdiff_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, groups, room;
+    ptrdiff_t image, from; /* what a turn begins at: an image, and a position of the result */
 } ARGS(oic_conv_panels);
 
 #define PANELS 1
@@ -28,6 +29,12 @@ typedef struct {
 #define PRODUCT_AHEAD NAME(oic_conv_panels_product_ahead)
 #define PRODUCT_COPY NAME(oic_conv_panels_product_copy)
 #include "product.inc.h"
+
+/* Positions of a turn. */
+static inline ptrdiff_t NAME(oic_conv_panels_rows)(const ARGS(oic_conv_panels) *a)
+{
+    return oic_rows(a->out_height * a->out_width - a->from, a->room, 1);
+}
 
 /* to[channels, taps_y, taps_x] = the window of an image that position (oy, ox) sees. */
 static inline void NAME(oic_conv_panels_window)(const ARGS(oic_conv_panels) *a, const T *restrict x, ptrdiff_t oy,
@@ -68,34 +75,73 @@ static inline int NAME(oic_conv_panels_direct)(const ARGS(oic_conv_panels) *a, p
     return a->taps_y == 1 && a->taps_x == 1 && a->stride_y == 1 && a->stride_x == 1;
 }
 
-static inline void NAME(oic_conv_panels)(const ARGS(oic_conv_panels) *a)
+/* Windows first..end-1 of a turn are gathered. */
+static inline void NAME(oic_conv_panels_prepare)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_conv_panels) *const a = args;
+    const ptrdiff_t K = a->channels * a->taps_y * a->taps_x;
+    const T *const x = a->x + a->image * a->channels * a->height * a->width;
+    ptrdiff_t xm, xk;
+    (void)worker;
+    for (ptrdiff_t i = first; !NAME(oic_conv_panels_direct)(a, &xm, &xk) && i < end; ++i) {
+        const ptrdiff_t p = a->from + i;
+        NAME(oic_conv_panels_window)(a, x, p / a->out_width, p % a->out_width, a->work + i * K);
+    }
+}
+
+/* Streams first..end-1 of the output channels of a turn, four panels each: any division has the same bits. */
+static inline void NAME(oic_conv_panels_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_conv_panels) *const a = args;
     const ptrdiff_t K = a->channels * a->taps_y * a->taps_x, positions = a->out_height * a->out_width, N = a->outputs;
+    const ptrdiff_t M = NAME(oic_conv_panels_rows)(a), panels = oic_product_panels(N);
+    const ptrdiff_t last = 4 * end * OIC_LANES < N ? 4 * end * OIC_LANES : N;
+    const T *const x = a->x + a->image * a->channels * a->height * a->width;
     ptrdiff_t xm = K, xk = 1;
     const int direct = NAME(oic_conv_panels_direct)(a, &xm, &xk);
-    T *const rows = a->work + a->room * K;
-    for (ptrdiff_t n = 0; n < a->batch; ++n) {
-        const T *const x = a->x + n * a->channels * a->height * a->width;
-        T *const y = a->y + n * N * positions;
-        for (ptrdiff_t p = 0, M; p < positions; p += M) {
-            M = oic_rows(positions - p, a->room, 1);
-            for (ptrdiff_t i = 0; !direct && i < M; ++i) {
-                NAME(oic_conv_panels_window)(a, x, (p + i) / a->out_width, (p + i) % a->out_width, a->work + i * K);
-            }
-            PRODUCT(&(const OPERANDS){
-                        .x = direct ? x + p * xm : a->work, .w = a->w, .b = a->b, .y = positions == 1 ? y : rows,
-                        .M = M, .K = K, .N = N, .xm = direct ? xm : K, .xk = xk,
-                        .wk = OIC_LANES, .wg = OIC_LANES * K, .wn = 1,
-                    },
-                    0, oic_product_panels(N));
-            for (ptrdiff_t o = 0; positions > 1 && o < N; ++o) {
-                for (ptrdiff_t i = 0; i < M; ++i) {
-                    y[o * positions + p + i] = rows[i * N + o];
-                }
-            }
+    T *const rows = a->work + a->room * K, *const y = a->y + a->image * N * positions;
+    (void)worker;
+    PRODUCT(&(const OPERANDS){
+                .x = direct ? x + a->from * xm : a->work, .w = a->w, .b = a->b, .y = positions == 1 ? y : rows,
+                .M = M, .K = K, .N = N, .xm = direct ? xm : K, .xk = xk,
+                .wk = OIC_LANES, .wg = OIC_LANES * K, .wn = 1,
+            },
+            4 * first, 4 * end < panels ? 4 * end : panels);
+    for (ptrdiff_t o = 4 * first * OIC_LANES; positions > 1 && o < last; ++o) {
+        for (ptrdiff_t i = 0; i < M; ++i) {
+            y[o * positions + a->from + i] = rows[i * N + o];
         }
     }
 }
+
+static inline void NAME(oic_conv_panels)(const ARGS(oic_conv_panels) *a)
+{
+    ARGS(oic_conv_panels) turn = *a;
+    for (turn.image = 0; turn.image < a->batch; ++turn.image) {
+        for (turn.from = 0; turn.from < a->out_height * a->out_width; turn.from += NAME(oic_conv_panels_rows)(&turn)) {
+            NAME(oic_conv_panels_prepare)(&turn, 0, NAME(oic_conv_panels_rows)(&turn), 0);
+            NAME(oic_conv_panels_part)(&turn, 0, (oic_product_panels(a->outputs) + 3) / 4, 0);
+        }
+    }
+}
+
+#if defined(OIC_POOL_H)
+/* The same, each turn's windows and then its streams divided among threads. */
+static inline void NAME(oic_conv_panels_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                 const ARGS(oic_conv_panels) *a)
+{
+    const ptrdiff_t K = a->channels * a->taps_y * a->taps_x;
+    ARGS(oic_conv_panels) turn = *a;
+    (void)work;
+    for (turn.image = 0; turn.image < a->batch; ++turn.image) {
+        for (turn.from = 0; turn.from < a->out_height * a->out_width; turn.from += NAME(oic_conv_panels_rows)(&turn)) {
+            const ptrdiff_t room = NAME(oic_conv_panels_rows)(&turn);
+            oic_divide(pool, most, room, (int64_t)room * K, NAME(oic_conv_panels_prepare), &turn);
+            oic_divide(pool, most, units, (int64_t)room * K * a->outputs, NAME(oic_conv_panels_part), &turn);
+        }
+    }
+}
+#endif
 
 #include "product.end.h"
 #include "end.h"

@@ -26,8 +26,9 @@ typedef struct {
 #include "product.inc.h"
 
 /* Panels first..end-1 of the columns of y: any division has the same bits. */
-static inline void NAME(oic_linear_part)(const ARGS(oic_linear) *a, ptrdiff_t first, ptrdiff_t end, int worker)
+static inline void NAME(oic_linear_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_linear) *const a = args;
     const ptrdiff_t batches = oic_product(a->rank, a->shape);
     (void)worker;
     for (ptrdiff_t i = 0; i < batches; ++i) {

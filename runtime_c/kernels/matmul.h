@@ -29,8 +29,9 @@ typedef struct {
 #include "product.inc.h"
 
 /* Panels first..end-1, counted through the batches: any division has the same bits. */
-static inline void NAME(oic_matmul_part)(const ARGS(oic_matmul) *a, ptrdiff_t first, ptrdiff_t end, int worker)
+static inline void NAME(oic_matmul_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_matmul) *const a = args;
     const ptrdiff_t panels = oic_product_panels(a->N);
     (void)worker;
     while (first < end) {

@@ -21,8 +21,9 @@ dynamic  { x: f32[N, 160] @max(N=9); q: f32[N, 6, 32]; k: f32[T, 3, 32] @max(T=7
            p: f32[1, 2, 8]; j: f32[J, 1, 8] @max(J=9000); m: f32[M, 3, 32] @max(M=100); }
 constant { w: f32[1030, 160]; u: f32[160, 1030]; b: f32[1030]; s: f32[40, 160]; }
 volatile { y: f32[N, 1030]; z: f32[N, 1030]; t: f32[N, 40]; g: f32[N, 1030]; h: f32[N, 1030]; e: f32[N, 1030];
-           a: f32[N, 6, 32]; c: f32[1, 2, 8]; d: f32[N, 6, 32]; }
-block entry { op linear(x, w, b=b) >> y; op matmul(x, u) >> z; op linear(x, s) >> t;
+           a: f32[N, 6, 32]; c: f32[1, 2, 8]; d: f32[N, 6, 32];
+           r: f32[160, 160]; l: f32[160, 160]; }
+block entry { op linear(x, w, b=b) >> y; op matmul(x, u) >> z; op linear(x, s) >> t; op matmul(x, x, transpose_a=true) >> r; op linear(r, r) >> l;
   op gelu(y) >> g; op layer_norm(z, b, eps=1e-5) >> h; op add(g, b) >> g; op mul(y, z) >> e;
   op attention(q, k, k, causal=true) >> a; op attention(p, j, j, window=8700) >> c; op attention(q, m, m) >> d; return; }
 }"""
@@ -73,6 +74,7 @@ def test_what_is_divided_is_in_the_ir() -> None:
     *_, (_, module) = lowered(program.module, program.settings)
     text = print_module(module)
     assert text.count('kernel="linear_panels", workers=3') == 2 and text.count('kernel="linear_panels"}') == 1
+    assert [text.count(f'kernel="{name}", workers=3') for name in ("matmul", "linear")] == [1, 1]
     assert print_module(parse_module(text)) == text
     with pytest.raises(oic.OicError, match="workers are a number of threads, not 0"):
         parse_module(text.replace("workers=3", "workers=0"))

@@ -172,6 +172,18 @@ def test_arrays_belong_to_the_caller(ex: oic.Executor) -> None:
     assert np.array_equal(kept, Y) and len(ex.fetch("all")) == 3
 
 
+def test_a_step_leaves_its_inputs_as_they_are(ex: oic.Executor) -> None:
+    """However they lie in memory, and though one that is alike is written over them when it is given next."""
+    odd = np.zeros(X.nbytes + 1, np.uint8)[1:].view(X.dtype).reshape(X.shape)
+    odd[:] = X
+    for given in (X.copy(), np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], odd):
+        given.flags.writeable = False
+        ex.reset()
+        assert np.array_equal(ex.step(x=given)["y"], Y)
+        ex.step(x=X + 1)
+        assert np.array_equal(given, X)
+
+
 # ---------------------------------------------------------------- fetch
 
 

@@ -20,7 +20,7 @@ from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.quantized import streamed
+from oic.operators.quantized import STREAM, streamed
 from oic.operators.settings import accumulated
 
 MOST_ROWS = 48  # positions of a product: whole tiles, whose sums stay in a cache
@@ -314,6 +314,10 @@ class Convolution(Operator):
             found.append(dims.floor_div(self.result.shape[axis - self.spatial] + step * count - 1, step * count))
         return dims.product(found)
 
+    def _output_streams(self) -> Dim:
+        """What threads share of a product with a matrix in panels."""
+        return dims.floor_div(self._outputs() + STREAM - 1, STREAM)
+
     def _work(self) -> Dim:
         return dims.product([*self.result.shape, *self._window()])
 
@@ -328,7 +332,7 @@ class Convolution(Operator):
     kernels: ClassVar[tuple[Kernel, ...]] = (
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
-               cost=lambda op, target: streamed(op.w, PANELS)),
+               cost=lambda op, target: streamed(op.w, PANELS), units=_output_streams, work=_work, phases=True),
         Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words, units=_units, work=_work),
         Kernel("conv", _types, _args, fits=_plain,
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),

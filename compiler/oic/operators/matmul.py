@@ -12,7 +12,7 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Unequal, Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import COLUMNS, PANELS
+from oic.ir.encodings import COLUMNS, PANELS, ROWS
 from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
 from oic.kernels.targets import Target
@@ -238,6 +238,13 @@ class MatMul(Operator, name="matmul"):
     def _cost(self, target: Target) -> float:
         return streamed(self.b, "") * (1 + target.costs.staged if self.transpose_b else target.costs.strided)
 
+    def _panels(self) -> Dim:
+        """Sixteen columns of each of the matrices of the result."""
+        return dims.product([*self.result.shape[:-2], dims.floor_div(self.result.shape[-1] + ROWS - 1, ROWS)])
+
+    def _products(self) -> Dim:
+        return dims.floor_div(self.operations(), 2)
+
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
         quantized.in_pairs("a", "b", _types, _paired, _by_columns, COLUMNS),
@@ -250,7 +257,8 @@ class MatMul(Operator, name="matmul"):
                units=streams, work=products),
         *quantized.kernels("a", "b", _types, _in_groups, _columns_of_f32, COLUMNS),
         *quantized.kernels("a", "b", _types, _in_groups, _rows_of_f32, PANELS),
-        Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost),
+        Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
+               units=_panels, work=_products),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
         Kernel("matmul_int", ("a", "result"), _args, call="matmul", fits=_is_integer, layouts=_any),
     )  # fmt: skip
@@ -400,6 +408,7 @@ class Linear(Operator, name="linear"):
                units=streams, work=products),
         *quantized.kernels("x", "w", _types, _in_groups, _of_f32, PANELS),
         Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
-               cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
+               cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged),
+               units=lambda op: dims.floor_div(op.w.shape[0] + ROWS - 1, ROWS), work=products),
         Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1}),
     )  # fmt: skip

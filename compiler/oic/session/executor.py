@@ -37,7 +37,11 @@ class Executor(ABC):
 
     What differs between backends are the methods whose names start with an underscore.  They are
     given values that have been checked, row-major arrays of the declared dtypes.
+
+    reads_in_place   a step writes no input, and keeps none: what `step` is given is not copied first
     """
+
+    reads_in_place = False
 
     def __init__(self, interface: Interface) -> None:
         self.interface = interface
@@ -68,8 +72,8 @@ class Executor(ABC):
             self._require_open()
             self._insert({**(values or {}), **named})
 
-    def _insert(self, given: Mapping[str, Any]) -> None:
-        self._given |= {name: checked(self.interface, name, v) for name, v in given.items()}
+    def _insert(self, given: Mapping[str, Any], copy: bool = True) -> None:
+        self._given |= {name: checked(self.interface, name, v, copy) for name, v in given.items()}
 
     def step(self, entry: str = "entry", /, **inputs: Any) -> dict[str, Array]:
         """Run one entry on what was inserted; its outputs by name.
@@ -87,7 +91,7 @@ class Executor(ABC):
                 hint = did_you_mean(entry, self.interface.entries)
                 raise fail("unknown-entry", message, hint=hint)
             try:
-                self._insert(inputs)
+                self._insert(inputs, copy=not self.reads_in_place)
                 taken = gathered(self.interface, found, self._given)
                 self._outputs, self._last = {}, None
                 self._outputs = self._run(found.symbol, taken)

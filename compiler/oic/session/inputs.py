@@ -21,8 +21,11 @@ from oic.session.interface import Entry, Interface, SessionVariable
 INPUT, SHAPE = "OIC_ERR_INPUT", "OIC_ERR_SHAPE"
 
 
-def checked(interface: Interface, name: str, value: Any) -> Array:
-    """A copy of a value for a dynamic variable, row-major.  Raises StepError."""
+def checked(interface: Interface, name: str, value: Any, copy: bool = True) -> Array:
+    """A value for a dynamic variable, row-major.  Raises StepError.
+
+    copy   never the caller's own array
+    """
     variable = interface.variables.get(name)
     if variable is None:
         best = nearest(name, interface.of_kind("dynamic"))
@@ -31,10 +34,10 @@ def checked(interface: Interface, name: str, value: Any) -> Array:
     if variable.kind != "dynamic":
         what = f"'{name}' is {variable.kind}, and only dynamic variables are inserted"
         raise StepError(INPUT, what, variable=name, span=variable.span)
-    return _array(variable, value)
+    return _array(variable, value, copy)
 
 
-def _array(variable: SessionVariable, value: Any) -> Array:
+def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
     """The elements in the variable's dtype; Python numbers convert where nothing is lost.
 
     What is refused is not copied first: a view may have far more elements than there is memory.
@@ -47,7 +50,8 @@ def _array(variable: SessionVariable, value: Any) -> Array:
             what = f"input '{variable.name}' has masked elements, which have no value"
             raise StepError(INPUT, what, variable=variable.name, span=variable.span)
         _check_shape(variable, value.shape)
-        array: Array = np.array(value, order="C")
+        lies = not copy and isinstance(value, np.ndarray) and value.flags.aligned
+        array: Array = np.asarray(value, order="C") if lies else np.array(value, order="C")
     else:
         try:
             given = np.asarray(value)

@@ -101,6 +101,8 @@ class CompiledExecutor(Executor):
     threads   that a step runs on, the caller's included
     """
 
+    reads_in_place = True
+
     def __init__(self, interface: Interface, library: Library, owner: object = None, threads: int = 1) -> None:
         super().__init__(interface)
         self.library, self.threads, self._owner = library, threads, owner
@@ -148,7 +150,9 @@ class CompiledExecutor(Executor):
         self._entry = entry
         if self._counted is not None:
             self._counted[:] = 0
-        if status := call.function(*call.given):
+        status = call.function(*call.given)
+        call.kept = []
+        if status:
             raise self._refusal(status)
         return call.results(outputs)
 
@@ -344,7 +348,10 @@ class _Call:
 
     def prepare(self, inputs: dict[str, Array]) -> list[Array]:
         """Fill the structures; gives the arrays that the outputs are computed in."""
+        repeats = self.repeats and all(inputs[i.name].size for i in self.face.inputs)
         self.same, self.kept = None, [_stored(inputs[i.name], i) for i in self.face.inputs]
+        if repeats:  # these are written again: not where the caller's arrays are
+            self.kept = [data.copy() for data in self.kept]
         for input_, data in zip(self.face.inputs, self.kept):
             setattr(self.inputs, input_.member, self._pointer(data))
         sizes: dict[str, int] = {}
@@ -354,7 +361,7 @@ class _Call:
         arrays = [slot.memory(sizes) for slot in self.slots]
         for slot, array in zip(self.slots, arrays):
             setattr(self.outputs, slot.output.member, self._pointer(array))
-        if self.repeats and all(inputs[i.name].size for i in self.face.inputs):
+        if repeats:
             rooms = zip(self.face.inputs, self.kept)
             self.same = [(i.name, i.value.dtype.np, inputs[i.name].shape, room) for i, room in rooms]
             self.rooms = [(s.output.name, array) for s, array in zip(self.slots, arrays)]
