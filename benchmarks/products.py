@@ -22,7 +22,7 @@ from statistics import median
 
 from oic.kernels.kernel import Instance
 from oic.toolchain.compiler import find_compiler
-from oic.toolchain.target import STANDARD, target
+from oic.toolchain.target import optimized, target
 
 RUNTIME = Path(__file__).resolve().parents[1] / "runtime_c"
 MANY = 64  # rows from which multiply-adds are the limit
@@ -198,7 +198,7 @@ def library(folder: Path, weights: list[str]) -> ctypes.CDLL:
             source += Instance("kernels/linear_panels.h", ("f32", name, "f32")).text() + PRODUCT.format(w=name)
     (folder / "products.c").write_text(source, encoding="utf-8")
     built = folder / "products.so"
-    flags = [*STANDARD, *here.flags, "-fPIC", "-shared", f"-I{RUNTIME}"]
+    flags = [*optimized(find_compiler()), *here.flags, "-fPIC", "-shared", f"-I{RUNTIME}"]
     subprocess.run([*find_compiler(), *flags, str(folder / "products.c"), "-o", str(built)], check=True)
     loaded = ctypes.CDLL(str(built))
     pointer, size = ctypes.c_void_p, ctypes.c_ssize_t

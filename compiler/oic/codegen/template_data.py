@@ -27,7 +27,15 @@ from oic.resources import runtime_dir
 from oic.toolchain import code_metrics as measured
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.stack import THREAD
-from oic.toolchain.target import LANGUAGE, MEANING, SHARED, WARNINGS, Target
+from oic.toolchain.target import (
+    LANGUAGE,
+    MEANING,
+    ONE_COPY,
+    ONE_COPY_SINCE,
+    SHARED,
+    WARNINGS,
+    Target,
+)
 
 ALIGN = 8
 _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bits are the same
@@ -167,6 +175,8 @@ class TemplateData:
     maps_weights: bool
     language_flag: str
     code_flags: str
+    one_copy_flags: str
+    one_copy_since: int
     machine_flags: str
     target_flags: str
     sources: str
@@ -236,6 +246,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         maps_weights=has_weights and not array,
         language_flag=LANGUAGE,
         code_flags=" ".join((*MEANING, *WARNINGS)),
+        one_copy_flags=" ".join(ONE_COPY),
+        one_copy_since=ONE_COPY_SINCE,
         machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
         target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
         + "".join(f" {f}" for f in SHARED if target.hosted and f != "-shared"),

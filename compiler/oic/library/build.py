@@ -25,7 +25,7 @@ from oic.toolchain.code_metrics import Figures
 from oic.toolchain.compiler import compile_c, described, find_compiler, macros
 from oic.toolchain.elf import code_bytes
 from oic.toolchain.folders import scratch_folder
-from oic.toolchain.target import SHARED, STANDARD, WARNINGS, Target
+from oic.toolchain.target import SHARED, WARNINGS, Target, optimized
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def emit_measured(
 
 def command(files: Files, compiler: list[str], output: Path) -> list[str]:
     """The one call that makes the shared library."""
-    flags = [*STANDARD, *files.target.flags, *SHARED, *WARNINGS]
+    flags = [*optimized(compiler), *files.target.flags, *SHARED, *WARNINGS]
     sources = [str(p) for p in files.sources]
     return [*compiler, *flags, "-I", str(files.folder), "-o", str(output), *sources, *_libraries(files)]
 
@@ -138,7 +138,7 @@ def _compile_one(
     figures, made = _measured(files, compiler, folder)
     told("compiling", COMPILED - 1, COMPILED)
     rest = [str(p) for p in files.sources if p != _main(files)]
-    flags = [*STANDARD, *files.target.flags, *SHARED]
+    flags = [*optimized(compiler), *files.target.flags, *SHARED]
     call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
     compile_c(call, whole, renamed)
     told("compiling", COMPILED, COMPILED)
@@ -149,7 +149,7 @@ def _compile_sets(
     files: Files, compiler: list[str], path: Path, folder: Path, renamed: Mapping[str, str], told: Told
 ) -> Figures:
     """Compile the code once for each instruction set, and link all into one library."""
-    flags = [*_flags(files.target), *files.model.thread_flags.split()]
+    flags = [*_flags(files.target, compiler), *files.model.thread_flags.split()]
     own = {s.source: s.flags.split() for s in files.model.sets}
     objects = [folder / f"{source.stem}.o" for source in files.sources]
     for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
@@ -166,11 +166,11 @@ def _compile_sets(
 
 def _key(files: Files, compiler: list[str]) -> str:
     """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
-    flags = [*_flags(files.target), *_libraries(files), *(s.flags for s in files.model.sets)]
+    flags = [*_flags(files.target, compiler), *_libraries(files), *(s.flags for s in files.model.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
     stat = program.stat() if program.exists() else None
     about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]
-    known = sorted(macros((*compiler, *_flags(files.target))).items())
+    known = sorted(macros((*compiler, *_flags(files.target, compiler))).items())
     texts = (p for p in files.paths if p.suffix in (".c", ".h"))
     return key_of(
         "library", files.name, repr(about), repr(known), code_of("oic.library.build", "oic.toolchain.stack"),
@@ -189,7 +189,7 @@ def measure(files: Files, shown: Path) -> Figures:
     with scratch_folder() as folder:
         figures, made = _measured(files, compiler, folder)
         if made is None:  # is it C for this compiler at all?
-            call = [*compiler, *_flags(files.target), "-I", str(files.folder), "-c", "-o"]
+            call = [*compiler, *_flags(files.target, compiler), "-I", str(files.folder), "-c", "-o"]
             call += [str(folder / f"{files.name}.o"), str(_main(files))]
             compile_c(call, renamed={str(files.folder): str(shown)})
     return figures
@@ -197,7 +197,7 @@ def measure(files: Files, shown: Path) -> Figures:
 
 def _require_room(files: Files, compiler: list[str]) -> None:
     """Refuse indices without a bound for a machine that has no address space to reserve for them."""
-    if macros((*compiler, *_flags(files.target))).get("__SIZEOF_POINTER__", "8") == "8":
+    if macros((*compiler, *_flags(files.target, compiler))).get("__SIZEOF_POINTER__", "8") == "8":
         return
     found = [
         Diagnostic(
@@ -215,9 +215,9 @@ def _require_room(files: Files, compiler: list[str]) -> None:
         raise OicError(found)
 
 
-def _flags(target: Target) -> list[str]:
+def _flags(target: Target, compiler: list[str]) -> list[str]:
     """Flags that decide about the code of a target."""
-    return [*STANDARD, *target.flags, *(f for f in SHARED if target.hosted and f != "-shared")]
+    return [*optimized(compiler), *target.flags, *(f for f in SHARED if target.hosted and f != "-shared")]
 
 
 def _libraries(files: Files) -> list[str]:
@@ -234,7 +234,7 @@ def _measured(files: Files, compiler: list[str], folder: Path) -> tuple[Figures,
     None for the object where the compiler refuses, be it `-fstack-usage` or the source.
     """
     source, usage, made = (folder / f"{files.name}.{ending}" for ending in ("s", "su", "o"))
-    flags = [*_flags(files.target), *files.model.thread_flags.split()]
+    flags = [*_flags(files.target, compiler), *files.model.thread_flags.split()]
     shown = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
     call = [*compiler, *flags, "-I", str(files.folder), "-fstack-usage", "-S", "-o", str(source)]
     try:

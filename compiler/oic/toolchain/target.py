@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 from oic.diagnostics import OicError, did_you_mean, fail
@@ -24,8 +25,21 @@ LANGUAGE = "-std=c99"
 # after a square root: without the last it is a call.
 MEANING = ("-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno")
 STANDARD = (LANGUAGE, "-O3", *MEANING)
+# At -O3 gcc has a copy of a loop for every answer of a test within, for strides of one, and of a function for constants
+# that it is called with.  Kernels are written with the copies that pay; these make programs no faster, the code half as
+# large again and its compilation longer by as much.
+ONE_COPY = ("-fno-unswitch-loops", "-fno-split-loops", "-fno-version-loops-for-strides", "-fno-ipa-cp-clone")
+ONE_COPY_SINCE = 9  # version of gcc that has them all
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
+
+
+def optimized(compiler: Sequence[str]) -> tuple[str, ...]:
+    """The flags with which this compiler is called for every target; before those of the target, which may differ."""
+    known = macros(tuple(compiler))
+    is_gcc = "__GNUC__" in known and "__clang__" not in known
+    one_copy = is_gcc and known["__GNUC__"].isdecimal() and int(known["__GNUC__"]) >= ONE_COPY_SINCE
+    return (*STANDARD, *ONE_COPY) if one_copy else STANDARD
 
 
 def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target:
