@@ -6,14 +6,18 @@
    meet.  In planes, what neighbouring positions meet are neighbours, also behind the end of a row, where there is nothing to
    store.
 
+   Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
+
    A block is `rows` rows of `columns` positions; `room` bytes of work have its planes, where the words lie that a position
    meets, and as words the weights of some outputs.  Sums are modulo 2^32, whatever the order. */
 #include "common/conv_axis.h"
 #include "common/conv_range.h"
 #include "common/own.h"
+#include "../simd/bytes.h"
 #include "../simd/words.h"
 #include "element.h"
 
+#define FEW 4               /* positions of a block, for fewer than which planes do not pay */
 #define FOUR 4              /* channels that lie together in w */
 #define SPAN (16 * OIC_LANES) /* positions whose sums are on the stack */
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
@@ -139,6 +143,44 @@ static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const uint32
     }
 }
 
+/* to[fours of channels, taps_y, taps_x, 4] = the window that a position whose first taps lie at (top, left) of image n and group
+   g sees. */
+static inline void NAME(oic_conv_window)(const NAME(oic_conv_view) *v, ptrdiff_t n, ptrdiff_t g, ptrdiff_t top, ptrdiff_t left,
+                                         int8_t *restrict to)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const T *const x = a->x + (n * a->channels + g * v->inputs) * a->height * a->width;
+    for (ptrdiff_t c = 0; c < v->inputs; c += FOUR) {
+        for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky) {
+            const ptrdiff_t iy = top + ky * a->dilation_y;
+            for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx, to += FOUR) {
+                const ptrdiff_t ix = left + kx * a->dilation_x;
+                const int inside = iy >= 0 && iy < a->height && ix >= 0 && ix < a->width;
+                for (ptrdiff_t i = 0; i < FOUR; ++i) {
+                    to[i] = inside && c + i < v->inputs ? x[((c + i) * a->height + iy) * a->width + ix] : (T)0;
+                }
+            }
+        }
+    }
+}
+
+/* Outputs o..end-1 of image n at position p of a plane: products of its window with rows of w. */
+static inline void NAME(oic_conv_outputs)(const NAME(oic_conv_view) *v, const int8_t *window, ptrdiff_t n, ptrdiff_t o, ptrdiff_t end,
+                                          ptrdiff_t p)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const ptrdiff_t K = (v->inputs + FOUR - 1) / FOUR * FOUR * v->y.taps * v->x.taps, plane = a->out_height * a->out_width;
+    for (ptrdiff_t m; o < end; o += m) {
+        uint32_t sum[OIC_BYTE_ROWS] = {0};
+        m = end - o < OIC_BYTE_ROWS ? 1 : OIC_BYTE_ROWS;
+        oic_byte_rows(sum, window, a->w + o * K, m == 1 ? 0 : K, K); /* of one row all are its sum */
+        for (ptrdiff_t r = 0; r < m; ++r) {
+            const uint32_t more = a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u;
+            W_STORE(a->y, (n * a->outputs + o + r) * plane + p, (W_C)(sum[r] + more));
+        }
+    }
+}
+
 /* Units first..end-1: OIC_CONV_OUTPUTS output channels of a group, or fewer, in a block of an image. */
 static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
@@ -166,6 +208,15 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
         const ptrdiff_t high = a->out_height - y0, rows = high < a->rows ? high : a->rows;
         const ptrdiff_t along = a->out_width - x0, columns = along < a->columns ? along : a->columns;
         const ptrdiff_t positions = (rows - 1) * v.x.extent + columns, o1 = v.outputs * (part + 1) / parts;
+        if (a->rows * a->columns < FEW) {
+            for (ptrdiff_t i = 0; i < rows * columns; ++i) {
+                const ptrdiff_t oy = y0 + i / columns, ox = x0 + i % columns, o0 = v.outputs * part / parts;
+                int8_t *const window = (int8_t *)(void *)v.weights;
+                NAME(oic_conv_window)(&v, n, g, oy * a->stride_y - a->padding_y, ox * a->stride_x - a->padding_x, window);
+                NAME(oic_conv_outputs)(&v, window, n, g * v.outputs + o0, g * v.outputs + o1, oy * a->out_width + ox);
+            }
+            continue;
+        }
         if (unit == first || part == 0) {
             NAME(oic_conv_fill)(&v, n, g, y0, rows, x0);
         }
@@ -193,6 +244,7 @@ static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
     NAME(oic_conv_planes_part)(a, 0, a->batch * a->groups * parts * blocks_y * blocks_x, 0);
 }
 
+#undef FEW
 #undef FOUR
 #undef SPAN
 #undef SPARE

@@ -257,6 +257,7 @@ def test_products_of_bytes_are_exact(library: CDLL) -> None:
 # batch, channels, height, width; outputs, taps; stride, padding, dilation; groups; rows and columns of a block
 PLANES = [
     ((1, 1, 1, 1), (1, 1, 1), ((1, 1), (0, 0), (1, 1)), 1, (1, 1)),
+    ((2, 6, 4, 4), (11, 3, 2), ((2, 2), (1, 1), (1, 1)), 1, (1, 3)),
     ((2, 3, 5, 19), (13, 3, 2), ((1, 1), (1, 1), (1, 1)), 1, (2, 16)),
     ((1, 6, 9, 40), (4, 2, 3), ((2, 1), (0, 2), (1, 2)), 2, (5, 41)),
     ((1, 9, 4, 33), (50, 1, 1), ((1, 1), (0, 0), (1, 1)), 1, (4, 33)),
