@@ -90,6 +90,7 @@ class Unit:
         if profiled:
             self.headers |= {"profile/laps.h"}
         self._comments: dict[tuple[str, int], str] = {}  # of source lines
+        self._last: tuple[Span | None, list[str]] = None, []  # a place of the source, and its lines
 
     def spans(self, op: Op) -> list[Span]:
         """The places of the source that an op was made from, those of a fused body included."""
@@ -109,9 +110,14 @@ class Unit:
         return number
 
     def source_lines(self, op: Op) -> list[str]:
-        """The source lines that an op was made from, with their places."""
+        """The source lines that an op was made from, with their places; ops of one place in a row share the list."""
+        if op.span is not None and op.span is self._last[0] and op.name != "fused":
+            return self._last[1]
         found = {span.line: span for span in self.spans(op)}
-        return [self._shown(found[line], line) for line in sorted(found)]
+        lines = [self._shown(found[line], line) for line in sorted(found)]
+        if op.name != "fused":
+            self._last = op.span, lines
+        return lines
 
     def _shown(self, span: Span, line: int) -> str:
         """A source line, which may have any number of statements, is read once."""

@@ -1,6 +1,7 @@
 """Generated C as values: types, expressions, statements.  `c_print` gives them their text.
 
-Expressions never change; the statements of a function are added to a `Body`.
+Expressions never change; the statements of a function are added to a `Body`.  Neither are `frozen`: a
+program has some hundred thousand of them, and members that are set past a guard take three times as long.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ class Expression:
     """An expression."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Identifier(Expression):
     """A variable, or what is declared outside functions."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Literal(Expression):
     """A number without a sign, a string, or a macro that is such a constant."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Conversion(Expression):
     """A value as another type."""
 
@@ -61,7 +62,7 @@ class Conversion(Expression):
     value: Expression
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Prefix(Expression):
     """`-x`, `!x`, `*p`, `&x`."""
 
@@ -69,7 +70,7 @@ class Prefix(Expression):
     value: Expression
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Infix(Expression):
     """`left op right`."""
 
@@ -78,7 +79,7 @@ class Infix(Expression):
     right: Expression
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Conditional(Expression):
     """`test ? then : otherwise`."""
 
@@ -87,7 +88,7 @@ class Conditional(Expression):
     otherwise: Expression
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class FunctionCall(Expression):
     """A function or macro with its arguments."""
 
@@ -95,7 +96,7 @@ class FunctionCall(Expression):
     args: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Member(Expression):
     """`of->name`, or `of.name`."""
 
@@ -104,7 +105,7 @@ class Member(Expression):
     arrow: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Element(Expression):
     """`of[index]`."""
 
@@ -112,7 +113,7 @@ class Element(Expression):
     index: Expression
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Braces(Expression):
     """`{a, b}` or `{.x = a, .y = b}`; with a type, a compound literal `(type){a, b}`.
 
@@ -126,7 +127,7 @@ class Braces(Expression):
     rows: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class BracedRow(Expression):
     """An item of `rows`, with a comment above it or after it."""
 
@@ -193,7 +194,7 @@ class Statement:
     """A statement."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Declare(Statement):
     """A variable, a member or a parameter.
 
@@ -210,7 +211,7 @@ class Declare(Statement):
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class AssignStatement(Statement):
     """`target = value;`"""
 
@@ -219,7 +220,7 @@ class AssignStatement(Statement):
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Do(Statement):
     """A call, or another expression for its effect."""
 
@@ -227,26 +228,26 @@ class Do(Statement):
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class ReturnStatement(Statement):
     """`return value;`"""
 
     value: Expression | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Break(Statement):
     """`break;`"""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Comment(Statement):
     """Comments before what was made of some source statements; none: an empty line."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class IfStatement(Statement):
     """A branch."""
 
@@ -256,7 +257,7 @@ class IfStatement(Statement):
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class ForStatement(Statement):
     """`for (type name = start; test; ++name)`, or `--name` where it counts down."""
 
@@ -268,7 +269,7 @@ class ForStatement(Statement):
     body: list[Statement] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Once(Statement):
     """`do { … } while (0);`, which a `break` leaves."""
 

@@ -20,9 +20,9 @@ from oic.ir.intervals import WIDE, Range
 I32: Range = (dtypes.i32.low, dtypes.i32.high)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Index:
-    """An integer expression of index arithmetic.
+    """An integer expression of index arithmetic; never changed, and as `c_tree` not frozen.
 
     value       of type int64_t, or of ptrdiff_t or int where `wide` is false
     low, high   bounds on its value, known when the code is generated

@@ -56,11 +56,11 @@ class Integers:
             self.frame.indices[op.result] = self.frame.checked(op, hint, f"index_{name}", left.value, right.value)
 
     def _least(self, op: Any) -> None:
-        left, right = self.frame.index(op.left), self.frame.index(op.right)
+        left, right = self.frame.written(op.left), self.frame.written(op.right)
         if op.name == "index.max":  # of a count and what raises it: the count as it will be
-            self._local(op.result, Index(c.call("oic_index_max", left.value, right.value)), self.frame.stem(left.value))
+            self._local(op.result, Index(c.call("oic_index_max", left, right)), self.frame.stem(left))
         else:
-            self._local(op.result, Index(c.call("oic_index_min", left.value, right.value)))
+            self._local(op.result, Index(c.call("oic_index_min", left, right)))
 
     def _division(self, op: Any) -> None:
         """Quotient or remainder, toward minus infinity; C's are that of numbers that are not negative."""
@@ -99,24 +99,24 @@ class Integers:
 
     # -- checks ------------------------------------------------------------------
 
-    def _range(self, op: Any, value: Value, low: Index, high: Index) -> None:
-        index = self.frame.index(value)
+    def _range(self, op: Any, value: Value, low: c.Expression, high: c.Expression) -> None:
+        index = self.frame.written(value)
         if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):  # of one value, which reports another
-            shown = index if op.shown is None else self.frame.index(op.shown)
-            holds = c.Infix("==", index.value, low.value)
-            self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown.value, c.Identifier(op.below))
+            shown = index if op.shown is None else self.frame.written(op.shown)
+            holds = c.Infix("==", index, low)
+            self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown, c.Identifier(op.below))
             return
         statuses = (c.Identifier(status or "OIC_ERR_SHAPE") for status in (op.below, op.above))
         name = c.string(op.variable)
-        self.frame.refuse(op, "check_range", name, index.value, low.value, high.value, *statuses)
+        self.frame.refuse(op, "check_range", name, index, low, high, *statuses)
 
     def _check_range(self, op: Any) -> None:
-        low, high = (expr.number(b) if isinstance(b, int) else self.frame.number(b) for b in (op.low, op.high))
+        low, high = (expr.integer(b) if isinstance(b, int) else self.frame.written(b) for b in (op.low, op.high))
         self._range(op, op.value, low, high)
 
     def _bind(self, op: Any) -> None:
         if not op.checked:
-            self._range(op, op.value, expr.ZERO, expr.number(op.extent.maximum))
+            self._range(op, op.value, expr.ZERO.value, expr.integer(op.extent.maximum))
         size = expr.signed(self.frame.index(op.value))
         self.frame.extents[op.extent] = self.frame.local(op.extent.name, size, "ptrdiff_t")
 

@@ -95,8 +95,19 @@ class Value:
 
     def give_way(self, other: Value) -> None:
         """Every op that takes it takes another value instead."""
-        for op in list(self._users):
-            op.replace_operands({self: other})
+        if other is self:
+            return
+        mapping = {self: other}
+        for op in self._users:
+            parts = op.__dict__
+            for key in op._flat:
+                part = parts[key]
+                if part is self:
+                    parts[key] = other
+                elif type(part) is list or type(part) is tuple:
+                    parts[key] = _mapped(part, mapping)
+        other._users.update(self._users)
+        self._users = {}
 
     @property
     def tensor(self) -> TensorType:

@@ -43,10 +43,11 @@ from oic.ir.types import StateType
 Atom = Value | Extent | Expr | None
 Linear = dict[Atom, int]  # coefficient, not 0, of each atom; of 1 under None
 CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)
+_REFUSING = frozenset((*CHECKS, IndexLoad, StateGet, IndexAdd, IndexSub, IndexMul))
 MOST_LOOPS = 8  # around each other, of which an index is followed
 MOST_ATOMS = 32  # of a sum; one of more is an atom itself
 
-_BINARY: dict[Any, Callable[[Range, Range], Range]] = {
+BINARY: dict[Any, Callable[[Range, Range], Range]] = {
     IndexAdd: intervals.plus,
     IndexSub: intervals.minus,
     IndexMul: intervals.times,
@@ -90,12 +91,14 @@ class Ranges:
     def fits(self, op: IndexAdd | IndexSub | IndexMul) -> bool:
         """The result of arithmetic stays within 64 bits."""
         left, right = self.of(op.left), self.of(op.right)
-        if intervals.within(_BINARY[type(op)](left, right), WIDE):
+        if intervals.within(BINARY[type(op)](left, right), WIDE):
             return True
         return intervals.within(self.of_sum(self.linear(op.result)), WIDE)
 
     def refuses(self, op: Op) -> bool:
         """The op, without what is nested in it, may end the step with an error."""
+        if type(op) not in _REFUSING:
+            return False
         match op:
             case AssertShape() | ExtentBind():
                 return not op.checked
@@ -208,7 +211,7 @@ class Ranges:
     def _range_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Range]]:
         """The values that a range depends on, and how."""
         op: Any = value.op
-        if (binary := _BINARY.get(type(op))) is not None:
+        if (binary := BINARY.get(type(op))) is not None:
             left, right = op.left, op.right
             if type(op) is IndexSub and isinstance(least := right.op, IndexMin) and left in least.operands:
                 other = least.left if least.right is left else least.right
@@ -278,7 +281,7 @@ def added(a: Linear, b: Linear, times: int) -> Linear:
 def may_refuse(ops: Iterable[Op], ranges: Ranges | None = None) -> bool:
     """One of the ops, or of those nested in them, may end the step with an error."""
     ranges = ranges or Ranges()
-    return any(ranges.refuses(inner) for op in ops for inner in op.walk())
+    return any(any(map(ranges.refuses, op.walk())) if op.regions else ranges.refuses(op) for op in ops)
 
 
 def _small(value: Value, form: Linear) -> Linear:

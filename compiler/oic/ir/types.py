@@ -8,6 +8,7 @@ operations read and write.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from oic.dtypes import DType
 from oic.ir import dims, encodings
@@ -125,7 +126,7 @@ class StateType:
         assert self.ring, f"{self} is no ring"
         return self.table[-1].capacity
 
-    @property
+    @cached_property
     def capacity_shape(self) -> tuple[int, ...]:
         """Dimensions of the storage: table capacities, then the entry at its largest.
 

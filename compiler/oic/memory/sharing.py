@@ -75,7 +75,7 @@ class Sharing:
         for op in body.all_ops():
             if self.ranges.refuses(op) or isinstance(op, Barrier):
                 self.refusing.append(op)
-            if op.regions and not isinstance(op, Fused):
+            if not (isinstance(op, Fused) if op.regions else op.reads or op.writes):
                 continue
             for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
                 self._access(op, state)

@@ -7,57 +7,151 @@
 Two ops are one if they are of a kind, have no effect, take the same operands and attributes, and
 the first dominates the second; a check that was made before is not made again.  What reads a state
 is the same only while no op writes it: every write gives the state a new version, and so does the
-start and the end of a region that writes it.
+start and the end of a region that writes it.  A state is not set to the integer that it holds.
+
+    extent.bind(%n) {extent=@n1}                           extent.bind(%n) {extent=@n1}
+    extent.bind(%n) {extent=@n2}                     =>
+    %b = assert.shape(%a) {shape=[n2]} : f32[n2]           ; %a : f32[n1] takes its place
+
+Two extents of one integer are one, and shapes that were compared because of them are equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from oic.ir import dims
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value
-from oic.ir.index import CheckRange
+from oic.ir.dims import Dim, Expr, Extent
+from oic.ir.index import AssertShape, CheckRange, ExtentBind
 from oic.ir.module import Module
-from oic.ir.types import INDEX
-
-Known = dict[Hashable, list[Value]]  # what an op like this one has given
+from oic.ir.state import StateGet, StateSet
+from oic.ir.types import INDEX, TensorType
 
 
 def cse(module: Module) -> None:
     """Merge equal ops in every block, outermost first."""
-    _block(module.top, {}, {})
+    found = _Found()
+    _block(module.top, found)
+    if found.same:
+        _use_first(module, found)
 
 
-def _block(block: Block, known: Known, version: dict[Value, int]) -> None:
+@dataclass
+class _Found:
+    """What is known at a place.
+
+    given     what an op like this one has given
+    bound     the extent of an integer
+    version   of a state, counted up by writes
+    held      the version of an integer state, and what it holds in it
+    same      the extent that takes an extent's place, wherever it is
+    """
+
+    given: dict[Hashable, list[Value]] = field(default_factory=dict)
+    bound: dict[Value, Extent] = field(default_factory=dict)
+    version: dict[Value, int] = field(default_factory=dict)
+    held: dict[Value, tuple[int, Value]] = field(default_factory=dict)
+    same: dict[Extent, Extent] = field(default_factory=dict)
+
+    def first(self, extent: Extent) -> Dim:
+        """The size that takes an extent's place."""
+        return dims.of(self.same.get(extent, extent))
+
+    def size(self, size: Dim) -> Dim:
+        """A size of the extents that take the place of its own."""
+        if isinstance(size, int) or self.same.keys().isdisjoint(size.extents):
+            return size
+        return size.substitute(self.first)
+
+    def shape(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        return tuple(map(self.size, shape))
+
+
+def _block(block: Block, found: _Found) -> None:
     kept: list[Op] = []
     new: list[Hashable] = []  # forgotten at the end of the block
+    bound: list[Value] = []
     for op in block.ops:
         if op.regions:
-            _bump(op, version)
+            _bump(op, found.version)
             for region in op.regions:
-                _block(region, known, version)
-            _bump(op, version)
+                _block(region, found)
+            _bump(op, found.version)
             kept.append(op)
             continue
-        key = _key(op, version)
+        key = _key(op, found.version)
         if key is not None:
-            if (before := known.get(key)) is not None:
+            if (before := found.given.get(key)) is not None:
                 for result, value in zip(op.results, before, strict=True):
                     result.give_way(value)
                 continue
-            known[key] = op.results
+            found.given[key] = op.results
             new.append(key)
-        _bump(op, version)
+        elif isinstance(op, ExtentBind):
+            first = found.bound.setdefault(op.value, op.extent)
+            if first is op.extent:
+                bound.append(op.value)
+            elif first.maximum <= op.extent.maximum:
+                found.same[op.extent] = first
+                continue
+        elif isinstance(op, AssertShape) and found.same and found.shape(op.x.shape) == found.shape(op.shape):
+            op.result.give_way(op.x)
+            continue
+        elif _holds(op, found):
+            continue
+        _bump(op, found.version)
+        if isinstance(op, (StateGet, StateSet)) and not op.indices:
+            held = op.result if isinstance(op, StateGet) else op.value
+            found.held[op.state] = found.version.get(op.state, 0), held
         kept.append(op)
     block.set_ops(kept)
     for key in new:
-        del known[key]
+        del found.given[key]
+    for value in bound:
+        del found.bound[value]
+
+
+def _holds(op: Op, found: _Found) -> bool:
+    """The op sets a state to what it holds."""
+    if not isinstance(op, StateSet) or op.indices:
+        return False
+    return found.held.get(op.state) == (found.version.get(op.state, 0), op.value)
 
 
 def _bump(op: Op, version: dict[Value, int]) -> None:
-    for state in op.touched("write"):
-        version[state] = version.get(state, 0) + 1
+    if op.writes or op.regions:
+        for state in op.touched("write"):
+            version[state] = version.get(state, 0) + 1
+
+
+def _use_first(module: Module, found: _Found) -> None:
+    """Sizes name the extents that take the place of others."""
+    for block in module.top.walk():
+        for arg in block.args:
+            arg.type = _resized(arg.type, found)
+        for op in block.ops:
+            for result in op.results:
+                result.type = _resized(result.type, found)
+            parts = op.__dict__
+            for name, spec in op.fields.items():
+                if spec.kind == "attribute":
+                    parts[name] = _resized(parts[name], found)
+
+
+def _resized(part: Any, found: _Found) -> Any:
+    """A type, a size, or several, as they are where no extent in them gives way."""
+    kind = type(part)
+    if kind is TensorType:
+        return part if part.static else part.with_shape(found.shape(part.shape))
+    if kind is Expr:
+        return found.size(part)
+    if kind is list or kind is tuple:
+        return kind(_resized(item, found) for item in part)
+    return part
 
 
 def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
@@ -69,7 +163,7 @@ def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
     if op.name in ("constant", "state"):
         return None
     parts = op.__dict__
-    fields = tuple([_frozen(parts[name]) for name in op.fields])
+    fields = tuple([part if type(part := parts[name]) is Value else _frozen(part) for name in op.fields])
     reads = tuple([(id(s), version.get(s, 0)) for s in op.touched("read")]) if op.reads or op.regions else ()
     return type(op), fields, reads, tuple([None if r.type is INDEX else str(r.type) for r in op.results])
 

@@ -8,6 +8,11 @@ An op goes if its results have no user and it has no effect, unless the source a
 that may leave 64 bits, which refuses the step; a carried value of a loop or a
 result of an `if` goes if nothing outside uses it and, inside, only its own next value does; a result
 of a consumer goes if nothing uses it, and a consumer that does nothing goes.
+
+    state.set(%K.t, %m)                       =>
+    state.set(%K.t, %n)                       state.set(%K.t, %n)
+
+An integer goes that a state is set to, and then to another, if nothing in between reads it or may refuse the step.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexLoad
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
-from oic.ir.state import StateGet
+from oic.ir.state import StateGet, StateSet
 
 
 def dead_code(module: Module) -> None:
@@ -38,13 +43,24 @@ def sweep(block: Block, ranges: Ranges) -> bool:
     """Drop what is not used, the last op first, so that what only it used goes as well."""
     kept: list[Op] = []
     changed = False
+    later: set[Value] = set()  # states that are set to an integer before anything reads them or may refuse
     for op in reversed(block.ops):
-        unused = not any(r.used for r in op.results)
-        if unused and not isinstance(op, Func) and op.effect_free and not op.terminator:
+        unused = not any([r.used for r in op.results])
+        if unused and op.pure and not isinstance(op, Func) and op.effect_free and not op.terminator:
             if not _must_stay(op, ranges):
                 op.block = None
                 changed = True
                 continue
+        elif isinstance(op, StateSet) and not op.indices:
+            if op.state in later:
+                op.block = None
+                changed = True
+                continue
+            later.add(op.state)
+        if later and (op.regions or ranges.refuses(op)):
+            later = set()
+        elif op.reads:
+            later.difference_update(op.touched("read"))
         for region in op.regions:
             changed |= sweep(region, ranges)
         kept.append(op)

@@ -22,6 +22,17 @@ from oic.ir.ranges import Ranges
 def folded_index(op: IndexOp, ranges: Ranges) -> Value | Op | None:
     """A value or an op to use instead; None to keep it."""
     match op:
+        case IndexAdd() | IndexSub() | IndexMul():
+            form = ranges.linear(op.result)
+            for value in (op.left, op.right):
+                if ranges.linear(value) == form:
+                    return value
+        case IndexMax(left=left, right=right) | IndexMin(left=left, right=right):
+            if type(left.op) is type(op) and right in left.op.operands:  # max(max(x, y), y)
+                return left
+            low, high = ranges.difference(left, right)
+            if low >= 0 or high <= 0:
+                return left if (low >= 0) == isinstance(op, IndexMax) else right
         case IndexConst():
             return None
         case IndexEnd(end=end) if ranges.of(end)[0] >= 0:
@@ -32,16 +43,7 @@ def folded_index(op: IndexOp, ranges: Ranges) -> Value | Op | None:
             return chosen
         case IndexWrap(value=value, dtype=dtype) if within(ranges.of(value), (dtype.low, dtype.high)):
             return value
-        case IndexMax(left=left, right=right) | IndexMin(left=left, right=right):
-            low, high = ranges.difference(left, right)
-            if low >= 0 or high <= 0:
-                return left if (low >= 0) == isinstance(op, IndexMax) else right
-        case IndexAdd() | IndexSub() | IndexMul():
-            form = ranges.linear(op.result)
-            same = next((value for value in op.operands if ranges.linear(value) == form), None)
-            if same is not None:
-                return same
+    if (known := ranges.exact(op.result)) is None:
+        return None
     overflows = isinstance(op, (IndexAdd, IndexSub, IndexMul)) and not ranges.fits(op)
-    if not overflows and (known := ranges.exact(op.result)) is not None:
-        return IndexConst(known, span=op.span, hint=op.result.hint)
-    return None
+    return None if overflows else IndexConst(known, span=op.span, hint=op.result.hint)

@@ -73,10 +73,10 @@ PIPELINE: tuple[Step, ...] = (
     Step("dead-code", dead_code, "what folding and merging left over", "graph"),
     Step("broadcast", broadcast, "explicit before fusion, which asks for equal shapes", "graph"),
     Step("lower-cache", lower_cache, "state becomes memory: from here on loads and stores", "indexed"),
+    Step("forward-state", forward_state, "counters read after they were stepped become arithmetic, so that "
+         "what is made of them can be folded and merged, and checks of them can move", "indexed"),
     Step("fold-indexed", fold, "checks of indices whose ranges are known", "indexed"),
     Step("cse-indexed", cse, "index arithmetic of neighbouring accesses", "indexed"),
-    Step("forward-state", forward_state, "counters read after they were stepped become arithmetic, so that "
-         "checks of them can move", "indexed"),
     Step("hoist-checks", hoist_checks, "refusals before effects, so that a refused step changes nothing",
          "indexed"),
     Step("serialize", serialize, "without threads: from here on straight code; after the one pass that moves "

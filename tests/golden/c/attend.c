@@ -139,8 +139,6 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     /* attend.oi:25  cache.read K[0..pos] >> keys; */
     const ptrdiff_t n1 = (ptrdiff_t)at;
 
-    /* attend.oi:26  cache.read V[0..pos] >> values; */
-
     /* attend.oi:22  cache.write kh >> K[pos..pos+N]; (computed there) */
     /* attend.oi:23  cache.write vh >> V[pos..pos+N]; (computed there) */
     /* attend.oi:24  cache.increment N pos; */
@@ -150,7 +148,7 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     const float *const keys = (float *)state->K; /* f32[n1, 2, 8] */
 
     /* attend.oi:26  cache.read V[0..pos] >> values; */
-    const float *const values = (float *)state->V; /* f32[n2, 2, 8] */
+    const float *const values = (float *)state->V; /* f32[n1, 2, 8] */
 
     /* attend.oi:27  op attention(qh, keys, values, causal=true) >> y; */
     oic_attention_f32_f32(&(oic_attention_f32_f32_args){

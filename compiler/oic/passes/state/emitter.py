@@ -30,9 +30,12 @@ from oic.ir.index import (
     IndexSub,
     IndexWhen,
 )
+from oic.ir.intervals import WIDE, within
+from oic.ir.ranges import BINARY
 from oic.ir.state import State, StateFill, StateGet, StateSet
 from oic.ir.types import StateType
 
+Binary = IndexAdd | IndexSub | IndexMul | IndexMin | IndexMax | IndexMod
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
@@ -84,6 +87,13 @@ def is_zeros(op: State) -> bool:
     return not dtypes.pack(dtypes.store(start, dtype), dtype).any()
 
 
+def _known(part: int | Value) -> int | None:
+    """An integer known here."""
+    if isinstance(part, int):
+        return part
+    return part.op.value if isinstance(part.op, IndexConst) else None
+
+
 class Emitter:
     """Appends what one cache operation becomes; integers may be given as they are.
 
@@ -120,26 +130,35 @@ class Emitter:
         return self.value(size) if isinstance(size, int) else self.add(IndexSize(size)).result
 
     def plus(self, a: int | Value, b: int | Value) -> Value:
-        return self.add(IndexAdd(self.value(a), self.value(b))).result
+        return self._binary(IndexAdd, a, b)
 
     def minus(self, a: int | Value, b: int | Value) -> Value:
-        return self.add(IndexSub(self.value(a), self.value(b))).result
+        return self._binary(IndexSub, a, b)
 
     def times(self, a: int | Value, b: int | Value) -> Value:
-        return self.add(IndexMul(self.value(a), self.value(b))).result
+        return self._binary(IndexMul, a, b)
 
     def least(self, a: int | Value, b: int | Value) -> Value:
-        return self.add(IndexMin(self.value(a), self.value(b))).result
+        return self._binary(IndexMin, a, b)
 
     def most(self, a: int | Value, b: int | Value) -> Value:
-        return self.add(IndexMax(self.value(a), self.value(b))).result
+        return self._binary(IndexMax, a, b)
 
     def modulo(self, a: int | Value, b: int | Value) -> Value:
-        return self.add(IndexMod(self.value(a), self.value(b))).result
+        return self._binary(IndexMod, a, b)
+
+    def _binary(self, make: type[Binary], a: int | Value, b: int | Value) -> Value:
+        """Arithmetic; of two known integers what it gives."""
+        left, right = _known(a), _known(b)
+        if left is not None and right is not None:
+            low, high = BINARY[make]((left, left), (right, right))
+            if low == high and within((low, high), WIDE):
+                return self.value(low)
+        return self.add(make(self.value(a), self.value(b))).result
 
     def when(self, test: int | Value, value: int | Value) -> Value:
         """`value` where test > 0, else 0."""
-        if isinstance(test, int) and test > 0:
+        if (known := _known(test)) is not None and known > 0:
             return self.value(value)
         return self.add(IndexWhen(self.value(test), self.value(value))).result
 
@@ -163,6 +182,9 @@ class Emitter:
         self, value: Value, low: int | Value, high: int | Value, above: str, variable: str
     ) -> None:
         """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""
+        known, least, most = _known(value), _known(low), _known(high)
+        if known is not None and least is not None and most is not None and least <= known <= most:
+            return
         self.add(CheckRange(value, low, high, INDEX, above, variable))
 
     def fill(self, kept: StateVariable, needed: dict[int, Value]) -> None:
