@@ -10,6 +10,9 @@
 #include "common/reduced_axes.h"
 #include "../simd/sums.h"
 
+#define OIC_EXTREME_SPANS 64   /* of a row, at most: what is looked through again for the position is one of them */
+#define OIC_EXTREME_LEAST 1024 /* elements of a span, at least, but for the last */
+
 typedef struct {
     const T *x;
     T *y;
@@ -34,13 +37,13 @@ static inline C NAME(oic_better)(C v, C best, int least)
     return least ? (v < best ? v : best) : (v > best ? v : best);
 }
 
-/* The extreme of n neighbours from element `at` on. */
-static inline C NAME(oic_extreme_row)(const T *x, ptrdiff_t at, ptrdiff_t n, int least)
+/* The extreme of `first` and n neighbours from element `at` on; of zeros of both signs any. */
+static inline C NAME(oic_extreme_of)(const T *x, ptrdiff_t at, ptrdiff_t n, C first, int least)
 {
     const ptrdiff_t whole = n - n % OIC_LANES;
     C best[OIC_LANES];
     for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
-        best[l] = LOAD(x, at);
+        best[l] = first;
     }
     for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
         for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
@@ -53,14 +56,21 @@ static inline C NAME(oic_extreme_row)(const T *x, ptrdiff_t at, ptrdiff_t n, int
     for (ptrdiff_t l = 1; l < OIC_LANES; ++l) {
         best[0] = NAME(oic_better)(best[l], best[0], least);
     }
-    if (best[0] == (C)0) { /* maybe not the first zero */
+    return best[0];
+}
+
+/* The extreme of n neighbours from element `at` on. */
+static inline C NAME(oic_extreme_row)(const T *x, ptrdiff_t at, ptrdiff_t n, int least)
+{
+    const C best = NAME(oic_extreme_of)(x, at, n, LOAD(x, at), least);
+    if (best == (C)0) { /* maybe not the first zero */
         ptrdiff_t first = at;
         while (LOAD(x, first) != (C)0) {
             ++first;
         }
-        best[0] = LOAD(x, first);
+        return LOAD(x, first);
     }
-    return best[0];
+    return best;
 }
 
 /* The extreme of result `kept` of dimensions that are not adjacent. */
@@ -125,10 +135,9 @@ static inline void NAME(oic_min_axis)(const ARGS(oic_min_axis) *a)
     NAME(oic_extremes)(a, 1);
 }
 
-/* Where n neighbours from element `at` on have their extreme. */
-static inline int64_t NAME(oic_arg_extreme_row)(const T *x, ptrdiff_t at, ptrdiff_t n, int least, int last)
+/* Which of n neighbours from element `at` on is equal to `best`, the first or the last; 0 if none is. */
+static inline int64_t NAME(oic_position)(const T *x, ptrdiff_t at, ptrdiff_t n, C best, int last)
 {
-    const C best = NAME(oic_extreme_row)(x, at, n, least);
     for (ptrdiff_t k = 0; k < n; ++k) {
         const ptrdiff_t position = last ? n - 1 - k : k;
         if (LOAD(x, at + position) == best) {
@@ -136,6 +145,55 @@ static inline int64_t NAME(oic_arg_extreme_row)(const T *x, ptrdiff_t at, ptrdif
         }
     }
     return 0;
+}
+
+/* A row of n elements from element `at` on, in spans, and the extreme of each and the row's first element: so a row
+   that begins with a NaN has no other, and the first span whose extreme is the row's has the first one. */
+typedef struct {
+    const T *x;
+    ptrdiff_t at, n, span;
+    int least;
+    C *best;
+} ARGS(oic_spans);
+
+static inline void NAME(oic_spans_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_spans) *const s = args;
+    (void)worker;
+    for (ptrdiff_t i = first; i < end; ++i) {
+        const ptrdiff_t from = i * s->span, n = s->n - from < s->span ? s->n - from : s->span;
+        const C seed = LOAD(s->x, s->at);
+        s->best[i] = s->least ? NAME(oic_extreme_of)(s->x, s->at + from, n, seed, 1)
+                              : NAME(oic_extreme_of)(s->x, s->at + from, n, seed, 0);
+    }
+}
+
+static inline ptrdiff_t NAME(oic_spans_count)(const ARGS(oic_spans) *s)
+{
+    return (s->n + s->span - 1) / s->span;
+}
+
+/* A row in at most OIC_EXTREME_SPANS spans. */
+static inline ARGS(oic_spans) NAME(oic_spans_of)(const ARGS(oic_argmax_axis) *a, ptrdiff_t row, C *best, int least)
+{
+    const ptrdiff_t share = (a->n + OIC_EXTREME_SPANS - 1) / OIC_EXTREME_SPANS;
+    const ptrdiff_t span = share < OIC_EXTREME_LEAST ? OIC_EXTREME_LEAST : share;
+    return (ARGS(oic_spans)){.x = a->x, .at = row * a->n, .n = a->n, .span = span, .least = least, .best = best};
+}
+
+/* Where a row has its extreme, from those of its spans. */
+static inline int64_t NAME(oic_arg_extreme_spans)(const ARGS(oic_spans) *s, int last)
+{
+    ptrdiff_t which = 0;
+    for (ptrdiff_t i = 1; i < NAME(oic_spans_count)(s); ++i) {
+        const C v = s->best[i], best = s->best[which];
+        which = (s->least ? v < best : v > best) ? i : which;
+    }
+    if (last) {
+        return NAME(oic_position)(s->x, s->at, s->n, s->best[which], 1);
+    }
+    const ptrdiff_t from = which * s->span, n = s->n - from < s->span ? s->n - from : s->span;
+    return (int64_t)from + NAME(oic_position)(s->x, s->at + from, n, s->best[which], 0);
 }
 
 /* y[width]: the same for neighbouring columns of rows `inner` apart. */
@@ -157,13 +215,17 @@ static inline void NAME(oic_arg_extreme_columns)(const T *x, ptrdiff_t at, ptrdi
     }
 }
 
-static inline void NAME(oic_arg_extremes)(const ARGS(oic_argmax_axis) *a, int least)
+/* Rows first..end-1 of the outer axes. */
+static inline void NAME(oic_arg_extremes)(const ARGS(oic_argmax_axis) *a, ptrdiff_t first, ptrdiff_t end, int least)
 {
     const ptrdiff_t n = a->n, inner = a->inner;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
+    for (ptrdiff_t o = first; o < end; ++o) {
         const ptrdiff_t at = o * n * inner;
         if (inner == 1) {
-            a->y[o] = NAME(oic_arg_extreme_row)(a->x, at, n, least, a->last);
+            C best[OIC_EXTREME_SPANS];
+            const ARGS(oic_spans) s = NAME(oic_spans_of)(a, o, best, least);
+            NAME(oic_spans_part)(&s, 0, NAME(oic_spans_count)(&s), 0);
+            a->y[o] = NAME(oic_arg_extreme_spans)(&s, a->last);
             continue;
         }
         for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
@@ -175,12 +237,54 @@ static inline void NAME(oic_arg_extremes)(const ARGS(oic_argmax_axis) *a, int le
 
 static inline void NAME(oic_argmax_axis)(const ARGS(oic_argmax_axis) *a)
 {
-    NAME(oic_arg_extremes)(a, 0);
+    NAME(oic_arg_extremes)(a, 0, a->outer, 0);
 }
 
 static inline void NAME(oic_argmin_axis)(const ARGS(oic_argmin_axis) *a)
 {
-    NAME(oic_arg_extremes)(a, 1);
+    NAME(oic_arg_extremes)(a, 0, a->outer, 1);
 }
+
+static inline void NAME(oic_argmax_axis_rows)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_arg_extremes)(args, first, end, 0);
+}
+
+static inline void NAME(oic_argmin_axis_rows)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_arg_extremes)(args, first, end, 1);
+}
+
+#if defined(OIC_POOL_H)
+/* The same, divided among threads: rows, or the spans of the only one. */
+static inline void NAME(oic_arg_extremes_divided)(oic_pool *pool, int most, int64_t work, oic_part *rows,
+                                                  const ARGS(oic_argmax_axis) *a, int least)
+{
+    C best[OIC_EXTREME_SPANS];
+    if (a->outer != 1 || a->inner != 1) {
+        oic_divide(pool, most, a->outer, work, rows, a);
+        return;
+    }
+    const ARGS(oic_spans) s = NAME(oic_spans_of)(a, 0, best, least);
+    oic_divide(pool, most, NAME(oic_spans_count)(&s), work, NAME(oic_spans_part), &s);
+    a->y[0] = NAME(oic_arg_extreme_spans)(&s, a->last);
+}
+
+static inline void NAME(oic_argmax_axis_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                 const ARGS(oic_argmax_axis) *a)
+{
+    (void)units;
+    NAME(oic_arg_extremes_divided)(pool, most, work, NAME(oic_argmax_axis_rows), a, 0);
+}
+
+static inline void NAME(oic_argmin_axis_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                 const ARGS(oic_argmin_axis) *a)
+{
+    (void)units;
+    NAME(oic_arg_extremes_divided)(pool, most, work, NAME(oic_argmin_axis_rows), a, 1);
+}
+#endif
 
 #include "end.h"

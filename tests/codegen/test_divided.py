@@ -69,6 +69,39 @@ def _check(whole: oic.Synthesizer, one: oic.Synthesizer) -> None:
         whole.make_executor(8)
 
 
+POSITIONS = """graph positions {
+dynamic  { x: f32[V] @max(V=70001); r: f32[3, 9001]; c: f32[3, 2000, 7]; }
+volatile { first: i64; last: i64; least: i64; end: i64; rows: i64[3]; columns: i64[3, 7]; }
+block entry { op argmax_axis(x, axis=0) >> first; op argmax_axis(x, axis=0, select_first=false) >> last;
+  op argmin_axis(x, axis=0) >> least; op argmin_axis(x, axis=0, select_first=false) >> end;
+  op argmax_axis(r, axis=1) >> rows; op argmin_axis(c, axis=1) >> columns; return; }
+}"""
+
+
+def test_positions_are_the_same_on_any_number_of_threads(tmp_path: Path) -> None:
+    """Equal elements, NaN and zeros of both signs in one span and in several."""
+    graph = oic.parse(POSITIONS)
+    made = oic.Synthesizer(graph, threads=3).build(tmp_path)
+    assert made.library.files.sources[0].read_text().count("_axis_divided_f32(s->pool, 3,") == 6
+    rng = np.random.default_rng(6)
+    r, c = (rng.integers(-9, 9, s).astype(np.float32) for s in ((3, 9001), (3, 2000, 7)))
+    special = [(0, np.nan), (1, np.nan), (65000, np.nan), (69999, 100.0), (70000, 100.0), (30, -np.inf), (60000, -np.inf)]
+    with oic.Simulator(graph).make_executor() as reference:
+        for size in (1, 1023, 1025, 65537, 70001):
+            several = [rng.standard_normal(size), rng.integers(-3, 3, size), np.full(size, -np.inf)]
+            several += [np.where(np.arange(size) % 2 == 0, -0.0, 0.0)]
+            for at, value in special:
+                several.append(rng.integers(-3, 3, size).astype(np.float64))
+                several[-1][at % size] = value
+            inputs = [{"x": x.astype(np.float32), "r": r, "c": c} for x in several]
+            wanted = [reference.step(**given) for given in inputs]
+            for threads in (1, 2, 3):
+                with made.make_executor(threads) as ex:
+                    for given, outputs in zip(inputs, wanted, strict=True):
+                        found = ex.step(**given)
+                        assert all(np.array_equal(found[k], v) for k, v in outputs.items()), (size, threads)
+
+
 def test_what_is_divided_is_in_the_ir() -> None:
     program = compile_graph(oic.parse(TEXT), model(), Settings(threads=3))
     *_, (_, module) = lowered(program.module, program.settings)

@@ -10,7 +10,7 @@ from oic import api
 from oic.codegen import weights
 from oic.ir import encodings
 from oic.memory import saved
-from oic.operators import attention, work
+from oic.operators import attention, reduce, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -20,6 +20,7 @@ SHARED = {
     "OIC_ATTENTION_SHARED": attention.SHARED,
     "OIC_ATTENTION_SPAN": attention.SPAN,
     "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
+    "OIC_EXTREME_LEAST": reduce.SPAN,
     "OIC_FOLDED": attention.FOLDED,
     "OIC_IMAGE_VERSION": weights.VERSION,
     "OIC_LANES": encodings.ROWS,

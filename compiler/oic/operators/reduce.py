@@ -23,9 +23,11 @@ from oic.operators.arrange import around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
+from oic.operators.work import ELEMENTWISE
 
 T = TypeVar("T")
 LANES = 16  # partial products of a float product
+SPAN = 1024  # OIC_EXTREME_LEAST: neighbours that are compared by one thread
 
 MANY = (
     ("f32[2, 3, 2]", "axes=[1]"),
@@ -307,6 +309,21 @@ class ArgReduction(Operator):
         return last if self.keepdims else np.squeeze(last, self.axis)
 
 
+def _shares(op: ArgReduction) -> Dim:
+    """Rows, or spans of neighbours, that threads can share."""
+    outer, n, inner = around(op.x.shape, op.axis % op.x.tensor.rank)
+    return outer * dims.floor_div(n + SPAN - 1, SPAN) if inner == 1 else outer
+
+
+def _comparisons(op: ArgReduction) -> Dim:
+    """What comparing all elements is worth: they are compared many at a time."""
+    return ELEMENTWISE // 4 * op.x.tensor.size
+
+
+def _positions(name: str) -> tuple[Kernel, ...]:
+    return (Kernel("extreme", ("x",), ArgReduction._args, call=name, units=_shares, work=_comparisons, phases=True),)
+
+
 class ArgmaxAxis(ArgReduction, name="argmax_axis"):
     """The position of the largest element along an axis.
 
@@ -320,7 +337,7 @@ class ArgmaxAxis(ArgReduction, name="argmax_axis"):
     Source: OpenInfer op catalog, `argmax_axis`.
     """
 
-    kernels = (Kernel("extreme", ("x",), ArgReduction._args, call="argmax_axis"),)
+    kernels = _positions("argmax_axis")
 
     def reference(self, x: Array) -> Array:
         return self.found(x, best_along(x, self.axis, np.fmax))
@@ -339,7 +356,7 @@ class ArgminAxis(ArgReduction, name="argmin_axis"):
     Source: OpenInfer op catalog, `argmin_axis`.
     """
 
-    kernels = (Kernel("extreme", ("x",), ArgReduction._args, call="argmin_axis"),)
+    kernels = _positions("argmin_axis")
 
     def reference(self, x: Array) -> Array:
         return self.found(x, best_along(x, self.axis, np.fmin))
