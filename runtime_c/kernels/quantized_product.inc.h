@@ -116,16 +116,17 @@ static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
 }
 
 #if defined(OIC_POOL_H)
-/* The same, each turn's rows and then its streams divided among threads. */
+/* The same, each turn's rows and then its streams divided among threads; for few rows into larger chunks, because
+   a chunk of less than OIC_STREAMS streams goes through them one by one. */
 static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                       const ARGS(PRODUCT) *a)
 {
     ARGS(PRODUCT) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
-        const ptrdiff_t room = PRODUCT_ROWS(&turn);
+        const ptrdiff_t room = PRODUCT_ROWS(&turn), chunks = room <= FEW ? units / OIC_STREAMS : units;
         oic_divide(pool, most, room, (int64_t)room * a->K * OIC_WORK_ELEMENT, PRODUCT_PREPARE, &turn);
-        oic_divide(pool, most, units, work, PRODUCT_PART, &turn);
+        oic_divide_in(pool, most, chunks, units, work, PRODUCT_PART, &turn);
     }
 }
 #endif
