@@ -44,19 +44,20 @@ static inline void PART(spans_part)(const void *args, ptrdiff_t first, ptrdiff_t
     const PART(args) *const a = args;
     const ptrdiff_t rows = PART(rows)(a);
     C *const work = oic_own(a->work, worker, (size_t)a->room * sizeof(C));
-    for (ptrdiff_t unit = first, heads; unit < end; unit += heads) {
+    for (ptrdiff_t unit = first, done; unit < end; unit += done) {
         const ptrdiff_t hk = unit % a->Hk, left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit, at = (a->Hk + unit) * rows;
-        const ptrdiff_t j0 = (a->from + unit / a->Hk) * OIC_ATTENTION_SPAN, j1 = j0 + OIC_ATTENTION_SPAN;
-        PART(group) g = PART(grouped)(a, 0, hk, left, 0, work);
+        PART(group) g = PART(grouped)(a, 0, hk, left, 0, left == a->Hk ? (end - unit) / a->Hk : 1, work);
         ptrdiff_t lo, hi;
+        g.spans = g.heads == a->Hk ? g.spans : 1; /* spans of all heads: what they give lies side by side */
+        const ptrdiff_t j0 = (a->from + unit / a->Hk) * OIC_ATTENTION_SPAN, j1 = j0 + g.spans * OIC_ATTENTION_SPAN;
         g.acc = a->parts + at * oic_padded(a->Dv);
         PART(ranges)(a, &g, &lo, &hi);
         PART(queries)(a, &g);
         PART(span)(a, &g, lo > j0 ? lo - lo % OIC_ATTENTION_KEYS : j0, hi < j1 ? hi : j1);
-        for (ptrdiff_t row = 0; row < g.heads * rows; ++row) {
+        done = g.spans * g.heads;
+        for (ptrdiff_t row = 0; row < done * rows; ++row) {
             PART(marked)(a)[at + row] = (PART(marks)){g.top[row], g.sum[row], (C)g.any[row]};
         }
-        heads = g.heads;
     }
 }
 
@@ -66,7 +67,7 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
 {
     const ptrdiff_t rows = PART(rows)(a), D = oic_padded(a->Dv), all = PART(whole)(a);
     PART(args) turn = *a;
-    PART(group) g = PART(grouped)(a, 0, 0, 1, 0, a->work);
+    PART(group) g = PART(grouped)(a, 0, 0, 1, 0, 1, a->work);
     ptrdiff_t lo = 0, hi = 0;
     (void)units;
     if (a->parts != NULL && rows <= OIC_ATTENTION_SHARED && oic_product(a->rank, a->shape) == 1) {

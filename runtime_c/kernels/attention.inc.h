@@ -18,8 +18,12 @@
    Where a key head has OIC_ATTENTION_SHARED rows, threads share spans of the keys, so that each reads memory in order.  `parts`
    has room for the results of all rows, and for what `spans` spans give each; then for as many PART(marks).
 
-   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, widths rounded up to
-   whole lanes: rows * (Dk + 2 * Dv + keys), of keys those of a block at most; then, in one place, panels of keys and of
+   A machine reads ahead along lines in memory, of which it follows several at once, and more is under way than along one.
+   So where few queries go along keys, these are OIC_FOLDED as far from each other as a block has them; and values of up to
+   OIC_ATTENTION_SPANS spans go side by side, each to results of its own.
+
+   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER with those of all spans side by side, or
+   those of one unit, widths rounded up to whole lanes: rows * (Dk + 2 * Dv + keys), of keys those of a block at most; then, in one place, panels of keys and of
    values.  Keys: 16 * Dk where a key head has OIC_ATTENTION_PACKED rows, and 4 * Dk more where they are widened; where fewer
    rows cannot take them as they are stored, OIC_FOLDED * Dk.  Values: keys * min(Dv, 64), but not where fewer rows take
    them as they are stored, which more than one do of numbers in whole lanes and of narrower ones, and no mask has gaps. */
@@ -35,13 +39,14 @@
 #define WIDE(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
 
 /* Rows of queries that go through the keys together: `heads` key heads from hk on, of leading index b, and of each of them
-   `count` rows from `first` on; a row is a query, and one of the heads that share its keys. */
+   `count` rows from `first` on; a row is a query, and one of the heads that share its keys.  They go through `spans` spans side
+   by side, for each of which they have results and scores. */
 typedef struct {
-    ptrdiff_t b, hk, heads, first, count, pitch; /* pitch: scores of a row, whole lanes */
+    ptrdiff_t b, hk, heads, first, count, spans, at, pitch; /* at: results before those of the span; pitch: scores of a row */
     ptrdiff_t lo[OIC_ATTENTION_ROWS], hi[OIC_ATTENTION_ROWS]; /* keys that take part, of each row of a head */
     C top[OIC_ATTENTION_TOGETHER], sum[OIC_ATTENTION_TOGETHER];
     uint8_t any[OIC_ATTENTION_TOGETHER];
-    C *q, *acc, *total, *s, *wide; /* [rows, padded Dk], [rows, padded Dv] twice, [rows, pitch]; widened keys and values */
+    C *q, *acc, *total, *s, *wide; /* [rows, padded Dk], [spans, rows, padded Dv], [rows, padded Dv], [spans, rows, pitch]; widened */
 } PART(group);
 
 /* What the keys of a span, or of several, give a row, beside its values: the largest score, the sum of weights, and not 0
@@ -220,7 +225,7 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
             while (end > first) { /* the tile of the first rows may begin before them */
                 end = end < most ? most : end;
                 const ptrdiff_t row = hh * g->count + end - most;
-                MATH(oic_panel_dots)(g->q + row * width, width, g->wide, Dk, g->s + row * g->pitch + j, g->pitch);
+                MATH(oic_panel_dots)(g->q + row * width, width, g->wide, Dk, g->s + (g->at + row) * g->pitch + j, g->pitch);
                 end -= most;
             }
         }
@@ -235,21 +240,25 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
         PART(panel_scores)(a, g, j0, n, k0);
         return;
     }
+#if ROWS_AS_STORED
+    const ptrdiff_t apart = (n + OIC_FOLDED - 1) / OIC_FOLDED; /* as many places are read at, as far from each other as can be */
+    for (ptrdiff_t j = 0; j < apart; ++j) {
+        ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, apart * kt, kh, (n - j + apart - 1) / apart, Dk,
+                           g->s + g->at * g->pitch + j, g->pitch, apart);
+    }
+#else
     for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {
         const ptrdiff_t keys = n - j < OIC_FOLDED ? n - j : OIC_FOLDED;
-#if ROWS_AS_STORED
-        ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, kt, kh, keys, Dk, g->s + j, g->pitch);
-#else
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = k0 + hh * kh + j * kt, row = hh * g->count;
             for (ptrdiff_t e = 0; e < keys; ++e) {
                 PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
             }
             WIDE(oic_row_dots)(g->q + row * width, width, 1, g->count, g->wide, width, 0, keys, Dk,
-                               g->s + row * g->pitch + j, g->pitch);
+                               g->s + (g->at + row) * g->pitch + j, g->pitch, 1);
         }
-#endif
     }
+#endif
 }
 
 /* The factors of keys j0 to j0 + n of head hh; strides of T and heads. */
@@ -297,11 +306,11 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
 /* The scores of a block become weights: first the largest of every row, then what does not depend on any other row. */
 static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n)
 {
-    const ptrdiff_t width = oic_padded(a->Dv), rows = g->heads * g->count;
+    const ptrdiff_t width = oic_padded(a->Dv), end = g->at + g->heads * g->count;
     uint8_t left[OIC_ATTENTION_TOGETHER], seen[OIC_ATTENTION_KEYS];
     C scales[OIC_ATTENTION_KEYS];
     ptrdiff_t lo, hi;
-    for (ptrdiff_t row = 0, hh = 0; hh < g->heads; ++hh) {
+    for (ptrdiff_t row = g->at, hh = 0; hh < g->heads; ++hh) {
         const C *const factors = PART(factors)(a, g, hh, j0, n, a->k_scale, a->kss, scales);
         for (ptrdiff_t r = 0; r < g->count; ++r, ++row) {
             left[row] = 0;
@@ -318,10 +327,10 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
             left[row] = (uint8_t)PART(raise)(s, ok, lo, hi, &g->top[row], &g->sum[row], g->acc + row * width, a->Dv);
         }
     }
-    for (ptrdiff_t row = 0; row < rows; ++row) {
+    for (ptrdiff_t row = g->at; row < end; ++row) {
         MATH(oic_exps)(g->s + row * g->pitch, left[row], g->top[row]); /* 0 for -inf */
     }
-    for (ptrdiff_t row = 0; row < rows; ++row) {
+    for (ptrdiff_t row = g->at; row < end; ++row) {
         if (left[row] > 0) {
             g->sum[row] += MATH(oic_sum_of)(g->s + row * g->pitch, left[row]);
         }
@@ -329,7 +338,7 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
     for (ptrdiff_t hh = 0; a->v_scale != NULL && hh < g->heads; ++hh) {
         const C *const factors = PART(factors)(a, g, hh, j0, n, a->v_scale, a->vss, scales);
         for (ptrdiff_t r = 0; r < g->count; ++r) {
-            C *const s = g->s + (hh * g->count + r) * g->pitch;
+            C *const s = g->s + (g->at + hh * g->count + r) * g->pitch;
             if (PART(sees)(g, r, j0, n, &lo, &hi)) {
                 const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
                 for (ptrdiff_t j = lo; j < hi; ++j) {
@@ -367,8 +376,8 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
 {
     const ptrdiff_t width = oic_padded(a->Dv), most = MATH(oic_tile_rows);
     for (ptrdiff_t r = 0; r < g->count;) {
-        C *const acc = g->acc + (hh * g->count + r) * width + d;
-        const C *const w = g->s + (hh * g->count + r) * g->pitch + j;
+        C *const acc = g->acc + (g->at + hh * g->count + r) * width + d;
+        const C *const w = g->s + (g->at + hh * g->count + r) * g->pitch + j;
         const ptrdiff_t rows = a->mask != NULL ? 1 : g->count - r < most ? g->count - r : most;
         uint8_t seen[OIC_ATTENTION_KEYS];
         ptrdiff_t from = 0, to = n, lows[8], highs[8];
@@ -407,37 +416,70 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
     }
 }
 
+#if ROWS_AS_STORED
+/* The values of n keys, j of a block on, to row r of all heads: side by side for the spans whose keys it sees.  The first
+   span's block begins at key j0, values at element v0. */
+static inline void PART(row_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t j0, ptrdiff_t j, ptrdiff_t n,
+                                    ptrdiff_t v0)
+{
+    const ptrdiff_t rows = g->heads * g->count, width = oic_padded(a->Dv), vt = a->vs[a->rank], vh = a->vs[a->rank + 1];
+    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C)), whole = a->Dv - a->Dv % OIC_LANES;
+    ptrdiff_t lo[OIC_ATTENTION_SPANS], hi[OIC_ATTENTION_SPANS];
+    for (ptrdiff_t s = 0; s < g->spans; ++s) {
+        if (!PART(sees)(g, r, j0 + s * OIC_ATTENTION_SPAN + j, n, &lo[s], &hi[s])) {
+            lo[s] = hi[s] = 0;
+        }
+    }
+    for (ptrdiff_t k = 0, next; k < n; k = next) { /* between borders, all or none of a span's keys */
+        next = n;
+        for (ptrdiff_t s = 0; s < g->spans; ++s) {
+            next = lo[s] > k && lo[s] < next ? lo[s] : next;
+            next = hi[s] > k && hi[s] < next ? hi[s] : next;
+        }
+        for (ptrdiff_t s = 0, end; s < g->spans; s = end) {
+            for (end = s; end < g->spans && lo[end] <= k && hi[end] > k; ++end) {
+            }
+            if (end == s) {
+                end++;
+                continue;
+            }
+            const W_T *const v = a->v + v0 + (s * OIC_ATTENTION_SPAN + j + k) * vt;
+            const C *const w = g->s + (s * rows + r) * g->pitch + j + k;
+            C *const acc = g->acc + (s * rows + r) * width;
+            const ptrdiff_t am = g->count * width, wm = g->count * g->pitch;
+            ROWS(oic_weighted)(acc, rows * width, am, end - s, g->heads, w, rows * g->pitch, wm, v, OIC_ATTENTION_SPAN * vt, vt, vh,
+                               next - k, whole);
+            for (ptrdiff_t d = whole; d < a->Dv; d += lanes) {
+                for (ptrdiff_t e = 0; e < end - s; ++e) {
+                    ROWS(oic_weighted_narrow)(acc + e * rows * width + d, am, g->heads, w + e * rows * g->pitch, wm,
+                                              v + e * OIC_ATTENTION_SPAN * vt + d, vt, vh, next - k, a->Dv - d);
+                }
+            }
+        }
+    }
+}
+#endif
+
+/* Whether values go to results from where they lie: spans may go side by side. */
+static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
+{
+#if ROWS_AS_STORED
+    return count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL;
+#else
+    (void)a;
+    (void)count;
+    return 0;
+#endif
+}
+
 /* The values of a block, n of them from element v0 on, to the results: as they lie in memory, a few keys of all heads at a
    time, where there are several. */
 static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
 {
     const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1];
-#if ROWS_AS_STORED
-    const ptrdiff_t width = oic_padded(a->Dv);
-#endif
     const ptrdiff_t few = g->heads == 1 ? n : g->count < 4 ? 8 : 32;
     for (ptrdiff_t j = 0; j < n; j += few) {
         const ptrdiff_t m = n - j < few ? n - j : few;
-#if ROWS_AS_STORED
-        if (g->count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL) {
-            const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
-            for (ptrdiff_t r = 0; r < g->count; ++r) {
-                ptrdiff_t d = a->Dv - a->Dv % OIC_LANES, lo, hi;
-                if (!PART(sees)(g, r, j0 + j, m, &lo, &hi)) {
-                    continue;
-                }
-                const W_T *const v = a->v + v0 + (j + lo) * vt;
-                const C *const w = g->s + r * g->pitch + j + lo;
-                const ptrdiff_t am = g->count * width, wm = g->count * g->pitch;
-                C *const acc = g->acc + r * width;
-                ROWS(oic_weighted)(acc, am, g->heads, w, wm, v, vt, vh, hi - lo, d);
-                for (; d < a->Dv; d += lanes) {
-                    ROWS(oic_weighted_narrow)(acc + d, am, g->heads, w, wm, v + d, vt, vh, hi - lo, a->Dv - d);
-                }
-            }
-            continue;
-        }
-#endif
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = v0 + hh * vh + j * vt;
 #if W_IS_COMPUTED
@@ -495,13 +537,16 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
     }
 }
 
-/* What keys j0 to `to`, of one span, give the rows of a group. */
-static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t to)
+/* What keys `from` to `to` give the rows of a group, those of each of its spans apart: from a block's first on, and of no
+   more spans. */
+static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t from, ptrdiff_t to)
 {
     const ptrdiff_t rank = a->rank, rows = g->heads * g->count, width = oic_padded(a->Dv), kt = a->ks[rank], vt = a->vs[rank];
     const ptrdiff_t k0 = oic_offset(g->b, rank, a->shape, a->ks) + g->hk * a->ks[rank + 1];
     const ptrdiff_t v0 = oic_offset(g->b, rank, a->shape, a->vs) + g->hk * a->vs[rank + 1];
-    for (ptrdiff_t row = 0; row < rows; ++row) {
+    const ptrdiff_t first = from - from % OIC_ATTENTION_SPAN;
+    const int from_rows = PART(from_rows)(a, g->count);
+    for (ptrdiff_t row = 0; row < g->spans * rows; ++row) {
         for (ptrdiff_t d = 0; d < width; ++d) {
             g->acc[row * width + d] = (C)0;
         }
@@ -509,11 +554,27 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t j0,
         g->sum[row] = (C)0;
         g->any[row] = 0;
     }
-    for (; j0 < to; j0 += OIC_ATTENTION_KEYS) {
-        const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
-        PART(scores)(a, g, j0, n, k0 + j0 * kt);
-        PART(weights)(a, g, j0, n);
-        PART(values)(a, g, j0, n, v0 + j0 * vt);
+    for (ptrdiff_t block = first; block < first + OIC_ATTENTION_SPAN; block += OIC_ATTENTION_KEYS) {
+        for (ptrdiff_t s = 0; s < g->spans; ++s) {
+            const ptrdiff_t j0 = block + s * OIC_ATTENTION_SPAN, n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
+            if (j0 < from || n <= 0) {
+                continue;
+            }
+            g->at = s * rows;
+            PART(scores)(a, g, j0, n, k0 + j0 * kt);
+            PART(weights)(a, g, j0, n);
+            if (!from_rows) {
+                PART(values)(a, g, j0, n, v0 + j0 * vt);
+            }
+        }
+#if ROWS_AS_STORED
+        const ptrdiff_t few = g->count == 1 ? OIC_ATTENTION_KEYS : OIC_FOLDED;
+        for (ptrdiff_t j = 0; from_rows && j < OIC_ATTENTION_KEYS; j += few) {
+            for (ptrdiff_t r = 0; r < g->count; ++r) {
+                PART(row_values)(a, g, r, block, j, few, v0 + block * vt);
+            }
+        }
+#endif
     }
 }
 
@@ -561,7 +622,7 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
     const ptrdiff_t rows = g->heads * g->count, width = oic_padded(a->Dv);
     C *restrict const total = g->total;
     PART(marks) all[OIC_ATTENTION_TOGETHER];
-    ptrdiff_t j0, first, to;
+    ptrdiff_t j0, begin, first, to;
     PART(ranges)(a, g, &first, &to);
     PART(queries)(a, g);
     for (ptrdiff_t row = 0; row < rows; ++row) {
@@ -570,14 +631,17 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
             total[row * width + d] = (C)0;
         }
     }
-    for (j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 += OIC_ATTENTION_SPAN - j0 % OIC_ATTENTION_SPAN) {
-        const ptrdiff_t end = j0 - j0 % OIC_ATTENTION_SPAN + OIC_ATTENTION_SPAN;
+    for (j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 = begin + g->spans * OIC_ATTENTION_SPAN) {
+        begin = j0 - j0 % OIC_ATTENTION_SPAN;
+        const ptrdiff_t left = (to - begin + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN;
+        g->spans = left < g->spans ? left : g->spans;
+        const ptrdiff_t end = begin + g->spans * OIC_ATTENTION_SPAN;
         PART(span)(a, g, j0, end < to ? end : to);
-        for (ptrdiff_t row = 0; row < rows; ++row) {
-            const ptrdiff_t r = row % g->count;
-            if (g->lo[r] < end && g->hi[r] > j0) {
-                const PART(marks) more = {g->top[row], g->sum[row], (C)g->any[row]};
-                PART(join)(&all[row], total + row * width, &more, g->acc + row * width, width);
+        for (ptrdiff_t i = 0; i < g->spans * rows; ++i) {
+            const ptrdiff_t row = i % rows, r = row % g->count, at = begin + i / rows * OIC_ATTENTION_SPAN;
+            if (g->lo[r] < at + OIC_ATTENTION_SPAN && g->hi[r] > at) {
+                const PART(marks) more = {g->top[i], g->sum[i], (C)g->any[i]};
+                PART(join)(&all[row], total + row * width, &more, g->acc + i * width, width);
             }
         }
     }
@@ -597,9 +661,10 @@ static inline ptrdiff_t PART(units)(const PART(args) *a)
     return oic_product(a->rank, a->shape) * a->Hk * ((PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS);
 }
 
-/* A group: rows of head hk from `first` on, and of as many of `heads` heads as go together; where its scratch lies. */
+/* A group: rows of head hk from `first` on, and of as many of `heads` heads, and then of `spans` spans, as go together; where
+   its scratch lies. */
 static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdiff_t hk, ptrdiff_t heads, ptrdiff_t first,
-                                        C *work)
+                                        ptrdiff_t spans, C *work)
 {
     const ptrdiff_t left = PART(rows)(a) - first;
     PART(group) g;
@@ -612,11 +677,17 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     while (g.heads < heads && (g.heads + 1) * g.count <= OIC_ATTENTION_TOGETHER) {
         g.heads++;
     }
+    g.spans = 1;
+    g.at = 0;
+    const ptrdiff_t rows = g.heads * g.count, most = spans < OIC_ATTENTION_SPANS ? spans : OIC_ATTENTION_SPANS;
+    while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * rows <= OIC_ATTENTION_TOGETHER) {
+        g.spans++;
+    }
     g.q = work;
-    g.acc = g.q + g.heads * g.count * oic_padded(a->Dk);
-    g.total = g.acc + g.heads * g.count * oic_padded(a->Dv);
-    g.s = g.total + g.heads * g.count * oic_padded(a->Dv);
-    g.wide = g.s + g.heads * g.count * g.pitch;
+    g.acc = g.q + rows * oic_padded(a->Dk);
+    g.total = g.acc + g.spans * rows * oic_padded(a->Dv);
+    g.s = g.total + rows * oic_padded(a->Dv);
+    g.wide = g.s + g.spans * rows * g.pitch;
     return g;
 }
 
@@ -626,7 +697,8 @@ static inline void PART(some)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end
     const ptrdiff_t blocks = (PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS;
     while (unit < end) {
         const ptrdiff_t bh = unit / blocks, hk = bh % a->Hk, left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit;
-        PART(group) g = PART(grouped)(a, bh / a->Hk, hk, blocks == 1 ? left : 1, unit % blocks * OIC_ATTENTION_ROWS, work);
+        PART(group) g = PART(grouped)(a, bh / a->Hk, hk, blocks == 1 ? left : 1, unit % blocks * OIC_ATTENTION_ROWS,
+                                       (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN, work);
         PART(attend)(a, &g);
         unit += g.heads;
     }

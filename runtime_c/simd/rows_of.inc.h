@@ -41,6 +41,25 @@ static inline void ROWS(oic_row_madd)(LANES *sum, S x, const R *w)
     }
 }
 
+/* sum[rows, keys] += a register of each of so many rows of x, and of as many of keys, from column k on. */
+OIC_INLINE void ROWS(oic_row_step)(const S *restrict x, ptrdiff_t xm, int rows, const R *const *restrict row, int keys, ptrdiff_t k,
+                                   REGISTER *restrict sum)
+{
+    REGISTER p[ROW_TILE];
+    OIC_UNROLLED
+    for (int r = 0; r < rows; ++r) {
+        p[r] = OF(oic_register_load)(x + r * xm + k);
+    }
+    OIC_UNROLLED
+    for (int e = 0; e < keys; ++e) {
+        const REGISTER w = ROW(row[e] + k);
+        OIC_UNROLLED
+        for (int r = 0; r < rows; ++r) {
+            sum[r * keys + e] = OF(oic_register_madd)(p[r], w, sum[r * keys + e]);
+        }
+    }
+}
+
 /* folded[rows, OIC_FOLDED apart][keys] = x[rows, xm apart][n] times `keys` rows: a register of the sums of each at a time. */
 OIC_INLINE void ROWS(oic_row_tile)(const S *restrict x, ptrdiff_t xm, int rows, const R *const *restrict row, int keys, ptrdiff_t n,
                                    OF(oic_folding) *restrict folded)
@@ -50,24 +69,20 @@ OIC_INLINE void ROWS(oic_row_tile)(const S *restrict x, ptrdiff_t xm, int rows, 
     OIC_UNROLLED
     for (int i = 0; i < COUNT; ++i) {
         const ptrdiff_t left = n - whole - i * WIDTH;
-        REGISTER sum[ROW_SUMS], p[ROW_SUMS];
+        ptrdiff_t k = i * WIDTH;
+        REGISTER sum[ROW_SUMS];
         OIC_UNROLLED
         for (int e = 0; e < rows * keys; ++e) {
             sum[e] = (REGISTER){0};
         }
-        for (ptrdiff_t k = i * WIDTH; k < whole; k += OIC_LANES) {
+        for (; k + 3 * OIC_LANES < whole; k += 4 * OIC_LANES) {
             OIC_UNROLLED
-            for (int r = 0; r < rows; ++r) {
-                p[r] = OF(oic_register_load)(x + r * xm + k);
+            for (int u = 0; u < 4; ++u) {
+                ROWS(oic_row_step)(x, xm, rows, row, keys, k + u * OIC_LANES, sum);
             }
-            OIC_UNROLLED
-            for (int e = 0; e < keys; ++e) {
-                const REGISTER w = ROW(row[e] + k);
-                OIC_UNROLLED
-                for (int r = 0; r < rows; ++r) {
-                    sum[r * keys + e] = OF(oic_register_madd)(p[r], w, sum[r * keys + e]);
-                }
-            }
+        }
+        for (; k < whole; k += OIC_LANES) {
+            ROWS(oic_row_step)(x, xm, rows, row, keys, k, sum);
         }
         OIC_UNROLLED
         for (int e = 0; left > 0 && e < keys; ++e) {
@@ -88,11 +103,86 @@ OIC_INLINE void ROWS(oic_row_tile)(const S *restrict x, ptrdiff_t xm, int rows, 
     }
 }
 
-/* sum[heads, count, sm apart][OIC_FOLDED] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart, those of a
-   head `next` after those of the one before it; all sums are written.  Zeros follow those of x up to whole lanes. */
-OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
-                                 ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+/* The sums of OIC_FOLDED rows, or of the first of them, `apart` from each other. */
+OIC_INLINE void ROWS(oic_row_sums)(S *restrict sum, ptrdiff_t apart, ptrdiff_t rows, const OF(oic_folding) *restrict folded)
 {
+    if (apart == 1) {
+        OF(oic_fold)(sum, folded);
+    } else {
+        S all[OIC_FOLDED];
+        OF(oic_fold)(all, folded);
+        for (ptrdiff_t e = 0; e < rows; ++e) {
+            sum[e * apart] = all[e];
+        }
+    }
+}
+
+/* oic_row_dots for one row a head, n being whole lanes: nothing but chains in registers. */
+OIC_LOOP void ROWS(oic_row_dots_one)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, const R *restrict row, ptrdiff_t ld,
+                                     ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
+                                     ptrdiff_t apart)
+{
+    const R *at[OIC_FOLDED];
+    OIC_UNROLLED
+    for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
+        at[e] = row + (e < rows ? e : 0) * ld;
+    }
+    for (ptrdiff_t h = 0; h < heads; ++h, x += xm, sum += sm) {
+        LANES all[OIC_FOLDED];
+        OF(oic_folding) folded[OIC_FOLDED];
+        OIC_UNROLLED
+        for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS_OF_ONE) {
+            OIC_UNROLLED
+            for (int i = 0; i < COUNT; ++i) {
+                REGISTER s[ROW_KEYS_OF_ONE];
+                OIC_UNROLLED
+                for (int f = 0; f < (int)ROW_KEYS_OF_ONE; ++f) {
+                    s[f] = (REGISTER){0};
+                }
+                ptrdiff_t k = i * WIDTH;
+                for (; k + 3 * OIC_LANES < n; k += 4 * OIC_LANES) {
+                    OIC_UNROLLED
+                    for (int u = 0; u < 4; ++u) {
+                        const REGISTER p = OF(oic_register_load)(x + k + u * OIC_LANES);
+                        OIC_UNROLLED
+                        for (int f = 0; f < (int)ROW_KEYS_OF_ONE; ++f) {
+                            s[f] = OF(oic_register_madd)(p, ROW(at[e + f] + k + u * OIC_LANES), s[f]);
+                        }
+                    }
+                }
+                for (; k < n; k += OIC_LANES) {
+                    const REGISTER p = OF(oic_register_load)(x + k);
+                    OIC_UNROLLED
+                    for (int f = 0; f < (int)ROW_KEYS_OF_ONE; ++f) {
+                        s[f] = OF(oic_register_madd)(p, ROW(at[e + f] + k), s[f]);
+                    }
+                }
+                OIC_UNROLLED
+                for (int f = 0; f < (int)ROW_KEYS_OF_ONE; ++f) {
+                    all[e + f].part[i] = s[f];
+                }
+            }
+        }
+        OIC_UNROLLED
+        for (int e = 0; e < OIC_FOLDED; ++e) {
+            folded[e] = OF(oic_folding_of)(&all[e]);
+            at[e] += next;
+        }
+        ROWS(oic_row_sums)(sum, apart, rows, folded);
+    }
+}
+
+/* sum[heads, count, sm apart][OIC_FOLDED, `apart`] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart,
+   those of a head `next` after those of the one before it; of sums next to each other all are written.  Zeros follow those
+   of x up to whole lanes. */
+OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
+                                 ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
+                                 ptrdiff_t apart)
+{
+    if (count == 1 && n % OIC_LANES == 0) {
+        ROWS(oic_row_dots_one)(x, xm, heads, row, ld, next, rows, n, sum, sm, apart);
+        return;
+    }
     for (ptrdiff_t h = 0; h < heads; ++h, row += next) {
         const R *at[OIC_FOLDED];
         for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
@@ -111,7 +201,7 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
                 }
             }
             for (ptrdiff_t r = 0; r < together; ++r) {
-                OF(oic_fold)(sum + r * sm, folded + r * OIC_FOLDED);
+                ROWS(oic_row_sums)(sum + r * sm, apart, rows, folded + r * OIC_FOLDED);
             }
             m -= together;
             x += together * xm;
@@ -120,38 +210,70 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
     }
 }
 
-/* to[heads, tm apart][D] += w[heads, wm apart][n] times rows, `ld` apart, those of a head `next` after those of the one
-   before it; D is whole lanes. */
-OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm,
-                               const R *restrict row, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n, ptrdiff_t D)
+/* to[D] += w[n] times n rows, `ld` apart; D is whole lanes. */
+OIC_INLINE void ROWS(oic_weighted_rows)(S *restrict to, const S *restrict w, const R *restrict row, ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
 {
-    for (ptrdiff_t h = 0; h < heads; ++h, to += tm, w += wm, row += next) {
-        ptrdiff_t d = 0;
-        for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
-            LANES a0, a1, a2, a3;
-            OF(oic_lanes_load)(&a0, to + d);
-            OF(oic_lanes_load)(&a1, to + d + OIC_LANES);
-            OF(oic_lanes_load)(&a2, to + d + 2 * OIC_LANES);
-            OF(oic_lanes_load)(&a3, to + d + 3 * OIC_LANES);
-            for (ptrdiff_t k = 0; k < n; ++k) {
-                const R *const q = row + k * ld + d;
-                ROWS(oic_row_madd)(&a0, w[k], q);
-                ROWS(oic_row_madd)(&a1, w[k], q + OIC_LANES);
-                ROWS(oic_row_madd)(&a2, w[k], q + 2 * OIC_LANES);
-                ROWS(oic_row_madd)(&a3, w[k], q + 3 * OIC_LANES);
-            }
-            OF(oic_lanes_store)(to + d, &a0);
-            OF(oic_lanes_store)(to + d + OIC_LANES, &a1);
-            OF(oic_lanes_store)(to + d + 2 * OIC_LANES, &a2);
-            OF(oic_lanes_store)(to + d + 3 * OIC_LANES, &a3);
+    ptrdiff_t d = 0;
+    for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
+        LANES a0, a1, a2, a3;
+        OF(oic_lanes_load)(&a0, to + d);
+        OF(oic_lanes_load)(&a1, to + d + OIC_LANES);
+        OF(oic_lanes_load)(&a2, to + d + 2 * OIC_LANES);
+        OF(oic_lanes_load)(&a3, to + d + 3 * OIC_LANES);
+        for (ptrdiff_t k = 0; k < n; ++k) {
+            const R *const q = row + k * ld + d;
+            ROWS(oic_row_madd)(&a0, w[k], q);
+            ROWS(oic_row_madd)(&a1, w[k], q + OIC_LANES);
+            ROWS(oic_row_madd)(&a2, w[k], q + 2 * OIC_LANES);
+            ROWS(oic_row_madd)(&a3, w[k], q + 3 * OIC_LANES);
         }
-        for (; d < D; d += OIC_LANES) {
-            LANES a;
-            OF(oic_lanes_load)(&a, to + d);
-            for (ptrdiff_t k = 0; k < n; ++k) {
-                ROWS(oic_row_madd)(&a, w[k], row + k * ld + d);
+        OF(oic_lanes_store)(to + d, &a0);
+        OF(oic_lanes_store)(to + d + OIC_LANES, &a1);
+        OF(oic_lanes_store)(to + d + 2 * OIC_LANES, &a2);
+        OF(oic_lanes_store)(to + d + 3 * OIC_LANES, &a3);
+    }
+    for (; d < D; d += OIC_LANES) {
+        LANES a;
+        OF(oic_lanes_load)(&a, to + d);
+        for (ptrdiff_t k = 0; k < n; ++k) {
+            ROWS(oic_row_madd)(&a, w[k], row + k * ld + d);
+        }
+        OF(oic_lanes_store)(to + d, &a);
+    }
+}
+
+/* to[spans, ts apart][heads, tm apart][D] += w[spans, ws apart][heads, wm apart][n] times rows, `ld` apart, those of a head
+   `next` after those of the one before it, those of a span `rs`; D is whole lanes.  Where heads lie side by side, rows go
+   by one after the other, of every span in turn: a processor reads ahead in each of a few places, as far as it does. */
+OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t ts, ptrdiff_t tm, ptrdiff_t spans, ptrdiff_t heads, const S *restrict w,
+                                 ptrdiff_t ws, ptrdiff_t wm, const R *restrict row, ptrdiff_t rs, ptrdiff_t ld, ptrdiff_t next,
+                                 ptrdiff_t n, ptrdiff_t D)
+{
+    if (heads == 1) {
+        for (ptrdiff_t s = 0; s < spans; ++s) {
+            ROWS(oic_weighted_rows)(to + s * ts, w + s * ws, row + s * rs, ld, n, D);
+        }
+        return;
+    }
+    const ptrdiff_t many = D - D % (4 * OIC_LANES);
+    for (ptrdiff_t k = 0; k < n; ++k, row += ld, ++w) {
+        for (ptrdiff_t h = 0; h < heads; ++h) {
+            S *t = to + h * tm;
+            const S *x = w + h * wm;
+            const R *q = row + h * next;
+            for (ptrdiff_t s = spans; s > 0; --s, t += ts, x += ws, q += rs) {
+                const REGISTER all = OF(oic_register_of)(*x);
+                ptrdiff_t d = 0;
+                for (; d < many; d += 4 * OIC_LANES) {
+                    OIC_UNROLLED
+                    for (ptrdiff_t i = 0; i < 4 * OIC_LANES; i += WIDTH) {
+                        OF(oic_register_store)(t + d + i, OF(oic_register_madd)(all, ROW(q + d + i), OF(oic_register_load)(t + d + i)));
+                    }
+                }
+                for (; d < D; d += WIDTH) {
+                    OF(oic_register_store)(t + d, OF(oic_register_madd)(all, ROW(q + d), OF(oic_register_load)(t + d)));
+                }
             }
-            OF(oic_lanes_store)(to + d, &a);
         }
     }
 }

@@ -37,6 +37,11 @@ def shapes() -> list[Case]:
     found.append(Case(Attention, heads(5, 90, 2, 1, 8, 8), {"causal": True, "window": 7}))
     found.append(Case(Attention, heads(5, 90, 2, 1, 8, 8), {"window": 200, "scale": 0.5}))
     found.append(Case(Attention, heads(5, 9, 2, 1, 8, 8), {"window": 3, "causal": True}, runtime=("window",)))
+    # Spans side by side: the first and the last begin and end within blocks; more heads than go together.
+    found.append(Case(Attention, heads(1, 600, 3, 3, 64, 80), {"causal": True}))
+    found.append(Case(Attention, heads(1, 600, 3, 3, 40, 70, "f32", "f16"), {"window": 470}))
+    found.append(Case(Attention, heads(2, 270, 10, 5, 16, 16, "f32", "bf16"), {"causal": True, "window": 150}))
+    found.append(Case(Attention, heads(1, 300, 20, 20, 16, 16)))
     # More queries than keys: the first ones see none and give zeros.
     found.append(Case(Attention, heads(6, 3, 2, 1, 8, 8), {"causal": True}))
     return found

@@ -44,8 +44,10 @@ SOURCE = """
     {                                                                                                      \\
         (void)wk;                                                                                          \\
         /* the second head's rows are one on; a row too far is the first */                                \\
-        oic_row_dots_##T##_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 8);                                       \\
-        oic_row_dots_##T##_##T(w, 0, 1, 4, x, xm, xm, 3, n, sum + 16, 8);                                  \\
+        oic_row_dots_##T##_##T(w, 0, 2, 1, x, xm, xm, 3, n, sum, 8, 1);                                    \\
+        oic_row_dots_##T##_##T(w, 0, 1, 4, x, xm, xm, 3, n, sum + 16, 8, 1);                               \\
+        oic_row_dots_##T##_##T(w, 0, 1, 1, x, xm, xm, 3, n, sum + 53, 8, 2); /* apart from each other */    \\
+        oic_row_dots_##T##_##T(w, 0, 1, 2, x, xm, xm, 3, n, sum + 59, 1, 2);                               \\
         sum[48] = oic_dot_##T(x, w, n);                                                                    \\
         sum[49] = oic_sum_##T(x, n);                                                                       \\
         sum[50] = oic_sum_squares_##T(x, n, w[0]);                                                         \\
@@ -65,9 +67,10 @@ SOURCE = """
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)             \\
     {                                                                                                      \\
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(oic_register_##T) / sizeof(C));                         \\
-        oic_weighted_##T##_##T(sum, 80, 2, x, xm, w, wk, 1, n, 80);                                              \\
+        oic_weighted_##T##_##T(sum, 160, 80, 2, 2, x, 2 * xm, xm, w, 2, wk, 1, n, 80);                     \\
+        oic_weighted_##T##_##T(sum + 336, 80, 0, 2, 1, x, xm, 0, w, 1, wk, 0, n, 80); /* one head */        \\
         for (ptrdiff_t d = 0; d < 11; d += lanes) {                                                        \\
-            oic_weighted_narrow_##T##_##T(sum + 160 + d, 0, 1, x, 0, w + d, wk, 0, n, 11 - d);                   \\
+            oic_weighted_narrow_##T##_##T(sum + 320 + d, 0, 1, x, 0, w + d, wk, 0, n, 11 - d);                   \\
         }                                                                                                  \\
     }
 #define EXPS(T, C)                                                                                       \\
@@ -199,11 +202,12 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
 
     other = np.zeros(n + LANES, dtype)  # zeros follow up to whole lanes
     other[:n] = rng.standard_normal(n)
-    dots = called(library, "dots", kind, 53, x, other, 0, n + 1, n)
+    dots = called(library, "dots", kind, 65, x, other, 0, n + 1, n)
     expected = [dot(step, x[r, :n], other[:n]) for r in (*(0, 1, 2), *[0] * 5, *(1, 2, 3), *[1] * 5)]
     expected += 4 * expected[:8] + [dot(step, x[0, :n], other[:n])]
     away = x[0, :n] - other[0]
     expected += [sixteen(x[0, :n]), sixteen(away * away), max(other), sixteen(other[: -(-n // LANES) * LANES])]
+    expected += [d for one in expected[:3] for d in (one, 0)] + [d for one in expected[:3] for d in (one, one)]
     assert dots.tobytes() == np.array(expected, dtype).tobytes()
 
     keys = rng.standard_normal((4, n + 1)).astype(dtype)
@@ -218,11 +222,12 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
     expected = [dot(step, row[:n], keys[c, :n]) for row in rows[:tile] for c in columns]
     assert np.array_equal(found[:tile].ravel(), expected)
 
-    wide = rng.standard_normal((n + 1, 81)).astype(dtype)
-    sums = called(library, "weighted", kind, 176, x, wide, 81, n + 1, n)
-    expected = [chain(step, np.zeros(80, dtype), x[h, :n], wide[:, h : h + 80]) for h in (0, 1)]
-    assert sums[:160].tobytes() == np.concatenate(expected).tobytes()
-    assert sums[160:171].tobytes() == chain(step, zeros[:11], x[0, :n], wide[:, :11]).tobytes()
+    wide = rng.standard_normal((n + 1, 83)).astype(dtype)
+    sums = called(library, "weighted", kind, 496, x, wide, 83, n + 1, n)
+    expected = [chain(step, np.zeros(80, dtype), x[h, :n], wide[:, h : h + 80]) for h in range(4)]
+    assert sums[:320].tobytes() == np.concatenate(expected).tobytes()
+    assert sums[336:].tobytes() == np.concatenate(expected[:2]).tobytes()
+    assert sums[320:331].tobytes() == chain(step, zeros[:11], x[0, :n], wide[:, :11]).tobytes()
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])

@@ -22,10 +22,11 @@ from oic.operators.matmul import narrower
 from oic.operators.settings import require_number
 
 ROWS = 48  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
-TOGETHER = 48  # OIC_ATTENTION_TOGETHER: and of several
+TOGETHER = 48  # OIC_ATTENTION_TOGETHER: and of several, and of all spans that go side by side
 KEYS = 64  # OIC_ATTENTION_KEYS: of a block
 SPAN = 128  # OIC_ATTENTION_SPAN: of some blocks, which threads share where a head has few queries,
 SPANS = 64  # so many of them at a time
+BESIDE = 4  # OIC_ATTENTION_SPANS: spans whose values go side by side, where few queries see them
 MARKS = 3  # numbers that are kept of a span and a row, beside its values
 SHARED = 16  # OIC_ATTENTION_SHARED: queries of a key head, or fewer, for which threads share spans
 PACKED = 12  # OIC_ATTENTION_PACKED: queries of a key head for which keys and values of a block become panels
@@ -353,7 +354,7 @@ def work(
     """
     query, key = heads
     mine = min(ROWS, queries * (query // max(1, key)))
-    rows = max(mine, min(TOGETHER, key * mine))
+    rows = max(mine, min(TOGETHER, key * mine * min(BESIDE, -(-keys // SPAN))))
     block = _padded(min(KEYS, keys))
     k, v = (_padded(dims.maximum(w)) for w in widths)
     wide = of[0] is dtypes.f64
