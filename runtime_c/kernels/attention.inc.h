@@ -380,14 +380,14 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
         const C *const w = g->s + (g->at + hh * g->count + r) * g->pitch + j;
         const ptrdiff_t rows = a->mask != NULL ? 1 : g->count - r < most ? g->count - r : most;
         uint8_t seen[OIC_ATTENTION_KEYS];
-        ptrdiff_t from = 0, to = n, lows[8], highs[8];
-        for (ptrdiff_t e = 0; e < rows; ++e) {
-            if (!PART(sees)(g, r + e, j0 + j, n, &lows[e], &highs[e])) {
-                lows[e] = highs[e] = 0;
-            }
-            from = lows[e] > from ? lows[e] : from;
-            to = highs[e] < to ? highs[e] : to;
+        ptrdiff_t from, to, lo, hi;
+        if (!PART(sees)(g, r, j0 + j, n, &lo, &to)) { /* neither bound falls from row to row */
+            lo = to = 0;
         }
+        if (!PART(sees)(g, r + rows - 1, j0 + j, n, &from, &hi)) {
+            from = hi = n;
+        }
+        const int same = lo == from && to == hi;
         to = to < from ? from : to;
         if (a->mask != NULL) { /* the keys between the gaps of the mask */
             const uint8_t *const ok = PART(masked)(a, g, r, hh, j0 + j, from, to, seen);
@@ -403,14 +403,16 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
             r += 1;
             continue;
         }
-        for (ptrdiff_t e = 0; e < rows; ++e) { /* what one sees before all do */
-            const ptrdiff_t end = highs[e] < from ? highs[e] : from;
-            PART(add)(b, lows[e], end - lows[e], acc + e * width, width, w + e * g->pitch + lows[e], g->pitch, 1);
+        for (ptrdiff_t e = 0; !same && e < rows; ++e) { /* what one sees before all do */
+            const int any = PART(sees)(g, r + e, j0 + j, n, &lo, &hi);
+            const ptrdiff_t end = hi < from ? hi : from;
+            PART(add)(b, lo, any ? end - lo : 0, acc + e * width, width, w + e * g->pitch + lo, g->pitch, 1);
         }
         PART(add)(b, from, to - from, acc, width, w + from, g->pitch, rows);
-        for (ptrdiff_t e = 0; e < rows; ++e) {
-            const ptrdiff_t begin = lows[e] > to ? lows[e] : to;
-            PART(add)(b, begin, highs[e] - begin, acc + e * width, width, w + e * g->pitch + begin, g->pitch, 1);
+        for (ptrdiff_t e = 0; !same && e < rows; ++e) {
+            const int any = PART(sees)(g, r + e, j0 + j, n, &lo, &hi);
+            const ptrdiff_t begin = lo > to ? lo : to;
+            PART(add)(b, begin, any ? hi - begin : 0, acc + e * width, width, w + e * g->pitch + begin, g->pitch, 1);
         }
         r += rows;
     }
@@ -492,8 +494,8 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
             for (ptrdiff_t d = 0; d < a->Dv; d += 4 * OIC_LANES) { /* columns side by side */
                 const ptrdiff_t D = a->Dv - d < 4 * OIC_LANES ? a->Dv - d : 4 * OIC_LANES;
                 const PART(block) b = {g->wide, OIC_LANES, m * OIC_LANES, oic_padded(D) / OIC_LANES};
-                for (ptrdiff_t p = 0; p < D; p += OIC_LANES) {
-                    for (ptrdiff_t e = 0; e < m; ++e) {
+                for (ptrdiff_t e = 0; e < m; ++e) { /* as they lie in memory */
+                    for (ptrdiff_t p = 0; p < D; p += OIC_LANES) {
                         PART(panel)(a->v + at + e * vt + d + p, D - p, g->wide + p * m + e * OIC_LANES);
                     }
                 }
@@ -546,10 +548,8 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t fro
     const ptrdiff_t v0 = oic_offset(g->b, rank, a->shape, a->vs) + g->hk * a->vs[rank + 1];
     const ptrdiff_t first = from - from % OIC_ATTENTION_SPAN;
     const int from_rows = PART(from_rows)(a, g->count);
+    memset(g->acc, 0, (size_t)(g->spans * rows * width) * sizeof(C));
     for (ptrdiff_t row = 0; row < g->spans * rows; ++row) {
-        for (ptrdiff_t d = 0; d < width; ++d) {
-            g->acc[row * width + d] = (C)0;
-        }
         g->top[row] = (C)-INFINITY;
         g->sum[row] = (C)0;
         g->any[row] = 0;
@@ -625,11 +625,9 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
     ptrdiff_t j0, begin, first, to;
     PART(ranges)(a, g, &first, &to);
     PART(queries)(a, g);
+    memset(total, 0, (size_t)(rows * width) * sizeof(C));
     for (ptrdiff_t row = 0; row < rows; ++row) {
         all[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
-        for (ptrdiff_t d = 0; d < width; ++d) {
-            total[row * width + d] = (C)0;
-        }
     }
     for (j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 = begin + g->spans * OIC_ATTENTION_SPAN) {
         begin = j0 - j0 % OIC_ATTENTION_SPAN;

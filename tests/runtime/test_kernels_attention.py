@@ -36,6 +36,7 @@ def shapes() -> list[Case]:
             found.append(Case(Attention, heads(n, t, hq, hk, dk, dv), {"causal": causal}))
     found.append(Case(Attention, heads(5, 90, 2, 1, 8, 8), {"causal": True, "window": 7}))
     found.append(Case(Attention, heads(5, 90, 2, 1, 8, 8), {"window": 200, "scale": 0.5}))
+    found.append(Case(Attention, heads(20, 90, 2, 1, 8, 8), {"causal": True, "window": 3}))
     found.append(Case(Attention, heads(5, 9, 2, 1, 8, 8), {"window": 3, "causal": True}, runtime=("window",)))
     # Spans side by side: the first and the last begin and end within blocks; more heads than go together.
     found.append(Case(Attention, heads(1, 600, 3, 3, 64, 80), {"causal": True}))
