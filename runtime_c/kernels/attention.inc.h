@@ -462,11 +462,34 @@ static inline void PART(row_values)(const PART(args) *a, const PART(group) *g, p
 }
 #endif
 
-/* Whether values go to results from where they lie: spans may go side by side. */
+#if ROWS_AS_STORED
+/* Whether heads are narrow, and all rows of one query, which sees the same keys in all of them. */
+static inline int PART(narrow)(const PART(args) *a, ptrdiff_t count)
+{
+    return a->N == 1 && a->mask == NULL && count < OIC_ATTENTION_PACKED && a->Dv < 4 * OIC_LANES;
+}
+
+/* The values of a block, n of them from element v0 on, where heads are narrow: heads side by side. */
+static inline void PART(narrow_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
+{
+    const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1], width = oic_padded(a->Dv);
+    const ptrdiff_t row = g->heads * a->Dv * (ptrdiff_t)sizeof(W_T), few = row <= 512 ? n : OIC_FOLDED; /* stays in L1 until the last head */
+    ptrdiff_t lo, hi;
+    if (!PART(sees)(g, 0, j0, n, &lo, &hi)) {
+        return;
+    }
+    for (ptrdiff_t j = lo; j < hi; j += few) {
+        ROWS(oic_weighted_heads)(g->acc + g->at * width, width, g->heads * g->count, g->count, g->s + g->at * g->pitch + j, g->pitch,
+                                 a->v + v0 + j * vt, vt, vh, hi - j < few ? hi - j : few, a->Dv);
+    }
+}
+#endif
+
+/* Whether values go to results from where they lie, key by key: spans may go side by side. */
 static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 {
 #if ROWS_AS_STORED
-    return count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL;
+    return count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL && !PART(narrow)(a, count);
 #else
     (void)a;
     (void)count;
@@ -479,6 +502,12 @@ static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
 {
     const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1];
+#if ROWS_AS_STORED
+    if (PART(narrow)(a, g->count)) {
+        PART(narrow_values)(a, g, j0, n, v0);
+        return;
+    }
+#endif
     const ptrdiff_t few = g->heads == 1 ? n : g->count < 4 ? 8 : 32;
     for (ptrdiff_t j = 0; j < n; j += few) {
         const ptrdiff_t m = n - j < few ? n - j : few;

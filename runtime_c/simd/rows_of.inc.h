@@ -172,17 +172,11 @@ OIC_LOOP void ROWS(oic_row_dots_one)(const S *restrict x, ptrdiff_t xm, ptrdiff_
     }
 }
 
-/* sum[heads, count, sm apart][OIC_FOLDED, `apart`] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart,
-   those of a head `next` after those of the one before it; of sums next to each other all are written.  Zeros follow those
-   of x up to whole lanes. */
-OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
-                                 ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
-                                 ptrdiff_t apart)
+/* oic_row_dots for any number of rows a head, and any n. */
+OIC_INLINE void ROWS(oic_row_dots_some)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
+                                        ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
+                                        ptrdiff_t apart)
 {
-    if (count == 1 && n % OIC_LANES == 0) {
-        ROWS(oic_row_dots_one)(x, xm, heads, row, ld, next, rows, n, sum, sm, apart);
-        return;
-    }
     for (ptrdiff_t h = 0; h < heads; ++h, row += next) {
         const R *at[OIC_FOLDED];
         for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
@@ -207,6 +201,22 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
             x += together * xm;
             sum += together * sm;
         }
+    }
+}
+
+/* sum[heads, count, sm apart][OIC_FOLDED, `apart`] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart,
+   those of a head `next` after those of the one before it; of sums next to each other all are written.  Zeros follow those
+   of x up to whole lanes. */
+OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
+                                 ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
+                                 ptrdiff_t apart)
+{
+    if (count == 1 && n % OIC_LANES == 0) {
+        ROWS(oic_row_dots_one)(x, xm, heads, row, ld, next, rows, n, sum, sm, apart);
+    } else if (WIDTH > 1 && n == 8) { /* few registers a row: what n decides is decided here */
+        ROWS(oic_row_dots_some)(x, xm, heads, count, row, ld, next, rows, 8, sum, sm, apart);
+    } else {
+        ROWS(oic_row_dots_some)(x, xm, heads, count, row, ld, next, rows, n, sum, sm, apart);
     }
 }
 
@@ -291,6 +301,77 @@ OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, ptrdiff_t tm, ptrdiff_t 
             a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), ROWS(oic_row_some)(v + k * ld, m), a);
         }
         memcpy(to, &a, sizeof a);
+    }
+}
+
+/* `regs` registers of columns for `heads` rows of w, with a chain each; v: where their rows begin.  Of the last register there
+   are m columns, which is 0 for all. */
+OIC_INLINE void ROWS(oic_weighted_tile)(S *restrict to, ptrdiff_t tm, int heads, const S *restrict w, ptrdiff_t wm,
+                                        const R *const *restrict v, ptrdiff_t ld, ptrdiff_t n, int regs, ptrdiff_t m)
+{
+    REGISTER a[ROW_SUMS];
+    OIC_UNROLLED
+    for (int e = 0; e < heads * regs; ++e) {
+        a[e] = OF(oic_register_load)(to + e / regs * tm + e % regs * WIDTH);
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        OIC_UNROLLED
+        for (int h = 0; h < heads; ++h) {
+            const REGISTER all = OF(oic_register_of)(w[h * wm + k]);
+            OIC_UNROLLED
+            for (int i = 0; i < regs; ++i) {
+                const R *const p = v[h] + k * ld + i * WIDTH;
+                a[h * regs + i] = OF(oic_register_madd)(all, m > 0 ? ROWS(oic_row_some)(p, m) : ROW(p), a[h * regs + i]);
+            }
+        }
+    }
+    OIC_UNROLLED
+    for (int e = 0; e < heads * regs; ++e) {
+        OF(oic_register_store)(to + e / regs * tm + e % regs * WIDTH, a[e]);
+    }
+}
+
+/* The same for few columns D, of heads whose rows `share` neighbouring ones have in common: heads go together, for as many
+   chains as keep a machine busy. */
+OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, ptrdiff_t share, const S *restrict w,
+                                       ptrdiff_t wm, const R *restrict row, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n,
+                                       ptrdiff_t D)
+{
+    for (ptrdiff_t h = 0, some, of = 0; h < heads; h += some, to += some * tm, w += some * wm) {
+        const R *v[4];
+        some = heads - h < 4 ? 1 : 4;
+        for (ptrdiff_t e = 0; e < some; ++e) { /* no divisions */
+            v[e] = row;
+            of = of + 1 < share ? of + 1 : 0;
+            row += of == 0 ? next : 0;
+        }
+        for (ptrdiff_t d = 0, left; d < D; d += left * WIDTH) {
+            left = (D - d) / WIDTH;
+            left = left > 3 ? left == 4 ? 2 : 3 : left;
+            if (some == 4 && left == 3) {
+                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, v, ld, n, 3, 0);
+                ROWS(oic_weighted_tile)(to + d + 2 * tm, tm, 2, w + 2 * wm, wm, v + 2, ld, n, 3, 0);
+            } else if (some == 4 && left == 2) {
+                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, v, ld, n, 2, 0);
+            } else if (some == 4 && left == 1) {
+                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, v, ld, n, 1, 0);
+            } else if (some == 4) {
+                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, v, ld, n, 1, D - d);
+                left = 1;
+            } else if (left == 3) {
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 3, 0);
+            } else if (left == 2) {
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 2, 0);
+            } else if (left == 1) {
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 1, 0);
+            } else {
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 1, D - d);
+                left = 1;
+            }
+            for (ptrdiff_t e = 0; e < some; ++e) {
+                v[e] += left * WIDTH;
+            }
+        }
     }
 }
 

@@ -31,6 +31,7 @@ def shapes() -> list[Case]:
     for n, t, hq, hk, dk, dv in (
         *((1, 1, 1, 1, 1, 1), (1, 5, 2, 2, 8, 8), (3, 70, 4, 2, 16, 5), (9, 64, 8, 1, 64, 64)),
         *((2, 200, 6, 3, 48, 130), (20, 20, 2, 2, 33, 7), (0, 4, 2, 1, 8, 8), (3, 0, 2, 1, 8, 8)),
+        *((1, 150, 6, 3, 8, 48), (1, 70, 5, 5, 24, 24)),
     ):
         for causal in (False, True):
             found.append(Case(Attention, heads(n, t, hq, hk, dk, dv), {"causal": causal}))

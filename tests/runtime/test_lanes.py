@@ -72,6 +72,10 @@ SOURCE = """
         for (ptrdiff_t d = 0; d < 11; d += lanes) {                                                        \\
             oic_weighted_narrow_##T##_##T(sum + 320 + d, 0, 1, x, 0, w + d, wk, 0, n, 11 - d);                   \\
         }                                                                                                  \\
+        const ptrdiff_t narrow[] = {5, 8, 19, 32, 45}; /* every other head has rows one on */              \\
+        for (int i = 0; i < 5; ++i) {                                                                      \\
+            oic_weighted_heads_##T##_##T(sum + 496 + i * 240, 48, 5, 2, x, xm, w, wk, 1, n, narrow[i]);    \\
+        }                                                                                                  \\
     }
 #define EXPS(T, C)                                                                                       \\
     void exps_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                \\
@@ -188,7 +192,7 @@ def dot(step: Step, x: Array, w: Array) -> Any:
 @pytest.mark.parametrize("n", [0, 1, 7, 15, 16, 17, 31, 40, 64, 259])
 def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: int) -> None:
     rng, dtype = np.random.default_rng(n), np.float32 if kind == "f32" else np.float64
-    x = rng.standard_normal((4, n + 1)).astype(dtype)
+    x = rng.standard_normal((5, n + 1)).astype(dtype)
     w = rng.standard_normal((n + 1, 4 * LANES)).astype(dtype)
     zeros = np.zeros(4 * LANES, dtype)
 
@@ -223,10 +227,14 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
     assert np.array_equal(found[:tile].ravel(), expected)
 
     wide = rng.standard_normal((n + 1, 83)).astype(dtype)
-    sums = called(library, "weighted", kind, 496, x, wide, 83, n + 1, n)
+    sums = called(library, "weighted", kind, 1696, x, wide, 83, n + 1, n)
     expected = [chain(step, np.zeros(80, dtype), x[h, :n], wide[:, h : h + 80]) for h in range(4)]
     assert sums[:320].tobytes() == np.concatenate(expected).tobytes()
-    assert sums[336:].tobytes() == np.concatenate(expected[:2]).tobytes()
+    assert sums[336:496].tobytes() == np.concatenate(expected[:2]).tobytes()
+    for columns, found in zip((5, 8, 19, 32, 45), sums[496:].reshape(5, 5, 48), strict=True):
+        for h in range(5):
+            expected = chain(step, np.zeros(columns, dtype), x[h, :n], wide[:, h // 2 : h // 2 + columns])
+            assert found[h, :columns].tobytes() == expected.tobytes()
     assert sums[320:331].tobytes() == chain(step, zeros[:11], x[0, :n], wide[:, :11]).tobytes()
 
 
