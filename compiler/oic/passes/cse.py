@@ -7,7 +7,7 @@
 Two ops are one if they are of a kind, have no effect, take the same operands and attributes, and
 the first dominates the second; a check that was made before is not made again.  What reads a state
 is the same only while no op writes it: every write gives the state a new version, and so does the
-start and the end of a region that writes it.  A state is not set to the integer that it holds.
+start and the end of every region of an op that writes it.  A state is not set to the integer that it holds.
 
     extent.bind(%n) {extent=@n1}                           extent.bind(%n) {extent=@n1}
     extent.bind(%n) {extent=@n2}                     =>
@@ -80,7 +80,7 @@ def _block(block: Block, found: _Found) -> None:
             _bump(op, found.version)
             for region in op.regions:
                 _block(region, found)
-            _bump(op, found.version)
+                _bump(op, found.version)  # what one branch holds says nothing of the other
             kept.append(op)
             continue
         key = _key(op, found.version)
