@@ -22,11 +22,12 @@
    So where few queries go along keys, these are OIC_FOLDED as far from each other as a block has them; and values of up to
    OIC_ATTENTION_SPANS spans go side by side, each to results of its own.
 
-   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER with those of all spans side by side, or
-   those of one unit, widths rounded up to whole lanes: rows * (Dk + 2 * Dv + keys), of keys those of a block at most; then, in one place, panels of keys and of
-   values.  Keys: 16 * Dk where a key head has OIC_ATTENTION_PACKED rows, and 4 * Dk more where they are widened; where fewer
-   rows cannot take them as they are stored, OIC_FOLDED * Dk.  Values: keys * min(Dv, 64), but not where fewer rows take
-   them as they are stored, which more than one do of numbers in whole lanes and of narrower ones, and no mask has gaps. */
+   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, and those of all spans
+   side by side, at most as many; widths rounded up to whole lanes, and of keys those of a block at most: rows * (Dk + Dv)
+   and, with those of all spans, rows * (Dv + keys); then, in one place, panels of keys and of values.  Keys: 16 * Dk where a
+   key head has OIC_ATTENTION_PACKED rows, and 4 * Dk more where they are widened; where fewer rows cannot take them as they
+   are stored, OIC_FOLDED * Dk.  Values: keys * min(Dv, 64), but not where fewer rows take them as they are stored, which
+   more than one do of numbers in whole lanes and of narrower ones, and no mask has gaps. */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
 #if OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)

@@ -224,6 +224,7 @@ static inline void NAME(oic_arg_extremes)(const ARGS(oic_argmax_axis) *a, ptrdif
         if (inner == 1) {
             C best[OIC_EXTREME_SPANS];
             const ARGS(oic_spans) s = NAME(oic_spans_of)(a, o, best, least);
+            best[0] = LOAD(a->x, at); /* n >= 1: there is a span, which a compiler does not know */
             NAME(oic_spans_part)(&s, 0, NAME(oic_spans_count)(&s), 0);
             a->y[o] = NAME(oic_arg_extreme_spans)(&s, a->last);
             continue;

@@ -354,7 +354,7 @@ def work(
     """
     query, key = heads
     mine = min(ROWS, queries * (query // max(1, key)))
-    rows = max(mine, min(TOGETHER, key * mine * min(BESIDE, -(-keys // SPAN))))
+    rows = max(mine, min(TOGETHER, key * mine))
     block = _padded(min(KEYS, keys))
     k, v = (_padded(dims.maximum(w)) for w in widths)
     wide = of[0] is dtypes.f64
@@ -367,7 +367,11 @@ def work(
     as_they_lie = in_registers and (mine == 1 or not same or dims.maximum(widths[1]) % LANES == 0)
     if masked or mine >= PACKED or not as_they_lie:
         panel = max(panel, block * min(v, 4 * LANES))
-    return rows * (k + 2 * v + block) + panel
+    few = 0 if masked or not in_registers else min(mine, 1 if same else PACKED - 1)  # rows whose spans go side by side
+    if dims.maximum(widths[1]) < 4 * LANES and (same or queries == 1):  # a query's narrow heads do
+        few = 0
+    beside = max(rows, min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN))))
+    return rows * (k + v) + beside * (v + block) + panel
 
 
 def _padded(n: int) -> int:
