@@ -23,7 +23,7 @@ import numpy as np
 from oic.kernels.kernel import Instance
 from oic.profile.limits import Prober
 from oic.toolchain.compiler import find_compiler
-from oic.toolchain.target import STANDARD, target
+from oic.toolchain.target import optimized, target
 
 RUNTIME = Path(__file__).resolve().parents[1] / "runtime_c"
 MEMORY = 48 << 20  # bytes of keys, and of values, that a round goes through: nothing of them is left in a cache
@@ -78,7 +78,7 @@ def library(folder: Path, tables: list[str]) -> ctypes.CDLL:
         source += ATTEND.format(t=name, e=ELEMENTS[name])
     (folder / "attention.c").write_text(source + MAPPED, encoding="utf-8")
     built = folder / "attention.so"
-    flags = [*STANDARD, *here.flags, "-fPIC", "-shared", "-pthread", f"-I{RUNTIME}"]
+    flags = [*optimized(find_compiler()), *here.flags, "-fPIC", "-shared", "-pthread", f"-I{RUNTIME}"]
     subprocess.run([*find_compiler(), *flags, str(folder / "attention.c"), "-o", str(built)], check=True)
     loaded = ctypes.CDLL(str(built))
     pointer, size = ctypes.c_void_p, ctypes.c_ssize_t

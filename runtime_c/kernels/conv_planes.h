@@ -17,14 +17,7 @@
 #include "common/own.h"
 #include "element.h"
 
-typedef struct {
-    const T *x, *w;
-    const B_T *b;
-    T *y;
-    void *work;
-    ptrdiff_t batch, channels, height, width, outputs, taps_y, taps_x, out_height, out_width;
-    ptrdiff_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, groups, rows, columns, room;
-} ARGS(oic_conv_planes);
+#include "common/conv_planes.inc.h"
 
 typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 

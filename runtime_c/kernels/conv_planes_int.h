@@ -22,14 +22,7 @@
 #define SPAN (16 * OIC_LANES) /* positions whose sums are on the stack */
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
 
-typedef struct {
-    const T *x, *w;
-    const B_T *b;
-    W_T *y;
-    void *work;
-    ptrdiff_t batch, channels, height, width, outputs, taps_y, taps_x, out_height, out_width;
-    ptrdiff_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, groups, rows, columns, room;
-} ARGS(oic_conv_planes);
+#include "common/conv_planes.inc.h"
 
 /* A call.
    inputs, outputs  channels of a group

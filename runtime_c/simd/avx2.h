@@ -212,4 +212,18 @@ static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const i
     return sum + (oic_register_i32)_mm256_madd_epi16(twos, _mm256_set1_epi16(1));
 }
 
+static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return sum + (oic_register_u32)_mm256_madd_epi16((__m256i)w, (__m256i)x);
+}
+
+#if defined(__AVXVNNI__)
+#define OIC_DOT_BYTES 2
+
+static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return (oic_register_u32)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)x);
+}
+#endif
+
 #endif

@@ -229,4 +229,24 @@ static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const i
 #endif
 }
 
+static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+#if defined(__AVX512BW__)
+    return sum + (oic_register_u32)_mm512_madd_epi16((__m512i)w, (__m512i)x);
+#else
+    const oic_register_i32 high = ((oic_register_i32)w >> 16) * ((oic_register_i32)x >> 16);
+    const oic_register_i32 low = ((oic_register_i32)(w << 16) >> 16) * ((oic_register_i32)(x << 16) >> 16);
+    return sum + (oic_register_u32)low + (oic_register_u32)high;
+#endif
+}
+
+#if defined(__AVX512VNNI__)
+#define OIC_DOT_BYTES 2
+
+static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return (oic_register_u32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+}
+#endif
+
 #endif

@@ -222,4 +222,20 @@ static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const i
 #endif
 }
 
+static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    const int16x8_t ws = (int16x8_t)w, xs = (int16x8_t)x;
+    const int32x4_t low = vmull_s16(vget_low_s16(ws), vget_low_s16(xs)), high = vmull_high_s16(ws, xs);
+    return sum + (oic_register_u32)vpaddq_s32(low, high);
+}
+
+#if defined(__ARM_FEATURE_DOTPROD)
+#define OIC_DOT_BYTES 1
+
+static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return (oic_register_u32)vdotq_s32((int32x4_t)sum, (int8x16_t)w, (int8x16_t)x);
+}
+#endif
+
 #endif

@@ -207,4 +207,14 @@ static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const i
     return sum + w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3];
 }
 
+/* sum + the product of the lower halves of words, numbers of 16 bits with a sign, + that of the upper ones, modulo 2^32. */
+static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    const int32_t low = (int16_t)(uint16_t)w * (int16_t)(uint16_t)x, high = (int16_t)(uint16_t)(w >> 16) * (int16_t)(uint16_t)(x >> 16);
+    return sum + (uint32_t)low + (uint32_t)high;
+}
+
+/* Where a machine multiplies four bytes of words at once, oic_register_dot_bytes does the same with those, and OIC_DOT_BYTES is 1;
+   it is 2 where the bytes of w have no sign. */
+
 #endif

@@ -222,4 +222,9 @@ static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const i
     return sum + (oic_register_i32)_mm_add_epi32(_mm_castps_si128(even), _mm_castps_si128(odd));
 }
 
+static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return sum + (oic_register_u32)_mm_madd_epi16((__m128i)w, (__m128i)x);
+}
+
 #endif

@@ -187,4 +187,9 @@ static inline oic_register_i32 oic_register_dot_i8(oic_register_i32 sum, const i
     return sum + (oic_register_i32)even + (oic_register_i32)odd;
 }
 
+static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
+{
+    return sum + (oic_register_u32)wasm_i32x4_dot_i16x8((v128_t)w, (v128_t)x);
+}
+
 #endif

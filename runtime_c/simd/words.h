@@ -12,168 +12,28 @@
 #include "../num.h"
 #include "tiles.h"
 
-#if defined(OIC_PORTABLE) || !defined(__GNUC__)
-#define OIC_WORD 2
-#define WORDS_PARTS 16
-#define OIC_WORD_ROWS 1 /* of x that go through words of w together: as many as registers can hold the sums of */
-typedef uint32_t oic_words;
-
-static inline oic_words oic_words_of(uint32_t x)
-{
-    return x;
-}
-
-static inline oic_words oic_words_load(const uint32_t *from)
-{
-    return *from;
-}
-
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-    const int32_t low = (int16_t)(uint16_t)x * (int16_t)(uint16_t)w, high = (int16_t)(uint16_t)(x >> 16) * (int16_t)(uint16_t)(w >> 16);
-    return sum + (uint32_t)low + (uint32_t)high;
-}
-#elif defined(__AVX512VNNI__)
-#include <immintrin.h>
-
+#if defined(OIC_DOT_BYTES)
 #define OIC_WORD 4
-#define OIC_WORD_BIAS 1
-#define WORDS_PARTS 1
-#define OIC_WORD_ROWS 12
-typedef __m512i oic_words;
-
-static inline oic_words oic_words_of(uint32_t x)
-{
-    return _mm512_set1_epi32((int32_t)x);
-}
-
-static inline oic_words oic_words_load(const uint32_t *from)
-{
-    return _mm512_loadu_si512((const void *)from);
-}
-
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-    return _mm512_dpbusd_epi32(sum, w, x);
-}
-#elif defined(__AVX2__)
-#include <immintrin.h>
-
-#if defined(__AVXVNNI__)
-#define OIC_WORD 4
-#define OIC_WORD_BIAS 1
+#define OIC_WORD_BIAS (OIC_DOT_BYTES == 2)
+#define WORDS_DOT oic_register_dot_bytes
 #else
 #define OIC_WORD 2
-#endif
-#define WORDS_PARTS 2
-#define OIC_WORD_ROWS 6
-typedef __m256i oic_words;
-
-static inline oic_words oic_words_of(uint32_t x)
-{
-    return _mm256_set1_epi32((int32_t)x);
-}
-
-static inline oic_words oic_words_load(const uint32_t *from)
-{
-    return _mm256_loadu_si256((const __m256i *)(const void *)from);
-}
-
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-#if defined(__AVXVNNI__)
-    return _mm256_dpbusd_avx_epi32(sum, w, x);
-#else
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(w, x));
-#endif
-}
-#elif defined(__SSE2__)
-#include <emmintrin.h>
-
-#define OIC_WORD 2
-#define WORDS_PARTS 4
-#define OIC_WORD_ROWS 3
-typedef __m128i oic_words;
-
-static inline oic_words oic_words_of(uint32_t x)
-{
-    return _mm_set1_epi32((int32_t)x);
-}
-
-static inline oic_words oic_words_load(const uint32_t *from)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)from);
-}
-
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-    return _mm_add_epi32(sum, _mm_madd_epi16(w, x));
-}
-#elif defined(__ARM_NEON) && defined(__aarch64__)
-#include <arm_neon.h>
-
-#define WORDS_PARTS 4
-#define OIC_WORD_ROWS 6
-typedef uint32x4_t oic_words;
-
-static inline oic_words oic_words_of(uint32_t x)
-{
-    return vdupq_n_u32(x);
-}
-
-static inline oic_words oic_words_load(const uint32_t *from)
-{
-    return vld1q_u32(from);
-}
-
-#if defined(__ARM_FEATURE_DOTPROD)
-#define OIC_WORD 4
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-    const int8x16_t bytes = vreinterpretq_s8_u32(w), same = vreinterpretq_s8_u32(x);
-    return vreinterpretq_u32_s32(vdotq_s32(vreinterpretq_s32_u32(sum), bytes, same));
-}
-#else
-#define OIC_WORD 2
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-    const int16x8_t pairs = vreinterpretq_s16_u32(w), same = vreinterpretq_s16_u32(x);
-    const int32x4_t first = vmull_s16(vget_low_s16(pairs), vget_low_s16(same)), second = vmull_high_s16(pairs, same);
-    return vaddq_u32(sum, vreinterpretq_u32_s32(vpaddq_s32(first, second)));
-}
-#endif
-#else
-#define OIC_WORD 2
-#define WORDS_PARTS 4
-#define OIC_WORD_ROWS 2
-typedef uint32_t oic_words __attribute__((vector_size(16)));
-
-static inline oic_words oic_words_of(uint32_t x)
-{
-    return (oic_words){x, x, x, x};
-}
-
-static inline oic_words oic_words_load(const uint32_t *from)
-{
-    oic_words v;
-    memcpy(&v, from, sizeof v);
-    return v;
-}
-
-static inline oic_words oic_words_madd(oic_words sum, oic_words w, oic_words x)
-{
-    typedef int32_t signed_words __attribute__((vector_size(16)));
-    const signed_words high_w = (signed_words)w >> 16, high_x = (signed_words)x >> 16;
-    const signed_words low_w = (signed_words)(w << 16) >> 16, low_x = (signed_words)(x << 16) >> 16;
-    return sum + (oic_words)(low_w * low_x) + (oic_words)(high_w * high_x);
-}
-#endif
-
-#if !defined(OIC_WORD_BIAS)
 #define OIC_WORD_BIAS 0
+#define WORDS_DOT oic_register_dot_i16
 #endif
 
-#define WORDS_WIDTH (OIC_LANES / WORDS_PARTS)
+#define WORDS_PARTS (OIC_LANES / OIC_WIDTH) /* registers of sixteen sums */
+
+/* Rows of x that go through words of w together: as many as registers can hold the sums of. */
+#if OIC_WIDTH == 16
+#define OIC_WORD_ROWS 12
+#elif OIC_WIDTH == 8 || OIC_MANY_REGISTERS
+#define OIC_WORD_ROWS 6
+#elif OIC_WIDTH == 4
+#define OIC_WORD_ROWS 3
+#else
+#define OIC_WORD_ROWS 1
+#endif
 
 /* to = words of x of n neighbours, which fill them. */
 static inline void oic_words_of_x(uint32_t *restrict to, const int8_t *restrict from, ptrdiff_t n)
@@ -223,30 +83,30 @@ static inline void oic_words_zero(uint32_t *to, ptrdiff_t n)
 OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
                                const int32_t *at, ptrdiff_t n, const uint32_t *start)
 {
-    oic_words a[OIC_WORD_ROWS * WORDS_PARTS];
+    oic_register_u32 a[OIC_WORD_ROWS * WORDS_PARTS];
     OIC_UNROLLED
     for (int i = 0; i < rows * WORDS_PARTS; ++i) {
-        a[i] = oic_words_of(start[i / WORDS_PARTS]);
+        a[i] = oic_register_of_u32(start[i / WORDS_PARTS]);
     }
     for (ptrdiff_t k = 0; k < n; ++k) {
         const uint32_t *const from = w + at[k];
-        oic_words held[WORDS_PARTS];
+        oic_register_u32 held[WORDS_PARTS];
         OIC_UNROLLED
         for (int i = 0; i < WORDS_PARTS; ++i) {
-            held[i] = oic_words_load(from + i * WORDS_WIDTH);
+            memcpy(&held[i], from + i * OIC_WIDTH, sizeof held[i]);
         }
         OIC_UNROLLED
         for (int r = 0; r < rows; ++r) {
-            const oic_words all = oic_words_of(x[r * xm + k]);
+            const oic_register_u32 all = oic_register_of_u32(x[r * xm + k]);
             OIC_UNROLLED
             for (int i = 0; i < WORDS_PARTS; ++i) {
-                a[r * WORDS_PARTS + i] = oic_words_madd(a[r * WORDS_PARTS + i], held[i], all);
+                a[r * WORDS_PARTS + i] = WORDS_DOT(a[r * WORDS_PARTS + i], held[i], all);
             }
         }
     }
     OIC_UNROLLED
     for (int i = 0; i < rows * WORDS_PARTS; ++i) {
-        memcpy(sum + i / WORDS_PARTS * ld + i % WORDS_PARTS * WORDS_WIDTH, &a[i], sizeof a[i]);
+        memcpy(sum + i / WORDS_PARTS * ld + i % WORDS_PARTS * OIC_WIDTH, &a[i], sizeof a[i]);
     }
 }
 
@@ -278,7 +138,7 @@ static inline void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, co
     }
 }
 
+#undef WORDS_DOT
 #undef WORDS_PARTS
-#undef WORDS_WIDTH
 
 #endif

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import oic
+from compilers import optimizing
 from oic import dtypes
 from oic.kernels.targets import SEPARATE, TARGETS
 from oic.operators.base import by_name, in_source, positional, settings
 from oic.operators.element_types import accepted
 from oic.toolchain.compiler import find_compiler, macros
-from oic.toolchain.target import ONE_COPY
 from paths import ROOT
 from tests import instructions
 from tests.fuzz import operator_catalog as said
@@ -93,9 +93,9 @@ def test_backends_agree(name: str, chosen: dict[str, list[Case]], tmp_path: Path
 
 # Other compilers and instruction sets on a part of the cases, chosen anew for each.
 BUILDS = {
-    "portable": ("gcc", "-O3", *ONE_COPY, "-march=x86-64"),
-    "avx2": ("gcc", "-O3", *ONE_COPY, "-mavx2"),
-    "native": ("gcc", "-O3", *ONE_COPY, "-march=native"),
+    "portable": ("gcc", *optimizing("gcc"), "-march=x86-64"),
+    "avx2": ("gcc", *optimizing("gcc"), "-mavx2"),
+    "native": ("gcc", *optimizing("gcc"), "-march=native"),
     "clang": ("clang", "-O3", "-march=native"),
 }
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compilers import optimizing
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
@@ -35,7 +36,7 @@ from oic.operators.base import (
     Scratch,
     Stride,
 )
-from oic.toolchain.target import LANGUAGE, MEANING, ONE_COPY, WARNINGS
+from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from runtime.wrap import called
 
 RUNTIME = Path(__file__).parents[2] / "runtime_c"
@@ -44,7 +45,7 @@ FLAGS = [LANGUAGE, *WARNINGS, "-Werror", *MEANING]
 SHARE = {"gcc-native": (0, 4), "clang-native": (1, 4), "gcc-sanitized": (2, 5)}  # first case, and how many apart
 DIRECT = 12  # cases of a program that show their sizes to the compiler: each is compiled for itself
 BUILDS = {
-    "gcc-native": ("gcc", "-O3", *ONE_COPY, "-march=native"),
+    "gcc-native": ("gcc", *optimizing("gcc"), "-march=native"),
     "gcc-portable": ("gcc", "-O2"),
     # Instrumented divisions look to gcc like conversions that it warns of.
     "gcc-sanitized": ("gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-conversion"),

@@ -12,7 +12,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from oic.toolchain.target import LANGUAGE, MEANING, ONE_COPY, WARNINGS
+from compilers import optimizing
+from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 
 # Instrumented divisions look to gcc like conversions that it warns of.
@@ -51,7 +52,7 @@ class Toolchain:
 
 TOOLCHAINS = (
     Toolchain("gcc", "gcc", ("-O2",)),
-    Toolchain("gcc-native", "gcc", ("-O3", *ONE_COPY, "-march=native")),
+    Toolchain("gcc-native", "gcc", (*optimizing("gcc"), "-march=native")),
     Toolchain("clang", "clang", ("-O2",)),
     Toolchain("gcc-sanitized", "gcc", tuple(SANITIZE)),
     *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),

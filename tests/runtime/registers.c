@@ -188,6 +188,8 @@ static void integers(void)
                      (oic_register_bits_f32(a) & 0x007fffffu) | 0x3f800000u), b), oic_register_load_i32(is + i) % 250));
     I32("load i8", oic_register_load_i8(bytes + i));
     I32("load u8", oic_register_signed(oic_register_load_u8((const uint8_t *)bytes + i)));
+    I32("dot i16", oic_register_signed(oic_register_dot_i16(oic_register_unsigned(a) * 3u, oic_register_unsigned(a),
+                                                            oic_register_unsigned(b))));
     EACH
     {
         int8_t y[OIC_WIDTH];

@@ -10,7 +10,7 @@ from oic import api
 from oic.codegen import weights
 from oic.ir import encodings
 from oic.memory import saved
-from oic.operators import attention, reduce, work
+from oic.operators import attention, conv, reduce, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -21,6 +21,8 @@ SHARED = {
     "OIC_ATTENTION_SPAN": attention.SPAN,
     "OIC_ATTENTION_SPANS": attention.BESIDE,
     "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
+    "OIC_CHUNK": conv.CHUNK,
+    "OIC_CONV_OUTPUTS": conv.OUTPUTS,
     "OIC_EXTREME_LEAST": reduce.SPAN,
     "OIC_FOLDED": attention.FOLDED,
     "OIC_IMAGE_VERSION": weights.VERSION,
@@ -38,3 +40,8 @@ def test_both_say_the_same(name: str) -> None:
     texts = [path.read_text(encoding="utf-8") for path in runtime_dir().rglob("*.h")]
     found = {value for text in texts for value in re.findall(rf"^#define {name} +(\d+)u?\b", text, re.MULTILINE)}
     assert found == {str(SHARED[name])}
+
+
+def test_there_is_room_for_the_rows_of_every_instruction_set() -> None:
+    text = (runtime_dir() / "simd" / "words.h").read_text(encoding="utf-8")
+    assert max(map(int, re.findall(r"#define OIC_WORD_ROWS (\d+)", text))) == conv.WORD_ROWS

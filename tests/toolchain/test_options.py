@@ -15,7 +15,7 @@ from oic import dtypes
 from oic.kernels.targets import TARGETS
 from oic.resources import runtime_dir
 from oic.toolchain.compiler import find_compiler, macros
-from oic.toolchain.target import STANDARD, WARNINGS
+from oic.toolchain.target import ONE_COPY, STANDARD, WARNINGS, optimized
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.operator_cases import Case
 from tests.fuzz.operators import batches, compare, suite
@@ -127,6 +127,25 @@ def test_every_header_asks_for_its_version() -> None:
         body = path.name.endswith(".inc.h") or path.parent.name == "kernels" or "\n#undef OIC_X\n" in text
         if path.name not in without and not body:
             assert re.search(r'\n#include "(\.\./)*version\.h"\n', text), path.name
+
+
+def test_compilers_make_one_copy_if_they_can_be_told(tmp_path: Path) -> None:
+    """gcc can; clang, an older gcc and a compiler that does not say what it is are asked for nothing."""
+    built = oic.Synthesizer(oic.parse(GRAPH), name="g", target="portable").emit(tmp_path / "g")
+    makes = shutil.which("make") is not None
+    for name, expected in (("gcc", (*STANDARD, *ONE_COPY)), ("clang", STANDARD)):
+        if shutil.which(name) is None:
+            continue
+        assert optimized([name]) == expected
+        if makes:
+            call = ["make", "-n", f"CC={name}"]
+            said = subprocess.run(call, cwd=built.folder, capture_output=True, text=True, check=True).stdout
+            assert all((flag in said) == (flag in expected) for flag in ONE_COPY)
+    for number, text in enumerate(("", "echo '#define __GNUC__ 8'")):
+        other = tmp_path / f"cc{number}"
+        other.write_text(f"#!/bin/sh\n{text}\n")
+        other.chmod(0o755)
+        assert optimized([str(other)]) == STANDARD
 
 
 def test_headers_of_two_versions_do_not_mix(tmp_path: Path) -> None:

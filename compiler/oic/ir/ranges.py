@@ -43,7 +43,6 @@ from oic.ir.types import StateType
 Atom = Value | Extent | Expr | None
 Linear = dict[Atom, int]  # coefficient, not 0, of each atom; of 1 under None
 CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)
-_REFUSING = frozenset((*CHECKS, IndexLoad, StateGet, IndexAdd, IndexSub, IndexMul))
 MOST_LOOPS = 8  # around each other, of which an index is followed
 MOST_ATOMS = 32  # of a sum; one of more is an atom itself
 
@@ -97,20 +96,8 @@ class Ranges:
 
     def refuses(self, op: Op) -> bool:
         """The op, without what is nested in it, may end the step with an error."""
-        if type(op) not in _REFUSING:
-            return False
-        match op:
-            case AssertShape() | ExtentBind():
-                return not op.checked
-            case CheckRange() | CheckIds():
-                return True
-            case IndexLoad(x=x):
-                return not op.checked and x.dtype.high > WIDE[1]
-            case StateGet(state=state):
-                return not op.checked and _state_type(state).dtype.high > WIDE[1]
-            case IndexAdd() | IndexSub() | IndexMul():
-                return not op.checked and not self.fits(op)
-        return False
+        rule = _REFUSALS.get(type(op))
+        return rule is not None and rule(self, op)
 
     # ---------------------------------------------------------------- sums
 
@@ -264,6 +251,32 @@ def exact(value: Value) -> int | None:
 def linear(part: Value | Dim) -> Linear:
     """An index integer or a size as a sum of multiples of atoms."""
     return Ranges().linear(part)
+
+
+def _overflows(ranges: Ranges, op: Any) -> bool:
+    return not op.checked and not ranges.fits(op)
+
+
+def _unless_checked(_: Ranges, op: Any) -> bool:
+    return not op.checked
+
+
+def _always(_: Ranges, op: Any) -> bool:
+    return True
+
+
+_REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
+    AssertShape: _unless_checked,
+    ExtentBind: _unless_checked,
+    CheckRange: _always,
+    CheckIds: _always,
+    IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
+    StateGet: lambda _, op: not op.checked and _state_type(op.state).dtype.high > WIDE[1],
+    IndexAdd: _overflows,
+    IndexSub: _overflows,
+    IndexMul: _overflows,
+}
+"""What may end the step, by class of op: looked up, because most ops cannot."""
 
 
 def added(a: Linear, b: Linear, times: int) -> Linear:

@@ -15,12 +15,14 @@ from oic.operators import bitwise as bitwise
 from oic.operators import cast as cast
 from oic.operators import compare as compare
 from oic.operators import conv as conv
+from oic.operators import conv_transpose as conv_transpose
 from oic.operators import elementwise as elementwise
 from oic.operators import fused as fused
 from oic.operators import math as math
 from oic.operators import matmul as matmul
 from oic.operators import norm as norm
 from oic.operators import part as part
+from oic.operators import pool as pool
 from oic.operators import position as position
 from oic.operators import quant as quant
 from oic.operators import recurrent as recurrent

@@ -1,4 +1,4 @@
-"""Convolutions and pooling over the last one or two axes."""
+"""Convolutions over the last one or two axes; the transposed ones are made of them in `conv_transpose.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oic.ir.dims import Dim
 from oic.ir.encodings import PANELS
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
+from oic.kernels.kernel import Kernel, Members, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
@@ -42,7 +42,7 @@ def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...
     return tuple(values)
 
 
-def _pair(first: int, values: Sequence[int]) -> tuple[int, int]:
+def two_axes(first: int, values: Sequence[int]) -> tuple[int, int]:
     """Settings of two axes, from one or two."""
     return (values[0], values[1]) if len(values) == 2 else (first, values[0])
 
@@ -178,7 +178,7 @@ class Convolution(Operator):
     def _two(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         """(stride, padding, dilation) of two axes; a missing first one has settings that do nothing."""
         stride, padding, dilation = self._settings()
-        return _pair(1, stride), _pair(0, padding), _pair(1, dilation)
+        return two_axes(1, stride), two_axes(0, padding), two_axes(1, dilation)
 
     def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
         """y[B, O, H, W] = x[B, C, H, W] with w[O, C/g, KH, KW]."""
@@ -266,7 +266,7 @@ class Convolution(Operator):
             channels, width = -(-channels // 2), 4
         sizes = (dims.maximum(v) for v in self.result.shape[-self.spatial :])
         reach, phases, counts = [], [], []
-        axes = (self._two(), _pair(1, [dims.maximum(k) for k in self._window()[1:]]), _pair(1, list(sizes)))
+        axes = (self._two(), two_axes(1, [dims.maximum(k) for k in self._window()[1:]]), two_axes(1, list(sizes)))
         for stride, padding, dilation, taps, size in zip(*axes[0], *axes[1:], strict=True):
             span = (taps - 1) * dilation
             if self.transposed:
@@ -386,280 +386,3 @@ class Conv2d(Convolution, name="conv2d"):
         ("f32[4, 6, 6]", "f32[4, 1, 3, 2]", "groups=4, stride=[2, 1], padding=[1, 0]"),
         ("i8[2, 5, 5]", "i8[3, 2, 3, 3]", "acc=i32"),
     )
-
-
-class ConvolutionTranspose(Convolution):
-    """What the two transposed convolutions share: w is [C, O/groups, K…], as in PyTorch."""
-
-    output_padding: int | list[int] = 0
-
-    transposed = 1
-
-    def _work(self) -> Dim:
-        return dims.floor_div(self.operations(), 2)
-
-    kernels = (
-        Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
-               fits=Convolution._fits_planes, units=Convolution._units, work=_work),
-        Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose", fits=lambda op: op.taps is None),
-    )  # fmt: skip
-
-    def flattens(self, target: Target) -> bool:
-        return target.hosted and self.x.dtype.bits >= 32 and super().flattens(target)
-
-    def _require_channels(self) -> None:
-        self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups if self.taps else self.w.shape[0])
-        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
-            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
-
-    def operations(self) -> Dim:
-        return dims.floor_div(2 * self.x.tensor.size * self._outputs(), self.groups) * dims.product(self._window()[1:])
-
-    def _outputs(self) -> Dim:
-        return self.w.shape[0] if self.taps else self.w.shape[1] * self.groups
-
-    def _window(self) -> tuple[Dim, ...]:
-        return super()._window() if self.taps else (dims.floor_div(self.w.shape[0], self.groups), *self.w.shape[2:])
-
-    def _order(self, taps: Sequence[int]) -> list[list[list[int]]]:
-        """For both axes, the taps that each class of positions meets."""
-        return [
-            [[k for k in range(count) if (f + padding - k * dilation) % stride == 0] for f in range(stride)]
-            for count, stride, padding, dilation in zip(_pair(1, taps), *self._two(), strict=True)
-        ]
-
-    def rows(self) -> tuple[Any, ...]:
-        taps = [dims.maximum(k) for k in self._window()[1:]]
-        return self.groups, *(tuple(map(tuple, axis)) for axis in self._order(taps))
-
-    def flattened(self, w: Array) -> Array:
-        """A row an output: by the classes of positions that meet its taps, and in them by input channels."""
-        lead, (channels, outputs, *taps) = w.shape[: -self.spatial - 2], w.shape[-self.spatial - 2 :]
-        rows, window = self.groups * outputs, _pair(1, taps)
-        split = w.reshape(*lead, self.groups, channels // self.groups, outputs, *window)
-        split = np.moveaxis(split, -3, -4).reshape(*lead, rows, channels // self.groups, *window)
-        down, along = self._order(taps)
-        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys in down for xs in along]
-        return np.concatenate(parts, -1)
-
-    def _filters(self, w: Array) -> Array:
-        if self.taps is None:
-            return w
-        outputs, channels = w.shape[0], w.shape[1] // math.prod(self.taps)
-        split, at = np.empty((outputs, channels, *_pair(1, self.taps)), w.dtype), 0
-        for ys in (order := self._order(self.taps))[0]:
-            for xs in order[1]:
-                size = channels * len(ys) * len(xs)
-                part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
-                split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
-                at += size
-        split = split.reshape(self.groups, outputs // self.groups, channels, *self.taps)
-        return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *self.taps)
-
-    def _extent(self) -> list[Dim]:
-        found: list[Dim] = []
-        more = per_axis(self, "output_padding", self.spatial, 0)
-        for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
-            if more[axis] >= max(s, d):
-                raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
-            full = (size - 1) * s - 2 * p + d * (kernel - 1) + more[axis] + 1
-            if size == 0 or (isinstance(full, int) and full < 0):
-                raise OpError("shape-mismatch", f"padding {p} leaves nothing of {self.x.type}", "padding")
-            found.append(full)
-        return found
-
-    def checks(self) -> list[Op]:
-        """Nothing may be left at run time."""
-        found = self._divided()
-        for axis, size in enumerate(self._extent()):
-            found += at_least(1, self.x.shape[axis - self.spatial]) + at_least(0, size)
-        return found
-
-    def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
-        """y[B, O, H, W] = the adjoint of a convolution with w[C, O/g, KH, KW], applied to x[B, C, H, W]."""
-        (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
-        more = per_axis(self, "output_padding", self.spatial, 0)
-        mh, mw = (0, *more)[-2:]
-        (h, v), (kh, kw) = x.shape[2:], w.shape[2:]
-        parts = []
-        for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
-            size = ((h - 1) * sh + dh * (kh - 1) + 1 + mh, (v - 1) * sw + dw * (kw - 1) + 1 + mw)
-            y = np.zeros((x.shape[0], wg.shape[1], *size), x.dtype)
-            for i in range(kh):
-                for j in range(kw):
-                    rows = slice(i * dh, i * dh + sh * (h - 1) + 1, sh)
-                    columns = slice(j * dw, j * dw + sw * (v - 1) + 1, sw)
-                    y[:, :, rows, columns] += np.einsum("bchw,co->bohw", xg, wg[:, :, i, j])
-            parts.append(y[:, :, ph : size[0] - ph, pw : size[1] - pw])
-        return np.concatenate(parts, 1)
-
-
-class ConvTranspose1d(ConvolutionTranspose, name="conv_transpose1d"):
-    """Transposed convolution over the last axis: the adjoint of conv1d.
-
-    x        [.., C, L], any number type
-    w        [C, O/groups, K]
-    b        [O]; x's dtype, or acc's
-    stride, padding, dilation, groups, acc   as in conv1d
-    output_padding   elements added at the end, fewer than stride or dilation
-    result   [.., O, (L-1)·stride - 2·padding + dilation·(K-1) + output_padding + 1]
-
-    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
-    most 2·(n+1)·ε·Σ|x||w| for n products.
-    Order: of conv1d.  Source: PyTorch, `conv_transpose1d`.
-    """
-
-    examples = (
-        ("f32[2, 4, 5]", "f32[4, 3, 3]", "b=f32[3], stride=2, padding=1, output_padding=1"),
-        ("f16[4, 5]", "f16[4, 2, 3]", "groups=2, dilation=2"),
-    )
-
-
-class ConvTranspose2d(ConvolutionTranspose, name="conv_transpose2d"):
-    """Transposed convolution over the last two axes: the adjoint of conv2d.
-
-    x        [.., C, H, W], any number type
-    w        [C, O/groups, KH, KW]
-    b        [O]; x's dtype, or acc's
-    stride, padding, dilation, groups, acc   as in conv2d
-    output_padding   elements added at the end of each axis, fewer than stride or dilation
-    result   [.., O, H', W'], sizes as in conv_transpose1d
-
-    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
-    most 2·(n+1)·ε·Σ|x||w| for n products.
-    Order: of conv1d.  Source: PyTorch, `conv_transpose2d`.
-    """
-
-    spatial = 2
-    examples = (("f32[1, 2, 3, 4]", "f32[2, 3, 3, 2]", "stride=[2, 1], padding=[1, 0]"),)
-
-
-class Pool(Operator):
-    """What the two pools share."""
-
-    x: Value
-    window: int | list[int]
-    stride: int | list[int] | None = None
-    padding: int | list[int] = 0
-
-    renamed = {"kernel": "window"}
-
-    def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
-        sizes, stride, padding = self._settings()
-        n = len(sizes)
-        self.require_rank("x", n)
-        shape = list(self.x.shape)
-        for axis in range(n):
-            if 2 * padding[axis] > sizes[axis]:
-                raise OpError("op-setting", f"padding {padding[axis]} is over half of {sizes[axis]}", "padding")
-            span = shape[axis - n] + 2 * padding[axis] - sizes[axis]
-            if isinstance(span, int) and span < 0:
-                raise OpError("shape-mismatch", f"kernel {sizes[axis]} does not fit into {self.x.type}", "window")
-            shape[axis - n] = span // stride[axis] + 1
-        return self.tensor(self.x.dtype, shape)
-
-    def checks(self) -> list[Op]:
-        """The window may not fit at run time."""
-        sizes, _, padding = self._settings()
-        n = len(sizes)
-        return [
-            check
-            for axis in range(n)
-            for check in at_least(0, self.x.shape[axis - n] + 2 * padding[axis] - sizes[axis])
-        ]
-
-    def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """(kernel, stride, padding), one each for the pooled axes."""
-        n = len(self.window) if isinstance(self.window, (list, tuple)) else 1
-        if n not in (1, 2):
-            raise OpError("op-setting", "kernel has one size or two", "window")
-        sizes = per_axis(self, "window", n, 1)
-        stride = sizes if self.stride is None else per_axis(self, "stride", n, 1)
-        return sizes, stride, per_axis(self, "padding", n, 0)
-
-    def _windows(self, x: Array, fill: float) -> Array:
-        """[.., H', W', window] in f64, what lies outside being `fill`."""
-        sizes, stride, padding = self._settings()
-        n = len(sizes)
-        around = [(0, 0)] * (x.ndim - n) + [(p, p) for p in padding]
-        wide = np.pad(x.astype(np.float64), around, constant_values=fill)
-        axes = tuple(range(x.ndim - n, x.ndim))
-        found: Any = np.lib.stride_tricks.sliding_window_view(wide, sizes, axes)
-        every: Any = (..., *(slice(None, None, s) for s in stride), *[slice(None)] * n)
-        found = found[every]
-        return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
-
-    def _args(self) -> Members:
-        sizes, stride, padding = self._settings()
-        n = len(sizes)
-        (height, width), (out_height, out_width) = ((1, *v[-n:])[-2:] for v in (self.x.shape, self.result.shape))
-        size = {"planes": dims.product(self.x.shape[:-n]), "height": height, "width": width}
-        settings = {"out_height": out_height, "out_width": out_width}
-        for name, (along_y, along_x) in (
-            ("window", _pair(1, sizes)),
-            ("stride", _pair(1, stride)),
-            ("padding", _pair(0, padding)),
-        ):
-            settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
-        return {"x": self.x, "y": Out(), **size, **settings}
-
-
-class MaxPool(Pool, name="max_pool"):
-    """The largest element of every window of the last axes.
-
-    x        float, [.., L] or [.., H, W]
-    kernel   sizes of the window, a list of one or two; an integer is the last axis alone
-    stride   default the kernel
-    padding  at most half the kernel; padded elements do not take part
-    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis
-
-    Exact; a NaN in the window is the result.  Source: PyTorch, `max_pool1d`, `max_pool2d`.
-    """
-
-    examples = (("f32[2, 9]", "kernel=3, stride=2, padding=1"), ("f16[2, 5, 6]", "kernel=[2, 3]"))
-
-    def reference(self, x: Array) -> Array:
-        return self._windows(x, -np.inf).max(-1)
-
-    kernels = (Kernel("max_pool", ("x",), Pool._args),)
-
-
-class AvgPool(Pool, name="avg_pool"):
-    """The mean of every window of the last axes.
-
-    x        float, [.., L] or [.., H, W]
-    kernel, stride, padding   as in max_pool; padded elements are zeros
-    count_include_pad   they count for the mean too
-    result   as in max_pool
-
-    Summed in f32 (f64 for f64), rounded once; error at most (n+1)·ε·mean|x|.
-    Order: elements of a window in row-major order, from zero.
-    Source: PyTorch, `avg_pool1d`, `avg_pool2d`.
-    """
-
-    count_include_pad: bool = False
-
-    examples = (
-        ("f32[2, 9]", "kernel=3, stride=2, padding=1"),
-        ("f16[2, 5, 6]", "kernel=[2, 3], padding=[1, 0], count_include_pad=true"),
-    )
-
-    def reference(self, x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return self._windows(x, 0.0).sum(-1) / self._counts(x)
-
-    def _counts(self, x: Array) -> Array:
-        present = self._windows(np.ones(x.shape), float(self.count_include_pad))
-        return present.sum(-1)
-
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
-        windows = self._windows(np.abs(real(inputs[0])), 0.0)
-        total = windows.sum(-1) / self._counts(inputs[0])
-        return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
-
-    def _args(self) -> Members:
-        return {**super()._args(), "all": Converted(1, "int") if self.count_include_pad else None}
-
-    kernels = (Kernel("avg_pool", ("x",), _args),)

@@ -17,7 +17,7 @@ An integer goes that a state is set to, and then to another, if nothing in betwe
 
 from __future__ import annotations
 
-from oic.ir.control import For, Func, If, Parallel, Yield
+from oic.ir.control import Barrier, For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexLoad
 from oic.ir.module import Module
@@ -57,7 +57,7 @@ def sweep(block: Block, ranges: Ranges) -> bool:
                 changed = True
                 continue
             later.add(op.state)
-        if later and (op.regions or ranges.refuses(op)):
+        if later and (op.regions or isinstance(op, Barrier) or ranges.refuses(op)):
             later = set()
         elif op.reads:
             later.difference_update(op.touched("read"))

@@ -35,11 +35,13 @@ SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 
 
 def optimized(compiler: Sequence[str]) -> tuple[str, ...]:
-    """The flags with which this compiler is called for every target; before those of the target, which may differ."""
+    """The flags with which this compiler is called for every target, before those of the target.
+
+    Those of clang, and of a compiler that does not tell what it is, are STANDARD.  Raises OicError: `no-compiler`.
+    """
     known = macros(tuple(compiler))
-    is_gcc = "__GNUC__" in known and "__clang__" not in known
-    one_copy = is_gcc and known["__GNUC__"].isdecimal() and int(known["__GNUC__"]) >= ONE_COPY_SINCE
-    return (*STANDARD, *ONE_COPY) if one_copy else STANDARD
+    version = "" if "__clang__" in known else known.get("__GNUC__", "")
+    return (*STANDARD, *ONE_COPY) if version.isdecimal() and int(version) >= ONE_COPY_SINCE else STANDARD
 
 
 def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target:

@@ -32,6 +32,7 @@ typedef union {
     double f64[8];
     int32_t i32[16];
     uint32_t u32[16];
+    int16_t i16[32];
     int8_t i8[64];
     uint8_t u8[64];
 } emulated;
@@ -154,6 +155,14 @@ E_FN __m512i e_dpbusd(__m512i s, __m512i a, __m512i b)
         for (int j = 0; j < 4; ++j) { sum += (int32_t)u.u8[4 * i_ + j] * v.i8[4 * i_ + j]; }
         w.u32[i_] += (uint32_t)sum;
     }
+    return w.i;
+}
+
+/* Sums of two products of 16 bits. */
+E_FN __m512i e_madd16(__m512i a, __m512i b)
+{
+    emulated w, u = e_ofi(a), v = e_ofi(b);
+    E_LANES w.u32[i_] = (uint32_t)(u.i16[2 * i_] * v.i16[2 * i_]) + (uint32_t)(u.i16[2 * i_ + 1] * v.i16[2 * i_ + 1]);
     return w.i;
 }
 
@@ -288,6 +297,7 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #undef _mm512_srli_epi32
 #define _mm512_srli_epi32 e_srl32
 #define _mm512_dpbusd_epi32 e_dpbusd
+#define _mm512_madd_epi16 e_madd16
 #define _mm512_dpbf16_ps e_dpbf16
 #define _mm512_permutexvar_epi16 e_permute16
 #define _mm512_cvtepi32_ps e_cvtepi32_ps

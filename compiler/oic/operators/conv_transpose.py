@@ -1,0 +1,165 @@
+"""Transposed convolutions over the last one or two axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.ir.core import Op, OpError
+from oic.ir.dims import Dim
+from oic.ir.index import at_least
+from oic.kernels.kernel import Kernel
+from oic.kernels.targets import Target
+from oic.operators.conv import Convolution, per_axis, two_axes
+
+
+class ConvolutionTranspose(Convolution):
+    """What the two transposed convolutions share: w is [C, O/groups, K…], as in PyTorch."""
+
+    output_padding: int | list[int] = 0
+
+    transposed = 1
+
+    def _work(self) -> Dim:
+        return dims.floor_div(self.operations(), 2)
+
+    kernels = (
+        Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
+               fits=Convolution._fits_planes, units=Convolution._units, work=_work),
+        Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose", fits=lambda op: op.taps is None),
+    )  # fmt: skip
+
+    def flattens(self, target: Target) -> bool:
+        return target.hosted and self.x.dtype.bits >= 32 and super().flattens(target)
+
+    def _require_channels(self) -> None:
+        self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups if self.taps else self.w.shape[0])
+        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
+            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+
+    def operations(self) -> Dim:
+        return dims.floor_div(2 * self.x.tensor.size * self._outputs(), self.groups) * dims.product(self._window()[1:])
+
+    def _outputs(self) -> Dim:
+        return self.w.shape[0] if self.taps else self.w.shape[1] * self.groups
+
+    def _window(self) -> tuple[Dim, ...]:
+        return super()._window() if self.taps else (dims.floor_div(self.w.shape[0], self.groups), *self.w.shape[2:])
+
+    def _order(self, taps: Sequence[int]) -> list[list[list[int]]]:
+        """For both axes, the taps that each class of positions meets."""
+        return [
+            [[k for k in range(count) if (f + padding - k * dilation) % stride == 0] for f in range(stride)]
+            for count, stride, padding, dilation in zip(two_axes(1, taps), *self._two(), strict=True)
+        ]
+
+    def rows(self) -> tuple[Any, ...]:
+        taps = [dims.maximum(k) for k in self._window()[1:]]
+        return self.groups, *(tuple(map(tuple, axis)) for axis in self._order(taps))
+
+    def flattened(self, w: Array) -> Array:
+        """A row an output: by the classes of positions that meet its taps, and in them by input channels."""
+        lead, (channels, outputs, *taps) = w.shape[: -self.spatial - 2], w.shape[-self.spatial - 2 :]
+        rows, window = self.groups * outputs, two_axes(1, taps)
+        split = w.reshape(*lead, self.groups, channels // self.groups, outputs, *window)
+        split = np.moveaxis(split, -3, -4).reshape(*lead, rows, channels // self.groups, *window)
+        down, along = self._order(taps)
+        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys in down for xs in along]
+        return np.concatenate(parts, -1)
+
+    def _filters(self, w: Array) -> Array:
+        if self.taps is None:
+            return w
+        outputs, channels = w.shape[0], w.shape[1] // math.prod(self.taps)
+        split, at = np.empty((outputs, channels, *two_axes(1, self.taps)), w.dtype), 0
+        for ys in (order := self._order(self.taps))[0]:
+            for xs in order[1]:
+                size = channels * len(ys) * len(xs)
+                part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
+                split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
+                at += size
+        split = split.reshape(self.groups, outputs // self.groups, channels, *self.taps)
+        return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *self.taps)
+
+    def _extent(self) -> list[Dim]:
+        found: list[Dim] = []
+        more = per_axis(self, "output_padding", self.spatial, 0)
+        for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
+            size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
+            if more[axis] >= max(s, d):
+                raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
+            full = (size - 1) * s - 2 * p + d * (kernel - 1) + more[axis] + 1
+            if size == 0 or (isinstance(full, int) and full < 0):
+                raise OpError("shape-mismatch", f"padding {p} leaves nothing of {self.x.type}", "padding")
+            found.append(full)
+        return found
+
+    def checks(self) -> list[Op]:
+        """Nothing may be left at run time."""
+        found = self._divided()
+        for axis, size in enumerate(self._extent()):
+            found += at_least(1, self.x.shape[axis - self.spatial]) + at_least(0, size)
+        return found
+
+    def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
+        """y[B, O, H, W] = the adjoint of a convolution with w[C, O/g, KH, KW], applied to x[B, C, H, W]."""
+        (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
+        more = per_axis(self, "output_padding", self.spatial, 0)
+        mh, mw = (0, *more)[-2:]
+        (h, v), (kh, kw) = x.shape[2:], w.shape[2:]
+        parts = []
+        for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
+            size = ((h - 1) * sh + dh * (kh - 1) + 1 + mh, (v - 1) * sw + dw * (kw - 1) + 1 + mw)
+            y = np.zeros((x.shape[0], wg.shape[1], *size), x.dtype)
+            for i in range(kh):
+                for j in range(kw):
+                    rows = slice(i * dh, i * dh + sh * (h - 1) + 1, sh)
+                    columns = slice(j * dw, j * dw + sw * (v - 1) + 1, sw)
+                    y[:, :, rows, columns] += np.einsum("bchw,co->bohw", xg, wg[:, :, i, j])
+            parts.append(y[:, :, ph : size[0] - ph, pw : size[1] - pw])
+        return np.concatenate(parts, 1)
+
+
+class ConvTranspose1d(ConvolutionTranspose, name="conv_transpose1d"):
+    """Transposed convolution over the last axis: the adjoint of conv1d.
+
+    x        [.., C, L], any number type
+    w        [C, O/groups, K]
+    b        [O]; x's dtype, or acc's
+    stride, padding, dilation, groups, acc   as in conv1d
+    output_padding   elements added at the end, fewer than stride or dilation
+    result   [.., O, (L-1)·stride - 2·padding + dilation·(K-1) + output_padding + 1]
+
+    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
+    most 2·(n+1)·ε·Σ|x||w| for n products.
+    Order: of conv1d.  Source: PyTorch, `conv_transpose1d`.
+    """
+
+    examples = (
+        ("f32[2, 4, 5]", "f32[4, 3, 3]", "b=f32[3], stride=2, padding=1, output_padding=1"),
+        ("f16[4, 5]", "f16[4, 2, 3]", "groups=2, dilation=2"),
+    )
+
+
+class ConvTranspose2d(ConvolutionTranspose, name="conv_transpose2d"):
+    """Transposed convolution over the last two axes: the adjoint of conv2d.
+
+    x        [.., C, H, W], any number type
+    w        [C, O/groups, KH, KW]
+    b        [O]; x's dtype, or acc's
+    stride, padding, dilation, groups, acc   as in conv2d
+    output_padding   elements added at the end of each axis, fewer than stride or dilation
+    result   [.., O, H', W'], sizes as in conv_transpose1d
+
+    Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
+    most 2·(n+1)·ε·Σ|x||w| for n products.
+    Order: of conv1d.  Source: PyTorch, `conv_transpose2d`.
+    """
+
+    spatial = 2
+    examples = (("f32[1, 2, 3, 4]", "f32[2, 3, 3, 2]", "stride=[2, 1], padding=[1, 0]"),)

@@ -1,0 +1,148 @@
+"""Pooling over the last one or two axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import Array
+from oic.ir import dims
+from oic.ir.core import Op, OpError, Value
+from oic.ir.index import at_least
+from oic.ir.types import Type
+from oic.kernels.kernel import Converted, Kernel, Members, Out
+from oic.operators.base import Operator
+from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.conv import per_axis, two_axes
+
+
+class Pool(Operator):
+    """What the two pools share."""
+
+    x: Value
+    window: int | list[int]
+    stride: int | list[int] | None = None
+    padding: int | list[int] = 0
+
+    renamed = {"kernel": "window"}
+
+    def infer(self) -> list[Type]:
+        self.require("x", dtypes.FLT)
+        sizes, stride, padding = self._settings()
+        n = len(sizes)
+        self.require_rank("x", n)
+        shape = list(self.x.shape)
+        for axis in range(n):
+            if 2 * padding[axis] > sizes[axis]:
+                raise OpError("op-setting", f"padding {padding[axis]} is over half of {sizes[axis]}", "padding")
+            span = shape[axis - n] + 2 * padding[axis] - sizes[axis]
+            if isinstance(span, int) and span < 0:
+                raise OpError("shape-mismatch", f"kernel {sizes[axis]} does not fit into {self.x.type}", "window")
+            shape[axis - n] = span // stride[axis] + 1
+        return self.tensor(self.x.dtype, shape)
+
+    def checks(self) -> list[Op]:
+        """The window may not fit at run time."""
+        sizes, _, padding = self._settings()
+        n = len(sizes)
+        return [
+            check
+            for axis in range(n)
+            for check in at_least(0, self.x.shape[axis - n] + 2 * padding[axis] - sizes[axis])
+        ]
+
+    def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """(kernel, stride, padding), one each for the pooled axes."""
+        n = len(self.window) if isinstance(self.window, (list, tuple)) else 1
+        if n not in (1, 2):
+            raise OpError("op-setting", "kernel has one size or two", "window")
+        sizes = per_axis(self, "window", n, 1)
+        stride = sizes if self.stride is None else per_axis(self, "stride", n, 1)
+        return sizes, stride, per_axis(self, "padding", n, 0)
+
+    def _windows(self, x: Array, fill: float) -> Array:
+        """[.., H', W', window] in f64, what lies outside being `fill`."""
+        sizes, stride, padding = self._settings()
+        n = len(sizes)
+        around = [(0, 0)] * (x.ndim - n) + [(p, p) for p in padding]
+        wide = np.pad(x.astype(np.float64), around, constant_values=fill)
+        axes = tuple(range(x.ndim - n, x.ndim))
+        found: Any = np.lib.stride_tricks.sliding_window_view(wide, sizes, axes)
+        every: Any = (..., *(slice(None, None, s) for s in stride), *[slice(None)] * n)
+        found = found[every]
+        return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
+
+    def _args(self) -> Members:
+        sizes, stride, padding = self._settings()
+        n = len(sizes)
+        (height, width), (out_height, out_width) = ((1, *v[-n:])[-2:] for v in (self.x.shape, self.result.shape))
+        size = {"planes": dims.product(self.x.shape[:-n]), "height": height, "width": width}
+        settings = {"out_height": out_height, "out_width": out_width}
+        for name, (along_y, along_x) in (
+            ("window", two_axes(1, sizes)),
+            ("stride", two_axes(1, stride)),
+            ("padding", two_axes(0, padding)),
+        ):
+            settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
+        return {"x": self.x, "y": Out(), **size, **settings}
+
+
+class MaxPool(Pool, name="max_pool"):
+    """The largest element of every window of the last axes.
+
+    x        float, [.., L] or [.., H, W]
+    kernel   sizes of the window, a list of one or two; an integer is the last axis alone
+    stride   default the kernel
+    padding  at most half the kernel; padded elements do not take part
+    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis
+
+    Exact; a NaN in the window is the result.  Source: PyTorch, `max_pool1d`, `max_pool2d`.
+    """
+
+    examples = (("f32[2, 9]", "kernel=3, stride=2, padding=1"), ("f16[2, 5, 6]", "kernel=[2, 3]"))
+
+    def reference(self, x: Array) -> Array:
+        return self._windows(x, -np.inf).max(-1)
+
+    kernels = (Kernel("max_pool", ("x",), Pool._args),)
+
+
+class AvgPool(Pool, name="avg_pool"):
+    """The mean of every window of the last axes.
+
+    x        float, [.., L] or [.., H, W]
+    kernel, stride, padding   as in max_pool; padded elements are zeros
+    count_include_pad   they count for the mean too
+    result   as in max_pool
+
+    Summed in f32 (f64 for f64), rounded once; error at most (n+1)·ε·mean|x|.
+    Order: elements of a window in row-major order, from zero.
+    Source: PyTorch, `avg_pool1d`, `avg_pool2d`.
+    """
+
+    count_include_pad: bool = False
+
+    examples = (
+        ("f32[2, 9]", "kernel=3, stride=2, padding=1"),
+        ("f16[2, 5, 6]", "kernel=[2, 3], padding=[1, 0], count_include_pad=true"),
+    )
+
+    def reference(self, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self._windows(x, 0.0).sum(-1) / self._counts(x)
+
+    def _counts(self, x: Array) -> Array:
+        present = self._windows(np.ones(x.shape), float(self.count_include_pad))
+        return present.sum(-1)
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        windows = self._windows(np.abs(real(inputs[0])), 0.0)
+        total = windows.sum(-1) / self._counts(inputs[0])
+        return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
+
+    def _args(self) -> Members:
+        return {**super()._args(), "all": Converted(1, "int") if self.count_include_pad else None}
+
+    kernels = (Kernel("avg_pool", ("x",), _args),)
