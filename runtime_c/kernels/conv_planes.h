@@ -2,7 +2,8 @@
    in, all finite.  oic_conv_transpose_planes_X_W_B: oic_conv_transpose with such weights, where those of an output lie class by
    class of the positions that meet them (common/conv_axis.h), and in a class by input channels.
 
-   A lane is a position of the result.  A block of x is copied into planes, one for each input channel of a group, with zeros
+   A lane is a position of the result; where an output has one input channel, rows are computed one by one, with as few loads
+   and stores as that needs.  A block of x is copied into planes, one for each input channel of a group, with zeros
    for the padding; where the stride is above 1, one for each phase of it that taps meet.  In planes, what neighbouring
    positions meet are neighbours, also behind the end of a row, where there is nothing to store.
 
@@ -24,6 +25,8 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define WIDTH ((ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C)))
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
+#define ROW 8   /* registers of sums */
+#define PAIRS 4 /* taken apart at once: what compilers have shuffles for everywhere */
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
 
 /* A call.
@@ -67,6 +70,76 @@ static inline void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
     }
 }
 
+/* to = n numbers, which are few: a row. */
+OIC_INLINE void NAME(oic_conv_copy)(T *restrict to, const T *restrict from, ptrdiff_t n)
+{
+    if (n < WIDTH) {
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            to[i] = from[i];
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; i + WIDTH < n; i += WIDTH) {
+        MATH(oic_register_store)(to + i, MATH(oic_register_load)(from + i));
+    }
+    MATH(oic_register_store)(to + n - WIDTH, MATH(oic_register_load)(from + n - WIDTH)); /* the last ones, perhaps twice */
+}
+
+/* to = n zeros. */
+OIC_INLINE void NAME(oic_conv_clear)(T *restrict to, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = (T)0;
+    }
+}
+
+/* to = n elements of a row of x of so many: left, left + step and so on; zeros where there are none. */
+OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restrict x, ptrdiff_t width, ptrdiff_t left,
+                                     ptrdiff_t step)
+{
+    const ptrdiff_t low = oic_conv_first(left, step, 0), first = low < n ? low : n;
+    const ptrdiff_t last = oic_conv_last(left, step, width, n), end = last > first ? last : first;
+    NAME(oic_conv_clear)(to, first);
+    if (step == 1) {
+        NAME(oic_conv_copy)(to + first, x + left + first, end - first);
+    } else {
+        for (ptrdiff_t i = first; i < end; ++i) {
+            to[i] = x[left + i * step];
+        }
+    }
+    NAME(oic_conv_clear)(to + end, n - end);
+}
+
+/* Pairs of elements, apart. */
+OIC_INLINE void NAME(oic_conv_pairs)(T *restrict even, T *restrict odd, const T *restrict from)
+{
+    for (int i = 0; i < PAIRS; ++i) {
+        even[i] = from[2 * i];
+        odd[i] = from[2 * i + 1];
+    }
+}
+
+/* oic_conv_phase for elements left and left + 1, of a step of 2. */
+static inline void NAME(oic_conv_halves)(T *restrict even, T *restrict odd, ptrdiff_t n, const T *restrict x, ptrdiff_t width,
+                                         ptrdiff_t left)
+{
+    const ptrdiff_t low = left < 0 ? (1 - left) / 2 : 0, high = (width - left) / 2; /* pairs of which both are there */
+    const ptrdiff_t last = high < n ? high : n;
+    if (last - low < PAIRS) {
+        NAME(oic_conv_phase)(even, n, x, width, left, 2);
+        NAME(oic_conv_phase)(odd, n, x, width, left + 1, 2);
+        return;
+    }
+    NAME(oic_conv_phase)(even, low, x, width, left, 2);
+    NAME(oic_conv_phase)(odd, low, x, width, left + 1, 2);
+    for (ptrdiff_t i = low; i < last; i += PAIRS) {
+        const ptrdiff_t at = i + PAIRS <= last ? i : last - PAIRS; /* the last ones, perhaps twice */
+        NAME(oic_conv_pairs)(even + at, odd + at, x + left + 2 * at);
+    }
+    NAME(oic_conv_phase)(even + last, n - last, x, width, left + 2 * last, 2);
+    NAME(oic_conv_phase)(odd + last, n - last, x, width, left + 2 * last + 1, 2);
+}
+
 /* Copy what the block of positions from (y0, x0) on meets of image n and group g, of rows of that many positions. */
 static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n, ptrdiff_t g, ptrdiff_t y0, ptrdiff_t rows,
                                        ptrdiff_t x0)
@@ -74,43 +147,26 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
     const ARGS(oic_conv_planes) *const a = v->a;
     const T *const x = a->x + (n * a->channels + g * v->inputs) * a->height * a->width;
     const ptrdiff_t high = v->y.extent - v->y.count + rows, wide = v->x.extent, step = v->x.step;
-    for (ptrdiff_t px = 0; px < v->x.phases; ++px) {
-        const ptrdiff_t left = x0 * step + px + v->x.low; /* of element 0 */
-        const ptrdiff_t low = oic_conv_first(left, step, 0), first = low < wide ? low : wide;
-        const ptrdiff_t last = oic_conv_last(left, step, a->width, wide), end = last > first ? last : first;
-        const ptrdiff_t top = y0 * v->y.step + v->y.low;
-        const int whole = left == 0 && step == 1 && wide == a->width && v->y.step == 1 && top >= 0 && top + high <= a->height;
-        for (ptrdiff_t c = 0; c < v->inputs; ++c) {
-            if (whole) { /* rows lie in x as they do in a plane */
-                memcpy(v->planes + c * v->size, x + (c * a->height + top) * wide, (size_t)(high * wide) * sizeof(T));
+    const ptrdiff_t left = x0 * step + v->x.low, top = y0 * v->y.step + v->y.low;
+    if (left == 0 && step == 1 && wide == a->width && v->y.step == 1 && top >= 0 && top + high <= a->height) {
+        for (ptrdiff_t c = 0; c < v->inputs; ++c) { /* rows lie in x as they do in a plane */
+            memcpy(v->planes + c * v->size, x + (c * a->height + top) * wide, (size_t)(high * wide) * sizeof(T));
+        }
+        return;
+    }
+    for (ptrdiff_t plane = 0; plane < v->inputs * v->y.phases; ++plane) {
+        T *restrict to = v->planes + plane * v->x.phases * v->size;
+        const ptrdiff_t c = plane / v->y.phases, py = plane % v->y.phases;
+        for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
+            const ptrdiff_t iy = top + r * v->y.step + py;
+            const int inside = iy >= 0 && iy < a->height;
+            const T *const from = inside ? x + (c * a->height + iy) * a->width : x;
+            if (inside && step == 2 && v->x.phases == 2) {
+                NAME(oic_conv_halves)(to, to + v->size, wide, from, a->width, left);
+                continue;
             }
-            for (ptrdiff_t py = 0; !whole && py < v->y.phases; ++py) {
-                T *restrict to = v->planes + ((c * v->y.phases + py) * v->x.phases + px) * v->size;
-                for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
-                    const ptrdiff_t iy = (y0 + r) * v->y.step + py + v->y.low;
-                    const T *restrict from = x + (c * a->height + iy) * a->width + left;
-                    if (iy < 0 || iy >= a->height) {
-                        memset(to, 0, (size_t)wide * sizeof(T));
-                        continue;
-                    }
-                    for (ptrdiff_t i = 0; i < first; ++i) {
-                        to[i] = (T)0;
-                    }
-                    if (step == 1) {
-                        memcpy(to + first, from + first, (size_t)(end - first) * sizeof(T));
-                    } else if (step == 2) {
-                        for (ptrdiff_t i = first; i < end; ++i) {
-                            to[i] = from[i * 2];
-                        }
-                    } else {
-                        for (ptrdiff_t i = first; i < end; ++i) {
-                            to[i] = from[i * step];
-                        }
-                    }
-                    for (ptrdiff_t i = end; i < wide; ++i) {
-                        to[i] = (T)0;
-                    }
-                }
+            for (ptrdiff_t px = 0; px < v->x.phases; ++px) { /* beyond x all are zeros */
+                NAME(oic_conv_phase)(to + px * v->size, wide, from, inside ? a->width : 0, left + px, step);
             }
         }
     }
@@ -142,6 +198,65 @@ static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const C *sum
     }
 }
 
+/* `count` registers of positions of a row from `from` on: y = the n products with w, which lie as `at` says, and `more`. */
+OIC_INLINE void NAME(oic_conv_registers)(int count, const T *w, const int32_t *at, ptrdiff_t n, const T *from, C more, T *y)
+{
+    MATH(oic_register) sum[ROW];
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        sum[i] = MATH(oic_register_of)((C)0);
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const T *const x = from + at[k];
+        const MATH(oic_register) all = MATH(oic_register_of)(w[k]);
+        OIC_UNROLLED
+        for (int i = 0; i < count; ++i) {
+            sum[i] = MATH(oic_register_madd)(all, MATH(oic_register_load)(x + i * WIDTH), sum[i]);
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) { /* added to zero first: -0 becomes 0 */
+        MATH(oic_register_store)(y + i * WIDTH, (MATH(oic_register_of)((C)0) + sum[i]) + MATH(oic_register_of)(more));
+    }
+}
+
+/* The same for so many positions, a register of them at least; the last ones may be computed twice. */
+static inline void NAME(oic_conv_row)(const T *w, const int32_t *at, ptrdiff_t n, const T *from, C more, ptrdiff_t columns, T *y)
+{
+    for (ptrdiff_t left = columns, m; left > 0; left -= m, from += m, y += m) {
+        m = left < ROW * WIDTH ? left / WIDTH * WIDTH : ROW * WIDTH;
+        if (m == 0) {
+            from -= WIDTH - left;
+            y -= WIDTH - left;
+            left = m = WIDTH;
+        }
+        switch (m / WIDTH) {
+        case 8: NAME(oic_conv_registers)(8, w, at, n, from, more, y); break;
+        case 7: NAME(oic_conv_registers)(7, w, at, n, from, more, y); break;
+        case 6: NAME(oic_conv_registers)(6, w, at, n, from, more, y); break;
+        case 5: NAME(oic_conv_registers)(5, w, at, n, from, more, y); break;
+        case 4: NAME(oic_conv_registers)(4, w, at, n, from, more, y); break;
+        case 3: NAME(oic_conv_registers)(3, w, at, n, from, more, y); break;
+        case 2: NAME(oic_conv_registers)(2, w, at, n, from, more, y); break;
+        default: NAME(oic_conv_registers)(1, w, at, n, from, more, y); break;
+        }
+    }
+}
+
+/* One row after the other, of one input channel and at most a chunk of products, which are too few for tiles; arguments as
+   below. */
+static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, ptrdiff_t n, T *y, const B_T *b,
+                                       ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t plane = v->a->out_height * v->a->out_width, down = v->y.classes * v->a->out_width;
+    for (ptrdiff_t r = 0; r < channels; ++r) {
+        const C more = b != NULL ? (C)B_LOAD(b, r) : (C)0;
+        for (ptrdiff_t i = 0; i < rows; ++i) {
+            NAME(oic_conv_row)(w + r * v->products, at, n, v->planes + i * v->x.extent, more, columns, y + r * plane + i * down);
+        }
+    }
+}
+
 /* Some output channels at the positions of a class in a block, which are so many rows of columns, and begin at y: of the first
    channel the products begin at w, and for all at `at`. */
 static inline void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, const int32_t *ends,
@@ -151,6 +266,10 @@ static inline void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const T *w
     const ptrdiff_t side = MATH(oic_tile_panels)(channels), span = OIC_CONV_PANELS / side * side, ld = span * OIC_LANES;
     C sum[OIC_CONV_PANELS * OIC_LANES * TILE_ROWS];
     ptrdiff_t row = 0, column = 0;
+    if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && columns >= WIDTH) {
+        NAME(oic_conv_rows)(v, w, at, ends[0], y, b, channels, rows, columns);
+        return;
+    }
     for (ptrdiff_t first = 0; first < panels; first += span) {
         const ptrdiff_t end = panels - first < span ? panels : first + span;
         ptrdiff_t k = 0;
@@ -259,5 +378,7 @@ static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose
 #undef WIDTH
 #undef TILE
 #undef TILE_ROWS
+#undef ROW
+#undef PAIRS
 #undef SPARE
 #include "end.h"

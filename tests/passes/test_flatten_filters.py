@@ -12,8 +12,9 @@ from oic.operators import conv
 
 PLANES, PANELS, BYTES = "conv_planes", "conv_panels", "conv_planes_int"
 Shape = tuple[int, ...]
-# x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, several blocks
-# along either axis, of positions and of output channels, a few positions and one; of transposed ones also classes without taps
+# x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, one input
+# channel a group, several blocks along either axis, of positions and of output channels, a few positions and one; of
+# transposed ones also classes without taps
 CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv1d", (1, 640), (50, 1, 256), {"stride": [128]}, PANELS),
     ("conv1d", (129, 4), (33, 129, 3), {"padding": [1]}, PANELS),
@@ -27,6 +28,11 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv2d", (7, 5, 5), (16, 7, 5, 5), {"padding": [2, 2]}, PANELS),
     ("conv2d", (5, 17, 19), (10, 1, 3, 3), {"stride": [2, 3], "padding": [1, 1], "groups": [5]}, PLANES),
     ("conv2d", (3, 22, 40), (9, 3, 7, 7), {"stride": [2, 2], "padding": [3, 3]}, PLANES),
+    ("conv2d", (5, 17, 43), (10, 1, 3, 3), {"stride": [2, 2], "padding": [1, 1], "groups": [5]}, PLANES),
+    ("conv2d", (6, 9, 79), (6, 1, 3, 3), {"padding": [1, 1], "groups": [6]}, PLANES),
+    ("conv2d", (3, 8, 90), (3, 1, 2, 5), {"stride": [1, 2], "padding": [0, 7], "groups": [3]}, PLANES),
+    ("conv1d", (4, 151), (4, 1, 7), {"padding": [6], "dilation": [2], "groups": [4]}, PLANES),
+    ("conv1d", (4, 18), (4, 1, 2), {"stride": [2], "padding": [1], "groups": [4]}, PLANES),
     ("conv1d", (2, 7, 33), (5, 7, 3), {"stride": [2], "padding": [1]}, BYTES),
     ("conv1d", (6, 1), (50, 3, 1), {"groups": [2]}, BYTES),
     ("conv2d", (9, 17, 23), (101, 9, 3, 2), {"padding": [1, 2], "dilation": [2, 1]}, BYTES),
@@ -35,6 +41,7 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv_transpose1d", (2, 6, 3), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLANES),
     ("conv_transpose1d", (6, 9), (6, 2, 3), {"stride": [2], "dilation": [4], "groups": [3]}, PLANES),
     ("conv_transpose2d", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1], "dilation": [1, 2]}, PLANES),
+    ("conv_transpose2d", (4, 6, 33), (4, 2, 3, 4), {"stride": [2, 1], "padding": [1, 1], "groups": [4]}, PLANES),
     ("conv_transpose2d", (4, 5, 20), (4, 50, 2, 3), {"padding": [1, 0]}, PLANES),
 )  # fmt: skip
 
