@@ -3,6 +3,9 @@
 #include "element.h"
 
 #include "../math/rounding.h"
+#include "../simd/sums.h"
+
+#define ZERO (1 << 22) /* with narrow integers, sums that f32 has exactly */
 
 typedef struct {
     const T *x;
@@ -12,22 +15,42 @@ typedef struct {
     ptrdiff_t outer, n, inner;
 } ARGS(oic_quantize);
 
-static inline void NAME(oic_quantize)(const ARGS(oic_quantize) *a)
+/* y[from..from+m-1], of one scale and zero point. */
+static inline void NAME(oic_quantize_row)(const ARGS(oic_quantize) *a, ptrdiff_t from, ptrdiff_t m, C scale, int64_t zero)
 {
     const T *restrict const x = a->x;
     W_T *restrict const y = a->y;
-    const ptrdiff_t inner = a->inner;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        for (ptrdiff_t p = 0; p < a->n; ++p) {
-            const C scale = (C)a->scale[p];
-            const double zero = a->zero_point != NULL ? (double)B_LOAD(a->zero_point, p) : 0.0;
-            for (ptrdiff_t e = 0; e < inner; ++e) {
-                const ptrdiff_t i = (o * a->n + p) * inner + e;
-                const double v = oic_round_half_even_f64((double)(LOAD(x, i) / scale)) + zero;
-                W_STORE(y, i, (W_C)oic_saturated_f64(v, W_LOW, W_HIGH));
-            }
+    if (sizeof(C) > 4 || W_BITS > 16 || zero < -ZERO || zero > ZERO) {
+        for (ptrdiff_t i = from; i < from + m; ++i) {
+            const double v = oic_round_half_even_f64((double)(LOAD(x, i) / scale)) + (double)zero;
+            W_STORE(y, i, (W_C)oic_saturated_f64(v, W_LOW, W_HIGH));
+        }
+        return;
+    }
+    const int32_t add = (int32_t)zero, low = (int32_t)W_LOW - add, high = (int32_t)W_HIGH - add;
+    for (ptrdiff_t i = 0, n; i < m; i += n) {
+        int32_t v[OIC_PART];
+        n = m - i < OIC_PART ? m - i : OIC_PART;
+        for (ptrdiff_t e = 0; e < n; ++e) { /* limits are whole, so that it is the same before and after rounding */
+            const float ratio = (float)(LOAD(x, from + i + e) / scale);
+            const float raised = oic_select_f32(ratio > (float)low, ratio, (float)low);
+            const float limited = oic_select_f32(raised < (float)high, raised, (float)high);
+            v[e] = ((int32_t)oic_round_half_even_f32(limited) + add) & -(int32_t)(ratio == ratio);
+        }
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            W_STORE(y, from + i + e, (W_C)v[e]);
         }
     }
 }
 
+static inline void NAME(oic_quantize)(const ARGS(oic_quantize) *a)
+{
+    for (ptrdiff_t row = 0; row < a->outer * a->n; ++row) {
+        const ptrdiff_t p = row % a->n;
+        const int64_t zero = a->zero_point != NULL ? (int64_t)B_LOAD(a->zero_point, p) : 0;
+        NAME(oic_quantize_row)(a, row * a->inner, a->inner, (C)a->scale[p], zero);
+    }
+}
+
+#undef ZERO
 #include "end.h"

@@ -3,6 +3,9 @@
 #include "element.h"
 
 #include "../math/fixed_point.h"
+#include "../simd/sums.h"
+
+#define WRAP OIC_PASTE(oic_wrap_, OIC_X)
 
 typedef struct {
     const int32_t *x, *multiplier;
@@ -13,21 +16,54 @@ typedef struct {
     int nearest;
 } ARGS(oic_requantize);
 
+/* to = n elements of x from i on, scaled: all by number p, or each by one from there on. */
+static inline void NAME(oic_requantize_scale)(const ARGS(oic_requantize) *a, int32_t *restrict to, ptrdiff_t i, ptrdiff_t n,
+                                              ptrdiff_t p, int each)
+{
+    const int32_t *restrict const x = a->x + i, *restrict const multiplier = a->multiplier + p;
+    const int8_t *restrict const shift = a->shift + p;
+    const int32_t m = *multiplier;
+    const int s = *shift, left = oic_shift_of(s), right = oic_shift_of(-s);
+    if (a->nearest && each) {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            to[e] = oic_scale_nearest(x[e], multiplier[e], shift[e]);
+        }
+    } else if (a->nearest) {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            to[e] = oic_scale_nearest(x[e], m, s);
+        }
+    } else if (each) {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            to[e] = oic_scale_tflite(x[e], multiplier[e], oic_shift_of(shift[e]), oic_shift_of(-shift[e]));
+        }
+    } else {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            to[e] = oic_scale_tflite(x[e], m, left, right);
+        }
+    }
+}
+
 static inline void NAME(oic_requantize)(const ARGS(oic_requantize) *a)
 {
-    const ptrdiff_t inner = a->inner;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        for (ptrdiff_t p = 0; p < a->n; ++p) {
-            const int32_t multiplier = a->multiplier[p];
-            const int8_t shift = a->shift[p];
-            for (ptrdiff_t e = 0; e < inner; ++e) {
-                const ptrdiff_t i = (o * a->n + p) * inner + e;
-                const int64_t v = a->nearest ? oic_scale_nearest(a->x[i], multiplier, shift)
-                                             : oic_scale_tflite(a->x[i], multiplier, shift);
-                STORE(a->y, i, (C)oic_saturated_i64(v + a->zero_point, LOW, HIGH));
+    /* A zero point beyond these saturates everything, as these do. */
+    const int64_t zero = oic_saturated_i64(a->zero_point, (int64_t)LOW - INT32_MAX, (int64_t)HIGH - INT32_MIN);
+    const int32_t low = (int32_t)oic_saturated_i64((int64_t)LOW - zero, INT32_MIN, INT32_MAX);
+    const int32_t high = (int32_t)oic_saturated_i64((int64_t)HIGH - zero, INT32_MIN, INT32_MAX);
+    const int each = a->inner == 1; /* they go along the last axis */
+    const ptrdiff_t rows = each ? a->outer : a->outer * a->n, columns = each ? a->n : a->inner;
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        for (ptrdiff_t e = 0, n; e < columns; e += n) {
+            const ptrdiff_t i = row * columns + e;
+            int32_t v[OIC_PART];
+            n = columns - e < OIC_PART ? columns - e : OIC_PART;
+            NAME(oic_requantize_scale)(a, v, i, n, each ? e : row % a->n, each);
+            for (ptrdiff_t j = 0; j < n; ++j) {
+                const int32_t raised = v[j] < low ? low : v[j], limited = raised > high ? high : raised;
+                STORE(a->y, i + j, WRAP((uint32_t)limited + (uint32_t)zero));
             }
         }
     }
 }
 
+#undef WRAP
 #include "end.h"

@@ -4,6 +4,8 @@
 
 #include "../version.h"
 
+#include "../num.h"
+
 #include <stdint.h>
 
 /* v limited to low..high. */
@@ -19,31 +21,32 @@ static inline int64_t oic_shift_right(int64_t v, int n)
     return v >= 0 ? v >> n : -((-(v + 1)) >> n) - 1;
 }
 
-/* TensorFlow Lite's MultiplyByQuantizedMultiplier: the shift left wraps, the high half of the doubled product is
-   rounded (halves away from zero below, toward plus infinity above) and saturates, the shift right rounds halves away
-   from zero. */
-static inline int64_t oic_scale_tflite(int32_t x, int32_t multiplier, int8_t shift)
+/* How far a shift to the left goes, at most 31; that of -shift is to the right. */
+static inline int oic_shift_of(int shift)
 {
-    const int left = shift > 0 ? (shift < 31 ? shift : 31) : 0, right = shift < 0 ? (shift > -31 ? -shift : 31) : 0;
-    const uint32_t bits = (uint32_t)x << left;
-    const int64_t shifted = bits & 0x80000000u ? (int64_t)bits - 4294967296 : (int64_t)bits;
-    const int64_t ab = shifted * multiplier;
-    const int64_t total = ab + (ab >= 0 ? 1073741824 : -1073741823);
-    const int64_t most = total / 2147483648; /* toward zero */
-    const int64_t high = most > 2147483647 ? 2147483647 : most;
-    const int64_t mask = ((int64_t)1 << right) - 1;
-    const int64_t whole = oic_shift_right(high, right);
-    const int64_t rest = high - whole * (mask + 1);
-    return whole + (rest > (mask >> 1) + (high < 0) ? 1 : 0);
+    return shift > 0 ? (shift < 31 ? shift : 31) : 0;
+}
+
+/* TensorFlow Lite's MultiplyByQuantizedMultiplier: the shift left wraps, the high half of the doubled product is rounded (halves
+   toward plus infinity) and saturates, the shift right rounds halves away from zero.  Without branches: a loop over x becomes
+   vector code. */
+static inline int32_t oic_scale_tflite(int32_t x, int32_t multiplier, int left, int right)
+{
+    const int32_t mask = (int32_t)((UINT32_C(1) << right) - 1);
+    const int32_t shifted = oic_wrap_i32((uint32_t)x << left);
+    const uint64_t doubled = (uint64_t)((int64_t)shifted * multiplier) + (UINT64_C(1) << 30);
+    const int over = shifted == INT32_MIN && multiplier == INT32_MIN; /* the one product that saturates */
+    const int32_t high = over ? INT32_MAX : oic_wrap_i32((uint32_t)(doubled >> 31));
+    const uint32_t sign = 0u - (uint32_t)(high < 0), whole = (((uint32_t)high ^ sign) >> right) ^ sign;
+    return oic_wrap_i32(whole + ((high & mask) > (mask >> 1) + (high < 0) ? 1u : 0u));
 }
 
 /* Its form with one rounding, halves upward, saturated to 32 bits. */
-static inline int64_t oic_scale_nearest(int32_t x, int32_t multiplier, int8_t shift)
+static inline int32_t oic_scale_nearest(int32_t x, int32_t multiplier, int shift)
 {
     const int right = 31 - shift < 1 ? 1 : 31 - shift > 62 ? 62 : 31 - shift;
     const int64_t half = oic_shift_right((int64_t)x * multiplier, right - 1);
-    const int64_t v = oic_shift_right(half + 1, 1);
-    return v < -2147483647 - 1 ? -2147483647 - 1 : v > 2147483647 ? 2147483647 : v;
+    return (int32_t)oic_saturated_i64(oic_shift_right(half + 1, 1), INT32_MIN, INT32_MAX);
 }
 
 #endif

@@ -116,7 +116,8 @@ static inline float oic_round_half_even_f32(float x)
     const float part = oic_abs_f32(oic_fractional_f32(x));
     const int32_t whole = (int32_t)part;
     const float beyond = part - (float)whole;
-    const int32_t up = (beyond > 0.5f) | ((beyond == 0.5f) & (whole & 1));
+    const float least = oic_from_bits_f32(0x3f000001u - ((uint32_t)whole & 1u)); /* 0.5, of an even number the next float */
+    const int32_t up = beyond >= least;
     return oic_rounded_f32(x, (float)(whole + up));
 }
 
@@ -125,7 +126,8 @@ static inline double oic_round_half_even_f64(double x)
     const double part = oic_abs_f64(oic_fractional_f64(x));
     const int64_t whole = (int64_t)part;
     const double beyond = part - (double)whole;
-    const int64_t up = (beyond > 0.5) | ((beyond == 0.5) & (whole & 1));
+    const double least = oic_from_bits_f64(0x3fe0000000000001u - ((uint64_t)whole & 1u));
+    const int64_t up = beyond >= least;
     return oic_rounded_f64(x, (double)(whole + up));
 }
 

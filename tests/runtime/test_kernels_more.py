@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,15 @@ def quantised() -> list[Case]:
                         found.append(Case(Requantize, arrays, settings))
     m, s = whole((4, 1), "i32"), np.array([[-3], [0], [2], [-20]], np.int8)
     found.append(Case(Requantize, [whole((2, 4, 3), "i32"), m, s], {"to": dtypes.i8}))
+    long, each = whole((2, 300), "i32"), (np.arange(300) % 61 - 31).astype(np.int8)
+    for to, zero in itertools.product(("i8", "u8", "i32", "u32"), (0, -7, 2**31, -(2**33), 2**40)):
+        for rounding in ("tflite", "nearest"):
+            settings = {"to": dtypes.ALL[to], "rounding": rounding, "zero_point": zero}
+            found.append(Case(Requantize, [long, whole((300,), "i32"), each], settings))
+            found.append(Case(Requantize, [long, np.array(2**30, np.int32), np.array(0, np.int8)], settings))
+    halves = np.concatenate([np.arange(-150, 150) / 2, [np.nan, np.inf, -np.inf, 2.0**23 + 1, 3e9]]).astype(np.float32)
+    for to, zero in itertools.product(("i8", "i16", "u4", "i32"), (0, 5, 2**22, 2**22 + 1, -(2**31))):
+        found.append(Case(Quantize, [halves, np.array(1, np.float32), np.array(zero, np.int32)], {"to": dtypes.ALL[to]}))
     return found
 
 
