@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, fail
 from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
 from oic.model import Model
@@ -87,6 +88,7 @@ class Synthesizer(_Compiled):
     The others as for Simulator.
     """
 
+    @uncollected()
     def __init__(
         self,
         graph: Graph,

@@ -82,8 +82,9 @@ class Program:
     def planned(self) -> Module:
         """The PLANNED module, made when first asked for."""
         if self._planned is None:
-            for _, module in lowered(self.module, self.settings):
-                self._planned = module
+            with uncollected():
+                for _, module in lowered(self.module, self.settings):
+                    self._planned = module
         assert self._planned is not None
         return self._planned
 

@@ -30,6 +30,7 @@ from oic.cli.options import (
     weights_option,
 )
 from oic.cli.text import json_text, progress, report, say, stages
+from oic.collector import uncollected
 from oic.version import __version__
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def ir(
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-cache", is_flag=True, help="pack and compile all anew")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
+@uncollected()
 def build(
     as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str, flash: str | None,
     no_reuse: bool, profile: bool, no_cache: bool, no_compile: bool, **options: Any,
