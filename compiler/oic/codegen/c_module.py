@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from oic.codegen.names import LibraryNames, NameScope
@@ -34,7 +35,12 @@ class StateMember:
         found: StateType = self.op.type
         return found
 
-    @property
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Elements between neighbours along every dimension of `capacity_shape`."""
+        return layout.storage_strides(self.type)
+
+    @cached_property
     def storage(self) -> tuple[int, ...]:
         """Dimensions of the C array: of elements, or of bytes in the last one for packed types."""
         shape, outer = self.type.capacity_shape, len(self.type.table)

@@ -47,6 +47,9 @@ class Close(str):
     """A piece that ends what the last `Open` began."""
 
 
+OPEN, CLOSE, SPACE, COMMA = Open(), Close(), SoftBreak(" "), SoftBreak(", ")
+
+
 def text(value: Expression) -> str:
     """An expression on one line."""
     return "".join(_pieces(value))
@@ -58,18 +61,16 @@ def _pieces(value: Expression) -> list[str]:
     return found
 
 
-def _level(value: Expression) -> int:
-    return LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(type(value), POSTFIX)
-
-
 def _write(to: list[str], value: Expression, level: int = CHOICE) -> None:
     """Add the pieces of an expression, in parentheses where it binds more loosely than the level allows."""
-    own = _level(value)
+    kind = type(value)
+    if kind is Identifier or kind is c.Literal:
+        to.append(value.text)  # type: ignore[attr-defined]
+        return
+    own = LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(kind, POSTFIX)
     if own > level:
         to.append("(")
     match value:
-        case Identifier(name) | c.Literal(name):
-            to.append(name)
         case c.Member(of, name, arrow):
             _write(to, of, POSTFIX)
             to.append(f"->{name}" if arrow else f".{name}")
@@ -91,16 +92,16 @@ def _write(to: list[str], value: Expression, level: int = CHOICE) -> None:
             twice = isinstance(inner, c.Prefix) and inner.op == op  # `--` is another operator
             _write(to, inner, POSTFIX if twice else PREFIX)
         case c.Infix():
-            to.append(Open())
+            to.append(OPEN)
             _chain(to, value, own)
-            to.append(Close())
+            to.append(CLOSE)
         case c.Conditional(test, then, otherwise):
-            to.append(Open())
+            to.append(OPEN)
             for part, limit, after in ((test, OR, " ?"), (then, CHOICE, " :")):
                 _write(to, part, limit)
-                to += (after, SoftBreak(" "))
+                to += (after, SPACE)
             _write(to, otherwise)
-            to.append(Close())
+            to.append(CLOSE)
         case _:
             raise AssertionError(f"{value!r} is no expression")
     if own > level:
@@ -118,7 +119,7 @@ def _chain(to: list[str], value: c.Infix, level: int) -> None:
         _chain(to, left, level)
     else:
         _write(to, left, operand)
-    to += (f" {value.op}", SoftBreak(" "))
+    to += (f" {value.op}", SPACE)
     _write(to, value.right, operand)
 
 
@@ -126,7 +127,7 @@ def _items(to: list[str], head: Open, items: Sequence[Expression], end: Close, n
     to.append(head)
     for at, item in enumerate(items):
         if at:
-            to.append(SoftBreak(", "))
+            to.append(COMMA)
         if names:
             to.append(f".{names[at]} = ")
         _write(to, item)
@@ -338,9 +339,9 @@ def names(statements: Iterable[Statement]) -> set[str]:
 def _names(values: Iterable[Expression]) -> list[str]:
     waiting, found = list(values), []
     for value in waiting:
-        if isinstance(value, Identifier):
+        if type(value) is Identifier:
             found.append(value.text)
-        else:
+        elif type(value) is not c.Literal:
             waiting += parts(value)
     return found
 

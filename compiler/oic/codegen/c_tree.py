@@ -136,10 +136,10 @@ class BracedRow(Expression):
     note: str = ""
 
 
-NULL = Literal("NULL")
+NULL, ZERO, ONE = Literal("NULL"), Literal("0"), Literal("1")
 
 
-@lru_cache
+@lru_cache(1 << 12)
 def integer(value: int) -> Expression:
     """A small number."""
     return Literal(str(value)) if value >= 0 else Prefix("-", Literal(str(-value)))
@@ -162,8 +162,8 @@ def joined(op: str, parts: Iterable[Expression]) -> Expression:
 
 def total(*parts: Expression) -> Expression:
     """The sum of integers, or of a pointer and integers, without zeros."""
-    found = [p for p in parts if p != Literal("0")]
-    return reduce(_plus, found) if found else Literal("0")
+    found = [p for p in parts if p != ZERO]
+    return reduce(_plus, found) if found else ZERO
 
 
 def _plus(left: Expression, right: Expression) -> Expression:
@@ -175,7 +175,7 @@ def _plus(left: Expression, right: Expression) -> Expression:
 def times(left: Expression, right: Expression | int) -> Expression:
     """The product of integers."""
     right = integer(right) if isinstance(right, int) else right
-    if right == Literal("1"):
+    if right == ONE:
         return left
     if isinstance(right, Infix) and right.op == "*":
         return Infix("*", times(left, right.left), right.right)

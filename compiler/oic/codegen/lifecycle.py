@@ -213,7 +213,7 @@ def _place(unit: Unit, symbol: str) -> c.Expression:
 def _fill(frame: Frame, field: StateMember, lengths: list[Index]) -> None:
     dtype = field.type.dtype
     target = Ref(address(field, []), TensorType(dtype), (), False)
-    fill_box(frame, target, lengths, list(storage_strides(field.type)), _initial(field), field)
+    fill_box(frame, target, lengths, list(field.strides), _initial(field), field)
 
 
 def _initial(field: StateMember) -> Any:

@@ -31,7 +31,6 @@ from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.state import StateGet, StateSet
 from oic.ir.types import TensorType
-from oic.memory import layout
 from oic.memory.state_regions import Box
 
 
@@ -44,7 +43,7 @@ def box(
     is added: an index past the end of an inner array has no meaning in C.
     """
     field = frame.unit.by_state[state]
-    dtype, steps = field.type.dtype, layout.storage_strides(field.type)
+    dtype, steps = field.type.dtype, field.strides
     offsets = offsets + [expr.ZERO] * (len(steps) - len(offsets))
     lead = next((i for i, n in enumerate(lengths) if n is not None and n != 1), len(lengths))
     if dtype.packed:
@@ -99,10 +98,10 @@ def store(frame: Frame, op: Any) -> None:
 def fill(frame: Frame, op: Any) -> None:
     """`state.fill`: one value in every element of a box."""
     field = frame.unit.by_state[op.state]
-    steps = layout.storage_strides(field.type)
     lengths = [frame.number(n) for n in op.lengths]
     target = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, ())
-    fill_box(frame, Ref(target.pointer, target.type, (), False, target.start), lengths, list(steps), op.value, field)
+    first = Ref(target.pointer, target.type, (), False, target.start)
+    fill_box(frame, first, lengths, list(field.strides), op.value, field)
 
 
 def fill_box(
@@ -186,7 +185,7 @@ def reach(frame: Frame, op: Any) -> None:
     """`state.reach`: a search of the marks from the last position down, for each place along the other axes."""
     field = frame.unit.by_state[op.state]
     offsets, lengths = [frame.index(o) for o in op.offsets], [frame.number(n) for n in op.lengths]
-    target, steps = box(frame, op.state, offsets, op.lengths, ()), list(layout.storage_strides(field.type))
+    target, steps = box(frame, op.state, offsets, op.lengths, ()), list(field.strides)
     rows, row = lengths.pop(op.axis), steps.pop(op.axis)
     sizes, strides = collapsed(lengths, steps)
     marks, step = (sizes.pop(), strides.pop()) if sizes else (expr.number(1), 1)
@@ -217,7 +216,7 @@ def double(frame: Frame, op: Any) -> None:
     field = frame.unit.by_state[op.state]
     type_, axis = field.type, len(op.offsets) - 1
     *ring, slot = (frame.index(o) for o in op.offsets)
-    lengths, steps = [frame.number(n) for n in op.lengths], layout.storage_strides(type_)
+    lengths, steps = [frame.number(n) for n in op.lengths], field.strides
     first = address(field, ring)
     frame.unit.headers.add("state/ring.h")
     if tuple(op.lengths[axis + 1 :]) != type_.capacity_shape[axis + 1 :]:

@@ -172,6 +172,7 @@ class Op:
 
     name: ClassVar[str] = ""
     fields: ClassVar[dict[str, Field]] = {}
+    _defaults: ClassVar[dict[str, Any]] = {}  # of each field
     _flat: ClassVar[tuple[str, ...]] = ()  # names of the fields that may hold values
     _nested: ClassVar[tuple[Field, ...]] = ()  # the fields that hold blocks
     reads: ClassVar[tuple[str, ...]] = ()
@@ -202,6 +203,7 @@ class Op:
         assert name not in REGISTRY, f"two ops named {name}"
         cls.name = name
         cls.fields = _declared_fields(cls)
+        cls._defaults = {key: spec.default for key, spec in cls.fields.items()}
         cls._flat = tuple(key for key, spec in cls.fields.items() if spec.values)
         cls._nested = tuple(spec for spec in cls.fields.values() if spec.nested)
         type.__setattr__(cls, "__match_args__", tuple(cls.fields))
@@ -212,12 +214,14 @@ class Op:
     def __init__(self, *args: Any, span: Span | None = None, hint: str = "", **kw: Any) -> None:
         fields, parts = self.fields, self.__dict__
         assert len(args) <= len(fields), f"{self.name}: too many arguments"
-        given = dict(zip(fields, args, strict=False)) | kw
-        for key, spec in fields.items():
-            value = given.pop(key, spec.default)
-            assert value is not REQUIRED, f"{self.name}: {key} is missing"
-            parts[key] = list(value) if isinstance(value, list) else value
-        assert not given, f"{self.name}: unknown {sorted(given)}"
+        parts.update(self._defaults)
+        parts.update(zip(fields, args))
+        parts.update(kw)
+        assert len(parts) == len(fields), f"{self.name}: unknown {sorted(kw.keys() - fields)}"
+        for key, part in parts.items():
+            assert part is not REQUIRED, f"{self.name}: {key} is missing"
+            if type(part) is list:
+                parts[key] = part.copy()
         for block in self.regions:
             block.owner = self
         parts["span"], parts["block"] = span, None
@@ -525,7 +529,7 @@ def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
     old, parts = op.__dict__, new.__dict__
     for key in op.fields:
         part = old[key]
-        parts[key] = list(part) if type(part) is list else part
+        parts[key] = part.copy() if type(part) is list else part
     for key in op._flat:
         parts[key] = _mapped(parts[key], mapping)
     for spec in op._nested:
@@ -534,7 +538,7 @@ def clone_op(op: Op, mapping: dict[Value, Value]) -> Op:
             copy.owner = new
         parts[spec.name] = copies if spec.kind == "regions" else copies[0]
     parts["span"], parts["block"] = op.span, None
-    new.kernel, new.workers = op.kernel, op.workers
+    parts["kernel"], parts["workers"] = op.kernel, op.workers
     parts["results"] = [_copy_value(r, new) for r in op.results]
     mapping.update(zip(op.results, new.results, strict=True))
     return new
@@ -570,7 +574,7 @@ def _kind(annotation: str) -> str:
 def _values_in(part: Any, found: list[Value]) -> None:
     if type(part) is Value:
         found.append(part)
-    elif isinstance(part, (list, tuple)):
+    elif type(part) is list or type(part) is tuple:
         for item in part:
             kind = type(item)
             if kind is Value:
@@ -580,12 +584,13 @@ def _values_in(part: Any, found: list[Value]) -> None:
 
 
 def _mapped(part: Any, mapping: Mapping[Value, Value]) -> Any:
-    if isinstance(part, Value):
+    kind = type(part)
+    if kind is Value:
         return mapping.get(part, part)
-    if isinstance(part, list):
+    if kind is list:
         return [_mapped(item, mapping) for item in part]
-    if isinstance(part, tuple):
-        return tuple(_mapped(item, mapping) for item in part)
+    if kind is tuple:
+        return tuple([_mapped(item, mapping) for item in part])
     return part
 
 

@@ -284,10 +284,12 @@ def _collect(terms: Iterable[Term]) -> Dim:
     total: dict[tuple[Atom, ...], int] = {}
     for atoms, c in terms:
         total[atoms] = total.get(atoms, 0) + c
-    kept = tuple(sorted(((a, c) for a, c in total.items() if c), key=_order))
+    kept = [(a, c) for a, c in total.items() if c]
     if not kept:
         return 0
-    return kept[0][1] if len(kept) == 1 and not kept[0][0] else Expr(kept)
+    if len(kept) == 1:
+        return Expr(tuple(kept)) if kept[0][0] else kept[0][1]
+    return Expr(tuple(sorted(kept, key=_order)))
 
 
 def _order(term: Term) -> tuple[bool, str]:

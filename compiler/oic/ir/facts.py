@@ -37,7 +37,7 @@ class Facts(Ranges):
     def __init__(self) -> None:
         super().__init__()
         self._extents: dict[Extent, Range] = {}
-        self._facts: dict[tuple[Atom, bool], dict[_Form, int]] = {}  # constants of sums, by a signed atom and all atoms
+        self._facts: dict[tuple[Atom, bool], dict[_Form, Linear]] = {}  # sums, by a signed atom and by all atoms
         self._undo: list[tuple[dict[Any, Any], object, object]] = []
 
     # ----------------------------------------------------------------- the walk
@@ -143,19 +143,18 @@ class Facts(Ranges):
         needed = [atom for atom, width in widths.items() if width > spare]
         for atom in needed[:1] or widths:
             forms = self._facts.get((atom, side[atom] > 0), {})
-            for form, constant in islice(reversed(forms.items()), MOST_FACTS):
-                yield {**dict(form), None: constant}
+            yield from islice(reversed(forms.values()), MOST_FACTS)
 
     # ------------------------------------------------------------------- noting
 
     def _add(self, fact: Linear) -> None:
         """Note a sum that is not negative: of two that differ by an integer the smaller says more."""
-        form = frozenset((atom, c) for atom, c in fact.items() if atom is not None)
+        form = frozenset([(atom, c) for atom, c in fact.items() if atom is not None])
         constant = fact.get(None, 0)
         for atom, c in form:
             forms = self._facts.setdefault((atom, c > 0), {})
-            if constant < forms.get(form, constant + 1):
-                self._note(forms, form, constant)
+            if form not in forms or constant < forms[form].get(None, 0):
+                self._note(forms, form, fact)
         most = self.of_sum(fact)[1]
         for atom, c in form:
             self._bound_atom(atom, c, most)

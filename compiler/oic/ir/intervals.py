@@ -59,8 +59,9 @@ def joined(*ranges: Range) -> Range:
 
 def meet(a: Range, b: Range) -> Range:
     """In both; where that is empty, as in code that never runs, the first."""
-    both = max(a[0], b[0]), min(a[1], b[1])
-    return both if both[0] <= both[1] else a
+    (low, high), (least, most) = a, b
+    low, high = least if least > low else low, most if most < high else high
+    return (low, high) if low <= high else a
 
 
 def within(a: Range, limits: Range) -> bool:

@@ -10,7 +10,7 @@ and loops show at a place of a function, `ir.facts` adds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oic.ir import dims, intervals
@@ -57,6 +57,17 @@ BINARY: dict[Any, Callable[[Range, Range], Range]] = {
 }
 
 
+class _Missing(Exception):
+    """What a rule needs is not known yet: its argument."""
+
+
+class _Known(dict[Any, Any]):
+    """What was found of values; a rule that looks for what is not there waits for it (`Ranges._solved`)."""
+
+    def __missing__(self, value: Value) -> Any:
+        raise _Missing(value)
+
+
 class Ranges:
     """What is known of index integers wherever they are; found once, and kept.
 
@@ -65,8 +76,8 @@ class Ranges:
 
     def __init__(self, bound: Mapping[Extent, Value] | None = None) -> None:
         self.bound: dict[Extent, Value] = dict(bound or {})
-        self._ranges: dict[Value, Range] = {}
-        self._sums: dict[Value, Linear] = {}
+        self._ranges: dict[Value, Range] = _Known()
+        self._sums: dict[Value, Linear] = _Known()
         self._whole: dict[Value, Range] = {}
 
     def of(self, value: Value) -> Range:
@@ -135,7 +146,7 @@ class Ranges:
             if atom is None:
                 low, high = low + c, high + c
                 continue
-            least, most = self._atom_range(atom)
+            least, most = self._range(atom) if type(atom) is Value else self._atom_range(atom)
             if c < 0:
                 least, most = most, least
             low, high = low + c * least, high + c * most
@@ -144,9 +155,10 @@ class Ranges:
     def _by_loops(self, form: Linear) -> Linear:
         """A sum with loop indices at the ends of their loops that make it least."""
         for _ in range(MOST_LOOPS):
-            found = ((atom, loop) for atom in form if (loop := _index_of(atom)) is not None)
-            index, loop = next(found, (None, None))
-            if loop is None:
+            for index in form:
+                if (loop := _index_of(index)) is not None:
+                    break
+            else:
                 break
             c = form[index]
             at = self.linear(loop.start) if c > 0 else added(self.linear(loop.end), {None: 1}, -1)
@@ -168,25 +180,33 @@ class Ranges:
         least, most = 0, extent.maximum
         return (least, most) if bound is None else intervals.meet((least, most), self._range(bound))
 
-    def _sum_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Linear]]:
-        """The values that a sum is made of, and how."""
-        match value.op:
-            case IndexConst(value=integer):
-                return (), lambda: {None: integer} if integer else {}
-            case IndexSize(size=size):
-                bound = [v for e in dims.extents([size]) if (v := self.bound.get(e)) is not None]
-                return bound, lambda *_: self.linear(size)
+    def _sum_rule(self, value: Value) -> Linear:
+        """By how the value is made, from the sums of what it is made of."""
+        op: Any = value.op
+        sums = self._sums
+        match op:
             case IndexAdd(left=left, right=right):
-                return (left, right), lambda a, b: _small(value, added(a, b, 1))
+                return _small(value, added(sums[left], sums[right], 1))
             case IndexSub(left=left, right=right):
-                return (left, right), lambda a, b: _small(value, added(a, b, -1))
+                return _small(value, added(sums[left], sums[right], -1))
+            case IndexConst(value=integer):
+                return {None: integer} if integer else {}
+            case IndexSize(size=size):
+                self._wait_for(size, sums)
+                return self.linear(size)
             case IndexMul(left=left, right=right):
                 (low, high), (least, most) = self._range(left), self._range(right)
                 if low == high:
-                    return (right,), lambda a: added({}, a, low)
+                    return added({}, sums[right], low)
                 if least == most:
-                    return (left,), lambda a: added({}, a, least)
-        return (), lambda: {value: 1}
+                    return added({}, sums[left], least)
+        return {value: 1}
+
+    def _wait_for(self, size: Dim, found: dict[Value, Any]) -> None:
+        """What the integers that extents of a size were bound to give has to be known."""
+        for extent in dims.extents([size]):
+            if (value := self.bound.get(extent)) is not None and value not in found:
+                raise _Missing(value)
 
     # --------------------------------------------------------------- ranges
 
@@ -195,48 +215,45 @@ class Ranges:
         found = self._ranges.get(value)
         return self._solved(value, self._ranges, self._range_rule) if found is None else found
 
-    def _range_rule(self, value: Value) -> tuple[Sequence[Value], Callable[..., Range]]:
-        """The values that a range depends on, and how."""
+    def _range_rule(self, value: Value) -> Range:
+        """By how the value is made, from the ranges of what it is made of."""
         op: Any = value.op
+        ranges = self._ranges
         if (binary := BINARY.get(type(op))) is not None:
             left, right = op.left, op.right
             if type(op) is IndexSub and isinstance(least := right.op, IndexMin) and left in least.operands:
                 other = least.left if least.right is left else least.right
-                return (left, other), lambda a, b: (0, max(0, a[1] - b[0]))  # x - min(x, y) = max(0, x - y)
-            return (left, right), binary
+                return 0, max(0, ranges[left][1] - ranges[other][0])  # x - min(x, y) = max(0, x - y)
+            return binary(ranges[left], ranges[right])
         match op:
             case IndexConst(value=integer):
-                return (), lambda: (integer, integer)
+                return integer, integer
             case IndexSize(size=size):
-                bound = [v for e in dims.extents([size]) if (v := self.bound.get(e)) is not None]
-                return bound, lambda *_: self._size_range(size)
+                self._wait_for(size, ranges)
+                return self._size_range(size)
             case IndexEnd(end=end, count=count):
-                return (end, count), _end_range
+                return _end_range(ranges[end], ranges[count])
             case IndexWrap(value=inner, dtype=dtype):
                 whole = dtype.low, dtype.high
-                return (inner,), lambda a: a if intervals.within(a, whole) else whole
+                return ranges[inner] if intervals.within(ranges[inner], whole) else whole
             case IndexWhen(test=test, value=chosen):
-                return (test, chosen), _chosen_range
+                return _chosen_range(ranges[test], ranges[chosen])
             case If() | For():
-                return _ends(op, op.results.index(value)), intervals.joined
+                return intervals.joined(*(ranges[end] for end in _ends(op, op.results.index(value))))
             case None if (loop := _index_of(value)) is not None:
-                return (loop.start, loop.end), lambda a, b: (a[0], max(a[0], b[1] - 1))
-        return (), lambda: _read_range(op)
+                least, last = ranges[loop.start][0], ranges[loop.end][1] - 1
+                return least, max(least, last)
+        return _read_range(op)
 
-    def _solved(
-        self,
-        value: Value,
-        found: dict[Value, Any],
-        rule: Callable[[Value], tuple[Sequence[Value], Callable[..., Any]]],
-    ) -> Any:
+    def _solved(self, value: Value, found: dict[Value, Any], rule: Callable[[Value], Any]) -> Any:
         """What a rule gives for a value from what it gives for others."""
         waiting = [value]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
-            inputs, made = rule(waiting[-1])
-            if all(map(found.__contains__, inputs)):
-                self._note(found, waiting.pop(), made(*map(found.__getitem__, inputs)))
-            else:
-                waiting += [v for v in inputs if v not in found]
+            try:
+                self._note(found, waiting[-1], rule(waiting[-1]))
+                waiting.pop()
+            except _Missing as missing:
+                waiting.append(missing.args[0])
         return found[value]
 
     def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
@@ -350,7 +367,7 @@ def _ends(op: If | For, position: int) -> list[Value]:
 
 def _index_of(atom: Atom) -> For | None:
     """The loop whose index this is."""
-    if not isinstance(atom, Value) or not isinstance(atom.owner, Block):
+    if type(atom) is not Value or type(atom.owner) is not Block:
         return None
     owner = atom.owner.owner
     return owner if isinstance(owner, For) and owner.body.args[0] is atom else None

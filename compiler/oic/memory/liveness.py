@@ -151,7 +151,9 @@ def _number(block: Block, found: Liveness, position: int) -> int:
 
 def _number_op(op: Op, found: Liveness, position: int) -> int:
     """The position after the op."""
-    found.start[op] = position
+    found.start[op] = found.end[op] = position
+    if not op.regions:
+        return position + 1
     if isinstance(op, Fused):
         found.opened[op.body] = position
         for inner in op.walk():
@@ -160,9 +162,6 @@ def _number_op(op: Op, found: Liveness, position: int) -> int:
         found.closed[op.body] = position
         return position
     position += 1
-    if not op.regions:
-        found.end[op] = found.start[op]
-        return position
     for region in op.regions:
         position = _number(region, found, position)
     found.end[op] = position + 1

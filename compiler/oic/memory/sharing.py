@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from oic.ir.control import Barrier, For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
+from oic.ir.dims import Extent
 from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet, StateLoad, StateStore
@@ -64,15 +65,15 @@ class Sharing:
     def __init__(self, body: Block) -> None:
         self.live = liveness(body)
         self.bound = bound_sizes(body)
-        self.sizes = {
-            op.extent: self.live.end[op] + 1 for op in body.all_ops() if isinstance(op, ExtentBind)
-        }
+        self.sizes: dict[Extent, int] = {}  # the position from which on an extent is known
         self.refusing: list[Op] = []  # in program order
         self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
         self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
         self._known: dict[Value, int] = {}
         self.ranges = Ranges()
         for op in body.all_ops():
+            if isinstance(op, ExtentBind):
+                self.sizes[op.extent] = self.live.end[op] + 1
             if self.ranges.refuses(op) or isinstance(op, Barrier):
                 self.refusing.append(op)
             if not (isinstance(op, Fused) if op.regions else op.reads or op.writes):

@@ -169,10 +169,11 @@ def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
 
 
 def _frozen(part: Any) -> Hashable:
-    if isinstance(part, Value):
+    kind = type(part)
+    if kind is Value:
         return part
-    if isinstance(part, (list, tuple)):
-        return tuple(_frozen(p) for p in part)
-    if isinstance(part, dict):
+    if kind is list or kind is tuple:
+        return tuple([_frozen(p) for p in part])
+    if kind is dict:
         return tuple((k, _frozen(v)) for k, v in part.items())
-    return (type(part).__name__, repr(part) if isinstance(part, float) else part)
+    return kind, repr(part) if isinstance(part, float) else part

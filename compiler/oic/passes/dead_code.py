@@ -32,29 +32,29 @@ def dead_code(module: Module) -> None:
 
 
 def _unused_ops(module: Module) -> bool:
-    removed = sweep(module.top, Ranges())
+    again = sweep(module.top, Ranges())
     live = {op.symbol for op in module.constants()}
     for symbol in [s for s in module.weights if s not in live]:
         del module.weights[symbol]
-    return removed
+    return again
 
 
 def sweep(block: Block, ranges: Ranges) -> bool:
-    """Drop what is not used, the last op first, so that what only it used goes as well."""
+    """Drop what is not used, the last op first, so that what only it used goes as well.
+
+    Whether there may be more: an op with less in its regions may have no effect any more.
+    """
     kept: list[Op] = []
-    changed = False
+    again = False
     later: set[Value] = set()  # states that are set to an integer before anything reads them or may refuse
     for op in reversed(block.ops):
-        unused = not any([r.used for r in op.results])
-        if unused and op.pure and not isinstance(op, Func) and op.effect_free and not op.terminator:
+        if op.pure and not op.terminator and not isinstance(op, Func) and _unused(op) and op.effect_free:
             if not _must_stay(op, ranges):
                 op.block = None
-                changed = True
                 continue
         elif isinstance(op, StateSet) and not op.indices:
             if op.state in later:
                 op.block = None
-                changed = True
                 continue
             later.add(op.state)
         if later and (op.regions or isinstance(op, Barrier) or ranges.refuses(op)):
@@ -62,10 +62,15 @@ def sweep(block: Block, ranges: Ranges) -> bool:
         elif op.reads:
             later.difference_update(op.touched("read"))
         for region in op.regions:
-            changed |= sweep(region, ranges)
+            before = len(region.ops)
+            again |= sweep(region, ranges) or (len(region.ops) < before and not isinstance(op, Func))
         kept.append(op)
     block.set_ops(reversed(kept))
-    return changed
+    return again
+
+
+def _unused(op: Op) -> bool:
+    return not any([r.used for r in op.results])
 
 
 def _must_stay(op: Op, ranges: Ranges) -> bool:
@@ -73,13 +78,13 @@ def _must_stay(op: Op, ranges: Ranges) -> bool:
     return any(
         (isinstance(inner, (IndexLoad, StateGet)) or getattr(inner, "written", False))
         and ranges.refuses(inner)
-        for inner in op.walk()
+        for inner in (op.walk() if op.regions else (op,))
     )
 
 
 def _unused_carried(module: Module) -> bool:
     changed = False
-    for op in list(module.all_ops()):
+    for op in [op for op in module.all_ops() if op.regions]:
         if isinstance(op, For):
             changed |= _shrink_loop(op)
         elif isinstance(op, If):

@@ -7,7 +7,9 @@ arena, the buffers exchange addresses.  Part of `bufferize`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from oic.diagnostics import Span
 from oic.ir.control import For, Func, If, Parallel, Return, Yield
@@ -353,16 +355,8 @@ def _span_of(edge: Edge) -> Span | None:
 
 def _backward(block: Block, decided: Assignment) -> None:
     for op in reversed(block.ops):
-        if isinstance(op, For):
-            _loop(op, decided)
-        elif isinstance(op, If):
-            _if(op, decided)
-        elif isinstance(op, Parallel):
-            _parallel(op, decided)
-        elif isinstance(op, StateStore):
-            _entry(op, decided)
-        elif isinstance(op, Insert):
-            _part(op, decided)
+        if (put := _PUTS.get(type(op))) is not None:
+            put(op, decided)
 
 
 def _loop(loop: For, decided: Assignment) -> None:
@@ -468,3 +462,9 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
             continue
         return True
     return False
+
+
+_PUTS: dict[type[Op], Callable[[Any, Assignment], None]] = {
+    For: _loop, If: _if, Parallel: _parallel, StateStore: _entry, Insert: _part,
+}  # fmt: skip
+"""What decides where the values go that an op hands on or stores."""

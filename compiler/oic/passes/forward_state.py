@@ -53,7 +53,7 @@ def _block(block: Block, known: Known) -> None:
                 old = known.get(state) or _emit(StateGet(state, span=op.span), ops)
                 total = _emit(IndexAdd(old, amount, span=op.span, hint=old.hint), ops)
                 known[state] = _wrapped(state, total, op, ops)
-            case _:
+            case _ if op.writes:
                 for state in op.touched("write"):
                     known.pop(state, None)
         ops.append(op)
@@ -64,7 +64,7 @@ def _reads_after(block: Block) -> dict[Value, int]:
     """The last position at which a block reads a state as an integer, nested reads included."""
     found: dict[Value, int] = {}
     for position, op in enumerate(block.ops):
-        for inner in op.walk():
+        for inner in op.walk() if op.regions else (op,):
             if isinstance(inner, StateGet):
                 found[inner.state] = position
     return found

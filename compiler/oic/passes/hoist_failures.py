@@ -35,7 +35,8 @@ def _block(block: Block, ranges: Ranges) -> None:
     ops: list[Op] = []
     stretch: list[Op] = []
     for op in block.ops:
-        if op.terminator or isinstance(op, (Barrier, Parallel)) or op.touched("write"):
+        effect = (op.writes or op.regions) and op.touched("write")
+        if effect or op.terminator or isinstance(op, (Barrier, Parallel)):
             ops += [*_checks_first(stretch, ranges), op]
             stretch = []
         else:
@@ -69,8 +70,9 @@ def _needed(
         if at in found:
             continue
         found.add(at)
-        uses = [v for inner in at.walk() for v in inner.operands]
-        makers = [v.op for v in uses] + [binds[e] for o in at.walk() for e in sizes_used(o) if e in binds]
+        inside = list(at.walk())
+        uses = [v for inner in inside for v in inner.operands]
+        makers = [v.op for v in uses] + [binds[e] for inner in inside for e in sizes_used(inner) if e in binds]
         waiting += [m for m in makers if m is not None and m in own and m not in front]
     return found
 
