@@ -12,8 +12,9 @@
 
 #define OIC_LANES 16
 
-/* A loop that several kernels call: one copy of it, which a debugger and a reader find. */
-#if defined(__GNUC__)
+/* A loop that several kernels call: one copy of it, which a debugger and a reader find.  Without optimisation there are no more
+   copies of what is inline, and what no kernel calls is left out. */
+#if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define OIC_LOOP static __attribute__((noinline, unused))
 #else
 #define OIC_LOOP static inline

@@ -36,7 +36,7 @@ from oic.session.synthesizer import status_names
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, target
 
-SANITIZED = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 OPTIMIZED = ("-O3",)  # what is promised to the compiler, it takes at its word
 # Without warnings: what UBSan puts into expressions draws some of its own.
 FLAGS = (LANGUAGE, *MEANING)
@@ -191,10 +191,11 @@ def build_sanitized(
     machine = target(made_for, numerics)
     files = [emit(p.planned, machine, folder / f"p{i}") for i, p in enumerate(programs)]
     (folder / "common.h").write_text(_COMMON, encoding="utf-8")
-    sources = [path for f in files for path in f.sources]
+    sources = []
     for number, (program, written) in enumerate(zip(programs, files, strict=True)):
         sources.append(folder / f"glue{number}.c")
-        sources[-1].write_text(_glue(number, program.planned, written), encoding="utf-8")
+        included = "".join(f'#include "p{number}/{path.name}"\n' for path in written.sources)  # headers are read once
+        sources[-1].write_text(included + _glue(number, program.planned, written), encoding="utf-8")
     sources.append(folder / "main.c")
     sources[-1].write_text(_main(len(files)), encoding="utf-8")
     path = folder / "sanitized"
@@ -219,7 +220,6 @@ def _glue(number: int, module: Module, files: Files) -> str:
     entries = "".join(f"        case {i}: step{i}(&s); break;\n" for i in range(len(files.model.entries)))
     steps = "".join(_step(i, module, files, entry) for i, entry in enumerate(files.model.entries))
     return f"""\
-#define _POSIX_C_SOURCE 200112L
 #include "p{number}/{name}.h"
 #include "common.h"
 void run{number}(void);

@@ -20,6 +20,8 @@ from oic.generation.generator import Stop
 from oic.generation.tokenizer import Pieces
 from paths import models_dir, needs_models
 
+pytestmark = pytest.mark.xdist_group("generate-generation")
+
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:

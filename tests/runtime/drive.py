@@ -48,7 +48,7 @@ BUILDS = {
     "gcc-native": ("gcc", *optimizing("gcc"), "-march=native"),
     "gcc-portable": ("gcc", "-O2"),
     # Instrumented divisions look to gcc like conversions that it warns of.
-    "gcc-sanitized": ("gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-conversion"),
+    "gcc-sanitized": ("gcc", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-conversion"),
     "clang-native": ("clang", "-O3", "-march=native"),
 }
 

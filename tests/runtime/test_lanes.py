@@ -21,6 +21,8 @@ from oic.kernels.targets import FUSED, SHARED_NUMERICS, TARGETS
 from oic.toolchain.compiler import macros
 from runtime.native import Toolchain
 
+pytestmark = pytest.mark.xdist_group("lanes-runtime")
+
 LANES = 16
 SOURCE = """
 #include "simd/rows.h"

@@ -27,6 +27,8 @@ from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from runtime.native import AVX512, TOOLCHAINS, Toolchain
 
+pytestmark = pytest.mark.xdist_group("quantized-runtime")
+
 GROUP = 32
 SOURCE = """
 #if defined(__FMA__)

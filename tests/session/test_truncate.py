@@ -13,6 +13,8 @@ import oic
 from oic.session.synthesizer import status_names
 from tests.batch import build_together
 
+pytestmark = pytest.mark.xdist_group("truncate-session")
+
 ROOM = 8
 CUTS = [(a, n) for a in range(ROOM + 1) for n in range(a + 1)]  # positions fed, and taken back
 HEAD = "dynamic { x: f32[N, 2] @max(N=8); row: f32[2]; keep: bool; } volatile { y: f32[?, 2]; }"

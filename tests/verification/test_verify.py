@@ -20,6 +20,8 @@ from oic.verification import Case, read_cases, verify, write_cases
 from oic.verification.outcome import changes
 from paths import models_dir, needs_models
 
+pytestmark = pytest.mark.xdist_group("verify-verification")
+
 PROMPT, COUNT = [1, 5, 9, 2], 6
 
 
