@@ -10,9 +10,9 @@ exit status is 1 if that is oic.
                                [--json FILE]
 
 Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 512 tokens), stream (a step of Silero
-and of two GRU-256 layers), convolve (a layer alone), translate (ByT5: 64 bytes in, 128 tokens out), memory (most of the
-process that is resident, of a C program), build (seconds).  `--python` is the interpreter that has the other engines:
-`pip install oic[bench]`.
+and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), translate (ByT5: 64 bytes in, 128 tokens
+out), memory (most of the process that is resident, of a C program), build (seconds).  `--python` is the interpreter
+that has the other engines: `pip install oic[bench]`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from against import Unsupported  # noqa: E402
-from against.convolutions import LAYERS  # noqa: E402
+from against.convolutions import LAYERS, layers  # noqa: E402
 from against.decoders import DECODERS  # noqa: E402
 
 from oic.diagnostics import OicError  # noqa: E402
@@ -288,12 +288,13 @@ def streams(run: Run) -> None:
 def convolve(run: Run) -> None:
     """Convolutions, a layer alone."""
     a = run.arguments
-    for threads in a.threads if "f32" in a.precisions else ():
-        workers = run.workers("convolutions", precision="f32", threads=threads)
-        limit = run.probe(threads)
-        for name, layer in LAYERS.items():
+    for precision, threads in itertools.product([p for p in ("f32", "q8") if p in a.precisions], a.threads):
+        workers = run.workers("convolutions", precision=precision, threads=threads)
+        limits = run.probe(threads)
+        limit = limits.int8 if precision == "q8" else limits.f32
+        for name in layers(precision):
             figures = run.alternate(workers, a.rounds, "seconds", name, 20)
-            run.show(Row(layer.operator, name, "f32", threads, layer.operations, limit.f32, 1, figures))
+            run.show(Row(LAYERS[name].operator, name, precision, threads, LAYERS[name].operations, limit, 1, figures))
         if a.wait:
             print("measured", flush=True)
         for worker in workers:

@@ -1,4 +1,8 @@
-"""Convolutions with constant filters and a bias, one image at a time, called from Python."""
+"""Convolutions with constant filters and a bias, one image at a time, called from Python.
+
+In f32, or of bytes that become bytes again (q8): sums in 32 bits, scaled by a factor for each output channel.  The
+others take their images as bytes without a sign, which they are made for on x86; oic, with one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +59,18 @@ class Layer:
         """Products and sums, those with the padding too."""
         return 2 * int(np.prod(self.x if self.transposed else self.y)) * int(np.prod(self.w[1:]))
 
+    @property
+    def scale(self) -> float:
+        """A factor of sums of bytes that leaves most of them bytes."""
+        return 1 / (32 * float(np.prod(self.w[1:])) ** 0.5)
+
+    def integers(self) -> dict[str, np.ndarray]:
+        """An image, filters and a bias, of bytes and of 32 bits; filters of 7 bits, whose sums no engine saturates."""
+        draw = np.random.default_rng(5)
+        ends = (("x", self.x, 127), ("w", self.w, 63))
+        whole = {name: draw.integers(-most, most + 1, shape, np.int8) for name, shape, most in ends}
+        return {**whole, "b": draw.integers(-999, 1000, self.y[:1], np.int32)}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """An image, filters and a bias."""
         draw = np.random.default_rng(5)
@@ -76,15 +93,20 @@ LAYERS = {
 }
 
 
+def layers(precision: str) -> list[str]:
+    """Those that there are in a precision: onnxruntime transposes none of bytes."""
+    return [name for name, layer in LAYERS.items() if precision == "f32" or not layer.transposed]
+
+
 class Engine:
-    """All layers in one engine."""
+    """All layers that an engine has in a precision."""
 
     def __init__(self, engine: str, precision: str, threads: int) -> None:
-        make = ENGINES.get(engine)
-        if make is None or precision != "f32":
-            raise Unsupported("it does not run such layers" if make is None else f"no {precision} of such layers")
+        make = ENGINES[precision].get(engine)
+        if make is None:
+            raise Unsupported("it does not run such layers")
         self.version = version(engine)
-        self.calls = {name: make(layer, threads) for name, layer in LAYERS.items()}
+        self.calls = {name: make(LAYERS[name], threads) for name in layers(precision)}
 
     def seconds(self, name: str, count: int) -> list[float]:
         """Of a call, so many times."""
@@ -97,41 +119,91 @@ class Engine:
 
 
 def _oic(layer: Layer, threads: int) -> Step:
+    given = layer.arrays()
+    body = f"op {layer.operator}(x, w, b=b, {_settings(layer)}) >> y;"
+    return _compiled(layer, "f32", "f32", given, {}, body, threads)
+
+
+def _oic_bytes(layer: Layer, threads: int) -> Step:
+    outputs, ones = layer.y[0], [1] * layer.axes
+    fraction, exponent = np.frexp(layer.scale)
+    each = (outputs, *ones)
+    more = {"m": np.full(each, round(fraction * 2**31), np.int32), "s": np.full(each, exponent, np.int8)}
+    body = f"""assign sum: {_shape("i32", layer.y)};
+        op {layer.operator}(x, w, b=b, acc=i32, {_settings(layer)}) >> sum; op requantize(sum, m, s, to=i8) >> y;"""
+    return _compiled(layer, "i8", "i32", layer.integers(), more, body, threads)
+
+
+def _compiled(
+    layer: Layer, kind: str, wide: str, given: dict[str, np.ndarray], more: dict[str, np.ndarray], body: str,
+    threads: int,
+) -> Step:  # fmt: skip
     import oic
 
-    def shape(sizes: tuple[int, ...]) -> str:
-        return f"f32[{', '.join(map(str, sizes))}]"
-
-    given = layer.arrays()
-    settings = ", ".join(f"{name}={getattr(layer, name)}" for name in ("stride", "padding", "dilation", "groups"))
+    constants = {"w": _shape(kind, layer.w), "b": _shape(wide, layer.y[:1])}
+    constants |= {name: _shape(f"i{8 * array.itemsize}", array.shape) for name, array in more.items()}
     text = f"""graph layer {{
-        dynamic {{ x: {shape(layer.x)}; }} constant {{ w: {shape(layer.w)}; b: f32[{layer.y[0]}]; }}
-        volatile {{ y: {shape(layer.y)}; }}
-        block entry {{ op {layer.operator}(x, w, b=b, {settings}) >> y; return; }}
+        dynamic {{ x: {_shape(kind, layer.x)}; }} volatile {{ y: {_shape(kind, layer.y)}; }}
+        constant {{ {" ".join(f"{name}: {type_};" for name, type_ in constants.items())} }}
+        block entry {{ {body} return; }}
     }}"""
-    model = oic.Model(tensors={name: given[name] for name in ("w", "b")})
+    model = oic.Model(tensors={"w": given["w"], "b": given["b"], **more})
     executor = oic.Synthesizer(oic.parse(text), model, threads=threads).build().make_executor()
     return lambda: executor.step(x=given["x"])
 
 
-def _onnxruntime(layer: Layer, threads: int) -> Step:
-    import onnxruntime as ort
-    from onnx import TensorProto, helper, numpy_helper
+def _shape(kind: str, sizes: tuple[int, ...]) -> str:
+    return f"{kind}[{', '.join(map(str, sizes))}]"
 
-    given, axes = layer.arrays(), layer.axes
-    node = helper.make_node(
-        "ConvTranspose" if layer.transposed else "Conv", ["x", "w", "b"], ["y"], strides=[layer.stride] * axes,
-        pads=[layer.padding] * 2 * axes, dilations=[layer.dilation] * axes, group=layer.groups,
-    )  # fmt: skip
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, *s]) for n, s in (("x", layer.x), ("y", layer.y)))
+
+def _settings(layer: Layer) -> str:
+    return ", ".join(f"{name}={getattr(layer, name)}" for name in ("stride", "padding", "dilation", "groups"))
+
+
+def _onnxruntime(layer: Layer, threads: int) -> Step:
+    from onnx import helper, numpy_helper
+
+    given, operator = layer.arrays(), "ConvTranspose" if layer.transposed else "Conv"
+    node = helper.make_node(operator, ["x", "w", "b"], ["y"], **_attributes(layer))
     kept = [numpy_helper.from_array(given[name], name) for name in ("w", "b")]
-    made = helper.make_model(helper.make_graph([node], "layer", [x], [y], kept),
+    return _session(layer, node, kept, given["x"], threads)
+
+
+def _onnxruntime_bytes(layer: Layer, threads: int) -> Step:
+    from onnx import helper, numpy_helper
+
+    given, outputs = layer.integers(), layer.y[0]
+    constants = {
+        "xs": np.float32(1), "xz": np.uint8(128), "w": given["w"], "ws": np.full(outputs, layer.scale, np.float32),
+        "wz": np.zeros(outputs, np.int8), "ys": np.float32(1), "yz": np.uint8(128), "b": given["b"],
+    }  # fmt: skip
+    node = helper.make_node("QLinearConv", ["x", *constants], ["y"], **_attributes(layer))
+    kept = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    return _session(layer, node, kept, _without_sign(given["x"]), threads)
+
+
+def _without_sign(x: np.ndarray) -> np.ndarray:
+    return (x.astype(np.int16) + 128).astype(np.uint8)
+
+
+def _attributes(layer: Layer) -> dict[str, Any]:
+    axes = layer.axes
+    return {"strides": [layer.stride] * axes, "pads": [layer.padding] * 2 * axes, "dilations": [layer.dilation] * axes,
+            "group": layer.groups}  # fmt: skip
+
+
+def _session(layer: Layer, node: Any, kept: list[Any], x: np.ndarray, threads: int) -> Step:
+    import onnxruntime as ort
+    from onnx import helper
+
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    ends = [helper.make_tensor_value_info(name, kind, [1, *shape]) for name, shape in (("x", layer.x), ("y", layer.y))]
+    made = helper.make_model(helper.make_graph([node], "layer", ends[:1], ends[1:], kept),
                              opset_imports=[helper.make_opsetid("", 17)], ir_version=10)  # fmt: skip
     how = ort.SessionOptions()
     how.intra_op_num_threads, how.inter_op_num_threads, how.log_severity_level = threads, 1, 3
     session = ort.InferenceSession(made.SerializeToString(), how, providers=["CPUExecutionProvider"])
-    feeds = {"x": given["x"][None]}
-    return lambda: session.run(None, feeds)
+    return lambda: session.run(None, {"x": x[None]})
 
 
 def _torch(layer: Layer, threads: int) -> Step:
@@ -149,4 +221,30 @@ def _torch(layer: Layer, threads: int) -> Step:
     return step
 
 
-ENGINES = {"oic": _oic, "onnxruntime": _onnxruntime, "torch": _torch}
+def _torch_bytes(layer: Layer, threads: int) -> Step:
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.backends.quantized.engine = "x86"
+    given, axes, outputs = layer.integers(), layer.axes, layer.y[0]
+    scales = torch.full((outputs,), layer.scale, dtype=torch.float64)
+    wide = torch.from_numpy(given["w"].astype(np.float32)) * layer.scale
+    w = torch.quantize_per_channel(wide, scales, torch.zeros(outputs, dtype=torch.int64), 0, torch.qint8)
+    b = torch.from_numpy(given["b"].astype(np.float32)) * layer.scale
+    x = torch.quantize_per_tensor(torch.from_numpy(given["x"].astype(np.float32))[None], 1.0, 128, torch.quint8)
+    settings = [[n] * axes for n in (layer.stride, layer.padding, layer.dilation)]
+    operators = torch.ops.quantized
+    packed = getattr(operators, f"{layer.operator}_prepack")(w, b, *settings, layer.groups)
+    operator = getattr(operators, layer.operator)
+
+    def step() -> object:
+        with torch.inference_mode():
+            return operator(x, packed, 1.0, 128)
+
+    return step
+
+
+ENGINES = {
+    "f32": {"oic": _oic, "onnxruntime": _onnxruntime, "torch": _torch},
+    "q8": {"oic": _oic_bytes, "onnxruntime": _onnxruntime_bytes, "torch": _torch_bytes},
+}
