@@ -46,7 +46,7 @@ SHARE = {"gcc-native": (0, 4), "clang-native": (1, 4), "gcc-sanitized": (2, 5)} 
 DIRECT = 12  # cases of a program that show their sizes to the compiler: each is compiled for itself
 BUILDS = {
     "gcc-native": ("gcc", *optimizing("gcc"), "-march=native"),
-    "gcc-portable": ("gcc", "-O1"),
+    "gcc-portable": ("gcc", "-O2"),
     # Instrumented divisions look to gcc like conversions that it warns of.
     "gcc-sanitized": ("gcc", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-conversion"),
     "clang-native": ("clang", "-O3", "-march=native"),
