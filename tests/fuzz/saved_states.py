@@ -27,11 +27,10 @@ from oic.memory.saved import HEAD, VERSION, Form, Part, saved_form
 from oic.reference import saved
 from oic.session.executor import Executor
 from oic.session.simulator import InterpretedProgram
-from tests.fuzz.sanitized import SANITIZED, Crash, SanitizedExecutor, build_sanitized
+from tests.fuzz.sanitized import Crash, SanitizedExecutor, build_sanitized
 from tests.fuzz.state_programs import Stateful, stateful
 
 EACH = 500  # mutants of one graph
-UNOPTIMIZED = tuple(flag for flag in SANITIZED if flag != "-O1")  # compiled once, run little
 STEPS = 4  # after a mutant that was loaded
 ODD = (-1, 0, 1, 2, 3, 1 << 31, 1 << 62, (1 << 63) - 1, -(1 << 63))
 Run = tuple[int, int, bytes]  # the number of its first entry, how many it says, the entries
@@ -260,7 +259,7 @@ def campaign(seed: int, count: int, folder: Path) -> Tally:
     tally = Tally()
     while tally.mutants < count:
         graph = graph_of(seed)
-        path = build_sanitized([graph.program], folder / str(seed), UNOPTIMIZED)
+        path = build_sanitized([graph.program], folder / str(seed))
         tried(seed, min(EACH, count - tally.mutants), path, tally)
         seed += 1
     return tally

@@ -21,7 +21,7 @@ from tests.fuzz.state_programs import stateful
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """That of the graph of seed 1."""
     made = [states.graph_of(1).program]
-    return build_sanitized(made, tmp_path_factory.mktemp("states"), states.UNOPTIMIZED)
+    return build_sanitized(made, tmp_path_factory.mktemp("states"))
 
 
 def test_mutants_of_saved_states(program: Path) -> None:

@@ -63,11 +63,10 @@ def _pieces(value: Expression) -> list[str]:
 
 def _write(to: list[str], value: Expression, level: int = CHOICE) -> None:
     """Add the pieces of an expression, in parentheses where it binds more loosely than the level allows."""
-    kind = type(value)
-    if kind is Identifier or kind is c.Literal:
-        to.append(value.text)  # type: ignore[attr-defined]
+    if isinstance(value, (Identifier, c.Literal)):
+        to.append(value.text)
         return
-    own = LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(kind, POSTFIX)
+    own = LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(type(value), POSTFIX)
     if own > level:
         to.append("(")
     match value:
