@@ -25,17 +25,8 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
-from oic.operators.base import (
-    Call,
-    Converted,
-    Deref,
-    Ints,
-    Operator,
-    Out,
-    Pointers,
-    Scratch,
-    Stride,
-)
+from oic.kernels.kernel import Converted, Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.operators.base import Call, Operator
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from runtime.wrap import called
 

@@ -11,17 +11,8 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
-from oic.operators.base import (
-    Call,
-    Converted,
-    Ints,
-    Operator,
-    Out,
-    Scalar,
-    computed,
-    parse_example,
-    positional,
-)
+from oic.kernels.kernel import Converted, Ints, Out
+from oic.operators.base import Call, Operator, Scalar, computed, parse_example, positional
 
 
 def make(name: str, example: tuple[str, ...]) -> Operator:

@@ -11,7 +11,7 @@ An operator is one class:
         examples = (("f32[2, 3]",), ("f16[5]", "axis=0"))     what the tests try
         def infer(self) -> list[Type]: ...
         def reference(self, x): ...     arrays in the dtype they are computed in (f16 -> f32, i4 -> i8)
-        kernels = (Kernel(…),)        or `c = Scalar("oic_relu")` and `inplace` for elementwise ones
+        kernels = (Kernel(…),)        or `c = Scalar()`, and `inplace`, for elementwise ones
         def tolerance(self, y, *inputs) -> Array: ...        absolute, per element of the result
 
 `reference` returns one array or a list; the interpreter rounds or wraps it once to the result's
@@ -22,7 +22,7 @@ replaced by plain numbers before it is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,14 +33,7 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Converted as Converted
-from oic.kernels.kernel import Deref as Deref
-from oic.kernels.kernel import Instance, Kernel, Members
-from oic.kernels.kernel import Ints as Ints
-from oic.kernels.kernel import Out as Out
-from oic.kernels.kernel import Pointers as Pointers
-from oic.kernels.kernel import Scratch as Scratch
-from oic.kernels.kernel import Stride as Stride
+from oic.kernels.kernel import Instance, Ints, Kernel, Members
 from oic.kernels.targets import Target
 
 EPS = 2.0**-23
@@ -50,11 +43,11 @@ EPS = 2.0**-23
 class Scalar:
     """C form of an elementwise operator: a call `NAME_<dtype>(operands…, settings…)` on one element.
 
-    name    prefix of the runtime function; its dtype suffix is that of the *computed* type of the
-            operand number `by` (f32 for narrow floats; its own name for every other type)
     args    fields or properties of the op, passed in order; default: every operand, then every
             numeric attribute.  A setting has the computed type of the operand `by`: a literal of
             it, a variable of another type cast to it
+    name    prefix of the runtime function, default: `oic_` and the operator's; its dtype suffix is that of the
+            *computed* type of the operand number `by` (f32 for narrow floats; its own name for every other type)
     infix   C operator that may be written instead where that type is f32 or f64: "+" gives `a + b`
     by      -1: the result decides; None: `name` is complete
     wide    those of `args` that are passed as int64_t, whatever the computed type
@@ -62,8 +55,8 @@ class Scalar:
     of      element type that the file is included for; None with a file: it is a header
     """
 
-    name: str
     args: tuple[str, ...] | None = None
+    name: str = ""
     infix: str | None = None
     by: int | None = 0
     wide: tuple[str, ...] = ()
@@ -72,7 +65,8 @@ class Scalar:
 
     def function(self, op: Operator) -> str:
         """The full name of the C function for the types of this op."""
-        return self.name if self.by is None else f"{self.name}_{self._by(op)}"
+        name = self.name or f"oic_{op.name}"
+        return name if self.by is None else f"{name}_{self._by(op)}"
 
     def instance(self, op: Operator) -> Instance:
         """What defines the function."""
@@ -136,9 +130,14 @@ class Operator(Op):
     def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
         super().__init_subclass__(name=name, **traits)
 
+    of: ClassVar[Any] = None
+    """The function of NumPy that is the meaning, where it takes no more to say it."""
+
     def reference(self, *arrays: Any) -> Any:
         """The meaning, on NumPy arrays."""
-        raise AssertionError(f"{self.name} has no reference")
+        assert self.of is not None, f"{self.name} has no reference"
+        with np.errstate(all="ignore"):
+            return self.of(*arrays)
 
     def expanded(self) -> tuple[list[Op], list[Value]] | None:
         """The ops that lowering puts in its place, and the values that are its results; None: itself."""
@@ -206,6 +205,7 @@ class UnaryOperator(Operator):
     x: Value
     elementwise = True
     inplace: ClassVar[tuple[str, ...]] = ("x",)
+    c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.FLT
 
     def infer(self) -> list[Type]:
@@ -220,6 +220,7 @@ class BinaryOperator(Operator):
     b: Value
     elementwise = True
     inplace: ClassVar[tuple[str, ...]] = ("a", "b")
+    c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.NUM
 
     def infer(self) -> list[Type]:
@@ -287,6 +288,11 @@ def from_source(cls: type[Op], name: str) -> str:
     """The field that a name in source means."""
     names: dict[str, str] = getattr(cls, "renamed", {})
     return names.get(name, name)
+
+
+def nines(of: Collection[DType], operands: int = 1) -> tuple[tuple[str, ...], ...]:
+    """Examples: so many operands of nine elements, of each of these types."""
+    return tuple((f"{d}[9]",) * operands for d in dtypes.ALL.values() if d in of)
 
 
 def parse_example(text: str) -> TensorType:

@@ -11,12 +11,12 @@ from oic.dtypes import INT, WHOLE, Array
 from oic.ir.core import Op, Value, is_index
 from oic.ir.index import CheckRange
 from oic.ir.types import Type
-from oic.operators.base import BinaryOperator, Scalar, UnaryOperator
+from oic.operators.base import BinaryOperator, Scalar, UnaryOperator, nines
 from oic.operators.settings import MOST, refuse, require_integer
 
 BITS = INT | {dtypes.bool_}
 SHIFTED = WHOLE | {dtypes.i2, dtypes.i4, dtypes.u2, dtypes.u4}
-PAIRS = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in BITS)
+PAIRS = nines(BITS, 2)
 
 
 class And(BinaryOperator, name="and"):
@@ -29,11 +29,8 @@ class And(BinaryOperator, name="and"):
     """
 
     allowed = BITS
-    c = Scalar("oic_and")
     examples = (("i32[2, 3]", "i32[3]"), *PAIRS)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.bitwise_and(a, b)
+    of = np.bitwise_and
 
 
 class Or(BinaryOperator, name="or"):
@@ -46,11 +43,8 @@ class Or(BinaryOperator, name="or"):
     """
 
     allowed = BITS
-    c = Scalar("oic_or")
     examples = (("i32[2, 3]", "i32[2, 1]"), *PAIRS)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.bitwise_or(a, b)
+    of = np.bitwise_or
 
 
 class Xor(BinaryOperator, name="xor"):
@@ -63,11 +57,8 @@ class Xor(BinaryOperator, name="xor"):
     """
 
     allowed = BITS
-    c = Scalar("oic_xor")
     examples = (("i32[2, 3]", "i32"), *PAIRS)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.bitwise_xor(a, b)
+    of = np.bitwise_xor
 
 
 class Not(UnaryOperator, name="not"):
@@ -80,11 +71,8 @@ class Not(UnaryOperator, name="not"):
     """
 
     allowed = BITS
-    c = Scalar("oic_not")
-    examples = (("i32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in BITS))
-
-    def reference(self, x: Array) -> Array:
-        return np.invert(x)
+    examples = (("i32[2, 3]",), *nines(allowed))
+    of = np.invert
 
 
 class Shift(UnaryOperator):
@@ -124,10 +112,10 @@ class Shl(Shift, name="shl"):
     Source: OpenInfer op catalog, `shl`.
     """
 
-    c = Scalar("oic_shl", ("x", "count"), wide=("count",))
+    c = Scalar(("x", "count"), wide=("count",))
     examples = (
         ("i32[2, 3]", "bits=0"),
-        *((f"{d}[9]", "bits=1") for d in dtypes.ALL if dtypes.ALL[d] in SHIFTED),
+        *((*one, "bits=1") for one in nines(SHIFTED)),
         ("i8[9]", "bits=7"),
         ("u64[9]", "bits=64"),
         ("i4[9]", "bits=1000"),
@@ -150,10 +138,10 @@ class Shr(Shift, name="shr"):
     Source: OpenInfer op catalog, `shr`.
     """
 
-    c = Scalar("oic_shr", ("x", "count"), wide=("count",))
+    c = Scalar(("x", "count"), wide=("count",))
     examples = (
         ("i32[2, 3]", "bits=0"),
-        *((f"{d}[9]", "bits=1") for d in dtypes.ALL if dtypes.ALL[d] in SHIFTED),
+        *((*one, "bits=1") for one in nines(SHIFTED)),
         ("i8[9]", "bits=7"),
         ("u64[9]", "bits=64"),
         ("i64[9]", "bits=64"),
@@ -177,8 +165,7 @@ class Popcount(UnaryOperator, name="popcount"):
 
     allowed = SHIFTED
     inplace = ()
-    c = Scalar("oic_popcount")
-    examples = (("i32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in SHIFTED))
+    examples = (("i32[2, 3]",), *nines(allowed))
 
     def infer(self) -> list[Type]:
         super().infer()

@@ -107,7 +107,7 @@ class Cast(UnaryOperator, name="cast"):
             how = f"{to}_wrap" if self.saturate is False or to.holds(self.x.dtype) else f"{to}_sat"
         whole = to if to.is_int else source if source.is_int else None
         file = "math/scalar_cast_int.h" if whole else "math/scalar_cast.h"
-        return Scalar(f"oic_cast_{source}_{how}", ("x",), by=None, file=file, of=whole)
+        return Scalar(("x",), f"oic_cast_{source}_{how}", by=None, file=file, of=whole)
 
     def reference(self, x: Array) -> Array:
         if self.to.kind == "bool":
@@ -145,7 +145,7 @@ class Fill(UnaryOperator, name="fill"):
 
     unread = ("x",)
     allowed = KINDS | {dtypes.bitset}
-    c = Scalar("oic_fill", ("element",))
+    c = Scalar(("element",))
     examples = (
         ("f32[2, 3]", "value=-1.5"),
         ("f32", "value=0.1"),

@@ -11,10 +11,10 @@ from oic.dtypes import FLT, NUM, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Kernel, Members, Out
-from oic.operators.base import Comparison, Operator, Scalar, UnaryOperator
+from oic.operators.base import Comparison, Operator, Scalar, UnaryOperator, nines
 
-ORDERED = tuple((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM)
-FLOATS = tuple((f"{d}[9]",) for d in dtypes.FLOATS)
+ORDERED = nines(NUM, 2)
+FLOATS = nines(FLT)
 
 
 class Eq(Comparison, name="eq"):
@@ -27,11 +27,9 @@ class Eq(Comparison, name="eq"):
     """
 
     allowed = NUM | {dtypes.bool_}
-    c = Scalar("oic_eq", infix="==")
+    c = Scalar(infix="==")
     examples = (("f32[2, 3]", "f32[3]"), *ORDERED, ("bool[9]", "bool[9]"))
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.equal(a, b)
+    of = np.equal
 
 
 class Ne(Comparison, name="ne"):
@@ -44,11 +42,9 @@ class Ne(Comparison, name="ne"):
     """
 
     allowed = NUM | {dtypes.bool_}
-    c = Scalar("oic_ne", infix="!=")
+    c = Scalar(infix="!=")
     examples = (("f32[2, 3]", "f32"), *ORDERED, ("bool[9]", "bool[9]"))
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.not_equal(a, b)
+    of = np.not_equal
 
 
 class Lt(Comparison, name="lt"):
@@ -60,11 +56,9 @@ class Lt(Comparison, name="lt"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `lt`.
     """
 
-    c = Scalar("oic_lt", infix="<")
+    c = Scalar(infix="<")
     examples = (("f32[2, 3]", "f32[2, 1]"), *ORDERED)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.less(a, b)
+    of = np.less
 
 
 class Le(Comparison, name="le"):
@@ -76,11 +70,9 @@ class Le(Comparison, name="le"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `le`.
     """
 
-    c = Scalar("oic_le", infix="<=")
+    c = Scalar(infix="<=")
     examples = (("f32[3]", "f32[2, 1]"), *ORDERED)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.less_equal(a, b)
+    of = np.less_equal
 
 
 class Gt(Comparison, name="gt"):
@@ -92,11 +84,9 @@ class Gt(Comparison, name="gt"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `gt`.
     """
 
-    c = Scalar("oic_gt", infix=">")
+    c = Scalar(infix=">")
     examples = (("f32[0]", "f32[0]"), *ORDERED)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.greater(a, b)
+    of = np.greater
 
 
 class Ge(Comparison, name="ge"):
@@ -108,11 +98,9 @@ class Ge(Comparison, name="ge"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `ge`.
     """
 
-    c = Scalar("oic_ge", infix=">=")
+    c = Scalar(infix=">=")
     examples = (("f32", "f32"), *ORDERED)
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return np.greater_equal(a, b)
+    of = np.greater_equal
 
 
 class Filter(Operator, name="filter"):
@@ -134,7 +122,7 @@ class Filter(Operator, name="filter"):
     own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
     examples = (
         ("f32[2, 3]", "f32[3]", "f32[2, 1]"),
-        *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
+        *nines(NUM, 3),
         ("bool[9]", "bool[9]", "bool[9]"),
         ("f16[9]", "f16[9]", "bool[9]"),
         ("i4[9]", "i4[9]", "bool[9]"),
@@ -151,8 +139,8 @@ class Filter(Operator, name="filter"):
     def c(self) -> Scalar:  # type: ignore[override]
         """With a bool condition filter is `where`, its operands in another order."""
         if self.condition.dtype is dtypes.bool_:
-            return Scalar("oic_where", ("condition", "a", "b"))
-        return Scalar("oic_filter")
+            return Scalar(("condition", "a", "b"), "oic_where")
+        return Scalar()
 
     def reference(self, a: Array, b: Array, condition: Array) -> Array:
         return np.where(condition != 0, a, b)
@@ -175,7 +163,7 @@ class Where(Operator, name="where"):
     elementwise = True
     inplace = ("a", "b")
     own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
-    c = Scalar("oic_where", by=1)
+    c = Scalar(by=1)
     examples = (
         ("bool[2, 1]", "f32[2, 3]", "f32[3]"),
         ("bool", "f32[5]", "f32"),
@@ -243,11 +231,8 @@ class IsNan(Test, name="is_nan"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `is_nan`.
     """
 
-    c = Scalar("oic_is_nan")
     examples = (("f32[2, 3]",), *FLOATS)
-
-    def reference(self, x: Array) -> Array:
-        return np.isnan(x)
+    of = np.isnan
 
 
 class IsInf(Test, name="is_inf"):
@@ -259,11 +244,8 @@ class IsInf(Test, name="is_inf"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `is_inf`.
     """
 
-    c = Scalar("oic_is_inf")
     examples = (("f32[2, 3]",), *FLOATS)
-
-    def reference(self, x: Array) -> Array:
-        return np.isinf(x)
+    of = np.isinf
 
 
 class IsNeg(Test, name="is_neg"):
@@ -276,8 +258,7 @@ class IsNeg(Test, name="is_neg"):
     """
 
     allowed = NUM
-    c = Scalar("oic_is_neg")
-    examples = (("f32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in NUM))
+    examples = (("f32[2, 3]",), *nines(NUM))
 
     def reference(self, x: Array) -> Array:
         return np.signbit(x) if self.x.dtype.is_float else np.less(x, 0)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.dtypes import FLOATS, FLT, SINT, WHOLE, Array, DType
+from oic.dtypes import FLT, SINT, WHOLE, Array, DType
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType, Type
-from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator
+from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator, nines
 from oic.operators.settings import (
     accumulated,
     as_computed,
@@ -58,13 +58,13 @@ class Add(Arithmetic, name="add"):
     """
 
     allowed = dtypes.NUM | {dtypes.bool_, dtypes.bitset}
-    c = Scalar("oic_add", ("a", "b"), infix="+", by=-1)
+    c = Scalar(("a", "b"), infix="+", by=-1)
     examples = (
         ("f32[2, 3]", "f32[2, 3]"),
         ("f32[4, 1, 3]", "f32[2, 3]"),
         ("f32[17]", "f32"),
         ("f32[0, 3]", "f32[3]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
+        *nines(allowed, 2),
         ("i8[5]", "i8[5]", "acc=i16"),
         ("u1[9]", "u1[9]", "acc=u64"),
         ("i4[2, 3]", "i4[3]", "acc=i8"),
@@ -90,11 +90,11 @@ class Sub(Arithmetic, name="sub"):
     Source: OpenInfer op catalog, `sub`.
     """
 
-    c = Scalar("oic_sub", ("a", "b"), infix="-", by=-1)
+    c = Scalar(("a", "b"), infix="-", by=-1)
     examples = (
         ("f32[2, 3]", "f32[3]"),
         ("f32", "f32[5]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in dtypes.NUM),
+        *nines(dtypes.NUM, 2),
         ("u8[5]", "u8[5]", "acc=u32"),
         ("i4[5]", "i4[5]", "acc=i8"),
     )
@@ -118,11 +118,11 @@ class Mul(Arithmetic, name="mul"):
     """
 
     allowed = dtypes.NUM | {dtypes.bool_, dtypes.bitset}
-    c = Scalar("oic_mul", ("a", "b"), infix="*", by=-1)
+    c = Scalar(("a", "b"), infix="*", by=-1)
     examples = (
         ("f32[2, 3]", "f32[2, 1]"),
         ("f32[3]", "f32[2, 1]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
+        *nines(allowed, 2),
         ("i8[5]", "i8[5]", "acc=i32"),
         ("u2[5]", "u2[5]", "acc=u4"),
     )
@@ -170,11 +170,11 @@ class Div(Division, name="div"):
     Source: OpenInfer op catalog, `div`.
     """
 
-    c = Scalar("oic_div", ("a", "b", "mask"))
+    c = Scalar(("a", "b", "mask"))
     examples = (
         ("f32[2, 3]", "f32[3]"),
         ("f32[5]", "f32", "div_by_zero_mask=-1.5"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in DIVISIBLE),
+        *nines(DIVISIBLE, 2),
         ("i8[5]", "i8[5]", "div_by_zero_mask=7"),
     )
 
@@ -201,10 +201,10 @@ class FloorDiv(Division, name="floor_div"):
     """
 
     allowed = DIVISIBLE - FLT
-    c = Scalar("oic_floor_div", ("a", "b", "mask"))
+    c = Scalar(("a", "b", "mask"))
     examples = (
         ("i32[2, 3]", "i32[3]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in DIVISIBLE - FLT),
+        *nines(allowed, 2),
         ("i8[5]", "i8", "div_by_zero_mask=-7"),
     )
 
@@ -224,10 +224,9 @@ class Rem(BinaryOperator, name="rem"):
     """
 
     allowed = DIVISIBLE - FLT
-    c = Scalar("oic_rem")
     examples = (
         ("i32[2, 3]", "i32[3]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in DIVISIBLE - FLT),
+        *nines(allowed, 2),
     )
 
     @quiet
@@ -252,10 +251,10 @@ class Fma(Operator, name="fma"):
 
     elementwise = True
     inplace = ("a", "b", "addend")
-    c = Scalar("oic_fma")
+    c = Scalar()
     examples = (
         ("f32[2, 3]", "f32[3]", "f32"),
-        *((f"{d}[9]", f"{d}[9]", f"{d}[9]") for d in FLOATS),
+        *nines(FLT, 3),
     )
 
     def infer(self) -> list[Type]:
@@ -279,16 +278,12 @@ class Neg(UnaryOperator, name="neg"):
     """
 
     allowed = FLT | SINT
-    c = Scalar("oic_neg")
     examples = (
         ("f32[2, 3]",),
         ("f32",),
-        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in FLT | SINT),
+        *nines(allowed),
     )
-
-    @quiet
-    def reference(self, x: Array) -> Array:
-        return np.negative(x)
+    of = np.negative
 
 
 class Abs(UnaryOperator, name="abs"):
@@ -306,10 +301,10 @@ class Abs(UnaryOperator, name="abs"):
     acc: DType | None = None
 
     allowed = FLT | SINT
-    c = Scalar("oic_abs", ("x",), by=-1)
+    c = Scalar(("x",), by=-1)
     examples = (
         ("f32[2, 3]",),
-        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in FLT | SINT),
+        *nines(allowed),
         ("i8[5]", "acc=i64"),
         ("i1[9]", "acc=i2"),
     )
@@ -334,8 +329,7 @@ class Sign(UnaryOperator, name="sign"):
 
     allowed = FLT | SINT
     inplace = ()
-    c = Scalar("oic_sign")
-    examples = (("f32[2, 3]",), *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in FLT | SINT))
+    examples = (("f32[2, 3]",), *nines(allowed))
 
     def infer(self) -> list[Type]:
         super().infer()
@@ -358,10 +352,10 @@ class Recip(UnaryOperator, name="recip"):
 
     div_by_zero_mask: float | int | Value = math.nan
 
-    c = Scalar("oic_recip", ("x", "div_by_zero_mask"))
+    c = Scalar(("x", "div_by_zero_mask"))
     examples = (
         ("f32[2, 3]",),
-        *((f"{d}[9]",) for d in FLOATS),
+        *nines(FLT),
         ("f32[5]", "div_by_zero_mask=0.5"),
     )
 
@@ -394,11 +388,11 @@ class Relu(UnaryOperator, name="relu"):
     clamp_max: float | int | Value | None = None
 
     allowed = RECTIFIED
-    c = Scalar("oic_relu", ("x", "alpha", "ceiling"))
+    c = Scalar(("x", "alpha", "ceiling"))
     examples = (
         ("f32[2, 3]",),
         ("f32[17]", "alpha=0.1, clamp_max=0.5"),
-        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d] in RECTIFIED),
+        *nines(allowed),
         ("f16[5]", "alpha=0.5"),
         ("i8[9]", "alpha=3, clamp_max=100"),
         ("i4[9]", "alpha=-1"),
@@ -431,6 +425,16 @@ class Relu(UnaryOperator, name="relu"):
         return np.where(y > ceiling, ceiling, y)
 
 
+def lesser(a: Array, b: Array) -> Array:
+    """Elementwise minimum; a number wins over a NaN, a wins where they are equal."""
+    return np.where((b < a) | (a != a), b, a)
+
+
+def greater(a: Array, b: Array) -> Array:
+    """Elementwise maximum, likewise."""
+    return np.where((b > a) | (a != a), b, a)
+
+
 class Min(BinaryOperator, name="min"):
     """The smaller of a and b; a number wins over a NaN.
 
@@ -440,14 +444,11 @@ class Min(BinaryOperator, name="min"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `min`.
     """
 
-    c = Scalar("oic_min")
     examples = (
         ("f32[2, 3]", "f32[3]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in dtypes.NUM),
+        *nines(dtypes.NUM, 2),
     )
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return lesser(a, b)
+    of = staticmethod(lesser)
 
 
 class Max(BinaryOperator, name="max"):
@@ -459,14 +460,11 @@ class Max(BinaryOperator, name="max"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `max`.
     """
 
-    c = Scalar("oic_max")
     examples = (
         ("f32[2, 3]", "f32[3]"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.ALL if dtypes.ALL[d] in dtypes.NUM),
+        *nines(dtypes.NUM, 2),
     )
-
-    def reference(self, a: Array, b: Array) -> Array:
-        return greater(a, b)
+    of = staticmethod(greater)
 
 
 class Clamp(UnaryOperator, name="clamp"):
@@ -484,7 +482,7 @@ class Clamp(UnaryOperator, name="clamp"):
     max: float | int | Value | None = None
 
     allowed = dtypes.NUM
-    c = Scalar("oic_clamp", ("x", "low", "high"))
+    c = Scalar(("x", "low", "high"))
     examples = (
         ("f32[2, 3]", "min=-0.5, max=0.5"),
         ("f32[5]",),
@@ -524,13 +522,3 @@ class Clamp(UnaryOperator, name="clamp"):
         y = greater(x, as_computed(self.low, self.x.dtype))
         high = as_computed(self.high, self.x.dtype)
         return np.where(y > high, high, y)
-
-
-def lesser(a: Array, b: Array) -> Array:
-    """Elementwise minimum; a number wins over a NaN, a wins where they are equal."""
-    return np.where((b < a) | (a != a), b, a)
-
-
-def greater(a: Array, b: Array) -> Array:
-    """Elementwise maximum, likewise."""
-    return np.where((b > a) | (a != a), b, a)

@@ -15,7 +15,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.types import Type
-from oic.operators.base import BinaryOperator, Scalar, UnaryOperator
+from oic.operators.base import BinaryOperator, Scalar, UnaryOperator, nines
 from oic.operators.bounds import epsilon, last_place, real, rounded
 from oic.operators.cast import half_away
 from oic.operators.settings import refuse
@@ -23,7 +23,7 @@ from oic.operators.settings import refuse
 MATH, ROUNDING = "math/scalar_math.h", "math/rounding.h"  # what defines the functions
 
 EVERY = (
-    *((f"{d}[9]",) for d in dtypes.FLOATS),
+    *nines(dtypes.FLT),
     ("f32[2, 3]",),
     ("f32",),
     ("f32[0]",),
@@ -58,11 +58,8 @@ class Function(UnaryOperator):
     units: ClassVar[float] = 2.0
     """The bound in units in the last place, of f32; twice as many for f64."""
     long = True
+    c = Scalar(file=MATH)
     examples: ClassVar[tuple[Any, ...]] = EVERY
-
-    def of(self, x: Array) -> Array:
-        """The function."""
-        raise AssertionError(f"{self.name} has no meaning")
 
     def reference(self, x: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -87,10 +84,7 @@ class Exp(Function, name="exp"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `exp`.
     """
 
-    c = Scalar("oic_exp", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return np.exp(x)
+    of = np.exp
 
 
 class Log(Function, name="log"):
@@ -102,10 +96,7 @@ class Log(Function, name="log"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `log`.
     """
 
-    c = Scalar("oic_log", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return np.log(x)
+    of = np.log
 
 
 class Sqrt(Function, name="sqrt"):
@@ -119,11 +110,7 @@ class Sqrt(Function, name="sqrt"):
 
     units = 0.0
     long = False
-    c = Scalar("oic_sqrt", file=MATH)
-
-    @quiet
-    def reference(self, x: Array) -> Array:
-        return np.sqrt(x)
+    of = np.sqrt
 
     def tolerance(self, y: Array, *inputs: Array) -> Array:
         return np.zeros(np.shape(y))
@@ -139,7 +126,6 @@ class Rsqrt(Function, name="rsqrt"):
     """
 
     long = False
-    c = Scalar("oic_rsqrt", file=MATH)
 
     def of(self, x: Array) -> Array:
         return 1.0 / np.sqrt(x)
@@ -154,10 +140,7 @@ class Sin(Function, name="sin"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `sin`.
     """
 
-    c = Scalar("oic_sin", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return np.sin(x)
+    of = np.sin
 
 
 class Cos(Function, name="cos"):
@@ -169,10 +152,7 @@ class Cos(Function, name="cos"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `cos`.
     """
 
-    c = Scalar("oic_cos", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return np.cos(x)
+    of = np.cos
 
 
 class Tanh(Function, name="tanh"):
@@ -184,10 +164,7 @@ class Tanh(Function, name="tanh"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: NumPy, `tanh`.
     """
 
-    c = Scalar("oic_tanh", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return np.tanh(x)
+    of = np.tanh
 
 
 class Sigmoid(Function, name="sigmoid"):
@@ -199,10 +176,7 @@ class Sigmoid(Function, name="sigmoid"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `sigmoid`.
     """
 
-    c = Scalar("oic_sigmoid", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return sigmoid(x)
+    of = staticmethod(sigmoid)
 
 
 class Erf(Function, name="erf"):
@@ -214,10 +188,7 @@ class Erf(Function, name="erf"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `erf`.
     """
 
-    c = Scalar("oic_erf", file=MATH)
-
-    def of(self, x: Array) -> Array:
-        return erf(x)
+    of = staticmethod(erf)
 
 
 class Silu(Function, name="silu"):
@@ -229,7 +200,6 @@ class Silu(Function, name="silu"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `silu`.
     """
 
-    c = Scalar("oic_silu", file=MATH)
 
     def of(self, x: Array) -> Array:
         return x * sigmoid(x)
@@ -244,7 +214,6 @@ class Softplus(Function, name="softplus"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `softplus`.
     """
 
-    c = Scalar("oic_softplus", file=MATH)
 
     def of(self, x: Array) -> Array:
         return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
@@ -274,7 +243,7 @@ class Gelu(Function, name="gelu"):
     @property
     def c(self) -> Scalar:  # type: ignore[override]
         """The function of the form chosen."""
-        return Scalar("oic_gelu_tanh" if self.approx == "tanh" else "oic_gelu_erf", ("x",), file=MATH)
+        return Scalar(("x",), "oic_gelu_tanh" if self.approx == "tanh" else "oic_gelu_erf", file=MATH)
 
     def of(self, x: Array) -> Array:
         if self.approx == "tanh":
@@ -297,11 +266,11 @@ class Pow(BinaryOperator, name="pow"):
     """
 
     allowed = dtypes.FLT
-    c = Scalar("oic_pow", file=MATH)
+    c = Scalar(file=MATH)
     examples = (
         ("f32[2, 3]", "f32[3]"),
         ("f32[9]", "f32"),
-        *((f"{d}[9]", f"{d}[9]") for d in dtypes.FLOATS),
+        *nines(dtypes.FLT, 2),
     )
 
     @quiet
@@ -312,7 +281,14 @@ class Pow(BinaryOperator, name="pow"):
         return units(y, 2.0, self.a.dtype)
 
 
-class Floor(UnaryOperator, name="floor"):
+class Rounding(UnaryOperator):
+    """Base of what makes floats whole."""
+
+    c = Scalar(file=ROUNDING)
+    examples = EVERY
+
+
+class Floor(Rounding, name="floor"):
     """The largest whole number not above x.
 
     x        float
@@ -321,14 +297,10 @@ class Floor(UnaryOperator, name="floor"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `floor`.
     """
 
-    c = Scalar("oic_floor", file=ROUNDING)
-    examples = EVERY
-
-    def reference(self, x: Array) -> Array:
-        return np.floor(x)
+    of = np.floor
 
 
-class Ceil(UnaryOperator, name="ceil"):
+class Ceil(Rounding, name="ceil"):
     """The smallest whole number not below x.
 
     x        float
@@ -337,14 +309,10 @@ class Ceil(UnaryOperator, name="ceil"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `ceil`.
     """
 
-    c = Scalar("oic_ceil", file=ROUNDING)
-    examples = EVERY
-
-    def reference(self, x: Array) -> Array:
-        return np.ceil(x)
+    of = np.ceil
 
 
-class Round(UnaryOperator, name="round"):
+class Round(Rounding, name="round"):
     """The nearest whole number, half away from zero.
 
     x        float
@@ -353,14 +321,11 @@ class Round(UnaryOperator, name="round"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `round`.
     """
 
-    c = Scalar("oic_round_half_away", file=ROUNDING)
-    examples = EVERY
-
-    def reference(self, x: Array) -> Array:
-        return half_away(x)
+    c = Scalar(name="oic_round_half_away", file=ROUNDING)
+    of = staticmethod(half_away)
 
 
-class Trunc(UnaryOperator, name="trunc"):
+class Trunc(Rounding, name="trunc"):
     """x without its fraction.
 
     x        float
@@ -369,8 +334,4 @@ class Trunc(UnaryOperator, name="trunc"):
     Exact.  Errors: x is no float.  Source: OpenInfer op catalog, `trunc`.
     """
 
-    c = Scalar("oic_trunc", file=ROUNDING)
-    examples = EVERY
-
-    def reference(self, x: Array) -> Array:
-        return np.trunc(x)
+    of = np.trunc

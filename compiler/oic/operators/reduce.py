@@ -5,6 +5,7 @@ Kernels see (outer, n, inner); where the reduced axes are not adjacent, sizes an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar, TypeVar
@@ -124,6 +125,8 @@ class Accumulation(Reduction):
 
     acc: DType | None = None
 
+    examples = (*MANY, *EMPTY, *WIDER)
+
     @property
     def to(self) -> DType:
         """The result's dtype."""
@@ -149,7 +152,6 @@ class SumAxis(Accumulation, name="sum_axis"):
     """
 
     kernels = _accumulation("sum_axis", "sum_axis")
-    examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
         return total(self, x)
@@ -177,7 +179,6 @@ class MeanAxis(Accumulation, name="mean_axis"):
     """
 
     kernels = _accumulation("mean_axis", "sum_axis")
-    examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
         sums, n = total(self, x), count(x, self.reduced)
@@ -212,7 +213,6 @@ class ProdAxis(Accumulation, name="prod_axis"):
     """
 
     kernels = _accumulation("prod_axis", "prod_axis")
-    examples = (*MANY, *EMPTY, *WIDER)
 
     def reference(self, x: Array) -> Array:
         factors = reduced_last(self, exact(x, self.x.dtype))
@@ -221,7 +221,21 @@ class ProdAxis(Accumulation, name="prod_axis"):
         return products.reshape(without(x.shape, self.reduced, self.keepdims, 1))
 
 
-class MaxAxis(Reduction, name="max_axis"):
+class Extreme(Reduction):
+    """Base of max and min: `better` is the larger of two numbers, or the smaller."""
+
+    empty = False
+    better: ClassVar[np.ufunc]
+    examples = MANY
+
+    def reference(self, x: Array) -> Array:
+        rows = reduced_last(self, x)
+        same = np.equal(rows, best_along(rows, -1, self.better))
+        first = np.take_along_axis(rows, np.argmax(same, axis=-1, keepdims=True), -1)  # of zeros of both signs
+        return first.reshape(without(x.shape, self.reduced, self.keepdims, 1))
+
+
+class MaxAxis(Extreme, name="max_axis"):
     """The largest element over axes.
 
     x         number
@@ -234,15 +248,11 @@ class MaxAxis(Reduction, name="max_axis"):
     Source: OpenInfer op catalog, `max_axis`.
     """
 
-    empty = False
+    better = np.fmax
     kernels = (Kernel("extreme", ("x",), Reduction._args, call="max_axis"),)
-    examples = MANY
-
-    def reference(self, x: Array) -> Array:
-        return extreme(self, x, np.fmax)
 
 
-class MinAxis(Reduction, name="min_axis"):
+class MinAxis(Extreme, name="min_axis"):
     """The smallest element over axes.
 
     x         number
@@ -255,12 +265,8 @@ class MinAxis(Reduction, name="min_axis"):
     Source: OpenInfer op catalog, `min_axis`.
     """
 
-    empty = False
+    better = np.fmin
     kernels = (Kernel("extreme", ("x",), Reduction._args, call="min_axis"),)
-    examples = MANY
-
-    def reference(self, x: Array) -> Array:
-        return extreme(self, x, np.fmin)
 
 
 class ArgReduction(Operator):
@@ -271,6 +277,7 @@ class ArgReduction(Operator):
     keepdims: bool = False
     select_first: bool = True
 
+    better: ClassVar[np.ufunc]
     examples = (
         ("f32[2, 4]", "axis=1"),
         ("f32[2, 4]", "axis=1, select_first=false"),
@@ -299,8 +306,9 @@ class ArgReduction(Operator):
         sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
         return {"x": self.x, "y": Out(), **sizes, "last": None if self.select_first else Converted(1, "int")}
 
-    def found(self, x: Array, best: Array) -> Array:
+    def reference(self, x: Array) -> Array:
         """Where x first (last) equals the best element; 0 where that is NaN."""
+        best = best_along(x, self.axis, self.better)
         same = np.equal(x, best)
         if self.select_first:
             return np.asarray(np.argmax(same, axis=self.axis, keepdims=self.keepdims))
@@ -337,10 +345,8 @@ class ArgmaxAxis(ArgReduction, name="argmax_axis"):
     Source: OpenInfer op catalog, `argmax_axis`.
     """
 
+    better = np.fmax
     kernels = _positions("argmax_axis")
-
-    def reference(self, x: Array) -> Array:
-        return self.found(x, best_along(x, self.axis, np.fmax))
 
 
 class ArgminAxis(ArgReduction, name="argmin_axis"):
@@ -356,10 +362,8 @@ class ArgminAxis(ArgReduction, name="argmin_axis"):
     Source: OpenInfer op catalog, `argmin_axis`.
     """
 
+    better = np.fmin
     kernels = _positions("argmin_axis")
-
-    def reference(self, x: Array) -> Array:
-        return self.found(x, best_along(x, self.axis, np.fmin))
 
 
 class Cumsum(Operator, name="cumsum"):
@@ -501,10 +505,7 @@ def in_lanes(x: Array) -> Array:
 
 def count(x: Array, axes: tuple[int, ...]) -> int:
     """How many elements make one result."""
-    total = 1
-    for axis in axes:
-        total *= np.shape(x)[axis]
-    return total
+    return math.prod(np.shape(x)[axis] for axis in axes)
 
 
 def sum_error(op: Reduction, x: Array) -> tuple[F64, int]:
@@ -520,14 +521,3 @@ def best_along(x: Array, axis: int, better: np.ufunc) -> Array:
     first = np.take(x, [0], axis)
     best = better.reduce(x, axis=axis, keepdims=True)
     return np.where(first == first, best, first)
-
-
-def extreme(op: Reduction, x: Array, better: np.ufunc) -> Array:
-    """The best element over the reduced axes, in row-major order."""
-    rows = reduced_last(op, x)
-    best = best_along(rows, -1, better)
-    same = np.equal(rows, best)
-    first = np.take_along_axis(
-        rows, np.argmax(same, axis=-1, keepdims=True), -1
-    )  # of zeros of both signs
-    return first.reshape(without(x.shape, op.reduced, op.keepdims, 1))

@@ -16,10 +16,11 @@ from oic.ir.control import Parallel
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import TensorType
+from oic.kernels.kernel import Scratch
 from oic.memory import planner
 from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_layout
 from oic.memory.liveness import Liveness, liveness
-from oic.operators.base import Operator, Scratch
+from oic.operators.base import Operator
 from oic.operators.fused import Exchange
 
 
