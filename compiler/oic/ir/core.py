@@ -254,8 +254,8 @@ class Op:
     # -- what subclasses say -------------------------------------------------
 
     def infer(self) -> list[Type]:
-        """The types of the results; raises OpError.  The only type rule."""
-        return []
+        """The types of the results, by default the field `type`; raises OpError.  The only type rule."""
+        return [self.__dict__["type"]] if "type" in self.fields else []
 
     def overwritable(self) -> tuple[str, ...]:
         """The operand fields whose memory the result may take over."""

@@ -34,59 +34,50 @@ class IndexConst(IndexOp, name="index.const"):
     value: int
 
 
-class IndexAdd(IndexOp, name="index.add"):
-    """left + right.
+class IndexPair(IndexOp):
+    """Base of what is made of two integers."""
+
+    left: Value
+    right: Value
+
+
+class IndexArithmetic(IndexPair):
+    """Base of what may leave 64 bits.
 
     written  the source asks for it: beyond 64 bits the step is refused, whatever becomes of the result
     checked  the result is known to stay within 64 bits: nothing is refused here
     """
 
-    left: Value
-    right: Value
     written: bool = False
     checked: bool = False
 
 
-class IndexSub(IndexOp, name="index.sub"):
-    """left - right; `written` and `checked` as of `index.add`."""
-
-    left: Value
-    right: Value
-    written: bool = False
-    checked: bool = False
+class IndexAdd(IndexArithmetic, name="index.add"):
+    """left + right."""
 
 
-class IndexMul(IndexOp, name="index.mul"):
-    """left * right; `written` and `checked` as of `index.add`."""
-
-    left: Value
-    right: Value
-    written: bool = False
-    checked: bool = False
+class IndexSub(IndexArithmetic, name="index.sub"):
+    """left - right."""
 
 
-class IndexMin(IndexOp, name="index.min"):
-    left: Value
-    right: Value
+class IndexMul(IndexArithmetic, name="index.mul"):
+    """left * right."""
 
 
-class IndexMax(IndexOp, name="index.max"):
-    left: Value
-    right: Value
+class IndexMin(IndexPair, name="index.min"):
+    """The smaller of left and right."""
 
 
-class IndexDiv(IndexOp, name="index.div"):
+class IndexMax(IndexPair, name="index.max"):
+    """The larger of left and right."""
+
+
+class IndexDiv(IndexPair, name="index.div"):
     """left / right rounded toward minus infinity; 0 where right is below 1, which is refused before."""
 
-    left: Value
-    right: Value
 
-
-class IndexMod(IndexOp, name="index.mod"):
+class IndexMod(IndexPair, name="index.mod"):
     """left modulo right, at least 0; 0 where right is below 1, which is refused before."""
-
-    left: Value
-    right: Value
 
 
 class IndexSize(IndexOp, name="index.size"):

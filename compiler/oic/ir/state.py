@@ -49,18 +49,12 @@ class State(Op, name="state"):
 
     pure = False
 
-    def infer(self) -> list[Type]:
-        return [self.type]
-
 
 class Constant(Op, name="constant"):
     """Data of the model, or made at build; kept by the module under `symbol`."""
 
     symbol: str
     type: TensorType
-
-    def infer(self) -> list[Type]:
-        return [self.type]
 
 
 class ConstantSelect(Op, name="constant.select", view=True):
@@ -87,18 +81,12 @@ class Splat(Op, name="splat"):
     type: TensorType
     unread: bool = False
 
-    def infer(self) -> list[Type]:
-        return [self.type]
-
 
 class IndexTensor(Op, name="index.tensor"):
     """An index integer as a scalar tensor of an integer type, wrapped to its width."""
 
     value: Value
     type: TensorType
-
-    def infer(self) -> list[Type]:
-        return [self.type]
 
 
 class CacheOp(Op):
@@ -122,9 +110,6 @@ class CacheRead(CacheOp, name="cache.read", reads="table", writes="table"):
     indices: list[Value]
     form: str
     type: TensorType
-
-    def infer(self) -> list[Type]:
-        return [self.type]
 
 
 class CacheWrite(CacheOp, name="cache.write", writes="table"):
@@ -209,48 +194,8 @@ class StateSet(Op, name="state.set", writes="state"):
         return []
 
 
-class StateReach(Op, name="state.reach", reads="state"):
-    """One more than the largest position along an axis at which a box of flags has one set; or 0.
-
-    state    a table of integers, zero where nothing is flagged
-    lengths  a size each; index integers where they are only known at run time
-    axis     of the storage; the position counts from its start, not that of the box
-    """
-
-    state: Value
-    offsets: list[Value]
-    lengths: list[Dim | Value]
-    axis: int
-
-    def infer(self) -> list[Type]:
-        _require_box(self.state, self.offsets, self.lengths)
-        return [INDEX]
-
-
-class StateDouble(Op, name="state.double", writes="state"):
-    """Copy entries of a ring to where they lie a second time.
-
-    That is W slots further on, and for slots from W on, W slots back.
-
-    offsets  where the entries start: the indices of the ring, then a slot below W
-    lengths  a size each, of no more than W slots; index integers where they are only known at run time
-    """
-
-    state: Value
-    offsets: list[Value]
-    lengths: list[Dim | Value]
-
-    def infer(self) -> list[Type]:
-        _require_box(self.state, self.offsets, self.lengths)
-        type_ = self.state.type
-        assert isinstance(type_, StateType)
-        if not type_.ring or len(self.offsets) != len(type_.table):
-            raise OpError("ir", f"state.double takes a ring and a slot of it, not {type_}", "offsets")
-        return []
-
-
-class StateLoad(Op, name="state.load", reads="state", view=True):
-    """A box of a state's storage.
+class StateBox(Op):
+    """Base of what is done with a box of a state's storage.
 
     offsets  where it starts, an index integer for each of the leading dimensions of the storage
     lengths  its size along each dimension; None drops one of size 1
@@ -260,30 +205,64 @@ class StateLoad(Op, name="state.load", reads="state", view=True):
     offsets: list[Value]
     lengths: list[Any]
 
-    def infer(self) -> list[Type]:
-        return [_box(self.state, self.offsets, self.lengths)]
-
-
-class StateEntry(Op, name="state.entry", writes="state"):
-    """A box of a state's storage as memory that values are computed in, before it is stored to.
-
-    What was there is gone but for what is loaded from this very box and has it as its place.
-    `symbol` is the buffer that the values name as their place.
-    """
-
-    state: Value
-    offsets: list[Value]
-    lengths: list[Any]
-    symbol: str
-
     @property
     def whole(self) -> Value:
         """What the box is a part of."""
         return self.state
 
     def infer(self) -> list[Type]:
-        _box(self.state, self.offsets, self.lengths)
+        _require_box(self.state, self.offsets, self.lengths)
         return []
+
+
+class StateReach(StateBox, name="state.reach", reads="state"):
+    """One more than the largest position along an axis at which a box of flags has one set; or 0.
+
+    state    a table of integers, zero where nothing is flagged
+    lengths  a size each; index integers where they are only known at run time
+    axis     of the storage; the position counts from its start, not that of the box
+    """
+
+    axis: int
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        return [INDEX]
+
+
+class StateDouble(StateBox, name="state.double", writes="state"):
+    """Copy entries of a ring to where they lie a second time.
+
+    That is W slots further on, and for slots from W on, W slots back.
+
+    offsets  where the entries start: the indices of the ring, then a slot below W
+    lengths  a size each, of no more than W slots; index integers where they are only known at run time
+    """
+
+    def infer(self) -> list[Type]:
+        super().infer()
+        type_ = self.state.type
+        assert isinstance(type_, StateType)
+        if not type_.ring or len(self.offsets) != len(type_.table):
+            raise OpError("ir", f"state.double takes a ring and a slot of it, not {type_}", "offsets")
+        return []
+
+
+class StateLoad(StateBox, name="state.load", reads="state", view=True):
+    """A box of a state's storage."""
+
+    def infer(self) -> list[Type]:
+        return [_box(self.state, self.offsets, self.lengths)]
+
+
+class StateEntry(StateBox, name="state.entry", writes="state"):
+    """A box of a state's storage as memory that values are computed in, before it is stored to.
+
+    What was there is gone but for what is loaded from this very box and has it as its place.
+    `symbol` is the buffer that the values name as their place.
+    """
+
+    symbol: str
 
 
 class StateStore(Op, name="state.store", writes="state"):

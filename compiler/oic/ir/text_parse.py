@@ -5,8 +5,8 @@ The ops must have been registered: import `oic.operators` before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from oic.diagnostics import OicError, Source, Span, did_you_mean, fail
 from oic.dtypes import Array, DType
@@ -18,7 +18,6 @@ from oic.ir.text_tokens import Cursor, Lexeme
 from oic.ir.text_values import DEPTH, Values
 from oic.ir.types import TensorType, same_rank
 
-T = TypeVar("T")
 COLUMNS = 1 << 32
 
 
@@ -66,7 +65,7 @@ class _Parser:
         self.c.expect("module")
         module = Module(self.c.string())
         self.c.expect("{")
-        head = self.list_until("}", self.header_part)
+        head = self.c.list_until("}", self.header_part)
         given = dict(head)
         module.stage = given.get("stage", "graph")
         if module.stage not in ("graph", "indexed", "planned"):
@@ -76,7 +75,7 @@ class _Parser:
         module.source = self.source
         if self.c.accept("extents"):
             self.c.expect("{")
-            self.list_until("}", self.extent)
+            self.c.list_until("}", self.extent)
         if self.c.accept("plan"):
             module.plan = self.plan()
         while self.c.now.kind != "end":
@@ -189,7 +188,7 @@ class _Parser:
                 self.c.expect(",")
             if spec.kind == "rest":
                 self.c.expect("[")
-                given[key] = self.list_until("]", self.value)
+                given[key] = self.c.list_until("]", self.value)
             elif spec.kind == "optional" and self.c.accept("_"):
                 given[key] = None
             else:
@@ -199,7 +198,7 @@ class _Parser:
 
     def attributes(self, cls: type[Op]) -> dict[str, Any]:
         given: dict[str, Any] = {}
-        for key, value in self.list_until("}", lambda: self.attribute(cls)):
+        for key, value in self.c.list_until("}", lambda: self.attribute(cls)):
             if key in given:
                 raise self.c.wrong(
                     f"attribute '{key}' is given twice", self.c.tokens[self.c.at - 1]
@@ -275,7 +274,7 @@ class _Parser:
     def region(self, depth: int) -> Block:
         block = Block()
         self.c.expect("(")
-        self.list_until(")", lambda: self.argument(block))
+        self.c.list_until(")", lambda: self.argument(block))
         self.c.expect("{")
         while not self.c.accept("}"):
             block.append(self.op(depth + 1))
@@ -328,12 +327,3 @@ class _Parser:
                 span = self.c.span(line_at, last)
                 raise fail("ir-syntax", f"{source.name} has no such place", span)
         return Span(source, start, start + length)
-
-    def list_until(self, end: str, item: Callable[[], T]) -> list[T]:
-        """Items separated by commas, up to a mark that is stepped over."""
-        found: list[T] = []
-        while not self.c.accept(end):
-            if found:
-                self.c.expect(",")
-            found.append(item())
-        return found

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from oic.diagnostics import OicError, Source, Span, fail
+
+T = TypeVar("T")
 
 TOKEN = re.compile(
     r"""
@@ -97,17 +100,26 @@ class Cursor:
 
     def expect(self, text: str) -> Lexeme:
         """Step over a mark or word that must be there."""
-        if not self.sees(text):
-            seen = repr(self.now.text) if self.now.kind != "end" else "the end of the text"
-            raise self.wrong(f"expected '{text}', found {seen}")
-        return self.take()
+        return self._required(self.sees(text), f"'{text}'")
 
     def kind(self, kind: str, what: str) -> Lexeme:
         """Step over a token of a kind that must be there."""
-        if self.now.kind != kind:
+        return self._required(self.now.kind == kind, what)
+
+    def _required(self, there: bool, what: str) -> Lexeme:
+        if not there:
             seen = repr(self.now.text) if self.now.kind != "end" else "the end of the text"
             raise self.wrong(f"expected {what}, found {seen}")
         return self.take()
+
+    def list_until(self, end: str, item: Callable[[], T]) -> list[T]:
+        """Items separated by commas, up to a mark that is stepped over."""
+        found: list[T] = []
+        while not self.accept(end):
+            if found:
+                self.expect(",")
+            found.append(item())
+        return found
 
     def integer(self) -> int:
         """A number without a sign."""

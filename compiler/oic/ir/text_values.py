@@ -53,19 +53,13 @@ class Values:
             return SIMPLE[self.c.take().text]
         if token.kind == "word" and (token.text in ALL or token.text in ("index", "state")):
             return self._dtype_or_type()
-        match token.text:
-            case "@":
-                self.c.take()
-                return self.extent()
-            case "[":
-                self.c.take()
-                return self._items("]", self.attribute)
-            case "{":
-                self.c.take()
-                return dict(self._items("}", self._pair))
-            case "(":
-                return self._tuple_or_size()
-        return self.size()
+        if self.c.accept("@"):
+            return self.extent()
+        if self.c.accept("["):
+            return self.c.list_until("]", self.attribute)
+        if self.c.accept("{"):
+            return dict(self.c.list_until("}", self._pair))
+        return self._tuple_or_size() if self.c.sees("(") else self.size()
 
     def _float_follows(self) -> bool:
         return self.c.next.kind == "float" or self.c.next.text in ("inf", "nan")
@@ -101,16 +95,6 @@ class Values:
             self.c.at = start
             return self.size()
         return tuple(items)
-
-    def _items(self, end: str, item: Callable[[], Any]) -> list[Any]:
-        found: list[Any] = []
-        while not self.c.accept(end):
-            if found:
-                self.c.expect(",")
-            found.append(item())
-        return found
-
-    # -- sizes
 
     def extent_name(self, token: Lexeme) -> str:
         """The name that a token gives: a word, or any text in back quotes."""
@@ -181,7 +165,7 @@ class Values:
         return TensorType(ALL[token.text], shape, joined(storage, next((e for e in LAYOUTS if self.c.accept(e)), "")))
 
     def _shape(self) -> tuple[Dim, ...]:
-        return tuple(self._items("]", self.size)) if self.c.accept("[") else ()
+        return tuple(self.c.list_until("]", self.size)) if self.c.accept("[") else ()
 
     def _state(self) -> StateType:
         self.c.expect("<")
@@ -199,7 +183,7 @@ class Values:
             if word.text not in parts:
                 raise self.c.wrong("expected 'table', 'auto' or 'ring'", word)
             self.c.expect("(")
-            parts[word.text] = tuple(self._items(")", self._state_index))
+            parts[word.text] = tuple(self.c.list_until(")", self._state_index))
         self.c.expect(">")
         shape = tuple(d for d in entry.shape if not isinstance(d, Expr))
         return StateType(entry.dtype, shape, parts["table"], parts["auto"], ring)
@@ -221,7 +205,7 @@ class Values:
         place = Place(space, self.c.string(), offset)
         if self.c.accept("strides"):
             self.c.expect("(")
-            place.strides = tuple(self._items(")", self.size))
+            place.strides = tuple(self.c.list_until(")", self.size))
         if self.c.accept("because"):
             place.reason = self.c.string()
         return place

@@ -68,7 +68,9 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         return s.Name(str(token), self._span(token))
 
     def _several(self, parts: list[Any]) -> _Several:
-        return _Several(_parts(parts), self._whole(parts))
+        return _Several(tuple(p for p in parts if not isinstance(p, Token)), self._whole(parts))
+
+    sizes = dims = arguments = operands = results = _several
 
     def _error(
         self, slug: str, message: str, span: Span, label: str = "", *, hint: str | None = None,
@@ -103,9 +105,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
             self.source,
             self._whole(parts) if parts else Span(self.source, 0, 0),
         )
-
-    def sizes(self, parts: list[Any]) -> _Several:
-        return self._several(parts)
 
     def size(self, parts: list[Any]) -> s.SizeDef:
         return s.SizeDef(str(parts[0]), parts[2], self._whole(parts), self._span(parts[0]))
@@ -145,9 +144,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         dims = parts[1].items if len(parts) > 1 else ()
         return _Type(str(parts[0]), dims, self._whole(parts), self._span(parts[0]))
 
-    def dims(self, parts: list[Any]) -> _Several:
-        return self._several(parts)
-
     def unknown(self, parts: list[Any]) -> s.Unknown:
         return s.Unknown(self._whole(parts))
 
@@ -158,9 +154,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         if name == "ref":
             args = tuple(_quoted(arg) for arg in args)
         return s.Attribute(str(name), args, given is not None, self._whole(parts), self._span(name))
-
-    def arguments(self, parts: list[Any]) -> _Several:
-        return self._several(parts)
 
     def argument(self, parts: list[Any]) -> s.Argument:
         key = str(parts[0]) if len(parts) == 3 else None
@@ -194,9 +187,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
             str(parts[1]), plain, keywords, results, self._whole(parts), self._span(parts[1])
         )
 
-    def operands(self, parts: list[Any]) -> _Several:
-        return self._several(parts)
-
     def literal(self, parts: list[Any]) -> s.Literal:
         """`2`, `-0.5`, `inf` or `true` as an operand."""
         *minus, token = parts
@@ -210,9 +200,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     def keyword(self, parts: list[Any]) -> s.Keyword:
         value = _literal(parts[2])
         return s.Keyword(str(parts[0]), value, self._whole(parts), self._span(parts[0]))
-
-    def results(self, parts: list[Any]) -> _Several:
-        return self._several(parts)
 
     def transfer(self, parts: list[Any]) -> s.Transfer:
         return s.Transfer(parts[1], parts[3], self._whole(parts))
@@ -370,10 +357,6 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         if self._deeper(made, parts, DEEPEST_EXPRESSION, "list is"):
             return made
         return s.Int(1, made.span)
-
-
-def _parts(parts: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(p for p in parts if not isinstance(p, Token))
 
 
 def _quoted(arg: s.Argument) -> s.Argument:
