@@ -149,8 +149,7 @@ class Watch:
         if op.regions and op.name != "fused":
             return found
         for state in op.touched("write"):
-            assert state.op is not None
-            at, nbytes = self.states[state.op.attributes()["symbol"]]
+            at, nbytes = self.states[state.symbol]
             found["state"][at : at + nbytes] = 0xFF
         if not self.places.is_view(op) and op.name != "exchange":
             for value in op.results:

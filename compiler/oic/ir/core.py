@@ -20,7 +20,7 @@ from oic.diagnostics import Span
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.dims import Dim
-from oic.ir.types import IndexType, TensorType, Type
+from oic.ir.types import IndexType, StateType, TensorType, Type
 
 REQUIRED = object()
 
@@ -114,6 +114,18 @@ class Value:
         """The type of a value known to be a tensor."""
         assert isinstance(self.type, TensorType), f"{self!r} is not a tensor"
         return self.type
+
+    @property
+    def state_type(self) -> StateType:
+        """The type of a value known to be a state."""
+        assert isinstance(self.type, StateType), f"{self!r} is no state"
+        return self.type
+
+    @property
+    def symbol(self) -> str:
+        """The name of the state or constant that it is."""
+        assert self.op is not None, f"{self!r} has no name"
+        return str(self.op.attributes()["symbol"])
 
     @property
     def shape(self) -> tuple[Dim, ...]:

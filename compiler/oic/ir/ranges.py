@@ -38,7 +38,6 @@ from oic.ir.index import (
 )
 from oic.ir.intervals import WIDE, Range
 from oic.ir.state import CacheCount, State, StateGet, StateReach
-from oic.ir.types import StateType
 
 Atom = Value | Extent | Expr | None
 Linear = dict[Atom, int]  # coefficient, not 0, of each atom; of 1 under None
@@ -288,7 +287,7 @@ _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
     CheckRange: _always,
     CheckIds: _always,
     IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
-    StateGet: lambda _, op: not op.checked and _state_type(op.state).dtype.high > WIDE[1],
+    StateGet: lambda _, op: not op.checked and op.state.state_type.dtype.high > WIDE[1],
     IndexAdd: _overflows,
     IndexSub: _overflows,
     IndexMul: _overflows,
@@ -327,20 +326,15 @@ def _read_range(op: Op | None) -> Range:
             assert isinstance(state.op, State)
             if state.op.limit is not None:
                 return 0, state.op.limit
-            dtype = _state_type(state).dtype
+            dtype = state.state_type.dtype
             return dtype.low, min(dtype.high, WIDE[1])
         case CacheCount(table=state, axis=axis):
-            type_ = _state_type(state)
+            type_ = state.state_type
             ring = type_.ring and axis == len(type_.table) - 1
             return 0, WIDE[1] if ring else [*type_.table, *type_.auto][axis].capacity
         case StateReach(state=state, axis=axis):
-            return 0, _state_type(state).capacity_shape[axis]
+            return 0, state.state_type.capacity_shape[axis]
     return WIDE
-
-
-def _state_type(state: Value) -> StateType:
-    assert isinstance(state.type, StateType)
-    return state.type
 
 
 def _chosen_range(test: Range, chosen: Range) -> Range:

@@ -241,8 +241,7 @@ class StateDouble(StateBox, name="state.double", writes="state"):
 
     def infer(self) -> list[Type]:
         super().infer()
-        type_ = self.state.type
-        assert isinstance(type_, StateType)
+        type_ = self.state.state_type
         if not type_.ring or len(self.offsets) != len(type_.table):
             raise OpError("ir", f"state.double takes a ring and a slot of it, not {type_}", "offsets")
         return []
@@ -317,17 +316,14 @@ def _require_integer(state: Value, indices: list[Any], name: str) -> None:
 
 
 def _require_box(state: Value, offsets: list[Value], lengths: list[Any]) -> None:
-    type_ = state.type
-    assert isinstance(type_, StateType)
+    type_ = state.state_type
     if len(lengths) != len(type_.capacity_shape) or not all(is_index(o) for o in offsets):
         raise OpError("ir", f"a box of {type_} has {len(type_.capacity_shape)} lengths", "lengths")
 
 
 def _box(state: Value, offsets: list[Value], lengths: list[Dim | None]) -> TensorType:
     _require_box(state, offsets, lengths)
-    type_ = state.type
-    assert isinstance(type_, StateType)
-    return TensorType(type_.dtype, tuple(n for n in lengths if n is not None))
+    return TensorType(state.state_type.dtype, tuple(n for n in lengths if n is not None))
 
 
 class StateAdd(Op, name="state.add", reads="state", writes="state"):

@@ -36,7 +36,6 @@ from oic.ir.state import (
     StateGet,
     keeps_touched,
 )
-from oic.ir.types import StateType
 
 Access = CacheRead | CacheWrite | CacheStep
 Sides = tuple[Linear, Linear]  # where a position of an access starts, and where it ends
@@ -113,7 +112,7 @@ class _Rule:
         self.raises: list[_Access] = []  # reads that may raise a count
 
     def axes(self) -> dict[str, int]:
-        return {_symbol(table): axis for table, axis in self.tables.items()}
+        return {table.symbol: axis for table, axis in self.tables.items()}
 
     def _indexed(self) -> Iterator[tuple[Value, int]]:
         """The tables that are written at the counter, and along which index."""
@@ -148,7 +147,7 @@ class _Rule:
 
     def _check_table(self, table: Value, axis: int) -> None:
         """A table of which single positions can be forgotten."""
-        type_, name = _type(table), _symbol(table)
+        type_, name = table.state_type, table.symbol
         if axis >= len(type_.table):
             raise _RefusalError(f"'{name}' is one matrix that grows: what it held before it was replaced is not kept")
         if type_.auto:
@@ -167,7 +166,7 @@ class _Rule:
             table = _state(op)
             if table not in self.group and self._changes(op):
                 where = f"line {op.span.line}" if op.span else f"'{symbol}'"
-                what = f"'{_symbol(table)}' is written in {where}"
+                what = f"'{table.symbol}' is written in {where}"
                 raise _RefusalError(f"{what}, and what it held before is not kept")
 
     def _changes(self, op: CacheOp | StateGet) -> bool:
@@ -176,7 +175,7 @@ class _Rule:
             return False
         if not isinstance(op, CacheRead):
             return True
-        table = len(_type(op.table).table)
+        table = len(op.table.state_type.table)
         return bool(_raised(op)) or "i" in op.form[table:] or ("i" in op.form and op.table in self.touched)
 
     def _block(self, block: Block) -> None:
@@ -185,7 +184,7 @@ class _Rule:
         for op in block.ops:
             if isinstance(op, CacheReset) and op.table in self.group:
                 if op.indices:
-                    raise _RefusalError(f"entries of '{_symbol(op.table)}' are reset one by one")
+                    raise _RefusalError(f"entries of '{op.table.symbol}' are reset one by one")
                 forgotten.add(op.table)
                 if forgotten == self.group:
                     self._close(now)
@@ -202,7 +201,7 @@ class _Rule:
             else:
                 self._note(now, op, sure=True)
         if forgotten:
-            kept, gone = (_symbol(next(iter(s))) for s in (self.group - forgotten, forgotten))
+            kept, gone = (next(iter(s)).symbol for s in (self.group - forgotten, forgotten))
             raise _RefusalError(f"'{gone}' is reset without '{kept}'")
         self._close(now)
 
@@ -247,7 +246,7 @@ class _Rule:
         if start is None or end is None:
             how = "read one by one" if isinstance(op, CacheRead) else "written"
             name = self.counter.symbol
-            raise _RefusalError(f"entries of '{_symbol(op.table)}' are {how} where '{name}' does not say")
+            raise _RefusalError(f"entries of '{op.table.symbol}' are {how} where '{name}' does not say")
         if len(positions[axis]) == 1:
             end = added(end, {None: 1}, 1)
         now.accesses.append(_Access(op, (start, end), sure, others))
@@ -269,7 +268,7 @@ class _Rule:
         """The accesses of an advance lie within it; those of counted tables are all of it."""
         name = self.counter.symbol
         for access in now.accesses:
-            table = _symbol(access.op.table)
+            table = access.op.table.symbol
             start, end = access.at
             if self.ranges.least(start) < 0 or self.ranges.least(added(now.moved, end, -1)) < 0:
                 raise _RefusalError(f"'{table}' is written beside what '{name}' is counted up by")
@@ -289,7 +288,7 @@ class _Rule:
         boxes = sorted(str([list(map(self.ranges.of, p)) for p in a.others]) for a in writes)
         static = all(self._is_static(p) for a in writes for p in a.others)
         if self.written.setdefault(table, boxes) != boxes or not boxes or not static:
-            raise _RefusalError(_unlike(_symbol(table)))
+            raise _RefusalError(_unlike(table.symbol))
 
     def _check_raise(self, read: _Access) -> None:
         """A read raises no count beyond what writes do."""
@@ -297,7 +296,7 @@ class _Rule:
         for i, position in enumerate(read.others):
             reach = max(self.ranges.of(p[i][-1])[1] + (len(p[i]) == 1) for p in writes)
             if len(position) == 1 and self.ranges.of(position[0])[1] >= reach:
-                raise _RefusalError(f"a read may raise a count of '{_symbol(read.op.table)}'")
+                raise _RefusalError(f"a read may raise a count of '{read.op.table.symbol}'")
 
     def _written_at(self, table: Value) -> Iterator[list[tuple[Value, ...]]]:
         """Of every write of a table, the positions beside the one counted."""
@@ -325,16 +324,6 @@ def _state(op: Op) -> Value:
     return op.operands[0]
 
 
-def _symbol(state: Value) -> str:
-    assert isinstance(state.op, State)
-    return state.op.symbol
-
-
-def _type(state: Value) -> StateType:
-    assert isinstance(state.type, StateType)
-    return state.type
-
-
 def _positions(op: Access) -> list[tuple[Value, ...]]:
     form = "i" * len(op.indices) if isinstance(op, CacheStep) else op.form
     return CacheOp.positions(form, op.indices)
@@ -342,14 +331,14 @@ def _positions(op: Access) -> list[tuple[Value, ...]]:
 
 def _raised(op: CacheRead) -> list[int]:
     """The table indices whose counts a read may raise."""
-    type_ = _type(op.table)
+    type_ = op.table.state_type
     grows = [i for i, index in enumerate(type_.table) if not index.fixed]
     return [i for i in grows if op.form[i : i + 1] == "i"]
 
 
 def _is_counted(table: Value) -> bool:
     """What is kept beside a table goes back as well: counts, or where rings end."""
-    type_ = _type(table)
+    type_ = table.state_type
     return type_.ring or any(not index.fixed for index in type_.table)
 
 

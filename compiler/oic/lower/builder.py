@@ -28,7 +28,7 @@ from oic.ir.index import (
 )
 from oic.ir.module import Module
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
-from oic.ir.types import StateType, TensorType
+from oic.ir.types import TensorType
 from oic.lower.capacity import constant_integer
 from oic.lower.environment import Env, Held, Key, Mark, Mixed, Poison, Shapes
 from oic.lower.integers import IndexBuilder, not_negative
@@ -293,8 +293,7 @@ class Builder(IndexBuilder):
     def persistent_integer(self, variable: Variable, name: s.Name) -> Dim:
         """The present value of a persistent scalar, read once between writes."""
         state = self.states[variable]
-        type_ = state.type
-        assert isinstance(type_, StateType)
+        type_ = state.state_type
         if not type_.plain or variable.dtype not in INT or any(d != 1 for d in type_.shape):
             raise Refused(self._not_integer(name, str(type_.entry)))
         if variable not in self.known:
@@ -327,8 +326,7 @@ class Builder(IndexBuilder):
     def read_state(self, variable: Variable, span: Span) -> Value:
         """A plain persistent variable as a tensor: its value at this point.  Raises Refused for a table."""
         state = self.states[variable]
-        assert isinstance(state.type, StateType)
-        if not state.type.plain:
+        if not state.state_type.plain:
             raise Refused(None)
-        op = CacheRead(state, [], "", state.type.entry, span=span, hint=variable.name)
+        op = CacheRead(state, [], "", state.state_type.entry, span=span, hint=variable.name)
         return self.emit(op).result

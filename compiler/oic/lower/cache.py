@@ -17,7 +17,7 @@ from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.index import IndexMax, IndexMin
 from oic.ir.state import CacheCount, CacheRead, CacheReset, CacheStep, CacheWrite
-from oic.ir.types import StateType, TensorType
+from oic.ir.types import TensorType
 from oic.lower.builder import Builder
 from oic.lower.operands import FULL, INDEX, operand, refuse_negative, refuse_order, slice_end
 from oic.lower.operators import differ, poison, store
@@ -71,7 +71,7 @@ def _possible(given: tuple[Dim, ...], at: AccessPositions) -> Iterator[bool]:
 def lower_step(f: Builder, statement: s.CacheStep) -> None:
     """`cache.increment [n] s;` and `cache.decrement [n] s;`"""
     variable, target = persistent(f, statement.target), statement.target
-    type_ = state_type(f.states[variable])
+    type_ = f.states[variable].state_type
     if any(d != 1 for d in type_.shape):
         what = f"only a scalar is stepped, and '{target.span.text}' is {type_.entry}"
         raise refused("not-scalar", what, target.span, variable)
@@ -104,11 +104,6 @@ def persistent(f: Builder, access: s.Access) -> Variable:
     return variable
 
 
-def state_type(state: Value) -> StateType:
-    assert isinstance(state.type, StateType)
-    return state.type
-
-
 # ---------------------------------------------------------------- positions
 
 
@@ -123,7 +118,7 @@ class AccessPositions:
     def __init__(self, f: Builder, access: s.Access, *, writing: bool) -> None:
         self.f, self.variable, self.writing = f, persistent(f, access), writing
         self.state = f.states[self.variable]
-        self.type = type_ = state_type(self.state)
+        self.type = type_ = self.state.state_type
         self.form, self.indices = "", list[Value]()
         self.shape: tuple[Dim, ...] = ()
         self.least: dict[int, int] = {}

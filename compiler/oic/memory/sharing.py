@@ -17,7 +17,7 @@ from oic.ir.dims import Extent
 from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet, StateLoad, StateStore
-from oic.ir.types import StateType, TensorType
+from oic.ir.types import TensorType
 from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
 from oic.memory.liveness import Liveness, liveness
@@ -263,8 +263,7 @@ def _why_not_in_part(insert: Insert, box: Box) -> str:
 
 def _why_not_dense(store: StateStore, box: Box) -> str:
     """Why the box is no memory that any op could compute in."""
-    type_ = store.state.type
-    assert isinstance(type_, StateType)
+    type_ = store.state.state_type
     strides = zip(storage_strides(type_), box.lengths, strict=True)
     if not is_dense(store.value.shape, tuple(s for s, n in strides if n is not None)):
         return "its place in the state has gaps"

@@ -19,7 +19,6 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.ranges import Linear, Ranges, added
 from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateStore
-from oic.ir.types import StateType
 from oic.operators.part import Insert, PartEntry
 
 Bound = Mapping[Extent, Value]
@@ -56,9 +55,7 @@ def boxes_of(op: Op) -> list[Box] | None:
         return [Box.of(op)]
     if isinstance(op, StateDouble):  # anywhere in the ring
         *ring, _ = op.offsets
-        type_ = op.state.type
-        assert isinstance(type_, StateType)
-        lengths = [*op.lengths[: len(ring)], 2 * type_.window, *op.lengths[len(ring) + 1 :]]
+        lengths = [*op.lengths[: len(ring)], 2 * op.state.state_type.window, *op.lengths[len(ring) + 1 :]]
         return [Box(op.state, tuple(ring), tuple(lengths))]
     return None
 
@@ -92,9 +89,7 @@ def apart(a: Box, b: Box, bound: Bound, known: Ranges | None = None) -> bool:
 
 def whole_entries(box: Box) -> bool:
     """It starts at the start of an entry, so that packed elements start at a whole byte."""
-    type_ = box.whole.type
-    assert isinstance(type_, StateType)
-    return all(not _offset(box, i) for i in range(len(type_.table), len(box.lengths)))
+    return all(not _offset(box, i) for i in range(len(box.whole.state_type.table), len(box.lengths)))
 
 
 def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:

@@ -13,7 +13,6 @@ from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
 from oic.ir.index import AssertShape
 from oic.ir.state import ConstantSelect, StateLoad
-from oic.ir.types import StateType
 from oic.memory.layout import constant_strides, storage_strides
 from oic.operators.shape import BroadcastTo, Reshape, Slice, Split, Transpose
 
@@ -72,8 +71,7 @@ def view_strides(op: Op, result: int = 0) -> Strides | None:
         case Split(x=x):
             return strides_of(x)
         case StateLoad(state=state, lengths=lengths):
-            assert isinstance(state.type, StateType)
-            storage = storage_strides(state.type)
+            storage = storage_strides(state.state_type)
             return tuple(s for s, n in zip(storage, lengths, strict=True) if n is not None)
         case ConstantSelect(family=family, indices=indices):
             assert family.tensor.static

@@ -22,7 +22,7 @@ from oic.ir.index import (
     IndexSub,
 )
 from oic.ir.ranges import CHECKS
-from oic.ir.state import State, StateGet
+from oic.ir.state import StateGet
 
 OVERFLOW = "OIC_ERR_OVERFLOW"
 
@@ -35,8 +35,7 @@ def variable_of(op: Op) -> str | None:
         case AssertShape(x=x) | IndexLoad(x=x):
             return x.hint or None
         case StateGet(state=state):
-            assert isinstance(state.op, State)
-            return state.op.symbol
+            return state.symbol
     return None
 
 

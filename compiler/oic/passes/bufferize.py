@@ -100,8 +100,7 @@ def _view_place(value: Value) -> Place:
     strides = strides_of(value)
     kept = None if is_dense(value.shape, strides) else strides
     if isinstance(base.op, StateLoad):
-        symbol = str(base.op.state.op.attributes()["symbol"])  # type: ignore[union-attr]
-        return Place("state", symbol, None, kept, "a view of the state")
+        return Place("state", base.op.state.symbol, None, kept, "a view of the state")
     place = base.place
     assert place is not None
     return Place(place.space, place.buffer, None, kept, f"a view of '{base.hint or place.buffer}'")

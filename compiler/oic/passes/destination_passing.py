@@ -402,7 +402,7 @@ def _parallel(op: Parallel, decided: Assignment) -> None:
 def _entry(store: StateStore, decided: Assignment) -> None:
     """Compute what is stored in its entry of the state, unless there is a reason not to."""
     store.entry, store.reason = "", ""
-    symbol = str(store.state.op.attributes()["symbol"])  # type: ignore[union-attr]
+    symbol = store.state.symbol
     _put(store, decided, symbol, f"computed in its entry of '{symbol}'")
 
 

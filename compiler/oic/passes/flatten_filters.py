@@ -29,9 +29,8 @@ from oic.passes.pack_weights import members, readers
 def flatten_filters(module: Module, target: Target = TARGETS["portable"]) -> None:
     """Flatten every constant that is read as the weights of convolutions alone."""
     for constant, found in list(readers(module)):
-        assert isinstance(constant.op, Constant)
         ops = [r.op for r in found if isinstance(r.op, Operator) and r.fields == ("w",)]
-        values = module.weights[constant.op.symbol]
+        values = module.weights[constant.symbol]
         if not ops or len(ops) < len(found) or not isinstance(values, np.ndarray | Members):
             continue
         shapes = {op.operands[1].tensor.maximum for op in ops}
@@ -53,9 +52,9 @@ def _flatten(module: Module, constant: Value, shape: tuple[int, ...], flattened:
     for value in members(constant):
         value.type = TensorType(value.dtype, (*value.tensor.maximum[: -len(shape)], *flat))
     constant.op.type = constant.tensor
-    values = module.weights[constant.op.symbol]
+    values = module.weights[constant.symbol]
     if isinstance(values, np.ndarray):
-        module.weights[constant.op.symbol] = flattened(values)
+        module.weights[constant.symbol] = flattened(values)
     elif isinstance(values, Members):
         read, inner = values.read, (*values.inner[: -len(shape)], *flat)
-        module.weights[constant.op.symbol] = replace(values, inner=inner, read=lambda key: flattened(read(key)))
+        module.weights[constant.symbol] = replace(values, inner=inner, read=lambda key: flattened(read(key)))

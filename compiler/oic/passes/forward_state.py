@@ -16,7 +16,6 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexAdd, IndexWrap
 from oic.ir.module import Module
 from oic.ir.state import State, StateAdd, StateGet, StateSet
-from oic.ir.types import StateType
 
 Known = dict[Value, Value]  # state -> its present value
 
@@ -72,19 +71,18 @@ def _reads_after(block: Block) -> dict[Value, int]:
 
 def _forwards(state: Value) -> bool:
     """An integer scalar whose wrap-around index arithmetic can express."""
-    type_ = state.type
-    assert isinstance(type_, StateType) and isinstance(state.op, State)
+    assert isinstance(state.op, State)
+    type_ = state.op.type
     if not type_.plain or type_.dtype not in dtypes.INT or type_.shape != ():
         return False
     return state.op.limit is not None or 8 <= type_.dtype.bits <= 32
 
 
 def _wrapped(state: Value, value: Value, op: Op, ops: list[Op]) -> Value:
-    type_ = state.type
-    assert isinstance(type_, StateType) and isinstance(state.op, State)
+    assert isinstance(state.op, State)
     if state.op.limit is not None:
         return value  # a count, which never leaves its range
-    return _emit(IndexWrap(value, type_.dtype, span=op.span, hint=value.hint), ops)
+    return _emit(IndexWrap(value, state.op.type.dtype, span=op.span, hint=value.hint), ops)
 
 
 def _emit(op: Op, ops: list[Op]) -> Value:

@@ -227,7 +227,7 @@ class _Mover(EarlyValues):
             if rest is None or condition is None:
                 return None
             self.copies = known
-            return [*ops, _if(condition, *((rest, []) if _is_inside(op, layer.then) else ([], rest)))]
+            return [*ops, _if(condition, *((rest, []) if op.inside(layer.then) else ([], rest)))]
         assert isinstance(layer, For)
         low, high = self.early(layer.start, {}, ops), self.early(layer.end, {}, ops)
         if low is None or high is None:
@@ -374,14 +374,6 @@ def _limits(op: Op) -> list[int | Value]:
         return [0, op.extent.maximum]
     assert isinstance(op, CheckRange)
     return [op.low, op.high]
-
-
-def _is_inside(op: Op, block: Block) -> bool:
-    """The op is in the block, or in one nested in it."""
-    at = op.block
-    while at is not None and at is not block:
-        at = at.owner.block if at.owner is not None else None
-    return at is block
 
 
 def _if(condition: Value, then: list[Op], orelse: list[Op]) -> If:

@@ -89,7 +89,7 @@ def store_weights(module: Module, text: str) -> list[Decision]:
         rules = _chosen(module, found, text.strip())
     else:
         rules = rules_of(text) if text.strip() else []
-    symbols = [value.op.attributes()["symbol"] for value, _ in found if value.op is not None]
+    symbols = [value.symbol for value, _ in found]
     for rule in rules:
         if rule.names != "*" and not any(rule.fits(symbol) for symbol in symbols):
             known = ", ".join(symbols[:6]) + (", …" if len(symbols) > 6 else "")
@@ -112,8 +112,7 @@ def _chosen(module: Module, found: list[tuple[Value, list[Reader]]], text: str) 
     if chosen is None:
         least = WEIGHTS_HEADER + sum(candidates[0].nbytes for candidates in steps.values())
         raise fail("weights-rule", f"constants take {least:,} bytes at least, and {limit:,} are given")
-    names = {value: value.op.attributes()["symbol"] for value in chosen if value.op is not None}
-    return [Rule(names[value], storage) for value, storage in chosen.items()]
+    return [Rule(value.symbol, storage) for value, storage in chosen.items()]
 
 
 def _limit(text: str) -> int | float:
@@ -131,9 +130,7 @@ def _limit(text: str) -> int | float:
 
 def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str) -> Candidate | None:
     """A storage that the constant may have; it is as it was."""
-    before, dtype = constant.tensor, constant.tensor.dtype
-    assert constant.op is not None
-    symbol = constant.op.attributes()["symbol"]
+    before, dtype, symbol = constant.tensor, constant.tensor.dtype, constant.symbol
     if not dtype.is_float or storage == dtype.name or _stored(constant, uses, storage, LAYOUTS):
         return None
     source, encoding = module.weights[symbol], constant.tensor.encoding
