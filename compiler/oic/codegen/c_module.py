@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class StateMember:
         shape, outer = self.type.capacity_shape, len(self.type.table)
         if not self.type.dtype.packed:
             return shape
-        return (*shape[:outer], self.nbytes // max(1, _count(shape[:outer])))
+        return (*shape[:outer], self.nbytes // max(1, math.prod(shape[:outer])))
 
 
 @dataclass
@@ -206,10 +207,3 @@ def _fields(module: Module) -> dict[str, StateMember]:
         member = declared.get(symbol) or names.unique(symbol)
         fields[symbol] = StateMember(by_symbol[symbol], member, offset, nbytes)
     return fields
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    total = 1
-    for d in shape:
-        total *= d
-    return total

@@ -20,10 +20,11 @@ import numpy as np
 from oic.dtypes import Array
 from oic.ir.core import Op, Place, Value
 from oic.ir.module import Buffer
+from oic.ir.text_print import located
 from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
 from oic.memory.liveness import liveness
-from oic.reference.interpret import Machine, located
+from oic.reference.interpret import Machine
 from oic.reference.memory_image import Packed, Spaces
 from oic.reference.semantics import box_of
 

@@ -97,6 +97,12 @@ def print_op(op: Op) -> str:
     return "\n".join(_op_lines(op, ValueNames(), ""))
 
 
+def located(op: Op) -> str:
+    """An op as text with its source line, for broken invariants."""
+    line = op.span.source.line(op.span.line).strip() if op.span else ""
+    return print_op(op) + (f"\n  {op.span}: {line}" if op.span else "")
+
+
 def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
     results = ", ".join(names(r) for r in op.results)
     head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"

@@ -13,7 +13,7 @@ from oic.ir import dims
 from oic.ir.core import Block, Op, OpError, Value, sizes_used
 from oic.ir.dims import Expr, Extent
 from oic.ir.module import Module
-from oic.ir.text_print import print_op, type_text
+from oic.ir.text_print import located, type_text
 from oic.ir.types import StateType, TensorType, Type, same_rank
 
 ENDS = {"func": "return", "for": "yield", "if": "yield", "fused": "yield"}
@@ -41,14 +41,7 @@ def verify(module: Module) -> None:
 
 def _require(rule: bool, op: Op, what: str) -> None:
     if not rule:
-        raise AssertionError(f"{what}\n{shown(op)}")
-
-
-def shown(op: Op) -> str:
-    """An op as text, with its source line."""
-    if op.span is None:
-        return print_op(op)
-    return f"{print_op(op)}\n  {op.span}: {op.span.source.line(op.span.line).strip()}"
+        raise AssertionError(f"{what}\n{located(op)}")
 
 
 class _Verifier:
@@ -144,7 +137,7 @@ class _Verifier:
         try:
             inferred = op.infer()
         except OpError as refused:
-            raise AssertionError(f"{refused.message}\n{shown(op)}") from None
+            raise AssertionError(f"{refused.message}\n{located(op)}") from None
         _require(len(inferred) == len(op.results), op, f"{len(inferred)} results are inferred")
         for value, type_ in zip(op.results, inferred):
             fits = same_rank(value.type, type_) if op.regions else value.type == type_

@@ -134,7 +134,8 @@ class Sharing:
         if why:
             return why
         assert value.op is not None
-        if not _inside(value.op, store.block):
+        assert store.block is not None
+        if not value.op.inside(store.block):
             return "from outside the region"
         first, last, until = (
             self.live.start[value.op],
@@ -242,13 +243,6 @@ def _line(op: Op) -> str:
 def movable(op: Op, ranges: Ranges) -> bool:
     """Index arithmetic that depends on its operands alone, or an integer of the state."""
     return isinstance(op, (IndexOp, StateGet)) and not ranges.refuses(op)
-
-
-def _inside(op: Op, region: Block | None) -> bool:
-    block = op.block
-    while block is not None and block is not region:
-        block = block.owner.block if block.owner is not None else None
-    return block is not None
 
 
 def _why_not_in_part(insert: Insert, box: Box) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from oic.ir.core import Block, Op, Value
 from oic.ir.state import StateEntry, StateStore
-from oic.ir.text_print import print_op
+from oic.ir.text_print import located
 from oic.ir.types import StateType, TensorType
 
 
@@ -34,8 +34,7 @@ class Lives:
 
 
 def fault(op: Op, what: str) -> AssertionError:
-    line = f"\n  {op.span}: {op.span.source.line(op.span.line).strip()}" if op.span else ""
-    return AssertionError(f"{what}\n{print_op(op)}{line}")
+    return AssertionError(f"{what}\n{located(op)}")
 
 
 def walk(block: Block) -> Iterator[Op]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,10 +57,7 @@ class TensorInfo:
     @property
     def count(self) -> int:
         """Elements, one a logical value."""
-        total = 1
-        for size in self.shape:
-            total *= size
-        return total
+        return math.prod(self.shape)
 
 
 def opaque(name: str) -> DType:

@@ -20,7 +20,7 @@ from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.module import Module
-from oic.ir.text_print import print_op
+from oic.ir.text_print import located
 from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
@@ -334,12 +334,6 @@ class Machine:
         if not dtypes.i64.low <= number <= dtypes.i64.high:
             raise refusal(op, 0, 0)
         return number
-
-
-def located(op: Op) -> str:
-    """An op as text with its source line, for broken invariants."""
-    line = op.span.source.line(op.span.line).strip() if op.span else ""
-    return print_op(op) + (f"\n  {op.span}: {line}" if op.span else "")
 
 
 def _local(value: Value) -> bool:
