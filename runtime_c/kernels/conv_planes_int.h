@@ -1,10 +1,12 @@
 /* oic_conv_planes_X_W_B of bytes: oic_conv of type i8 that wraps in type W of at most 32 bits, with constant
-   w[outputs, fours of channels / groups, taps_y, taps_x, 4], the last four filled up.
+   w[outputs, fours of channels / groups, taps_y, taps_x, 4], or, `along` a row of x, w[outputs, channels / groups, taps_y,
+   fours of taps_x, 4]: the last four filled up.
 
-   A lane is a position of the result.  A block of x is copied into planes of words, of as many input channels of a group each
-   as a word has (simd/words.h), with zeros for the padding; where the stride is above 1, one for each phase of it that taps
-   meet.  In planes, what neighbouring positions meet are neighbours, also behind the end of a row, where there is nothing to
-   store.
+   A lane is a position of the result.  A block of x is copied into planes of words (simd/words.h), with zeros for the padding:
+   of as many input channels of a group each as a word has, or of what as many neighbouring taps meet of one.  Where the stride
+   is above 1, there is a plane for each phase of it that words lie in.  In planes, what neighbouring positions meet are
+   neighbours, also behind the end of a row, where there is nothing to store.  Where an output has one input channel, rows are
+   computed one by one, which needs the fewest loads and stores.
 
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
@@ -20,43 +22,53 @@
 #define FEW 4               /* positions of a block, for fewer than which planes do not pay */
 #define FOUR 4              /* channels that lie together in w */
 #define SPAN (16 * OIC_LANES) /* positions whose sums are on the stack */
+#define ROW 8               /* registers of sums of a row */
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
 
 #include "common/conv_planes.inc.h"
 
 /* A call.
    inputs, outputs  channels of a group
+   x                its taps are those of a word each, `along` rows
+   each             bytes of w of an output
    words            that a position meets
    planes           [words of channels, phases of y, phases of x, extent of y, extent of x]
    at               where they lie for position 0
-   weights, start   of OIC_WORD_ROWS outputs */
+   weights          of OIC_WORD_ROWS outputs */
 typedef struct {
     const ARGS(oic_conv_planes) *a;
     oic_conv_axis y, x;
-    ptrdiff_t inputs, outputs, words, size;
+    ptrdiff_t inputs, outputs, each, words, size;
     uint32_t *planes, *weights;
     int32_t *at;
 } NAME(oic_conv_view);
 
-/* Words of channels of the four from c on. */
-static inline ptrdiff_t NAME(oic_conv_words)(const NAME(oic_conv_view) *v, ptrdiff_t c)
+/* How many words are made of the numbers from i on of a row of n in fours. */
+static inline ptrdiff_t NAME(oic_conv_words)(ptrdiff_t n, ptrdiff_t i)
 {
-    const ptrdiff_t left = v->inputs - c;
-    return left < FOUR ? (left + OIC_WORD - 1) / OIC_WORD : FOUR / OIC_WORD;
+    return n - i < FOUR ? (n - i + OIC_WORD - 1) / OIC_WORD : FOUR / OIC_WORD;
+}
+
+/* Planes that begin at one channel or at as many as a word has. */
+static inline ptrdiff_t NAME(oic_conv_deep)(const NAME(oic_conv_view) *v)
+{
+    return v->a->along ? v->inputs : (v->inputs + OIC_WORD - 1) / OIC_WORD;
 }
 
 /* Where words lie that position 0 meets, in the order of w. */
 static inline void NAME(oic_conv_tables)(NAME(oic_conv_view) *v)
 {
+    const ptrdiff_t side = v->a->along ? 1 : FOUR;
     int32_t *at = v->at;
-    for (ptrdiff_t c = 0; c < v->inputs; c += FOUR) {
+    for (ptrdiff_t c = 0; c < v->inputs; c += side) {
+        const ptrdiff_t first = v->a->along ? c : c / OIC_WORD, words = v->a->along ? 1 : NAME(oic_conv_words)(v->inputs, c);
         for (ptrdiff_t ky = 0; ky < v->y.taps; ++ky) {
             ptrdiff_t py, px;
             const ptrdiff_t row = oic_conv_tap(&v->y, 0, ky, &py);
             for (ptrdiff_t kx = 0; kx < v->x.taps; ++kx) {
                 const ptrdiff_t column = oic_conv_tap(&v->x, 0, kx, &px);
-                for (ptrdiff_t i = 0; i < NAME(oic_conv_words)(v, c); ++i) {
-                    const ptrdiff_t plane = ((c / OIC_WORD + i) * v->y.phases + py) * v->x.phases + px;
+                for (ptrdiff_t i = 0; i < words; ++i) {
+                    const ptrdiff_t plane = ((first + i) * v->y.phases + py) * v->x.phases + px;
                     *at++ = (int32_t)(plane * v->size + row * v->x.extent + column);
                 }
             }
@@ -65,24 +77,46 @@ static inline void NAME(oic_conv_tables)(NAME(oic_conv_view) *v)
     v->words = at - v->at;
 }
 
-/* The weights of outputs o..o+m-1 as words, and where their sums start. */
+/* The weights of outputs o..o+m-1 as words, and where their sums start: at b, if there is one. */
 static inline void NAME(oic_conv_weights)(const NAME(oic_conv_view) *v, ptrdiff_t o, ptrdiff_t m, uint32_t *start)
 {
-    const ptrdiff_t taps = v->y.taps * v->x.taps, each = (v->inputs + FOUR - 1) / FOUR * FOUR * taps;
-    const ptrdiff_t words = (v->inputs % FOUR + OIC_WORD - 1) / OIC_WORD; /* of the last four */
-    const ptrdiff_t whole = words == 0 || words == FOUR / OIC_WORD ? each : v->inputs / FOUR * FOUR * taps;
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const ptrdiff_t run = a->along ? (a->taps_x + FOUR - 1) / FOUR * FOUR : FOUR; /* bytes, the last of which words may leave out */
+    const ptrdiff_t words = a->along ? v->x.taps : NAME(oic_conv_words)(v->inputs, v->inputs / FOUR * FOUR);
+    const ptrdiff_t before = a->along ? 0 : v->inputs / FOUR * FOUR * a->taps_y * a->taps_x; /* bytes, which fill words */
+    const ptrdiff_t full = words * OIC_WORD == run ? v->each : before;
     for (ptrdiff_t r = 0; r < m; ++r) {
-        const int8_t *const from = v->a->w + (o + r) * each;
-        uint32_t *const to = v->weights + r * v->words, *rest = to + whole / OIC_WORD;
+        const int8_t *const from = a->w + (o + r) * v->each;
+        uint32_t *const to = v->weights + r * v->words, *rest = to + full / OIC_WORD;
         int32_t low = 0;
-        for (ptrdiff_t k = 0; OIC_WORD_BIAS && k < each; ++k) {
+        for (ptrdiff_t k = 0; OIC_WORD_BIAS && k < v->each; ++k) {
             low += from[k];
         }
-        start[r] = 0u - 128u * (uint32_t)low;
-        oic_words_of_x(to, from, whole);
-        for (ptrdiff_t k = whole; k < each; k += FOUR, rest += words) {
+        start[r] = (a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u) - 128u * (uint32_t)low;
+        oic_words_of_x(to, from, full);
+        for (ptrdiff_t k = full; k < v->each; k += run, rest += words) {
             oic_words_of_x(rest, from + k, words * OIC_WORD);
         }
+    }
+}
+
+/* to = words first..end-1 of a row of a plane, of x from `left` on, some of whose numbers may lie outside: these are 0. */
+static inline void NAME(oic_conv_edge)(const NAME(oic_conv_view) *v, const int8_t *x, ptrdiff_t left, uint32_t *to,
+                                       ptrdiff_t first, ptrdiff_t end)
+{
+    if (!v->a->along) {
+        oic_words_zero(to + first, end - first);
+        return;
+    }
+    for (ptrdiff_t e = first; e < end; ++e) {
+        const int8_t *from[OIC_WORD];
+        int8_t numbers[OIC_WORD];
+        for (ptrdiff_t i = 0; i < OIC_WORD; ++i) {
+            const ptrdiff_t ix = left + e * v->x.step + i * v->a->dilation_x;
+            numbers[i] = ix >= 0 && ix < v->a->width ? x[ix] : (int8_t)0;
+            from[i] = &numbers[i];
+        }
+        oic_words_of_w(to + e, from, 1, 1);
     }
 }
 
@@ -92,33 +126,48 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
 {
     const ARGS(oic_conv_planes) *const a = v->a;
     const ptrdiff_t high = v->y.extent - v->y.count + rows, wide = v->x.extent, step = v->x.step, image = a->height * a->width;
+    const ptrdiff_t apart = a->along ? a->dilation_x : image, side = a->along ? 1 : OIC_WORD;
     const T *const x = a->x + (n * a->channels + g * v->inputs) * image;
-    for (ptrdiff_t c = 0; c < v->inputs; c += OIC_WORD) {
-        for (ptrdiff_t p = 0; p < v->y.phases * v->x.phases; ++p) {
-            const ptrdiff_t py = p / v->x.phases, left = x0 * step + p % v->x.phases + v->x.low; /* of word 0 */
-            const ptrdiff_t low = oic_conv_first(left, step, 0), first = low < wide ? low : wide;
-            const ptrdiff_t last = oic_conv_last(left, step, a->width, wide), end = last > first ? last : first;
-            uint32_t *to = v->planes + (c / OIC_WORD * v->y.phases * v->x.phases + p) * v->size;
-            for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
-                const ptrdiff_t iy = (y0 + r) * v->y.step + py + v->y.low;
-                const int8_t *from[OIC_WORD];
-                if (iy < 0 || iy >= a->height || end == first) {
-                    oic_words_zero(to, wide);
-                    continue;
-                }
-                for (ptrdiff_t i = 0; i < OIC_WORD; ++i) { /* what is there in place of a channel meets weights of zero */
-                    from[i] = x + (c + i < v->inputs ? c + i : c) * image + iy * a->width + left + first * step;
-                }
-                oic_words_zero(to, first);
-                oic_words_of_w(to + first, from, end - first, step);
-                oic_words_zero(to + end, wide - end);
+    for (ptrdiff_t plane = 0; plane < NAME(oic_conv_deep)(v) * v->y.phases * v->x.phases; ++plane) {
+        const ptrdiff_t c = plane / v->x.phases / v->y.phases * side, py = plane / v->x.phases % v->y.phases;
+        const ptrdiff_t left = x0 * step + plane % v->x.phases + v->x.low;       /* where word 0 begins, */
+        const ptrdiff_t right = a->along ? left + (OIC_WORD - 1) * apart : left; /* and ends */
+        const ptrdiff_t low = oic_conv_first(left, step, 0), first = low < wide ? low : wide;
+        const ptrdiff_t last = oic_conv_last(right, step, a->width, wide), end = last > first ? last : first;
+        uint32_t *to = v->planes + plane * v->size;
+        for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
+            const ptrdiff_t iy = (y0 + r) * v->y.step + py + v->y.low;
+            const int8_t *from[OIC_WORD], *const row = x + c * image + iy * a->width;
+            if (iy < 0 || iy >= a->height) {
+                oic_words_zero(to, wide);
+                continue;
             }
+            NAME(oic_conv_edge)(v, row, left, to, 0, first);
+            if (end > first) {
+                for (ptrdiff_t i = 0; i < OIC_WORD; ++i) { /* what is there in place of a channel meets weights of zero */
+                    from[i] = row + (a->along || c + i < v->inputs ? i : 0) * apart + left + first * step;
+                }
+                if (apart == 1 && step == OIC_WORD) {
+                    oic_words_of_row(to + first, from[0], end - first);
+                } else {
+                    oic_words_of_w(to + first, from, end - first, step);
+                }
+            }
+            NAME(oic_conv_edge)(v, row, left, to, end, wide);
         }
     }
 }
 
+/* y = n sums. */
+OIC_INLINE void NAME(oic_conv_sums)(W_T *restrict y, const uint32_t *restrict sum, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        W_STORE(y, i, (W_C)sum[i]);
+    }
+}
+
 /* Store n positions from (row, column) of a block on, of so many channels; what lies behind the last column is none. */
-static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const uint32_t *sum, W_T *y, const B_T *b, ptrdiff_t channels,
+static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const uint32_t *sum, W_T *y, ptrdiff_t channels,
                                       ptrdiff_t row, ptrdiff_t column, ptrdiff_t columns, ptrdiff_t n)
 {
     const ptrdiff_t plane = v->a->out_height * v->a->out_width;
@@ -126,31 +175,45 @@ static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const uint32
         m = v->x.extent - column < n - e ? v->x.extent - column : n - e;
         const ptrdiff_t some = columns - column < m ? columns - column : m;
         for (ptrdiff_t r = 0; r < channels; ++r) {
-            const uint32_t *restrict from = sum + r * SPAN + e;
-            W_T *restrict to = y + r * plane + row * v->a->out_width + column;
-            const uint32_t more = b != NULL ? (uint32_t)B_LOAD(b, r) : 0u;
-            for (ptrdiff_t i = 0; i < some; ++i) {
-                W_STORE(to, i, (W_C)(from[i] + more));
+            NAME(oic_conv_sums)(y + r * plane + row * v->a->out_width + column, sum + r * SPAN + e, some);
+        }
+    }
+}
+
+/* Some output channels in a block of so many rows, one row after the other. */
+static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint32_t *start, W_T *y, ptrdiff_t channels,
+                                       ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t plane = v->a->out_height * v->a->out_width, most = ROW * OIC_WIDTH;
+    for (ptrdiff_t r = 0; r < channels; ++r) {
+        const uint32_t *const w = v->weights + r * v->words;
+        for (ptrdiff_t i = 0; i < rows; ++i) {
+            for (ptrdiff_t e = 0; e < columns; e += most) {
+                const ptrdiff_t n = columns - e < most ? columns - e : most;
+                uint32_t sum[ROW * OIC_WIDTH];
+                const uint32_t *const from = v->planes + i * v->x.extent + e;
+                oic_words_row(sum, (n + OIC_WIDTH - 1) / OIC_WIDTH, w, from, v->at, v->words, start[r]);
+                NAME(oic_conv_sums)(y + r * plane + i * v->a->out_width + e, sum, n);
             }
         }
     }
 }
 
-/* to[fours of channels, taps_y, taps_x, 4] = the window that a position whose first taps lie at (top, left) of image n and group
-   g sees. */
+/* to, in the order of w, = the window that a position whose first taps lie at (top, left) of image n and group g sees. */
 static inline void NAME(oic_conv_window)(const NAME(oic_conv_view) *v, ptrdiff_t n, ptrdiff_t g, ptrdiff_t top, ptrdiff_t left,
                                          int8_t *restrict to)
 {
     const ARGS(oic_conv_planes) *const a = v->a;
     const T *const x = a->x + (n * a->channels + g * v->inputs) * a->height * a->width;
-    for (ptrdiff_t c = 0; c < v->inputs; c += FOUR) {
+    const ptrdiff_t deep = a->along ? 1 : FOUR, wide = a->along ? FOUR : 1; /* of a four */
+    for (ptrdiff_t c = 0; c < v->inputs; c += deep) {
         for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky) {
             const ptrdiff_t iy = top + ky * a->dilation_y;
-            for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx, to += FOUR) {
-                const ptrdiff_t ix = left + kx * a->dilation_x;
-                const int inside = iy >= 0 && iy < a->height && ix >= 0 && ix < a->width;
+            for (ptrdiff_t kx = 0; kx < a->taps_x; kx += wide, to += FOUR) {
                 for (ptrdiff_t i = 0; i < FOUR; ++i) {
-                    to[i] = inside && c + i < v->inputs ? x[((c + i) * a->height + iy) * a->width + ix] : (T)0;
+                    const ptrdiff_t channel = a->along ? c : c + i, tap = a->along ? kx + i : kx, ix = left + tap * a->dilation_x;
+                    const int inside = iy >= 0 && iy < a->height && ix >= 0 && ix < a->width;
+                    to[i] = inside && channel < v->inputs && tap < a->taps_x ? x[(channel * a->height + iy) * a->width + ix] : (T)0;
                 }
             }
         }
@@ -162,7 +225,7 @@ static inline void NAME(oic_conv_outputs)(const NAME(oic_conv_view) *v, const in
                                           ptrdiff_t p)
 {
     const ARGS(oic_conv_planes) *const a = v->a;
-    const ptrdiff_t K = (v->inputs + FOUR - 1) / FOUR * FOUR * v->y.taps * v->x.taps, plane = a->out_height * a->out_width;
+    const ptrdiff_t K = v->each, plane = a->out_height * a->out_width;
     for (ptrdiff_t m; o < end; o += m) {
         uint32_t sum[OIC_BYTE_ROWS] = {0};
         m = end - o < OIC_BYTE_ROWS ? 1 : OIC_BYTE_ROWS;
@@ -183,11 +246,17 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
         .y = {a->height, a->out_height, a->taps_y, a->stride_y, a->padding_y, a->dilation_y, .count = a->rows},
         .x = {a->width, a->out_width, a->taps_x, a->stride_x, a->padding_x, a->dilation_x, .count = a->columns},
     };
+    v.each = a->taps_y * FOUR *
+             (a->along ? v.inputs * ((a->taps_x + FOUR - 1) / FOUR) : (v.inputs + FOUR - 1) / FOUR * a->taps_x);
+    if (a->along) {
+        v.x.taps = (a->taps_x + OIC_WORD - 1) / OIC_WORD;
+        v.x.dilation = OIC_WORD * a->dilation_x;
+    }
     oic_conv_axis_set(&v.y);
     oic_conv_axis_set(&v.x);
     v.size = v.y.extent * v.x.extent;
     v.planes = oic_own(a->work, worker, (size_t)a->room);
-    uint32_t *const spare = v.planes + (v.inputs + OIC_WORD - 1) / OIC_WORD * v.y.phases * v.x.phases * v.size;
+    uint32_t *const spare = v.planes + NAME(oic_conv_deep)(&v) * v.y.phases * v.x.phases * v.size;
     oic_words_zero(spare, SPARE);
     v.at = (int32_t *)(void *)(spare + SPARE);
     NAME(oic_conv_tables)(&v);
@@ -219,12 +288,16 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             uint32_t start[OIC_WORD_ROWS], sum[OIC_WORD_ROWS * SPAN];
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
             NAME(oic_conv_weights)(&v, to, m, start);
+            if (v.inputs == 1) {
+                NAME(oic_conv_rows)(&v, start, y, m, rows, columns);
+                continue;
+            }
             for (ptrdiff_t p = 0; p < positions; p += SPAN) {
                 const ptrdiff_t some = positions - p < SPAN ? positions - p : SPAN;
                 for (ptrdiff_t e = 0; e < some; e += OIC_LANES) {
                     oic_words_sum(sum + e, SPAN, m, v.weights, v.words, v.planes + p + e, v.at, v.words, start);
                 }
-                NAME(oic_conv_put)(&v, sum, y, a->b != NULL ? a->b + to : NULL, m, p / v.x.extent, p % v.x.extent, columns, some);
+                NAME(oic_conv_put)(&v, sum, y, m, p / v.x.extent, p % v.x.extent, columns, some);
             }
         }
     }
@@ -239,6 +312,7 @@ static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 
 #undef FEW
 #undef FOUR
+#undef ROW
 #undef SPAN
 #undef SPARE
 #include "end.h"

@@ -71,6 +71,23 @@ static inline void oic_words_of_w(uint32_t *restrict to, const int8_t *const *ro
 #endif
 }
 
+/* to = n words of w of neighbours of a row, which fill them. */
+static inline void oic_words_of_row(uint32_t *restrict to, const int8_t *restrict from, ptrdiff_t n)
+{
+#if OIC_WORD == 4
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        uint32_t bits;
+        memcpy(&bits, from + 4 * i, sizeof bits);
+        to[i] = bits ^ (OIC_WORD_BIAS ? 0x80808080u : 0u);
+    }
+#else
+    int16_t *restrict const halves = (int16_t *)(void *)to;
+    for (ptrdiff_t i = 0; i < 2 * n; ++i) {
+        halves[i] = from[i];
+    }
+#endif
+}
+
 /* Zeros as words of w. */
 static inline void oic_words_zero(uint32_t *to, ptrdiff_t n)
 {
@@ -135,6 +152,47 @@ static inline void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, co
     case 2: oic_words_tile(sum, ld, 2, x, xm, w, at, n, start); return;
 #endif
     default: oic_words_tile(sum, ld, 1, x, xm, w, at, n, start); return;
+    }
+}
+
+/* sum[count * OIC_WIDTH]: start + the products of x[n] with neighbouring words at w + at[n]. */
+OIC_INLINE void oic_words_registers(uint32_t *sum, int count, const uint32_t *x, const uint32_t *w, const int32_t *at, ptrdiff_t n,
+                                    uint32_t start)
+{
+    oic_register_u32 a[8];
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        a[i] = oic_register_of_u32(start);
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const uint32_t *const from = w + at[k];
+        const oic_register_u32 all = oic_register_of_u32(x[k]);
+        OIC_UNROLLED
+        for (int i = 0; i < count; ++i) {
+            oic_register_u32 held;
+            memcpy(&held, from + i * OIC_WIDTH, sizeof held);
+            a[i] = WORDS_DOT(a[i], held, all);
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        memcpy(sum + i * OIC_WIDTH, &a[i], sizeof a[i]);
+    }
+}
+
+/* The same for 1 to 8 registers. */
+static inline void oic_words_row(uint32_t *sum, ptrdiff_t count, const uint32_t *x, const uint32_t *w, const int32_t *at, ptrdiff_t n,
+                                 uint32_t start)
+{
+    switch (count) {
+    case 8: oic_words_registers(sum, 8, x, w, at, n, start); return;
+    case 7: oic_words_registers(sum, 7, x, w, at, n, start); return;
+    case 6: oic_words_registers(sum, 6, x, w, at, n, start); return;
+    case 5: oic_words_registers(sum, 5, x, w, at, n, start); return;
+    case 4: oic_words_registers(sum, 4, x, w, at, n, start); return;
+    case 3: oic_words_registers(sum, 3, x, w, at, n, start); return;
+    case 2: oic_words_registers(sum, 2, x, w, at, n, start); return;
+    default: oic_words_registers(sum, 1, x, w, at, n, start); return;
     }
 }
 

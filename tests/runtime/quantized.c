@@ -79,22 +79,23 @@ static void product(const char *name, int bits, ptrdiff_t M, ptrdiff_t K, ptrdif
     say(name, (uint32_t)(hash >> 32), (uint32_t)hash);
 }
 
-/* Of so many channels, 5 outputs, 3 x 2 taps and 4 x 20 elements, in blocks of 2 x 19 positions. */
-static void convolution(const char *name, ptrdiff_t channels, int kind)
+/* Of so many channels, 5 outputs, 3 x 2 taps and 4 x 20 elements, in blocks of 2 x 19 positions; words may go `along` rows. */
+static void convolution(const char *name, ptrdiff_t channels, int kind, int along)
 {
-    static int8_t from[8 * 4 * 20], filters[5 * 8 * 6];
+    static int8_t from[8 * 4 * 20], filters[5 * 8 * 12];
     static int32_t to[5 * 4 * 21], room[2048];
     for (size_t i = 0; i < sizeof from; ++i) {
         from[i] = (int8_t)(kind != 1 ? (int)(drawn() & 255u) - 128 : drawn() & 1u ? 127 : -128);
     }
     for (size_t i = 0; i < sizeof filters; ++i) {
-        const size_t channel = i % 4 + i / 24 % (size_t)((channels + 3) / 4) * 4; /* zero, where fours are filled up */
-        filters[i] = (int8_t)(channel >= (size_t)channels ? 0 : kind != 1 ? (int)(drawn() & 255u) - 128 : -128);
+        const size_t channel = i % 4 + i / 24 % (size_t)((channels + 3) / 4) * 4;
+        const int filled = along ? i % 4 >= 2 : channel >= (size_t)channels; /* fours, with zeros */
+        filters[i] = (int8_t)(filled ? 0 : kind != 1 ? (int)(drawn() & 255u) - 128 : -128);
     }
     const oic_conv_planes_i8_i32_i32_args a = {
         .x = from, .w = filters, .y = to, .work = room, .batch = 1, .channels = channels, .height = 4, .width = 20, .outputs = 5,
         .taps_y = 3, .taps_x = 2, .out_height = 4, .out_width = 21, .stride_y = 1, .stride_x = 1, .padding_y = 1, .padding_x = 1,
-        .dilation_y = 1, .dilation_x = 1, .groups = 1, .rows = 2, .columns = 19, .room = sizeof room};
+        .dilation_y = 1, .dilation_x = 1, .groups = 1, .rows = 2, .columns = 19, .room = sizeof room, .along = along};
     oic_conv_planes_i8_i32_i32(&a);
     uint32_t high = 0, low = 0;
     for (size_t i = 0; i < sizeof to / sizeof *to; ++i) {
@@ -107,9 +108,11 @@ static void convolution(const char *name, ptrdiff_t channels, int kind)
 int main(void)
 {
     state = 1;
-    convolution("bytes", 7, 0);
-    convolution("some bytes", 5, 0);
-    convolution("largest bytes", 8, 1);
+    convolution("bytes", 7, 0, 0);
+    convolution("some bytes", 5, 0, 0);
+    convolution("largest bytes", 8, 1, 0);
+    convolution("bytes along rows", 3, 0, 1);
+    convolution("bytes of a channel along rows", 1, 0, 1);
     product("q8 row", 8, 1, 300, 288, 0);
     product("q8 rows", 8, 3, 64, 270, 0);
     product("q8 many rows", 8, 19, 300, 100, 0);

@@ -22,6 +22,7 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.core import Value
 from oic.ir.types import TensorType
+from oic.operators import conv
 from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
@@ -103,7 +104,8 @@ void planes(const void *const *p, const ptrdiff_t *n)
         .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4], .batch = n[0],
         .channels = n[1], .height = n[2], .width = n[3], .outputs = n[4], .taps_y = n[5], .taps_x = n[6], .out_height = n[7],
         .out_width = n[8], .stride_y = n[9], .stride_x = n[10], .padding_y = n[11], .padding_x = n[12], .dilation_y = n[13],
-        .dilation_x = n[14], .groups = n[15], .rows = n[16], .columns = n[17], .room = n[18]};
+        .dilation_x = n[14], .groups = n[15], .rows = n[16], .columns = n[17], .room = n[18],
+        .along = (int)n[19]};
     oic_conv_planes_i8_i32_i32(&a);
 }
 """
@@ -264,6 +266,13 @@ PLANES = [
     ((1, 6, 9, 40), (4, 2, 3), ((2, 1), (0, 2), (1, 2)), 2, (5, 41)),
     ((1, 9, 4, 33), (50, 1, 1), ((1, 1), (0, 0), (1, 1)), 1, (4, 33)),
     ((1, 2, 8, 21), (6, 3, 3), ((3, 2), (2, 2), (1, 1)), 2, (3, 12)),
+    ((2, 3, 9, 70), (3, 3, 3), ((1, 1), (1, 1), (1, 1)), 3, (4, 70)),
+    ((1, 2, 7, 67), (4, 3, 5), ((2, 2), (1, 2), (1, 1)), 2, (2, 33)),
+    ((1, 2, 3, 90), (2, 2, 9), ((1, 4), (0, 5), (1, 1)), 2, (2, 23)),
+    ((1, 2, 4, 40), (2, 1, 6), ((1, 3), (0, 9), (1, 2)), 2, (3, 16)),
+    ((1, 3, 17, 29), (7, 7, 7), ((2, 2), (3, 3), (1, 1)), 1, (3, 15)),
+    ((1, 2, 2, 3), (2, 1, 5), ((1, 1), (0, 9), (1, 3)), 2, (2, 9)),
+    ((1, 2, 1, 7), (2, 1, 5), ((1, 2), (0, 2), (1, 1)), 2, (1, 2)),
 ]
 
 
@@ -278,12 +287,16 @@ def test_convolutions_of_bytes_are_exact(library: CDLL) -> None:
         op = Conv2d(*values, acc=dtypes.i32, **named)
         wanted = op.reference(x, w, b)
         y = guarded(np.empty(wanted.shape, np.int32))
-        reach = [d * (k - 1) for d, k in zip(dilation, taps, strict=True)]
-        phases = [min(s, r + 1) for s, r in zip(stride, reach, strict=True)]
+        along = conv._along((inputs, *taps))
+        counts, gaps = list(taps), list(dilation)
+        if along:  # of words of two
+            counts[1], gaps[1] = -(-taps[1] // 2), 2 * dilation[1]
+        reach = [d * (k - 1) for d, k in zip(gaps, counts, strict=True)]
+        phases = [1 if d % s == 0 else min(s, r + 1) for s, d, r in zip(stride, gaps, reach, strict=True)]
         extent = [n + r // s for n, r, s in zip(block, reach, stride, strict=True)]
-        words = -(-inputs // 2)
-        room = 4 * (words * math.prod(phases) * math.prod(extent) + 16 + 13 * words * math.prod(taps))
-        sizes = [*x_shape, outputs, *taps, *wanted.shape[2:], *stride, *padding, *dilation, groups, *block, room]
+        words = inputs if along else -(-inputs // 2)
+        room = 4 * (words * math.prod(phases) * math.prod(extent) + 16 + 13 * words * math.prod(counts))
+        sizes = [*x_shape, outputs, *taps, *wanted.shape[2:], *stride, *padding, *dilation, groups, *block, room, int(along)]
         call(library, "planes", [guarded(x), guarded(op.flattened(w)), b, y, guarded(np.empty(room, np.uint8))], sizes)
         assert np.array_equal(y, wanted), (x_shape, w.shape)
 

@@ -16,7 +16,7 @@ from oic.ir.dims import Dim
 from oic.ir.encodings import PANELS
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Kernel, Members, Out, Scratch
+from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
@@ -47,6 +47,12 @@ def two_axes(first: int, values: Sequence[int]) -> tuple[int, int]:
     return (values[0], values[1]) if len(values) == 2 else (first, values[0])
 
 
+def _along(window: Sequence[int]) -> bool:
+    """Of a window [channels, taps..], fewer words go along rows than across neighbouring channels."""
+    channels, taps = window[0], window[-1]
+    return all(channels * -(-taps // word) < -(-channels // word) * taps for word in (2, FOUR))
+
+
 class Convolution(Operator):
     """What the four convolutions share: operands, settings, the reference's frame."""
 
@@ -62,7 +68,8 @@ class Convolution(Operator):
 
     spatial: ClassVar[int] = 1
     derived = ("taps",)
-    """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`), or of bytes [O, fours·taps…·4]."""
+    """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`), or of bytes [O, fours·taps…·4] or,
+    where words go along rows of x (`_along`), [O, C/groups·taps…·fours·4]."""
 
     def infer(self) -> list[Type]:
         n = self.spatial
@@ -108,6 +115,10 @@ class Convolution(Operator):
         lead, window = w.shape[: -self.spatial - 1], w.shape[-self.spatial - 1 :]
         if self.x.dtype.is_float:
             return w.reshape(*lead, -1)
+        if _along(window):
+            filled = np.zeros((*lead, *window[:-1], -(-window[-1] // FOUR) * FOUR), w.dtype)
+            filled[..., : window[-1]] = w
+            return filled.reshape(*lead, -1)
         fours = -(-window[0] // FOUR)
         filled = np.zeros((*lead, fours * FOUR, math.prod(window[1:])), w.dtype)
         filled[..., : window[0], :] = w.reshape(*lead, window[0], -1)
@@ -161,7 +172,9 @@ class Convolution(Operator):
         if self.taps is None:
             return w
         if self._in_words():
-            channels = dims.maximum(self._window()[0])
+            channels, *taps = (dims.maximum(size) for size in self._window())
+            if _along((channels, *taps)):
+                return w.reshape(w.shape[0], channels, *taps[:-1], -1)[..., : taps[-1]]
             w = w.reshape(w.shape[0], -1, math.prod(self.taps), FOUR).swapaxes(-1, -2)
             return w.reshape(w.shape[0], -1, *self.taps)[:, :channels]
         return w.reshape(w.shape[0], w.shape[1] // math.prod(self.taps), *self.taps)
@@ -241,6 +254,10 @@ class Convolution(Operator):
         """Weights are a matrix of bytes."""
         return self.taps is not None and not self.x.dtype.is_float
 
+    def _in_rows(self) -> bool:
+        """Words of bytes go along rows of x."""
+        return _along(tuple(dims.maximum(size) for size in self._window()))
+
     def _plain(self) -> bool:
         """Weights lie as they are declared, or would in a matrix of their own shape."""
         return not self._in_words()
@@ -261,14 +278,20 @@ class Convolution(Operator):
 
     def _blocks(self) -> tuple[tuple[int, int], int, int]:
         """Of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
-        channels, width = dims.maximum(self._window()[0]), self.x.dtype.bits // 8
+        channels, *window = (dims.maximum(size) for size in self._window())
+        (strides, paddings, dilations), taps = self._two(), two_axes(1, window)
+        width = self.x.dtype.bits // 8
         if self._in_words():
-            channels, width = -(-channels // 2), 4
+            width = 4
+            if self._in_rows():  # a tap is a word of two
+                taps, dilations = (taps[0], -(-taps[1] // 2)), (dilations[0], 2 * dilations[1])
+            else:
+                channels = -(-channels // 2)
         sizes = (dims.maximum(v) for v in self.result.shape[-self.spatial :])
         reach, phases, counts = [], [], []
-        axes = (self._two(), two_axes(1, [dims.maximum(k) for k in self._window()[1:]]), two_axes(1, list(sizes)))
-        for stride, padding, dilation, taps, size in zip(*axes[0], *axes[1:], strict=True):
-            span = (taps - 1) * dilation
+        axes = (strides, paddings, dilations, taps, two_axes(1, list(sizes)))
+        for stride, padding, dilation, count, size in zip(*axes, strict=True):
+            span = (count - 1) * dilation
             if self.transposed:
                 low = -((span - padding) // stride)
                 reach.append(-(-padding // stride) - low)
@@ -276,7 +299,7 @@ class Convolution(Operator):
                 counts.append(max(1, -(-size // stride)))
             else:
                 reach.append(span // stride)
-                phases.append(min(stride, span + 1))
+                phases.append(1 if dilation % stride == 0 else min(stride, span + 1))
                 counts.append(max(1, size))
         each = channels * math.prod(phases)
         most = PLANES // width
@@ -299,10 +322,12 @@ class Convolution(Operator):
     def _word_args(self) -> Members:
         (rows, columns), _, elements = self._blocks()
         channels, *taps = (dims.maximum(size) for size in self._window())
-        words = -(-channels // 2) * math.prod(taps)
+        along = self._in_rows()
+        words = channels * math.prod(taps[:-1]) * -(-taps[-1] // 2) if along else -(-channels // 2) * math.prod(taps)
         room = 4 * (elements + LANES + (1 + WORD_ROWS) * words)
         work = Scratch(room, each=True)
-        return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
+        given = {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
+        return {**given, "along": Converted(1, "int")} if along else given
 
     def _units(self) -> Dim:
         """Blocks of positions of every group, and some of the output channels of each."""

@@ -17,13 +17,13 @@ typedef struct {
     ptrdiff_t phases, step, low, extent;                  /* of planes, each of so many elements */
 } oic_conv_axis;
 
-/* What follows from the operator and `count`.  A convolution has one class, and a plane for each phase of the stride that a tap
-   meets; a transposed one has a class for each phase, and one plane. */
+/* What follows from the operator and `count`.  A convolution has one class, and a plane for each phase of the stride that taps
+   meet; a transposed one has a class for each phase, and one plane. */
 static inline void oic_conv_axis_set(oic_conv_axis *axis)
 {
     const ptrdiff_t reach = (axis->taps - 1) * axis->dilation, back = reach - axis->padding, s = axis->stride;
     axis->classes = axis->transposed ? s : 1;
-    axis->phases = axis->transposed ? 1 : reach + 1 < s ? reach + 1 : s;
+    axis->phases = axis->transposed ? 1 : axis->dilation % s == 0 ? 1 : reach + 1 < s ? reach + 1 : s;
     axis->step = axis->transposed ? 1 : s;
     axis->low = !axis->transposed ? -axis->padding : back > 0 ? -(back / s) : (s - 1 - back) / s;
     axis->extent = axis->count + (axis->transposed ? (axis->padding + s - 1) / s - axis->low : reach / s);
