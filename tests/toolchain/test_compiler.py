@@ -30,7 +30,7 @@ def refusal(call: list[str]) -> tuple[str, str]:
 def test_a_command_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ('gcc "', "gcc '", "gcc \\"):
         monkeypatch.setenv("CC", text)
-        with pytest.raises(OicError, match="is not a command") as caught:
+        with pytest.raises(OicError, match="is no part of a command") as caught:
             find_compiler()
         assert caught.value.diagnostics[0].slug == "no-compiler"
 

@@ -12,10 +12,11 @@ import pytest
 
 import oic
 from oic import dtypes
+from oic.diagnostics import OicError
 from oic.kernels.targets import TARGETS
 from oic.resources import runtime_dir
 from oic.toolchain.compiler import find_compiler, macros
-from oic.toolchain.target import ONE_COPY, STANDARD, WARNINGS, optimized
+from oic.toolchain.target import MEANING, ONE_COPY, STANDARD, WARNINGS, optimized
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.operator_cases import Case
 from tests.fuzz.operators import batches, compare, suite
@@ -129,11 +130,12 @@ def test_every_header_asks_for_its_version() -> None:
             assert re.search(r'\n#include "(\.\./)*version\.h"\n', text), path.name
 
 
-def test_compilers_make_one_copy_if_they_can_be_told(tmp_path: Path) -> None:
+def test_compilers_make_one_copy_if_they_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """gcc can; clang, an older gcc and a compiler that does not say what it is are asked for nothing."""
+    monkeypatch.delenv("OIC_CFLAGS", raising=False)
     built = oic.Synthesizer(oic.parse(GRAPH), name="g", target="portable").emit(tmp_path / "g")
     makes = shutil.which("make") is not None
-    for name, expected in (("gcc", (*STANDARD, *ONE_COPY)), ("clang", STANDARD)):
+    for name, expected in (("gcc", (*STANDARD, *ONE_COPY, *MEANING)), ("clang", (*STANDARD, *MEANING))):
         if shutil.which(name) is None:
             continue
         assert optimized([name]) == expected
@@ -145,7 +147,26 @@ def test_compilers_make_one_copy_if_they_can_be_told(tmp_path: Path) -> None:
         other = tmp_path / f"cc{number}"
         other.write_text(f"#!/bin/sh\n{text}\n")
         other.chmod(0o755)
-        assert optimized([str(other)]) == STANDARD
+        assert optimized([str(other)]) == (*STANDARD, *MEANING)
+
+
+def test_flags_of_the_user_come_before_what_code_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They choose a level, make another library, and no other bits."""
+    made = oic.Synthesizer(oic.parse(GRAPH), name="g", target="portable")
+    libraries = []
+    monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
+    for flags in ("-O0 -ffp-contract=fast", "-O1 '-DNAME=a b'"):
+        monkeypatch.setenv("OIC_CFLAGS", flags)
+        found = optimized(find_compiler())
+        assert found.index("-O3") < found.index(flags[:3]) < found.index("-ffp-contract=off")
+        made.build(tmp_path / flags[:3])
+        libraries.append((tmp_path / flags[:3] / "libg.so").read_bytes())
+    assert libraries[0] != libraries[1]
+    for wrong, slug in (("-O1 '", "no-compiler"), ("-no-such-flag", "compile-failed")):
+        monkeypatch.setenv("OIC_CFLAGS", wrong)
+        with pytest.raises(OicError, match="OIC_CFLAGS" if slug == "no-compiler" else "no-such-flag") as caught:
+            made.build(tmp_path / "wrong")
+        assert caught.value.diagnostics[0].slug == slug and not (tmp_path / "wrong").exists()
 
 
 def test_headers_of_two_versions_do_not_mix(tmp_path: Path) -> None:

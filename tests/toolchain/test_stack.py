@@ -225,6 +225,7 @@ def test_no_step_uses_more(
 ) -> None:
     """Nor much less, where the deepest path is one that every step takes."""
     monkeypatch.setenv("CC", compiler)
+    monkeypatch.delenv("OIC_CFLAGS")
     if name == "numwords":
         program = compile_graph(parse(NUMWORDS.read_text(), "graph.oi"), Model.open(WEIGHTS), Settings())
         executor = CompiledProgram(program.planned, interface_of(program), "host").build(tmp_path).make_executor()

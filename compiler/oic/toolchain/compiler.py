@@ -23,15 +23,12 @@ TIME_LIMIT = 600  # seconds of one compilation
 ANSWER_LIMIT = 60  # seconds to say what it is
 MOST_OUTPUT = 1 << 24  # bytes that a compiler may print
 HINT = "install gcc or clang, or name a compiler in the environment variable CC"
+HINTS = {"CC": HINT, "OIC_CFLAGS": "it has more flags for the C compiler, like -O1 or -g"}
 
 
 def find_compiler() -> list[str]:
     """The command that CC names, or the first C compiler found; OicError `no-compiler` if none is."""
-    try:
-        named = shlex.split(os.environ.get("CC", ""))
-    except ValueError as failure:
-        raise fail("no-compiler", f"CC={os.environ['CC']} is not a command: {failure}", hint=HINT) from None
-    if named:
+    if named := named_flags("CC"):
         if shutil.which(named[0]):
             return named
         tried = f"CC={named[0]}"
@@ -41,6 +38,16 @@ def find_compiler() -> list[str]:
                 return [name]
         tried = ", ".join(CANDIDATES)
     raise fail("no-compiler", f"no C compiler was found (tried {tried})", hint=HINT)
+
+
+def named_flags(variable: str) -> list[str]:
+    """The words of a variable of the environment, as a shell takes them apart.  OicError `no-compiler` if it cannot."""
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as failure:
+        said = f"{variable}={text} is no part of a command: {failure}"
+        raise fail("no-compiler", said, hint=HINTS[variable]) from None
 
 
 def compile_c(

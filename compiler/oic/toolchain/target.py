@@ -17,14 +17,14 @@ from oic.kernels.targets import (
     InstructionSet,
 )
 from oic.kernels.targets import Target as Target
-from oic.toolchain.compiler import find_compiler, macros
+from oic.toolchain.compiler import find_compiler, macros, named_flags
 
 LANGUAGE = "-std=c99"
 # Where a * b + c is rounded is the code's decision; the arena is reused by buffers of other types.  The headers refuse
 # what they can see (machine.h); without the first, results have other last bits, within the bounds.  Errno is not read
 # after a square root: without the last it is a call.
 MEANING = ("-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno")
-STANDARD = (LANGUAGE, "-O3", *MEANING)
+STANDARD = (LANGUAGE, "-O3")
 # At -O3 gcc has a copy of a loop for every answer of a test within, for strides of one, and of a function for constants
 # that it is called with.  Kernels are written with the copies that pay; these make programs no faster, the code half as
 # large again and its compilation longer by as much.
@@ -37,11 +37,13 @@ SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 def optimized(compiler: Sequence[str]) -> tuple[str, ...]:
     """The flags with which this compiler is called for every target, before those of the target.
 
-    Those of clang, and of a compiler that does not tell what it is, are STANDARD.  Raises OicError: `no-compiler`.
+    What the user has in OIC_CFLAGS, another level or names for a debugger, is not the last word on what code means.
+    Raises OicError: `no-compiler`.
     """
     known = macros(tuple(compiler))
     version = "" if "__clang__" in known else known.get("__GNUC__", "")
-    return (*STANDARD, *ONE_COPY) if version.isdecimal() and int(version) >= ONE_COPY_SINCE else STANDARD
+    copies = ONE_COPY if version.isdecimal() and int(version) >= ONE_COPY_SINCE else ()
+    return (*STANDARD, *copies, *named_flags("OIC_CFLAGS"), *MEANING)
 
 
 def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target:
