@@ -137,11 +137,11 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
         uint32_t *to = v->planes + plane * v->size;
         for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
             const ptrdiff_t iy = (y0 + r) * v->y.step + py + v->y.low;
-            const int8_t *from[OIC_WORD], *const row = x + c * image + iy * a->width;
             if (iy < 0 || iy >= a->height) {
                 oic_words_zero(to, wide);
                 continue;
             }
+            const int8_t *from[OIC_WORD], *const row = x + c * image + iy * a->width;
             NAME(oic_conv_edge)(v, row, left, to, 0, first);
             if (end > first) {
                 for (ptrdiff_t i = 0; i < OIC_WORD; ++i) { /* what is there in place of a channel meets weights of zero */
