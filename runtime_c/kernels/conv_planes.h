@@ -315,23 +315,22 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
     v.at = (int32_t *)(void *)(spare + SPARE);
     v.ends = v.at + v.products;
     NAME(oic_conv_tables)(&v);
-    const ptrdiff_t parts = (v.outputs + OIC_CONV_OUTPUTS - 1) / OIC_CONV_OUTPUTS;
-    const ptrdiff_t blocks_y = (oic_conv_positions(&v.y, 0) + a->rows - 1) / a->rows;
+    const ptrdiff_t parts = oic_conv_parts(v.outputs), blocks_y = oic_conv_blocks(&v.y);
     const ptrdiff_t blocks_x = (oic_conv_positions(&v.x, 0) + a->columns - 1) / a->columns;
     for (ptrdiff_t unit = first; unit < end; ++unit) {
-        const ptrdiff_t part = unit % parts, block = unit / parts, y0 = block / blocks_x % blocks_y * a->rows;
+        const ptrdiff_t part = unit % parts, block = unit / parts, at_y = block / blocks_x % blocks_y;
+        const ptrdiff_t y0 = oic_conv_start(&v.y, at_y), y1 = oic_conv_start(&v.y, at_y + 1);
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;
         const ptrdiff_t n = block / blocks_x / blocks_y / a->groups;
-        const ptrdiff_t high = oic_conv_positions(&v.y, 0) - y0;
         const ptrdiff_t o0 = v.outputs * part / parts, o1 = v.outputs * (part + 1) / parts;
         if (unit == first || part == 0) {
-            NAME(oic_conv_fill)(&v, n, g, y0, high < a->rows ? high : a->rows, x0);
+            NAME(oic_conv_fill)(&v, n, g, y0, y1 - y0, x0);
         }
         ptrdiff_t k = 0;
         for (ptrdiff_t f = 0; f < v.y.classes * v.x.classes; ++f) {
             const int32_t *const ends = v.ends + f * v.chunks;
             const ptrdiff_t fy = f / v.x.classes, fx = f % v.x.classes;
-            const ptrdiff_t down = oic_conv_positions(&v.y, fy) - y0, rows = down < a->rows ? down : a->rows;
+            const ptrdiff_t last = oic_conv_positions(&v.y, fy), rows = (y1 < last ? y1 : last) - y0;
             const ptrdiff_t along = oic_conv_positions(&v.x, fx) - x0, columns = along < a->columns ? along : a->columns;
             for (ptrdiff_t o = g * v.outputs + o0, rest = o1 - o0, m; rows > 0 && columns > 0 && rest > 0; o += m, rest -= m) {
                 const ptrdiff_t tiles = (rest + TILE_ROWS - 1) / TILE_ROWS;
@@ -349,8 +348,7 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
 /* How many units there are. */
 static inline ptrdiff_t NAME(oic_conv_units)(const ARGS(oic_conv_planes) *a, ptrdiff_t down, ptrdiff_t along)
 {
-    const ptrdiff_t parts = (a->outputs / a->groups + OIC_CONV_OUTPUTS - 1) / OIC_CONV_OUTPUTS;
-    return a->batch * a->groups * parts * ((down + a->rows - 1) / a->rows) * ((along + a->columns - 1) / a->columns);
+    return a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * ((down + a->rows - 1) / a->rows) * ((along + a->columns - 1) / a->columns);
 }
 
 static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)

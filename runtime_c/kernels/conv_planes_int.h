@@ -261,13 +261,13 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     v.at = (int32_t *)(void *)(spare + SPARE);
     NAME(oic_conv_tables)(&v);
     v.weights = (uint32_t *)(void *)(v.at + v.words);
-    const ptrdiff_t parts = (v.outputs + OIC_CONV_OUTPUTS - 1) / OIC_CONV_OUTPUTS;
-    const ptrdiff_t blocks_y = (a->out_height + a->rows - 1) / a->rows, blocks_x = (a->out_width + a->columns - 1) / a->columns;
+    const ptrdiff_t parts = oic_conv_parts(v.outputs);
+    const ptrdiff_t blocks_y = oic_conv_blocks(&v.y), blocks_x = (a->out_width + a->columns - 1) / a->columns;
     for (ptrdiff_t unit = first; unit < end; ++unit) {
-        const ptrdiff_t part = unit % parts, block = unit / parts, y0 = block / blocks_x % blocks_y * a->rows;
+        const ptrdiff_t part = unit % parts, block = unit / parts, y0 = oic_conv_start(&v.y, block / blocks_x % blocks_y);
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;
         const ptrdiff_t n = block / blocks_x / blocks_y / a->groups;
-        const ptrdiff_t high = a->out_height - y0, rows = high < a->rows ? high : a->rows;
+        const ptrdiff_t rows = oic_conv_start(&v.y, block / blocks_x % blocks_y + 1) - y0;
         const ptrdiff_t along = a->out_width - x0, columns = along < a->columns ? along : a->columns;
         const ptrdiff_t positions = (rows - 1) * v.x.extent + columns, o1 = v.outputs * (part + 1) / parts;
         if (a->rows * a->columns < FEW) {
@@ -305,7 +305,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
 
 static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 {
-    const ptrdiff_t parts = (a->outputs / a->groups + OIC_CONV_OUTPUTS - 1) / OIC_CONV_OUTPUTS;
+    const ptrdiff_t parts = oic_conv_parts(a->outputs / a->groups);
     const ptrdiff_t blocks_y = (a->out_height + a->rows - 1) / a->rows, blocks_x = (a->out_width + a->columns - 1) / a->columns;
     NAME(oic_conv_planes_part)(a, 0, a->batch * a->groups * parts * blocks_y * blocks_x, 0);
 }

@@ -23,6 +23,7 @@ SHARED = {
     "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
     "OIC_CHUNK": conv.CHUNK,
     "OIC_CONV_OUTPUTS": conv.OUTPUTS,
+    "OIC_CONV_WHOLE": conv.WHOLE,
     "OIC_EXTREME_LEAST": reduce.SPAN,
     "OIC_FOLDED": attention.FOLDED,
     "OIC_IMAGE_VERSION": weights.VERSION,

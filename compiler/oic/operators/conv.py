@@ -28,7 +28,8 @@ MOST_BYTES = 1 << 16  # of what is gathered for them
 PLANES = 1 << 17  # bytes of what is copied of x for a block of positions, if that leaves LEAST of a row
 LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
-LANES, SPARE, CHUNK, OUTPUTS = 16, 128, 256, 48  # of runtime_c: OIC_LANES, and more of conv_planes.h
+LANES, SPARE, CHUNK = 16, 128, 256  # of runtime_c: OIC_LANES, and more of conv_planes.h
+OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
 
 
@@ -51,6 +52,12 @@ def _along(window: Sequence[int]) -> bool:
     """Of a window [channels, taps..], fewer words go along rows than across neighbouring channels."""
     channels, taps = window[0], window[-1]
     return all(channels * -(-taps // word) < -(-channels // word) * taps for word in (2, FOUR))
+
+
+def _alike(size: int, most: int, step: int = 1) -> int:
+    """Positions of a block of at most so many, of blocks that are alike: a multiple of a step that divides the most."""
+    blocks = -(-size // most)
+    return -(-size // (blocks * step)) * step
 
 
 class Convolution(Operator):
@@ -305,8 +312,8 @@ class Convolution(Operator):
         most = PLANES // width
         if each * (1 + reach[0]) * (counts[1] + reach[1]) > most:
             fits = most // (each * (1 + reach[0])) - reach[1]
-            counts[1] = min(counts[1], max(LEAST, fits // LANES * LANES))
-        counts[0] = max(1, min(counts[0], most // (each * (counts[1] + reach[1])) - reach[0]))
+            counts[1] = min(counts[1], _alike(counts[1], max(LEAST, fits // LANES * LANES), LANES))
+        counts[0] = _alike(counts[0], max(1, most // (each * (counts[1] + reach[1])) - reach[0]))
         wide = counts[1] + reach[1]
         return (counts[0], counts[1]), wide, each * (counts[0] + reach[0]) * wide
 
@@ -332,7 +339,8 @@ class Convolution(Operator):
     def _units(self) -> Dim:
         """Blocks of positions of every group, and some of the output channels of each."""
         (rows, columns), _, _ = self._blocks()
-        parts = -(-(dims.maximum(self._outputs()) // self.groups) // OUTPUTS)
+        outputs = dims.maximum(self._outputs()) // self.groups
+        parts = 1 if outputs <= WHOLE else -(-outputs // (2 * OUTPUTS)) * 2
         found: list[Dim] = [dims.product(self.x.shape[: -self.spatial - 1]), self.groups, parts]
         steps = self._settings()[0] if self.transposed else (1,) * self.spatial
         for axis, (step, count) in enumerate(zip(steps, (rows, columns)[-self.spatial :], strict=True)):

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-#define OIC_CONV_OUTPUTS 48 /* output channels that a thread takes at a time, which share what is copied of x */
+#define OIC_CONV_OUTPUTS 48 /* output channels that a thread takes at a time at most, which share what is copied of x */
+#define OIC_CONV_WHOLE 12   /* and so few are not divided */
 
 /* Positions `classes` apart meet the same taps, at neighbours of one plane: class f has positions f + j * classes, j from 0 on.
    Element r of phase p of the planes of a block from j0 on is element (j0 + r) * step + p + low of x. */
@@ -41,10 +42,28 @@ static inline ptrdiff_t oic_conv_tap(const oic_conv_axis *axis, ptrdiff_t f, ptr
     return (f + axis->padding - at) % s == 0 ? (f + axis->padding - at) / s - axis->low : -1;
 }
 
+/* Parts of so many output channels: an even number, for threads. */
+static inline ptrdiff_t oic_conv_parts(ptrdiff_t outputs)
+{
+    return outputs <= OIC_CONV_WHOLE ? 1 : (outputs + 2 * OIC_CONV_OUTPUTS - 1) / (2 * OIC_CONV_OUTPUTS) * 2;
+}
+
 /* Positions of class f. */
 static inline ptrdiff_t oic_conv_positions(const oic_conv_axis *axis, ptrdiff_t f)
 {
     return (axis->out - f + axis->classes - 1) / axis->classes;
+}
+
+/* Blocks, of which each has as many positions as others, or one less. */
+static inline ptrdiff_t oic_conv_blocks(const oic_conv_axis *axis)
+{
+    return (oic_conv_positions(axis, 0) + axis->count - 1) / axis->count;
+}
+
+/* Where block b begins: block 0 at 0, and as many as there are at the end. */
+static inline ptrdiff_t oic_conv_start(const oic_conv_axis *axis, ptrdiff_t b)
+{
+    return oic_conv_positions(axis, 0) * b / oic_conv_blocks(axis);
 }
 
 #endif
