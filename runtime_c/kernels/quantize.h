@@ -4,6 +4,7 @@
 
 #include "../math/rounding.h"
 #include "../simd/sums.h"
+#include "common/scaled.h"
 
 #define ZERO (1 << 22) /* with narrow integers, sums that f32 has exactly */
 
@@ -43,13 +44,23 @@ static inline void NAME(oic_quantize_row)(const ARGS(oic_quantize) *a, ptrdiff_t
     }
 }
 
+/* Units first..end-1 of elements. */
+static inline void NAME(oic_quantize_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_quantize) *const a = args;
+    const ptrdiff_t last = oic_scaled_end(a->outer * a->n * a->inner, end);
+    oic_scaled_run run = oic_scaled_before(first * OIC_SCALED_UNIT, a->inner);
+    (void)worker;
+    while (oic_scaled_next(&run, a->inner, last, last)) {
+        const ptrdiff_t p = run.row % a->n;
+        const int64_t zero = a->zero_point != NULL ? (int64_t)B_LOAD(a->zero_point, p) : 0;
+        NAME(oic_quantize_row)(a, run.at, run.count, (C)a->scale[p], zero);
+    }
+}
+
 static inline void NAME(oic_quantize)(const ARGS(oic_quantize) *a)
 {
-    for (ptrdiff_t row = 0; row < a->outer * a->n; ++row) {
-        const ptrdiff_t p = row % a->n;
-        const int64_t zero = a->zero_point != NULL ? (int64_t)B_LOAD(a->zero_point, p) : 0;
-        NAME(oic_quantize_row)(a, row * a->inner, a->inner, (C)a->scale[p], zero);
-    }
+    NAME(oic_quantize_part)(a, 0, oic_scaled_units(a->outer * a->n * a->inner), 0);
 }
 
 #undef ZERO

@@ -4,6 +4,7 @@
 
 #include "../math/fixed_point.h"
 #include "../simd/sums.h"
+#include "common/scaled.h"
 
 #define WRAP OIC_PASTE(oic_wrap_, OIC_X)
 
@@ -43,26 +44,31 @@ static inline void NAME(oic_requantize_scale)(const ARGS(oic_requantize) *a, int
     }
 }
 
-static inline void NAME(oic_requantize)(const ARGS(oic_requantize) *a)
+/* Units first..end-1 of elements. */
+static inline void NAME(oic_requantize_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_requantize) *const a = args;
     /* A zero point beyond these saturates everything, as these do. */
     const int64_t zero = oic_saturated_i64(a->zero_point, (int64_t)LOW - INT32_MAX, (int64_t)HIGH - INT32_MIN);
     const int32_t low = (int32_t)oic_saturated_i64((int64_t)LOW - zero, INT32_MIN, INT32_MAX);
     const int32_t high = (int32_t)oic_saturated_i64((int64_t)HIGH - zero, INT32_MIN, INT32_MAX);
     const int each = a->inner == 1; /* they go along the last axis */
-    const ptrdiff_t rows = each ? a->outer : a->outer * a->n, columns = each ? a->n : a->inner;
-    for (ptrdiff_t row = 0; row < rows; ++row) {
-        for (ptrdiff_t e = 0, n; e < columns; e += n) {
-            const ptrdiff_t i = row * columns + e;
-            int32_t v[OIC_PART];
-            n = columns - e < OIC_PART ? columns - e : OIC_PART;
-            NAME(oic_requantize_scale)(a, v, i, n, each ? e : row % a->n, each);
-            for (ptrdiff_t j = 0; j < n; ++j) {
-                const int32_t raised = v[j] < low ? low : v[j], limited = raised > high ? high : raised;
-                STORE(a->y, i + j, WRAP((uint32_t)limited + (uint32_t)zero));
-            }
+    const ptrdiff_t columns = each ? a->n : a->inner, last = oic_scaled_end(a->outer * a->n * a->inner, end);
+    oic_scaled_run run = oic_scaled_before(first * OIC_SCALED_UNIT, columns);
+    (void)worker;
+    while (oic_scaled_next(&run, columns, OIC_PART, last)) {
+        int32_t v[OIC_PART];
+        NAME(oic_requantize_scale)(a, v, run.at, run.count, each ? run.column : run.row % a->n, each);
+        for (ptrdiff_t j = 0; j < run.count; ++j) {
+            const int32_t raised = v[j] < low ? low : v[j], limited = raised > high ? high : raised;
+            STORE(a->y, run.at + j, WRAP((uint32_t)limited + (uint32_t)zero));
         }
     }
+}
+
+static inline void NAME(oic_requantize)(const ARGS(oic_requantize) *a)
+{
+    NAME(oic_requantize_part)(a, 0, oic_scaled_units(a->outer * a->n * a->inner), 0);
 }
 
 #undef WRAP

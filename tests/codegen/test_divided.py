@@ -102,6 +102,38 @@ def test_positions_are_the_same_on_any_number_of_threads(tmp_path: Path) -> None
                         assert all(np.array_equal(found[k], v) for k, v in outputs.items()), (size, threads)
 
 
+SCALED = """graph scaled {
+dynamic  { x: f32[V, 37] @max(V=3001); }
+constant { s: f32[37]; m: i32[37]; n: i8[37]; o: f32; a: i32[37, 1]; b: i8[37, 1]; }
+volatile { q: i8[V, 37]; p: i4[V, 37]; d: f32[V, 37]; r: i8[V, 37]; t: i8[37, V]; }
+block entry { assign wide: i32[V, 37]; assign turned: f32[37, V]; assign last: i32[37, V];
+  op quantize(x, s, to=i8, axis=1) >> q; op quantize(x, o, to=i4) >> p; op dequantize(q, s, to=f32, axis=1) >> d;
+  op quantize(x, o, to=i32) >> wide; op requantize(wide, m, n, to=i8) >> r;
+  op transpose(x, perm=[1, 0]) >> turned; op quantize(turned, s, to=i32, axis=0) >> last;
+  op requantize(last, a, b, to=i8, rounding="nearest") >> t; return; }
+}"""
+
+
+def test_scaled_elements_are_the_same_on_any_number_of_threads(tmp_path: Path) -> None:
+    """Threads meet in the middle of rows, and share no byte of packed ones."""
+    rng = np.random.default_rng(7)
+    given: dict[str, np.ndarray] = {"s": rng.uniform(0.01, 0.1, 37).astype(np.float32), "m": rng.integers(1 << 30, (1 << 31) - 1, 37, np.int32)}
+    given |= {"n": rng.integers(-3, 2, 37, np.int8), "o": np.float32(0.25)}
+    given |= {"a": given["m"][:, None], "b": given["n"][:, None]}
+    graph, model = oic.parse(SCALED), oic.Model(tensors=given)
+    made = oic.Synthesizer(graph, model, threads=3).build(tmp_path)
+    text = made.library.files.sources[0].read_text()
+    assert [text.count(f" oic_{name}_part_") for name in ("quantize", "dequantize", "requantize")] == [4, 1, 2]
+    with oic.Simulator(graph, model).make_executor() as reference:
+        for size in (1, 27, 28, 2999, 3001):
+            x = rng.standard_normal((size, 37)).astype(np.float32)
+            wanted = reference.step(x=x)
+            for threads in (1, 2, 3):
+                with made.make_executor(threads) as ex:
+                    found = ex.step(x=x)
+                    assert all(np.array_equal(found[k], v) for k, v in wanted.items()), (size, threads)
+
+
 def test_what_is_divided_is_in_the_ir() -> None:
     program = compile_graph(oic.parse(TEXT), model(), Settings(threads=3))
     *_, (_, module) = lowered(program.module, program.settings)

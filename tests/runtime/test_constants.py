@@ -10,7 +10,7 @@ from oic import api
 from oic.codegen import weights
 from oic.ir import encodings
 from oic.memory import saved
-from oic.operators import attention, conv, reduce, work
+from oic.operators import attention, conv, quant, reduce, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -32,6 +32,7 @@ SHARED = {
     "OIC_SAVED_HEAD": saved.HEAD,
     "OIC_SAVED_RUN": saved.RUN,
     "OIC_SAVED_VERSION": saved.VERSION,
+    "OIC_SCALED_UNIT": quant.UNIT,
     "OIC_WORK_ELEMENT": work.ELEMENTWISE,
 }
 

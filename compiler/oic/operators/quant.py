@@ -8,6 +8,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import INT, Array, DType
+from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
@@ -15,8 +16,15 @@ from oic.kernels.kernel import Converted, Kernel, Members, Out
 from oic.operators.arrange import around
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
+from oic.operators.work import elementwise_work
 
 SMALL = frozenset(d for d in INT if d.bits <= 32)
+UNIT = 1024  # OIC_SCALED_UNIT: elements
+
+
+def _units(op: Any) -> Dim:
+    """Elements that threads share."""
+    return dims.floor_div(op.x.tensor.size + UNIT - 1, UNIT)
 
 
 class Affine(Operator):
@@ -80,7 +88,7 @@ class Quantize(Affine, name="quantize"):
     Source: ONNX, `QuantizeLinear`.
     """
 
-    kernels = (Kernel("quantize", Affine._types, Affine._args),)
+    kernels = (Kernel("quantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (
         ("f32[2, 3]", "f32", "to=i8"),
         ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"),
@@ -115,7 +123,7 @@ class Dequantize(Affine, name="dequantize"):
     Source: ONNX, `DequantizeLinear`.
     """
 
-    kernels = (Kernel("dequantize", Affine._types, Affine._args),)
+    kernels = (Kernel("dequantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (
         ("i8[2, 3]", "f32", "to=f32"),
         ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"),
@@ -201,7 +209,7 @@ class Requantize(Operator, name="requantize"):
         nearest = Converted(1, "int") if self.rounding == "nearest" else None
         return {**operands, **sizes, "zero_point": Converted(self.zero_point, "int64_t"), "nearest": nearest}
 
-    kernels = (Kernel("requantize", ("result",), _args),)
+    kernels = (Kernel("requantize", ("result",), _args, units=_units, work=elementwise_work),)
 
 
 def _tflite(x: Array, m: Array, s: Array) -> Array:
