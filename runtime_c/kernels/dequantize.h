@@ -2,31 +2,40 @@
    type B, or NULL.  y overlaps no operand. */
 #include "element.h"
 
+#include "../simd/sums.h"
 #include "common/scaled.h"
+#include "common/affine.inc.h"
 
-typedef struct {
-    const T *x;
-    const float *scale;
-    const B_T *zero_point;
-    W_T *y;
-    ptrdiff_t outer, n, inner;
-} ARGS(oic_dequantize);
+typedef ARGS(oic_affine) ARGS(oic_dequantize);
+
+/* y[from..from+m-1], which are a part. */
+static inline void NAME(oic_dequantize_some)(const ARGS(oic_dequantize) *a, ptrdiff_t from, ptrdiff_t m,
+                                             const NAME(oic_affine_each) *by)
+{
+    const T *restrict const x = a->x;
+    W_T *restrict const y = a->y;
+    if (sizeof(T) > 2 || !by->small) {
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            W_STORE(y, from + e, (W_C)((int64_t)LOAD(x, from + e) - by->zero[e]) * (W_C)by->scale[e]);
+        }
+        return;
+    }
+    for (ptrdiff_t e = 0; e < m; ++e) {
+        W_STORE(y, from + e, (W_C)((int32_t)LOAD(x, from + e) - by->low[e]) * (W_C)by->scale[e]);
+    }
+}
 
 /* Units first..end-1 of elements. */
 static inline void NAME(oic_dequantize_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(oic_dequantize) *const a = args;
-    const T *restrict const x = a->x;
-    W_T *restrict const y = a->y;
     const ptrdiff_t last = oic_scaled_end(a->outer * a->n * a->inner, end);
-    oic_scaled_run run = oic_scaled_before(first * OIC_SCALED_UNIT, a->inner);
+    NAME(oic_affine_each) by = {.many = 0};
     (void)worker;
-    while (oic_scaled_next(&run, a->inner, last, last)) {
-        const ptrdiff_t p = run.row % a->n;
-        const W_C scale = (W_C)a->scale[p];
-        const int64_t zero = a->zero_point != NULL ? (int64_t)B_LOAD(a->zero_point, p) : 0;
-        for (ptrdiff_t i = run.at; i < run.at + run.count; ++i) {
-            W_STORE(y, i, (W_C)((int64_t)LOAD(x, i) - zero) * scale);
+    for (ptrdiff_t at = first * OIC_SCALED_UNIT, m; at < last; at += m) {
+        m = NAME(oic_affine_next)(a, at, last, &by);
+        for (ptrdiff_t i = 0; i < m; i += OIC_PART) {
+            NAME(oic_dequantize_some)(a, at + i, m - i < OIC_PART ? m - i : OIC_PART, &by);
         }
     }
 }

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#define OIC_AFFINE_SMALL (1 << 22) /* zero points, whose sums with integers of 16 bits f32 has exactly */
 #define OIC_SCALED_UNIT 1024 /* elements: bits of packed ones that threads write are in bytes of their own */
 
 /* Elements at..at+count-1, from `column` of `row` on. */

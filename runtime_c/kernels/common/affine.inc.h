@@ -1,0 +1,66 @@
+/* x[outer, n, inner] and y, where a number p of n has a scale and a zero point; zero_point is of type B, or NULL: all are 0.
+   y overlaps no operand. */
+typedef struct {
+    const T *x;
+    const float *scale;
+    const B_T *zero_point;
+    W_T *y;
+    ptrdiff_t outer, n, inner;
+} ARGS(oic_affine);
+
+/* Of OIC_PART elements, each its own; where all zero points are small, `low` has them.  All is 0 to begin with.
+   many  of how many it is known; 0: of none */
+typedef struct {
+    float scale[OIC_PART];
+    int64_t zero[OIC_PART];
+    int32_t low[OIC_PART];
+    int small;
+    ptrdiff_t many;
+} NAME(oic_affine_each);
+
+/* Elements from `many` on of a part have the parameters of so many numbers from p on: one each, or all that of the first. */
+static inline void NAME(oic_affine_add)(const ARGS(oic_affine) *a, NAME(oic_affine_each) *to, ptrdiff_t m, ptrdiff_t p, int each)
+{
+    const ptrdiff_t i = to->many;
+    for (ptrdiff_t e = 0; e < m && each; ++e) {
+        to->scale[i + e] = a->scale[p + e];
+    }
+    for (ptrdiff_t e = 0; e < m && !each; ++e) {
+        to->scale[i + e] = a->scale[p];
+    }
+    for (ptrdiff_t e = 0; e < m && a->zero_point != NULL; ++e) {
+        const int64_t zero = (int64_t)B_LOAD(a->zero_point, each ? p + e : p);
+        to->zero[i + e] = zero;
+        to->low[i + e] = (int32_t)zero;
+        to->small &= zero >= -OIC_AFFINE_SMALL && zero <= OIC_AFFINE_SMALL;
+    }
+    to->many += m;
+}
+
+/* How many of the elements from `at` on, before `last`, have the parameters that `to` gets; where these are many, every part of
+   them has.  Along the last axis, parts of whole rows have the same. */
+static inline ptrdiff_t NAME(oic_affine_next)(const ARGS(oic_affine) *a, ptrdiff_t at, ptrdiff_t last, NAME(oic_affine_each) *to)
+{
+    const ptrdiff_t left = last - at;
+    if (a->inner == 1) {
+        const ptrdiff_t most = a->n <= OIC_PART ? OIC_PART / a->n * a->n : OIC_PART;
+        if (to->many == 0 || a->n > OIC_PART) {
+            to->many = 0;
+            to->small = 1;
+            for (ptrdiff_t column = at % a->n, m; to->many < most; column = 0) {
+                m = a->n - column < most - to->many ? a->n - column : most - to->many;
+                NAME(oic_affine_add)(a, to, m, column, 1);
+            }
+        }
+        return left < most ? left : most;
+    }
+    to->many = 0;
+    to->small = 1;
+    oic_scaled_run run = oic_scaled_before(at, a->inner);
+    ptrdiff_t m = 0;
+    while (m < OIC_PART && oic_scaled_next(&run, a->inner, m == 0 ? left : OIC_PART - m, last)) {
+        NAME(oic_affine_add)(a, to, run.count < OIC_PART ? run.count : OIC_PART, run.row % a->n, 0);
+        m += run.count;
+    }
+    return m;
+}
