@@ -47,7 +47,7 @@ def build_together(
     library = folder / "libtogether.so"
     _call([*command, *SHARED, "-o", str(library), *map(str, objects), "-lm"])
     for program, written in zip(made, files, strict=True):
-        program.library = load(written, library)
+        program.library = load(written, library, written.folder)
 
 
 def _call(command: list[str]) -> None:

@@ -22,6 +22,13 @@ from tests.fuzz.operator_cases import Case
 from tests.fuzz.operators import batches, compare, suite
 
 GRAPH = "graph small { dynamic { x: f32[2]; } volatile { y: f32[2]; } block entry { op tanh(x) >> y; return; } }"
+LINEAR = """
+dynamic { x: f32[8]; }
+constant { w: f32[8, 8]; }
+volatile { y: f32[8]; }
+block entry { op linear(x, w) >> y; return; }
+"""
+IDENTITY = oic.Model(tensors={"w": np.eye(8, dtype=np.float32)})
 
 # By flag: what the error says of it.
 SHOWN = {
@@ -152,21 +159,47 @@ def test_compilers_make_one_copy_if_they_can_be_told(tmp_path: Path, monkeypatch
 
 def test_flags_of_the_user_come_before_what_code_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They choose a level, make another library, and no other bits."""
-    made = oic.Synthesizer(oic.parse(GRAPH), name="g", target="portable")
-    libraries = []
+    made = oic.Synthesizer(oic.parse(LINEAR), IDENTITY, name="g")
+    libraries, outputs = [], []
+    x = np.random.default_rng(3).standard_normal(8).astype(np.float32)
     monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
     for flags in ("-O0 -ffp-contract=fast", "-O1 '-DNAME=a b'"):
         monkeypatch.setenv("OIC_CFLAGS", flags)
         found = optimized(find_compiler())
         assert found.index("-O3") < found.index(flags[:3]) < found.index("-ffp-contract=off")
-        made.build(tmp_path / flags[:3])
+        with made.build(tmp_path / flags[:3]).make_executor() as ex:
+            outputs.append(ex.step(x=x)["y"].tobytes())
         libraries.append((tmp_path / flags[:3] / "libg.so").read_bytes())
-    assert libraries[0] != libraries[1]
-    for wrong, slug in (("-O1 '", "no-compiler"), ("-no-such-flag", "compile-failed")):
-        monkeypatch.setenv("OIC_CFLAGS", wrong)
-        with pytest.raises(OicError, match="OIC_CFLAGS" if slug == "no-compiler" else "no-such-flag") as caught:
-            made.build(tmp_path / "wrong")
-        assert caught.value.diagnostics[0].slug == slug and not (tmp_path / "wrong").exists()
+    assert libraries[0] != libraries[1] and outputs[0] == outputs[1]
+
+
+def test_a_debugger_finds_the_lines_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build for one folder does not come from the cache for another."""
+    made = oic.Synthesizer(oic.parse(GRAPH), name="g")
+    monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OIC_CFLAGS", "-O0 -g")
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        made.build(folder)
+        library = (folder / "libg.so").read_bytes()
+        assert str(folder).encode() in library and b"/new" not in library
+
+
+@pytest.mark.parametrize(
+    ("flags", "slug", "said"),
+    [("-O1 '", "no-compiler", "No closing quotation"), ("-no-such-flag", "compile-failed", "no-such-flag"),
+     ("-ffast-math", "compile-failed", "change results"), ("-E", "load-failed", "cannot be loaded"),
+     ("-S", "load-failed", "cannot be loaded"), ("-c", "load-failed", "made no")],
+)  # fmt: skip
+def test_flags_that_make_no_library(
+    flags: str, slug: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = oic.Synthesizer(oic.parse(GRAPH), name="g")
+    monkeypatch.setenv("OIC_CFLAGS", flags)
+    with pytest.raises(OicError, match=said) as caught:
+        made.build(tmp_path / "g")
+    found = caught.value.diagnostics[0]
+    assert found.slug == slug and flags in f"{found.message}{found.hint}" and ".oic-" not in found.message
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_headers_of_two_versions_do_not_mix(tmp_path: Path) -> None:
@@ -192,18 +225,9 @@ def test_headers_of_two_versions_do_not_mix(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- classes of numerics
 
-LINEAR = """
-dynamic { x: f32[8]; }
-constant { w: f32[8, 8]; }
-volatile { y: f32[8]; }
-block entry { op linear(x, w) >> y; return; }
-"""
-
-
 def linear(name: str, numerics: str | None, folder: Path) -> Path:
     """The source of a library with sums of products."""
-    graph, model = oic.parse(LINEAR, name), oic.Model(tensors={"w": np.eye(8, dtype=np.float32)})
-    oic.Synthesizer(graph, model, name=name, target="portable", numerics=numerics).emit(folder)
+    oic.Synthesizer(oic.parse(LINEAR, name), IDENTITY, name=name, target="portable", numerics=numerics).emit(folder)
     return folder / f"{name}.c"
 
 
@@ -216,8 +240,7 @@ def test_fused_code_is_refused_where_the_machine_has_no_such_instruction(tmp_pat
     assert done.returncode != 0 and "--numerics separate" in done.stderr
     assert subprocess.run([*call, "-mfma"], check=False).returncode == 0
     with pytest.raises(oic.OicError, match="--numerics separate"):
-        graph, model = oic.parse(LINEAR), oic.Model(tensors={"w": np.eye(8, dtype=np.float32)})
-        oic.Synthesizer(graph, model, target="portable", numerics="fused").build(tmp_path / "whole")
+        oic.Synthesizer(oic.parse(LINEAR), IDENTITY, target="portable", numerics="fused").build(tmp_path / "whole")
 
 
 def test_classes_do_not_mix_in_one_translation_unit(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -75,7 +74,7 @@ def build(
     with staged(out_dir) as stage:
         files = write(module, target, stage.new, weights_as, threads, name, profiled, cache, told)
         files, path = compile_library(files, stage.shown, cache, told)
-        library = load(files, path)  # by a name that no other library has or had
+        library = load(files, path, stage.shown)  # by a name that no other library has or had
         files = published(files, stage)
     return replace(library, files=files, path=files.folder / path.name)
 
@@ -95,11 +94,11 @@ def emit_measured(
         return published(files, stage)
 
 
-def command(files: Files, compiler: list[str], output: Path) -> list[str]:
+def _command(files: Files, compiler: list[str], output: Path, shown: Path) -> list[str]:
     """The one call that makes the shared library."""
     flags = [*optimized(compiler), *files.target.flags, *SHARED, *WARNINGS]
     sources = [str(p) for p in files.sources]
-    return [*compiler, *flags, "-I", str(files.folder), "-o", str(output), *sources, *_libraries(files)]
+    return [*compiler, *flags, *_folders(files, compiler, shown), "-o", str(output), *sources, *_libraries(files)]
 
 
 def compile_library(
@@ -110,17 +109,19 @@ def compile_library(
     shown   the folder to name where compilation fails
     cache   of libraries that were compiled before from the same code by the same compiler
     A compiler that knows no `-fstack-usage` makes the library in one call, and the stack is not known.
-    Raises OicError: `no-compiler`, `compile-failed`.
+    Raises OicError: `no-compiler`, `compile-failed`, `load-failed`.
     """
     path = files.folder / f"lib{files.name}.so"
     compiler = find_compiler()
     _require_room(files, compiler)
-    key = _key(files, compiler) if cache else ""
+    key = _key(files, compiler, shown) if cache else ""
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     with scratch_folder() as folder:
         one = _compile_sets if files.model.sets else _compile_one
-        figures = one(files, compiler, path, folder, {str(files.folder): str(shown)}, told)
+        figures = one(files, compiler, path, folder, shown, told)
+    if not path.is_file():
+        raise fail("load-failed", f"{compiler[0]} made no {shown / path.name}", hint=_hint())
     if cache is not None:
         cache.put(key, path, figures.to_json())
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
@@ -130,31 +131,33 @@ COMPILED = 3  # parts of a compilation, of which the first takes longest: to ass
 
 
 def _compile_one(
-    files: Files, compiler: list[str], path: Path, folder: Path, renamed: Mapping[str, str], told: Told
+    files: Files, compiler: list[str], path: Path, folder: Path, shown: Path, told: Told
 ) -> Figures:
     """Compile the code by way of its assembly, and link it; what the compiler made of it."""
-    whole = command(files, compiler, path)
+    whole = _command(files, compiler, path, shown)
     told("compiling", 0, COMPILED)
-    figures, made = _measured(files, compiler, folder)
+    figures, made = _measured(files, compiler, folder, shown)
     told("compiling", COMPILED - 1, COMPILED)
     rest = [str(p) for p in files.sources if p != _main(files)]
     flags = [*optimized(compiler), *files.target.flags, *SHARED]
     call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
-    compile_c(call, whole, renamed)
+    compile_c(call, whole, {str(files.folder): str(shown)})
     told("compiling", COMPILED, COMPILED)
     return figures
 
 
 def _compile_sets(
-    files: Files, compiler: list[str], path: Path, folder: Path, renamed: Mapping[str, str], told: Told
+    files: Files, compiler: list[str], path: Path, folder: Path, shown: Path, told: Told
 ) -> Figures:
     """Compile the code once for each instruction set, and link all into one library."""
     flags = [*_flags(files.target, compiler), *files.model.thread_flags.split()]
+    renamed = {str(files.folder): str(shown)}
     own = {s.source: s.flags.split() for s in files.model.sets}
     objects = [folder / f"{source.stem}.o" for source in files.sources]
     for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
         told("compiling", at, len(objects) + 1)
-        call = [*compiler, *flags, *own.get(source.name, []), *WARNINGS, "-I", str(files.folder)]
+        call = [*compiler, *flags, *own.get(source.name, []), *WARNINGS]
+        call += _folders(files, compiler, shown)
         compile_c([*call, "-c", "-o", str(made), str(source)], renamed=renamed)
     told("compiling", len(objects), len(objects) + 1)
     linked = ["-o", str(path), *map(str, objects), *_libraries(files)]
@@ -164,12 +167,13 @@ def _compile_sets(
     return Figures(choices, missing="it depends on the instruction set (--dispatch)")
 
 
-def _key(files: Files, compiler: list[str]) -> str:
+def _key(files: Files, compiler: list[str], shown: Path) -> str:
     """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
     flags = [*_flags(files.target, compiler), *_libraries(files), *(s.flags for s in files.model.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
     stat = program.stat() if program.exists() else None
     about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]
+    about += [shown.resolve()] if _for_debuggers(compiler) else []
     known = sorted(macros((*compiler, *_flags(files.target, compiler))).items())
     texts = (p for p in files.paths if p.suffix in (".c", ".h"))
     return key_of(
@@ -187,10 +191,10 @@ def measure(files: Files, shown: Path) -> Figures:
     compiler = find_compiler()
     _require_room(files, compiler)
     with scratch_folder() as folder:
-        figures, made = _measured(files, compiler, folder)
+        figures, made = _measured(files, compiler, folder, shown)
         if made is None:  # is it C for this compiler at all?
-            call = [*compiler, *_flags(files.target, compiler), "-I", str(files.folder), "-c", "-o"]
-            call += [str(folder / f"{files.name}.o"), str(_main(files))]
+            call = [*compiler, *_flags(files.target, compiler), *_folders(files, compiler, shown), "-c"]
+            call += ["-o", str(folder / f"{files.name}.o"), str(_main(files))]
             compile_c(call, renamed={str(files.folder): str(shown)})
     return figures
 
@@ -228,28 +232,31 @@ def _main(files: Files) -> Path:
     return files.folder / f"{files.name}.c"
 
 
-def _measured(files: Files, compiler: list[str], folder: Path) -> tuple[Figures, Path | None]:
+def _measured(
+    files: Files, compiler: list[str], folder: Path, shown: Path
+) -> tuple[Figures, Path | None]:
     """Compile the main source by way of its assembly; the figures and the object file, in a folder.
 
     None for the object where the compiler refuses, be it `-fstack-usage` or the source.
     """
     source, usage, made = (folder / f"{files.name}.{ending}" for ending in ("s", "su", "o"))
     flags = [*_flags(files.target, compiler), *files.model.thread_flags.split()]
-    shown = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
-    call = [*compiler, *flags, "-I", str(files.folder), "-fstack-usage", "-S", "-o", str(source)]
+    choices = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
+    call = [*compiler, *flags, *_folders(files, compiler, shown), "-fstack-usage", "-S", "-o", str(source)]
     try:
         compile_c([*call, str(_main(files))])
         texts = [p.read_text(encoding="utf-8", errors="replace") for p in (usage, source)]
         compile_c([*compiler, *flags, "-c", "-o", str(made), str(source)])
+        size = code_bytes(made)
     except (OSError, OicError) as failure:
         if isinstance(failure, OicError) and failure.diagnostics[0].slug == "no-compiler":
             raise
-        return Figures(shown, missing="the compiler does not tell it (-fstack-usage)"), None
+        return Figures(choices, missing="the compiler does not tell it (-fstack-usage)"), None
     try:
         stack.check_machine(macros((*compiler, *flags)))
-        return Figures(shown, _stacks(files, *texts), "", code_bytes(made)), made
+        return Figures(choices, _stacks(files, *texts), "", size), made
     except stack.UnknownStack as why:
-        return Figures(shown, (), str(why), code_bytes(made)), made
+        return Figures(choices, (), str(why), size), made
 
 
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
@@ -263,13 +270,28 @@ def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ..
     return tuple(replace(s, function=n) for n, s in zip(names, found))
 
 
+def _folders(files: Files, compiler: list[str], shown: Path) -> list[str]:
+    """Flags for where headers lie and, for a debugger, where all sources will lie when they are complete."""
+    lines = [f"-fdebug-prefix-map={files.folder}={shown.resolve()}"] if _for_debuggers(compiler) else []
+    return ["-I", str(files.folder), *lines]
+
+
+def _for_debuggers(compiler: list[str]) -> bool:
+    return any(flag.startswith("-g") for flag in [*compiler[1:], *optimized(compiler)])
+
+
+def _hint() -> str | None:
+    flags = os.environ.get("OIC_CFLAGS")
+    return f"it was compiled with OIC_CFLAGS={flags}" if flags else None
+
+
 def _choices(compiler: list[str]) -> list[str]:
     """Flags that CC itself carries and that change code."""
     return [f for f in compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
 
 
-def load(files: Files, path: Path) -> Library:
-    """Load a library by the declarations of its own view.
+def load(files: Files, path: Path, shown: Path) -> Library:
+    """Load a library by the declarations of its own view; `shown` is the folder to name where that fails.
 
     Systems know libraries by path, and give an old one where another was loaded from the same; so the
     path is a link that no other library had.
@@ -284,6 +306,6 @@ def load(files: Files, path: Path) -> Library:
         try:
             lib = ffi.dlopen(str(link))
         except OSError as failure:
-            why = str(failure).replace(str(link), str(path))
-            raise fail("load-failed", f"{path} cannot be loaded: {why}") from failure
+            why = str(failure).partition("  Additionally, ")[0].rpartition(f"{link}: ")[2]
+            raise fail("load-failed", f"{shown / path.name} cannot be loaded: {why}", hint=_hint()) from failure
     return Library(path, files, ffi, lib, files.weights.open("rb") if files.weights else None)

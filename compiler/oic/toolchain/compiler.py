@@ -28,7 +28,7 @@ HINTS = {"CC": HINT, "OIC_CFLAGS": "it has more flags for the C compiler, like -
 
 def find_compiler() -> list[str]:
     """The command that CC names, or the first C compiler found; OicError `no-compiler` if none is."""
-    if named := named_flags("CC"):
+    if named := words_of("CC"):
         if shutil.which(named[0]):
             return named
         tried = f"CC={named[0]}"
@@ -40,7 +40,7 @@ def find_compiler() -> list[str]:
     raise fail("no-compiler", f"no C compiler was found (tried {tried})", hint=HINT)
 
 
-def named_flags(variable: str) -> list[str]:
+def words_of(variable: str) -> list[str]:
     """The words of a variable of the environment, as a shell takes them apart.  OicError `no-compiler` if it cannot."""
     text = os.environ.get(variable, "")
     try:

@@ -17,7 +17,7 @@ from oic.kernels.targets import (
     InstructionSet,
 )
 from oic.kernels.targets import Target as Target
-from oic.toolchain.compiler import find_compiler, macros, named_flags
+from oic.toolchain.compiler import find_compiler, macros, words_of
 
 LANGUAGE = "-std=c99"
 # Where a * b + c is rounded is the code's decision; the arena is reused by buffers of other types.  The headers refuse
@@ -43,7 +43,7 @@ def optimized(compiler: Sequence[str]) -> tuple[str, ...]:
     known = macros(tuple(compiler))
     version = "" if "__clang__" in known else known.get("__GNUC__", "")
     copies = ONE_COPY if version.isdecimal() and int(version) >= ONE_COPY_SINCE else ()
-    return (*STANDARD, *copies, *named_flags("OIC_CFLAGS"), *MEANING)
+    return (*STANDARD, *copies, *words_of("OIC_CFLAGS"), *MEANING)
 
 
 def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target:
@@ -136,6 +136,6 @@ def _macros(found: Target) -> dict[str, str]:
     if not found.hosted and not os.environ.get("CC"):
         return {}
     try:
-        return macros((*find_compiler(), *found.flags))
+        return macros((*find_compiler(), *words_of("OIC_CFLAGS"), *found.flags))
     except OicError:  # the refusal comes when something is to be compiled
         return {}
