@@ -7,7 +7,7 @@
    for the padding; where the stride is above 1, one for each phase of it that taps meet.  In planes, what neighbouring
    positions meet are neighbours, also behind the end of a row, where there is nothing to store.
 
-   A block is `rows` rows of `columns` positions of a class; `room` bytes of work have its planes and, for each product of a
+   A block is at most `rows` rows of `columns` positions of a class; `room` bytes of work have its planes and, for each product of a
    position, where its element of x lies.
 
    Order: oic_conv's: a chunk begins at +0 and is added to +0, so that zeros of the padding times finite weights change
@@ -315,8 +315,7 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
     v.at = (int32_t *)(void *)(spare + SPARE);
     v.ends = v.at + v.products;
     NAME(oic_conv_tables)(&v);
-    const ptrdiff_t parts = oic_conv_parts(v.outputs), blocks_y = oic_conv_blocks(&v.y);
-    const ptrdiff_t blocks_x = (oic_conv_positions(&v.x, 0) + a->columns - 1) / a->columns;
+    const ptrdiff_t parts = oic_conv_parts(v.outputs), blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, at_y = block / blocks_x % blocks_y;
         const ptrdiff_t y0 = oic_conv_start(&v.y, at_y), y1 = oic_conv_start(&v.y, at_y + 1);
@@ -348,7 +347,8 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
 /* How many units there are. */
 static inline ptrdiff_t NAME(oic_conv_units)(const ARGS(oic_conv_planes) *a, ptrdiff_t down, ptrdiff_t along)
 {
-    return a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * ((down + a->rows - 1) / a->rows) * ((along + a->columns - 1) / a->columns);
+    const ptrdiff_t blocks_y = (down + a->rows - 1) / a->rows, blocks_x = (along + a->columns - 1) / a->columns;
+    return a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks_y * blocks_x;
 }
 
 static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)

@@ -10,7 +10,7 @@
 
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
-   A block is `rows` rows of `columns` positions; `room` bytes of work have its planes, where the words lie that a position
+   A block is at most `rows` rows of `columns` positions; `room` bytes of work have its planes, where the words lie that a position
    meets, and as words the weights of some outputs.  Sums are modulo 2^32, whatever the order. */
 #include "common/conv_axis.h"
 #include "common/conv_range.h"
@@ -262,7 +262,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     NAME(oic_conv_tables)(&v);
     v.weights = (uint32_t *)(void *)(v.at + v.words);
     const ptrdiff_t parts = oic_conv_parts(v.outputs);
-    const ptrdiff_t blocks_y = oic_conv_blocks(&v.y), blocks_x = (a->out_width + a->columns - 1) / a->columns;
+    const ptrdiff_t blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, y0 = oic_conv_start(&v.y, block / blocks_x % blocks_y);
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;

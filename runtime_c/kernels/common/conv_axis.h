@@ -54,13 +54,13 @@ static inline ptrdiff_t oic_conv_positions(const oic_conv_axis *axis, ptrdiff_t 
     return (axis->out - f + axis->classes - 1) / axis->classes;
 }
 
-/* Blocks, of which each has as many positions as others, or one less. */
+/* Blocks; where positions are rows, each has as many as others, or one less. */
 static inline ptrdiff_t oic_conv_blocks(const oic_conv_axis *axis)
 {
     return (oic_conv_positions(axis, 0) + axis->count - 1) / axis->count;
 }
 
-/* Where block b begins: block 0 at 0, and as many as there are at the end. */
+/* The first row of block b; of as many as there are, the end.  Columns are divided by `count`, into whole registers. */
 static inline ptrdiff_t oic_conv_start(const oic_conv_axis *axis, ptrdiff_t b)
 {
     return oic_conv_positions(axis, 0) * b / oic_conv_blocks(axis);
