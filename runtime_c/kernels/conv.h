@@ -20,6 +20,9 @@ typedef struct {
     W_T *y;
     ptrdiff_t batch, channels, height, width, outputs, taps_y, taps_x, out_height, out_width;
     ptrdiff_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, groups;
+#if defined(OIC_REQUANTIZES)
+    oic_requantized by;
+#endif
 } ARGS(oic_conv);
 
 typedef ARGS(oic_conv) ARGS(oic_conv_transpose);
@@ -66,16 +69,26 @@ static inline void NAME(oic_conv_chunk)(W_SUM *restrict total, W_SUM *restrict s
 }
 
 /* Store total[rows][m]: columns x0 on, `gap` apart, of row oy of output channels o on, image n. */
-static inline void NAME(oic_conv_keep)(const ARGS(oic_conv) *a, const W_SUM *total, ptrdiff_t n, ptrdiff_t o,
+static inline void NAME(oic_conv_keep)(const ARGS(oic_conv) *a, W_SUM *total, ptrdiff_t n, ptrdiff_t o,
                                        ptrdiff_t rows, ptrdiff_t oy, ptrdiff_t x0, ptrdiff_t gap, ptrdiff_t m)
 {
     for (ptrdiff_t r = 0; r < rows; ++r) {
         const ptrdiff_t to = ((n * a->outputs + o + r) * a->out_height + oy) * a->out_width + x0;
         const W_SUM b = a->b != NULL ? (W_SUM)B_LOAD(a->b, o + r) : (W_SUM)0;
+        W_SUM *const sum = total + r * OIC_CONV_PART;
+#if defined(OIC_REQUANTIZES)
         for (ptrdiff_t e = 0; e < m; ++e) {
-            const W_SUM v = total[r * OIC_CONV_PART + e];
-            W_STORE(a->y, to + e * gap, (W_C)(a->b != NULL ? v + b : v));
+            sum[e] += b;
         }
+        oic_requantized_sums(&a->by, sum, m, o + r, oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point));
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            W_STORE(a->y, to + e * gap, (W_C)sum[e]);
+        }
+#else
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            W_STORE(a->y, to + e * gap, (W_C)(a->b != NULL ? sum[e] + b : sum[e]));
+        }
+#endif
     }
 }
 

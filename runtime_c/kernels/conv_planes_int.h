@@ -34,13 +34,17 @@
    words            that a position meets
    planes           [words of channels, phases of y, phases of x, extent of y, extent of x]
    at               where they lie for position 0
-   weights          of OIC_WORD_ROWS outputs */
+   weights          of OIC_WORD_ROWS outputs
+   within           the range of results, of sums that are requantised */
 typedef struct {
     const ARGS(oic_conv_planes) *a;
     oic_conv_axis y, x;
     ptrdiff_t inputs, outputs, each, words, size;
     uint32_t *planes, *weights;
     int32_t *at;
+#if defined(OIC_REQUANTIZES)
+    oic_requantized_range within;
+#endif
 } NAME(oic_conv_view);
 
 /* How many words are made of the numbers from i on of a row of n in fours. */
@@ -158,42 +162,68 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
     }
 }
 
-/* y = n sums. */
-OIC_INLINE void NAME(oic_conv_sums)(W_T *restrict y, const uint32_t *restrict sum, ptrdiff_t n)
+/* n sums of output o as they are stored. */
+OIC_INLINE void NAME(oic_conv_results)(const NAME(oic_conv_view) *v, uint32_t *sum, ptrdiff_t n, ptrdiff_t o)
 {
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        W_STORE(y, i, (W_C)sum[i]);
-    }
+#if defined(OIC_REQUANTIZES)
+    oic_requantized_sums(&v->a->by, sum, n, o, v->within);
+#else
+    (void)v, (void)sum, (void)n, (void)o;
+#endif
 }
 
-/* Store n positions from (row, column) of a block on, of so many channels; what lies behind the last column is none. */
-static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const uint32_t *sum, W_T *y, ptrdiff_t channels,
-                                      ptrdiff_t row, ptrdiff_t column, ptrdiff_t columns, ptrdiff_t n)
+/* Store n sums of output o, of positions from number p of a block on, which has so many columns and begins at y. */
+static inline void NAME(oic_conv_store)(const NAME(oic_conv_view) *v, uint32_t *sum, ptrdiff_t n, ptrdiff_t o, W_T *y, ptrdiff_t p,
+                                        ptrdiff_t columns)
 {
-    const ptrdiff_t plane = v->a->out_height * v->a->out_width;
-    for (ptrdiff_t e = 0, m; e < n; e += m, ++row, column = 0) {
-        m = v->x.extent - column < n - e ? v->x.extent - column : n - e;
-        const ptrdiff_t some = columns - column < m ? columns - column : m;
-        for (ptrdiff_t r = 0; r < channels; ++r) {
-            NAME(oic_conv_sums)(y + r * plane + row * v->a->out_width + column, sum + r * SPAN + e, some);
+    const int whole = columns == v->a->out_width; /* rows lie one behind the other */
+    NAME(oic_conv_results)(v, sum, n, o);
+    for (ptrdiff_t e = 0, m; e < n; e += m) {
+        const ptrdiff_t column = (p + e) % columns, left = columns - column;
+        W_T *restrict const to = y + (p + e) / columns * v->a->out_width + column;
+        m = whole || n - e < left ? n - e : left;
+        for (ptrdiff_t i = 0; i < m; ++i) {
+            W_STORE(to, i, (W_C)sum[e + i]);
         }
     }
 }
 
-/* Some output channels in a block of so many rows, one row after the other. */
-static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint32_t *start, W_T *y, ptrdiff_t channels,
-                                       ptrdiff_t rows, ptrdiff_t columns)
+/* Leave out of n sums, from a column of planes on, those that lie behind the last one; how many that leaves. */
+static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint32_t *sum, ptrdiff_t column, ptrdiff_t columns,
+                                              ptrdiff_t n)
+{
+    ptrdiff_t kept = 0;
+    for (ptrdiff_t e = 0, m; e < n; e += m, column = 0) {
+        m = v->x.extent - column < n - e ? v->x.extent - column : n - e;
+        const ptrdiff_t some = columns - column < m ? columns - column : m;
+        for (ptrdiff_t i = 0; i < some; ++i) {
+            sum[kept + i] = sum[e + i];
+        }
+        kept += some > 0 ? some : 0;
+    }
+    return kept;
+}
+
+/* Some output channels from o on in a block of so many rows, one row after the other. */
+static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint32_t *start, W_T *y, ptrdiff_t o,
+                                       ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
 {
     const ptrdiff_t plane = v->a->out_height * v->a->out_width, most = ROW * OIC_WIDTH;
     for (ptrdiff_t r = 0; r < channels; ++r) {
         const uint32_t *const w = v->weights + r * v->words;
+        uint32_t sum[SPAN + ROW * OIC_WIDTH];
+        ptrdiff_t held = 0, stored = 0;
         for (ptrdiff_t i = 0; i < rows; ++i) {
             for (ptrdiff_t e = 0; e < columns; e += most) {
                 const ptrdiff_t n = columns - e < most ? columns - e : most;
-                uint32_t sum[ROW * OIC_WIDTH];
                 const uint32_t *const from = v->planes + i * v->x.extent + e;
-                oic_words_row(sum, (n + OIC_WIDTH - 1) / OIC_WIDTH, w, from, v->at, v->words, start[r]);
-                NAME(oic_conv_sums)(y + r * plane + i * v->a->out_width + e, sum, n);
+                oic_words_row(sum + held, (n + OIC_WIDTH - 1) / OIC_WIDTH, w, from, v->at, v->words, start[r]);
+                held += n;
+                if (held >= SPAN || stored + held == rows * columns) {
+                    NAME(oic_conv_store)(v, sum, held, o + r, y + r * plane, stored, columns);
+                    stored += held;
+                    held = 0;
+                }
             }
         }
     }
@@ -231,8 +261,9 @@ static inline void NAME(oic_conv_outputs)(const NAME(oic_conv_view) *v, const in
         m = end - o < OIC_BYTE_ROWS ? 1 : OIC_BYTE_ROWS;
         oic_byte_rows(sum, window, a->w + o * K, m == 1 ? 0 : K, K); /* of one row all are its sum */
         for (ptrdiff_t r = 0; r < m; ++r) {
-            const uint32_t more = a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u;
-            W_STORE(a->y, (n * a->outputs + o + r) * plane + p, (W_C)(sum[r] + more));
+            sum[r] += a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u;
+            NAME(oic_conv_results)(v, sum + r, 1, o + r);
+            W_STORE(a->y, (n * a->outputs + o + r) * plane + p, (W_C)sum[r]);
         }
     }
 }
@@ -255,13 +286,16 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     oic_conv_axis_set(&v.y);
     oic_conv_axis_set(&v.x);
     v.size = v.y.extent * v.x.extent;
+#if defined(OIC_REQUANTIZES)
+    v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
+#endif
     v.planes = oic_own(a->work, worker, (size_t)a->room);
     uint32_t *const spare = v.planes + NAME(oic_conv_deep)(&v) * v.y.phases * v.x.phases * v.size;
     oic_words_zero(spare, SPARE);
     v.at = (int32_t *)(void *)(spare + SPARE);
     NAME(oic_conv_tables)(&v);
     v.weights = (uint32_t *)(void *)(v.at + v.words);
-    const ptrdiff_t parts = oic_conv_parts(v.outputs);
+    const ptrdiff_t parts = oic_conv_parts(v.outputs), plane = a->out_height * a->out_width;
     const ptrdiff_t blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, y0 = oic_conv_start(&v.y, block / blocks_x % blocks_y);
@@ -289,7 +323,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
             NAME(oic_conv_weights)(&v, to, m, start);
             if (v.inputs == 1) {
-                NAME(oic_conv_rows)(&v, start, y, m, rows, columns);
+                NAME(oic_conv_rows)(&v, start, y, to, m, rows, columns);
                 continue;
             }
             for (ptrdiff_t p = 0; p < positions; p += SPAN) {
@@ -297,7 +331,12 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
                 for (ptrdiff_t e = 0; e < some; e += OIC_LANES) {
                     oic_words_sum(sum + e, SPAN, m, v.weights, v.words, v.planes + p + e, v.at, v.words, start);
                 }
-                NAME(oic_conv_put)(&v, sum, y, m, p / v.x.extent, p % v.x.extent, columns, some);
+                const ptrdiff_t row = p / v.x.extent, column = p % v.x.extent;
+                const ptrdiff_t at = row * columns + (column < columns ? column : columns);
+                for (ptrdiff_t r = 0; r < m; ++r) {
+                    const ptrdiff_t kept = NAME(oic_conv_packed)(&v, sum + r * SPAN, column, columns, some);
+                    NAME(oic_conv_store)(&v, sum + r * SPAN, kept, to + r, y + r * plane, at, columns);
+                }
             }
         }
     }

@@ -2,8 +2,8 @@
    zero_point, saturated; with one rounding if `nearest`, else as TensorFlow Lite does.  y overlaps no operand. */
 #include "element.h"
 
-#include "../math/fixed_point.h"
 #include "../simd/sums.h"
+#include "common/requantized.h"
 #include "common/scaled.h"
 
 #define WRAP OIC_PASTE(oic_wrap_, OIC_X)
@@ -17,30 +17,25 @@ typedef struct {
     int nearest;
 } ARGS(oic_requantize);
 
-/* to = n elements of x from i on, scaled: all by number p, or each by one from there on. */
-static inline void NAME(oic_requantize_scale)(const ARGS(oic_requantize) *a, int32_t *restrict to, ptrdiff_t i, ptrdiff_t n,
-                                              ptrdiff_t p, int each)
+/* v = n results, of elements of x from i on: all by number p, or each by one from there on. */
+static inline void NAME(oic_requantize_some)(const ARGS(oic_requantize) *a, uint32_t *restrict v, ptrdiff_t i, ptrdiff_t n,
+                                             ptrdiff_t p, int each, oic_requantized_range within)
 {
     const int32_t *restrict const x = a->x + i, *restrict const multiplier = a->multiplier + p;
     const int8_t *restrict const shift = a->shift + p;
-    const int32_t m = *multiplier;
-    const int s = *shift, left = oic_shift_of(s), right = oic_shift_of(-s);
-    if (a->nearest && each) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            to[e] = oic_scale_nearest(x[e], multiplier[e], shift[e]);
-        }
+    if (!each) {
+        memcpy(v, x, (size_t)n * sizeof(int32_t));
+        oic_requantized_alike(v, n, *multiplier, *shift, a->nearest, within);
     } else if (a->nearest) {
         for (ptrdiff_t e = 0; e < n; ++e) {
-            to[e] = oic_scale_nearest(x[e], m, s);
+            v[e] = (uint32_t)oic_scale_nearest(x[e], multiplier[e], shift[e]);
         }
-    } else if (each) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            to[e] = oic_scale_tflite(x[e], multiplier[e], oic_shift_of(shift[e]), oic_shift_of(-shift[e]));
-        }
+        oic_requantized_limits(v, n, within);
     } else {
         for (ptrdiff_t e = 0; e < n; ++e) {
-            to[e] = oic_scale_tflite(x[e], m, left, right);
+            v[e] = (uint32_t)oic_scale_tflite(x[e], multiplier[e], oic_shift_of(shift[e]), oic_shift_of(-shift[e]));
         }
+        oic_requantized_limits(v, n, within);
     }
 }
 
@@ -48,20 +43,16 @@ static inline void NAME(oic_requantize_scale)(const ARGS(oic_requantize) *a, int
 static inline void NAME(oic_requantize_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(oic_requantize) *const a = args;
-    /* A zero point beyond these saturates everything, as these do. */
-    const int64_t zero = oic_saturated_i64(a->zero_point, (int64_t)LOW - INT32_MAX, (int64_t)HIGH - INT32_MIN);
-    const int32_t low = (int32_t)oic_saturated_i64((int64_t)LOW - zero, INT32_MIN, INT32_MAX);
-    const int32_t high = (int32_t)oic_saturated_i64((int64_t)HIGH - zero, INT32_MIN, INT32_MAX);
+    const oic_requantized_range within = oic_requantized_within((int64_t)LOW, (int64_t)HIGH, a->zero_point);
     const int each = a->inner == 1; /* they go along the last axis */
     const ptrdiff_t columns = each ? a->n : a->inner, last = oic_scaled_end(a->outer * a->n * a->inner, end);
     oic_scaled_run run = oic_scaled_before(first * OIC_SCALED_UNIT, columns);
     (void)worker;
     while (oic_scaled_next(&run, columns, OIC_PART, last)) {
-        int32_t v[OIC_PART];
-        NAME(oic_requantize_scale)(a, v, run.at, run.count, each ? run.column : run.row % a->n, each);
-        for (ptrdiff_t j = 0; j < run.count; ++j) {
-            const int32_t raised = v[j] < low ? low : v[j], limited = raised > high ? high : raised;
-            STORE(a->y, run.at + j, WRAP((uint32_t)limited + (uint32_t)zero));
+        uint32_t v[OIC_PART];
+        NAME(oic_requantize_some)(a, v, run.at, run.count, each ? run.column : run.row % a->n, each, within);
+        for (ptrdiff_t e = 0; e < run.count; ++e) {
+            STORE(a->y, run.at + e, WRAP(v[e]));
         }
     }
 }

@@ -27,18 +27,26 @@ static inline int oic_shift_of(int shift)
     return shift > 0 ? (shift < 31 ? shift : 31) : 0;
 }
 
-/* TensorFlow Lite's MultiplyByQuantizedMultiplier: the shift left wraps, the high half of the doubled product is rounded (halves
-   toward plus infinity) and saturates, the shift right rounds halves away from zero.  Without branches: a loop over x becomes
-   vector code. */
+/* The high half of twice a product, rounded (halves toward plus infinity), saturated. */
+static inline int32_t oic_high_half(int32_t x, int32_t multiplier)
+{
+    const uint64_t doubled = (uint64_t)((int64_t)x * multiplier) + (UINT64_C(1) << 30);
+    const int over = x == INT32_MIN && multiplier == INT32_MIN; /* the one product that saturates */
+    return over ? INT32_MAX : oic_wrap_i32((uint32_t)(doubled >> 31));
+}
+
+/* v / 2^n, n of 0 to 31, halves away from zero.  Without branches: a loop over v becomes vector code. */
+static inline int32_t oic_shift_rounded(int32_t v, int n)
+{
+    const int32_t mask = (int32_t)((UINT32_C(1) << n) - 1);
+    const uint32_t sign = 0u - (uint32_t)(v < 0), whole = (((uint32_t)v ^ sign) >> n) ^ sign;
+    return oic_wrap_i32(whole + ((v & mask) > (mask >> 1) + (v < 0) ? 1u : 0u));
+}
+
+/* TensorFlow Lite's MultiplyByQuantizedMultiplier: the shift left wraps, one of them is 0. */
 static inline int32_t oic_scale_tflite(int32_t x, int32_t multiplier, int left, int right)
 {
-    const int32_t mask = (int32_t)((UINT32_C(1) << right) - 1);
-    const int32_t shifted = oic_wrap_i32((uint32_t)x << left);
-    const uint64_t doubled = (uint64_t)((int64_t)shifted * multiplier) + (UINT64_C(1) << 30);
-    const int over = shifted == INT32_MIN && multiplier == INT32_MIN; /* the one product that saturates */
-    const int32_t high = over ? INT32_MAX : oic_wrap_i32((uint32_t)(doubled >> 31));
-    const uint32_t sign = 0u - (uint32_t)(high < 0), whole = (((uint32_t)high ^ sign) >> right) ^ sign;
-    return oic_wrap_i32(whole + ((high & mask) > (mask >> 1) + (high < 0) ? 1u : 0u));
+    return oic_shift_rounded(oic_high_half(oic_wrap_i32((uint32_t)x << left), multiplier), right);
 }
 
 /* Its form with one rounding, halves upward, saturated to 32 bits. */

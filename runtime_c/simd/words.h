@@ -128,7 +128,7 @@ OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint
 }
 
 /* The same for 1 to OIC_WORD_ROWS rows. */
-static inline void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
+OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
                                  const int32_t *at, ptrdiff_t n, const uint32_t *start)
 {
     switch (rows) {

@@ -14,8 +14,9 @@ from typing import Any
 
 from oic import dtypes
 from oic.dtypes import ALL, DType
-from oic.ir.core import REGISTRY, Op, OpError
+from oic.ir.core import Op, OpError
 from oic.ir.dims import Dim
+from oic.operators import catalog
 from oic.operators.base import Operator, by_name, parse_example, positional
 from oic.operators.element_types import accepted
 from tests.fuzz.operator_cases import EXTENT, Case, Given, N, Variable
@@ -231,9 +232,9 @@ def _casts(dtype: DType) -> Iterator[str]:
 
 def run_time(case: Case) -> Iterator[Case]:
     """The case with each setting that may be a variable as one: of the least and the widest type."""
-    fields = REGISTRY[case.op].fields
-    for name, spec in fields.items():
-        if spec.kind != "attribute" or "Value" not in spec.annotation or name == "size":
+    cls = catalog()[case.op]
+    for name, spec in cls.fields.items():
+        if spec.kind != "attribute" or "Value" not in spec.annotation or name in cls.derived:
             continue
         for variable in _variables(case, name, spec.annotation):
             yield replace(case, label=f"run-time {name}", settings={**case.settings, name: variable})

@@ -113,7 +113,7 @@ class Operator(Op):
     long: ClassVar[bool] = False
     """An element is a chain of tens of operations, each of which waits for the one before."""
     derived: ClassVar[tuple[str, ...]] = ()
-    """Settings that are the compiler's own: no source may give them."""
+    """Settings and optional operands that are the compiler's own: no source may give them."""
     own: ClassVar[dict[str, DType]] = {}
     """Operands whose dtype does not go with that of the others: what a literal there is."""
     scalars: ClassVar[tuple[str, ...]] = ()
@@ -145,6 +145,10 @@ class Operator(Op):
 
     def of_whole(self, split: Any, parts: Sequence[Op]) -> Operator | None:
         """The op of all that a `split` cuts, where `parts`, this one first, take its results in order, if there is."""
+        return None
+
+    def with_epilogue(self, user: Operator) -> Operator | None:
+        """The op of the results of `user`, which takes its result first, if there is (`passes/fuse_epilogues.py`)."""
         return None
 
     def flattens(self, target: Target) -> bool:
@@ -270,7 +274,8 @@ def positional(cls: type[Op]) -> list[str]:
 
 def by_name(cls: type[Op]) -> list[str]:
     """Names of the optional operands, given by `key=`."""
-    return [k for k, f in cls.fields.items() if f.kind == "optional"]
+    derived: tuple[str, ...] = getattr(cls, "derived", ())
+    return [k for k, f in cls.fields.items() if f.kind == "optional" and k not in derived]
 
 
 def settings(cls: type[Op]) -> list[str]:

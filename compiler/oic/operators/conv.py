@@ -20,6 +20,7 @@ from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.quant import Requantize, requantized
 from oic.operators.quantized import STREAM, streamed
 from oic.operators.settings import accumulated
 
@@ -30,6 +31,7 @@ LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 LANES, SPARE, CHUNK = 16, 128, 256  # of runtime_c: OIC_LANES, and more of conv_planes.h
 OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
+REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")  # fields of Requantize that its sums give it
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
 
 
@@ -72,11 +74,17 @@ class Convolution(Operator):
     groups: int = 1
     acc: DType | None = None
     taps: list[int] | None = None
-
-    spatial: ClassVar[int] = 1
-    derived = ("taps",)
     """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`), or of bytes [O, fours·taps…·4] or,
     where words go along rows of x (`_along`), [O, C/groups·taps…·fours·4]."""
+    multiplier: Value | None = None
+    shift: Value | None = None
+    to: DType | None = None
+    zero_point: int | Value = 0
+    rounding: str = "tflite"
+    """Of the `requantize` of its sums that is part of it; `to` is None where there is none."""
+
+    spatial: ClassVar[int] = 1
+    derived = ("taps", *REQUANTIZED)
 
     def infer(self) -> list[Type]:
         n = self.spatial
@@ -93,7 +101,7 @@ class Convolution(Operator):
             self.require_rank("b", 1, 1)
             self.require_dim("b", 0, self._outputs())
         lead = self.x.shape[: -n - 1]
-        return self.tensor(to, [*lead, self._outputs(), *self._extent()])
+        return self.tensor(self.to or to, [*lead, self._outputs(), *self._extent()])
 
     def _require_channels(self) -> None:
         self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups)
@@ -107,6 +115,15 @@ class Convolution(Operator):
         if self._in_words():
             return dims.floor_div(self.x.shape[-self.spatial - 1], self.groups), *self.taps
         return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *self.taps
+
+    def with_epilogue(self, user: Operator) -> Operator | None:
+        sums = self.to is None and (self.b is None or self.b.dtype is dtypes.i32)
+        if not sums or not isinstance(user, Requantize) or user.to.packed or user.to.bits >= 32:
+            return None
+        if user.axis not in (None, -self.spatial - 1):
+            return None
+        parts = {name: getattr(user if name in REQUANTIZED else self, name) for name in self.fields}
+        return type(self)(**parts, span=self.span, hint=user.result.hint)
 
     def flattens(self, target: Target) -> bool:
         if self.taps is not None or not self.w.tensor.static or 0 in self.w.shape:
@@ -166,13 +183,17 @@ class Convolution(Operator):
             found += at_least(1, size + 2 * p - d * (taps - 1))
         return found
 
-    def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
+    def reference(
+        self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
+    ) -> Array:
         kind = np.float64 if self.x.dtype.is_float else np.int64
         with np.errstate(all="ignore"):
             y = self._sum(x.astype(kind), self._filters(w).astype(kind))
             if b is not None:
                 y = y + b.astype(kind).reshape(-1, *[1] * self.spatial)
-        return y
+        if multiplier is None or shift is None:
+            return y
+        return requantized(self, dtypes.wrap(y, dtypes.i32), multiplier, shift)
 
     def _filters(self, w: Array) -> Array:
         """w as [O, C/groups, K…]."""
@@ -231,7 +252,9 @@ class Convolution(Operator):
         return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
 
     def _types(self) -> tuple[DType, ...]:
-        return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
+        if self.b is not None or self.to is not None:
+            return self.x.dtype, self.result.dtype, dtypes.i32 if self.b is None else self.b.dtype
+        return self.x.dtype, self.result.dtype, self.result.dtype
 
     def _args(self) -> Members:
         size, taps, out = (
@@ -247,7 +270,14 @@ class Convolution(Operator):
         settings: dict[str, int] = {}
         for name, (along_y, along_x) in zip(("stride", "padding", "dilation"), self._two(), strict=True):
             settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
-        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
+        given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
+        if self.multiplier is None:
+            return given
+        return given | {
+            "by.multiplier": self.multiplier, "by.shift": self.shift, "by.each": int(self.multiplier.tensor.size != 1),
+            "by.zero_point": Converted(self.zero_point, "int64_t"),
+            "by.nearest": Converted(1, "int") if self.rounding == "nearest" else None,
+        }  # fmt: skip
 
     def _fits_panels(self) -> bool:
         """All positions are products with one matrix of weights."""
@@ -261,13 +291,25 @@ class Convolution(Operator):
         """Weights are a matrix of bytes."""
         return self.taps is not None and not self.x.dtype.is_float
 
+    def _in_plain_words(self) -> bool:
+        return self._in_words() and self.to is None
+
+    def _in_scaled_words(self) -> bool:
+        return self._in_words() and self.to is not None
+
     def _in_rows(self) -> bool:
         """Words of bytes go along rows of x."""
         return _along(tuple(dims.maximum(size) for size in self._window()))
 
+    def _plain_window(self) -> bool:
+        return self.taps is None and self.to is None
+
     def _plain(self) -> bool:
         """Weights lie as they are declared, or would in a matrix of their own shape."""
-        return not self._in_words()
+        return not self._in_words() and self.to is None
+
+    def _scaled(self) -> bool:
+        return not self._in_words() and self.to is not None
 
     def _room(self) -> int:
         """Positions whose windows are gathered at a time."""
@@ -366,9 +408,13 @@ class Convolution(Operator):
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
                cost=lambda op, target: streamed(op.w, PANELS), units=_output_streams, work=_work, phases=True),
-        Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words, units=_units, work=_work),
+        Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_plain_words, units=_units,
+               work=_work),
+        Kernel("conv_planes_requantized", _types, _word_args, call="conv_planes", fits=_in_scaled_words, units=_units,
+               work=_work),
         Kernel("conv", _types, _args, fits=_plain,
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
+        Kernel("conv_requantized", _types, _args, call="conv", fits=_scaled),
     )  # fmt: skip
 
 

@@ -31,7 +31,9 @@ class ConvolutionTranspose(Convolution):
     kernels = (
         Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
                fits=Convolution._fits_planes, units=Convolution._units, work=_work),
-        Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose", fits=lambda op: op.taps is None),
+        Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose", fits=Convolution._plain_window),
+        Kernel("conv_requantized", Convolution._types, Convolution._args, call="conv_transpose",
+               fits=Convolution._scaled),
     )  # fmt: skip
 
     def flattens(self, target: Target) -> bool:

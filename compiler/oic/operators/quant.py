@@ -186,22 +186,25 @@ class Requantize(Operator, name="requantize"):
         self._sizes()
         return self.tensor(self.to, self.x.shape)
 
-    def _sizes(self) -> tuple[Dim, Dim, Dim]:
-        """(outer, parameters, inner)."""
+    @property
+    def axis(self) -> int | None:
+        """Of x, from the last, that the parameters go along; None: they are for all."""
         value, rank = self.multiplier, self.x.tensor.rank
         axes = [a for a in range(-value.tensor.rank, 0) if value.shape[a] != 1]
         if len(axes) > 1 or value.tensor.rank > rank:
             raise OpError("shape-mismatch", f"{value.type} does not go along one axis of {self.x.type}", "multiplier")
-        if not axes:
+        return axes[0] if axes else None
+
+    def _sizes(self) -> tuple[Dim, Dim, Dim]:
+        """(outer, parameters, inner)."""
+        axis = self.axis
+        if axis is None:
             return 1, 1, self.x.tensor.size
-        self.require_dim("multiplier", axes[0], self.x.shape[axes[0]])
-        return around(self.x.shape, axes[0] % rank)
+        self.require_dim("multiplier", axis, self.x.shape[axis])
+        return around(self.x.shape, axis % self.x.tensor.rank)
 
     def reference(self, x: Array, multiplier: Array, shift: Array) -> Array:
-        x, m, s = np.broadcast_arrays(x.astype(np.int64), multiplier.astype(np.int64), shift.astype(np.int64))
-        scale = _tflite if self.rounding == "tflite" else _nearest
-        whole = scale(x, m, s) + int(self.zero_point)  # type: ignore[arg-type]
-        return np.clip(whole, self.to.low, self.to.high)
+        return requantized(self, x, multiplier, shift)
 
     def _args(self) -> Members:
         operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
@@ -210,6 +213,13 @@ class Requantize(Operator, name="requantize"):
         return {**operands, **sizes, "zero_point": Converted(self.zero_point, "int64_t"), "nearest": nearest}
 
     kernels = (Kernel("requantize", ("result",), _args, units=_units, work=elementwise_work),)
+
+
+def requantized(op: Any, x: Array, multiplier: Array, shift: Array) -> Array:
+    """Sums of 32 bits by the settings of an op that requantises them."""
+    x, m, s = np.broadcast_arrays(x.astype(np.int64), multiplier.astype(np.int64), shift.astype(np.int64))
+    scale = _tflite if op.rounding == "tflite" else _nearest
+    return np.clip(scale(x, m, s) + int(op.zero_point), op.to.low, op.to.high)
 
 
 def _tflite(x: Array, m: Array, s: Array) -> Array:

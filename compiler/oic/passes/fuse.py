@@ -55,7 +55,7 @@ def _block(block: Block) -> None:
 def _groups(block: Block) -> list[list[Op]]:
     """Chains to fuse: lists of ops in order, the last of which gives the only result."""
     position = {id(op): i for i, op in enumerate(block.ops)}
-    barriers = [i for i, op in enumerate(block.ops) if not op.effect_free or op.regions]
+    barriers = barriers_of(block)
     taken: set[int] = set()
     groups: list[list[Op]] = []
     for root in reversed(block.ops):
@@ -73,7 +73,7 @@ def _groups(block: Block) -> list[list[Op]]:
                     continue
                 if value.type.shape != root.result.shape:  # type: ignore[union-attr]
                     continue
-                if _crosses(barriers, position[id(op)], position[id(root)]):
+                if crosses(barriers, position[id(op)], position[id(root)]):
                     continue
                 waits = any(id(user) in awaited for user in value.users)
                 if waits and _is_long(op):
@@ -100,7 +100,12 @@ def _is_long(op: Op) -> bool:
     return isinstance(op, Operator) and op.long and math.prod(op.result.tensor.maximum) > FEW
 
 
-def _crosses(barriers: list[int], first: int, last: int) -> bool:
+def barriers_of(block: Block) -> list[int]:
+    """Positions of ops that others do not pass."""
+    return [i for i, op in enumerate(block.ops) if not op.effect_free or op.regions]
+
+
+def crosses(barriers: list[int], first: int, last: int) -> bool:
     """An effect lies between two positions: what the first reads might change."""
     at = bisect_right(barriers, first)
     return at < len(barriers) and barriers[at] < last

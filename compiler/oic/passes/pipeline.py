@@ -16,6 +16,7 @@ from oic.passes.flatten_filters import flatten_filters
 from oic.passes.fold import fold
 from oic.passes.forward_state import forward_state
 from oic.passes.fuse import fuse
+from oic.passes.fuse_epilogues import fuse_epilogues
 from oic.passes.hoist_checks import hoist_checks
 from oic.passes.hoist_failures import refuse_early
 from oic.passes.lower_cache import lower_cache
@@ -92,6 +93,8 @@ PIPELINE: tuple[Step, ...] = (
     Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
          "is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
+    Step("fuse-epilogues", fuse_epilogues, "what is done to the results of products alone, as they are stored; before "
+         "kernels are chosen, of which some can", "indexed"),
     Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed",
          takes=("target",)),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "

@@ -22,11 +22,13 @@ typedef struct {
 static inline void NAME(oic_affine_add)(const ARGS(oic_affine) *a, NAME(oic_affine_each) *to, ptrdiff_t m, ptrdiff_t p, int each)
 {
     const ptrdiff_t i = to->many;
-    for (ptrdiff_t e = 0; e < m && each; ++e) {
-        to->scale[i + e] = a->scale[p + e];
-    }
-    for (ptrdiff_t e = 0; e < m && !each; ++e) {
-        to->scale[i + e] = a->scale[p];
+    const float scale = a->scale[p];
+    if (each) {
+        memcpy(to->scale + i, a->scale + p, (size_t)m * sizeof(float));
+    } else {
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            to->scale[i + e] = scale;
+        }
     }
     for (ptrdiff_t e = 0; e < m && a->zero_point != NULL; ++e) {
         const int64_t zero = (int64_t)B_LOAD(a->zero_point, each ? p + e : p);

@@ -7,4 +7,7 @@ typedef struct {
     ptrdiff_t batch, channels, height, width, outputs, taps_y, taps_x, out_height, out_width;
     ptrdiff_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, groups, rows, columns, room;
     int along; /* see conv_planes_int.h */
+#if defined(OIC_REQUANTIZES)
+    oic_requantized by;
+#endif
 } ARGS(oic_conv_planes);
