@@ -261,7 +261,8 @@ static inline void NAME(oic_conv_outputs)(const NAME(oic_conv_view) *v, const in
         m = end - o < OIC_BYTE_ROWS ? 1 : OIC_BYTE_ROWS;
         oic_byte_rows(sum, window, a->w + o * K, m == 1 ? 0 : K, K); /* of one row all are its sum */
         for (ptrdiff_t r = 0; r < m; ++r) {
-            sum[r] += a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u;
+            const uint32_t more = a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u;
+            sum[r] = sum[r] + more;
             NAME(oic_conv_results)(v, sum + r, 1, o + r);
             W_STORE(a->y, (n * a->outputs + o + r) * plane + p, (W_C)sum[r]);
         }
