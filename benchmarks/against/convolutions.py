@@ -18,6 +18,8 @@ from against import Unsupported
 
 Step = Callable[[], object]
 
+WARMED = 0.1  # seconds of calls before those that count
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -109,8 +111,10 @@ class Engine:
         self.calls = {name: make(LAYERS[name], threads) for name in layers(precision)}
 
     def seconds(self, name: str, count: int) -> list[float]:
-        """Of a call, so many times."""
-        call, found = self.calls[name], []
+        """Of a call, so many times, after calls that do not count: cores that waited are slow, and threads sleep."""
+        call, found, end = self.calls[name], [], time.perf_counter() + WARMED
+        while time.perf_counter() < end:
+            call()
         for _ in range(count):
             start = time.perf_counter()
             call()
