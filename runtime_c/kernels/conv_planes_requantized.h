@@ -1,5 +1,5 @@
-/* oic_conv_planes_X_W_B of bytes, whose sums of 32 bits are scaled to type W
-   as they are stored (common/requantized.h).  B is i32, which those that are not scaled have with W of i32 alone. */
+/* oic_conv_planes_X_W_B of bytes, whose sums of 32 bits are scaled to type W as they are stored (common/requantized.h).
+   B is i32, which those that are not scaled have with W of i32 alone: no two have one name. */
 #define OIC_REQUANTIZES
 #include "common/requantized.h"
 #include "conv_planes_int.h"

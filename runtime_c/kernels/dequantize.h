@@ -14,14 +14,15 @@ static inline void NAME(oic_dequantize_some)(const ARGS(oic_dequantize) *a, ptrd
 {
     const T *restrict const x = a->x;
     W_T *restrict const y = a->y;
+    const float *restrict const scale = by->scale;
     if (sizeof(T) > 2 || !by->small) {
         for (ptrdiff_t e = 0; e < m; ++e) {
-            W_STORE(y, from + e, (W_C)((int64_t)LOAD(x, from + e) - by->zero[e]) * (W_C)by->scale[e]);
+            W_STORE(y, from + e, (W_C)((int64_t)LOAD(x, from + e) - by->zero[e]) * (W_C)scale[e]);
         }
         return;
     }
     for (ptrdiff_t e = 0; e < m; ++e) {
-        W_STORE(y, from + e, (W_C)((int32_t)LOAD(x, from + e) - by->low[e]) * (W_C)by->scale[e]);
+        W_STORE(y, from + e, (W_C)((int32_t)LOAD(x, from + e) - by->low[e]) * (W_C)scale[e]);
     }
 }
 

@@ -15,16 +15,17 @@ static inline void NAME(oic_quantize_some)(const ARGS(oic_quantize) *a, ptrdiff_
 {
     const T *restrict const x = a->x + from;
     W_T *restrict const y = a->y;
+    const float *restrict const scale = by->scale;
     int32_t v[OIC_PART];
     if (sizeof(C) > 4 || W_BITS > 16 || !by->small) {
         for (ptrdiff_t e = 0; e < m; ++e) {
-            const double sum = oic_round_half_even_f64((double)(LOAD(x, e) / (C)by->scale[e])) + (double)by->zero[e];
+            const double sum = oic_round_half_even_f64((double)(LOAD(x, e) / (C)scale[e])) + (double)by->zero[e];
             W_STORE(y, from + e, (W_C)oic_saturated_f64(sum, W_LOW, W_HIGH));
         }
         return;
     }
     for (ptrdiff_t e = 0; e < m; ++e) { /* limits are whole, so that it is the same before and after rounding */
-        const float ratio = (float)(LOAD(x, e) / (C)by->scale[e]);
+        const float ratio = (float)(LOAD(x, e) / (C)scale[e]);
         const float low = (float)((int32_t)W_LOW - by->low[e]), high = (float)((int32_t)W_HIGH - by->low[e]);
         const float raised = oic_select_f32(ratio > low, ratio, low);
         const float limited = oic_select_f32(raised < high, raised, high);

@@ -9,27 +9,21 @@ typedef struct {
 } ARGS(oic_affine);
 
 /* Of OIC_PART elements, each its own; where all zero points are small, `low` has them.  All is 0 to begin with.
-   many  of how many it is known; 0: of none */
+   scale  `own`, or where these lie one behind the other
+   many   of how many it is known; 0: of none */
 typedef struct {
-    float scale[OIC_PART];
+    const float *scale;
+    float own[OIC_PART];
     int64_t zero[OIC_PART];
     int32_t low[OIC_PART];
     int small;
     ptrdiff_t many;
 } NAME(oic_affine_each);
 
-/* Elements from `many` on of a part have the parameters of so many numbers from p on: one each, or all that of the first. */
-static inline void NAME(oic_affine_add)(const ARGS(oic_affine) *a, NAME(oic_affine_each) *to, ptrdiff_t m, ptrdiff_t p, int each)
+/* Elements from `many` on of a part have the zero points of so many numbers from p on: one each, or all that of the first. */
+static inline void NAME(oic_affine_zeros)(const ARGS(oic_affine) *a, NAME(oic_affine_each) *to, ptrdiff_t m, ptrdiff_t p, int each)
 {
     const ptrdiff_t i = to->many;
-    const float scale = a->scale[p];
-    if (each) {
-        memcpy(to->scale + i, a->scale + p, (size_t)m * sizeof(float));
-    } else {
-        for (ptrdiff_t e = 0; e < m; ++e) {
-            to->scale[i + e] = scale;
-        }
-    }
     for (ptrdiff_t e = 0; e < m && a->zero_point != NULL; ++e) {
         const int64_t zero = (int64_t)B_LOAD(a->zero_point, each ? p + e : p);
         to->zero[i + e] = zero;
@@ -39,15 +33,38 @@ static inline void NAME(oic_affine_add)(const ARGS(oic_affine) *a, NAME(oic_affi
     to->many += m;
 }
 
-/* How many of the elements from `at` on, before `last`, have the parameters that `to` gets; where these are many, every part of
-   them has.  Along the last axis, parts of whole rows have the same. */
+/* The same, and the scales. */
+static inline void NAME(oic_affine_add)(const ARGS(oic_affine) *a, NAME(oic_affine_each) *to, ptrdiff_t m, ptrdiff_t p, int each)
+{
+    float *const own = to->own + to->many;
+    const float scale = a->scale[p];
+    to->scale = to->own;
+    if (each) {
+        memcpy(own, a->scale + p, (size_t)m * sizeof(float));
+    } else {
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            own[e] = scale;
+        }
+    }
+    NAME(oic_affine_zeros)(a, to, m, p, each);
+}
+
+/* How many of the elements from `at` on, before `last`, have the parameters that `to` gets; of more than a part, every part
+   has these.  Along the last axis all parts have the same, if they are whole rows. */
 static inline ptrdiff_t NAME(oic_affine_next)(const ARGS(oic_affine) *a, ptrdiff_t at, ptrdiff_t last, NAME(oic_affine_each) *to)
 {
     const ptrdiff_t left = last - at;
+    if (a->inner == 1 && a->n > OIC_PART) {
+        const ptrdiff_t column = at % a->n, most = a->n - column < OIC_PART ? a->n - column : OIC_PART;
+        to->many = 0;
+        to->small = 1;
+        to->scale = a->scale + column;
+        NAME(oic_affine_zeros)(a, to, most, column, 1);
+        return left < most ? left : most;
+    }
     if (a->inner == 1) {
-        const ptrdiff_t most = a->n <= OIC_PART ? OIC_PART / a->n * a->n : OIC_PART;
-        if (to->many == 0 || a->n > OIC_PART) {
-            to->many = 0;
+        const ptrdiff_t most = OIC_PART / a->n * a->n;
+        if (to->many == 0) {
             to->small = 1;
             for (ptrdiff_t column = at % a->n, m; to->many < most; column = 0) {
                 m = a->n - column < most - to->many ? a->n - column : most - to->many;

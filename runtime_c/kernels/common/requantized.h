@@ -43,7 +43,7 @@ static inline uint32_t oic_requantized_limit(int32_t scaled, oic_requantized_ran
     return (uint32_t)(raised > within.high ? within.high : raised) + within.zero;
 }
 
-/* v = n results, of scaled sums: a loop of its own, as what scales them is not as long in registers. */
+/* v = n results, of scaled sums.  In one loop with what scales them compilers would run out of registers. */
 static inline void oic_requantized_limits(uint32_t *v, ptrdiff_t n, oic_requantized_range within)
 {
     for (ptrdiff_t e = 0; e < n; ++e) {
@@ -72,7 +72,7 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
             v[e] = (uint32_t)oic_high_half(oic_wrap_i32(v[e] << left), multiplier);
         }
     }
-    for (ptrdiff_t e = 0; e < n; ++e) { /* in 32 bits, apart from products in 64: vectors of as many elements */
+    for (ptrdiff_t e = 0; e < n; ++e) { /* in 32 bits, apart from products in 64, of which a vector has half as many */
         v[e] = oic_requantized_limit(oic_shift_rounded(oic_wrap_i32(v[e]), right), within);
     }
 }
