@@ -127,9 +127,9 @@ OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint
     }
 }
 
-/* The same for 1 to OIC_WORD_ROWS rows. */
+/* The same for 1 to OIC_WORD_ROWS rows.  Not inlined: within larger functions compilers run out of registers. */
 OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                                 const int32_t *at, ptrdiff_t n, const uint32_t *start)
+                            const int32_t *at, ptrdiff_t n, const uint32_t *start)
 {
     switch (rows) {
 #if OIC_WORD_ROWS >= 12

@@ -9,9 +9,9 @@ import oic
 from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
+from shapes import Shape, convolved
 
 PLANES, PANELS, BYTES = "conv_planes", "conv_panels", "conv_planes_int"
-Shape = tuple[int, ...]
 # x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, one input
 # channel a group, several blocks along either axis, of positions and of output channels, a few positions and one; of
 # transposed ones also classes without taps
@@ -71,22 +71,13 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
             declared["dynamic"].append(f"{part}{i}: {_declared(shape, kind)};")
         weights[f"v{i}"] = inputs[f"w{i}"]
         declared["constant"].append(f"v{i}: {_declared(w, dtype)};")
-        out = (*x[: 1 - len(w)], outputs, *_sizes(name, x, w, settings))
+        out = (*x[: 1 - len(w)], outputs, *convolved(name, x, w, settings))
         declared["volatile"] += [f"y{i}: {_declared(out, to)};", f"z{i}: {_declared(out, to)};"]
         given = {"b": f"b{i}"} | ({"acc": to} if to != dtype else {})
         more = ", ".join(f"{k}={v[0] if k == 'groups' else v}" for k, v in (given | settings).items())
         body += [f"op {name}(x{i}, v{i}, {more}) >> y{i};", f"op {name}(x{i}, w{i}, {more}) >> z{i};"]
     sections = "".join(f"{kind} {{ {' '.join(lines)} }}\n" for kind, lines in declared.items())
     return f"graph g {{ {sections} block entry {{ {' '.join(body)} return; }} }}", inputs, weights
-
-
-def _sizes(name: str, x: Shape, w: Shape, settings: dict[str, list[int]]) -> Shape:
-    n = len(w) - 2
-    defaults = (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
-    each = zip(x[-n:], w[2:], *(settings.get(k, [d] * n) for k, d in defaults), strict=True)
-    if "transpose" in name:
-        return tuple((size - 1) * s - 2 * p + d * (k - 1) + more + 1 for size, k, s, p, d, more in each)
-    return tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d, _ in each)
 
 
 def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ import oic
 from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
+from shapes import Shape, convolved
 
 WORDS, PLAIN = "conv_planes_requantized", "conv_requantized"
-Shape = tuple[int, ...]
 # operator, x, its dtype, w, settings, kernel where w is constant: words across channels and along rows, rows one by one and
 # wider than registers of them, blocks of columns, several output channels, few positions; classes of transposed ones
 CASES: tuple[tuple[str, str, Shape, Shape, dict[str, list[int]], str], ...] = (
@@ -30,15 +30,6 @@ CASES: tuple[tuple[str, str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv_transpose2d", "i8", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1]}, PLAIN),
 )
 RESULTS = ("i8", "u8", "i16", "u16")
-
-
-def _sizes(name: str, x: Shape, w: Shape, settings: dict[str, list[int]]) -> Shape:
-    n = len(w) - 2
-    defaults = (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
-    each = zip(x[-n:], w[2:], *(settings.get(k, [d] * n) for k, d in defaults), strict=True)
-    if "transpose" in name:
-        return tuple((size - 1) * s - 2 * p + d * (k - 1) + more + 1 for size, k, s, p, d, more in each)
-    return tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d, _ in each)
 
 
 def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
@@ -68,7 +59,7 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
             shift.flat[:3] = (0, -31, 3)
         given(constants, "constant", f"m{i}", each, "i32", multiplier)
         given(constants, "constant", f"s{i}", each, "i8", shift)
-        out = ", ".join(map(str, (*x[: 1 - len(w)], outputs, *_sizes(name, x, w, settings))))
+        out = ", ".join(map(str, (*x[: 1 - len(w)], outputs, *convolved(name, x, w, settings))))
         declared["volatile"] += [f"{part}{i}: {to}[{out}];" for part in "pqr"] + [f"t{i}: i32[{out}];"]
         more = ", ".join(f"{k}={v[0] if k == 'groups' else v}" for k, v in settings.items())
         more = ", ".join(filter(None, (f"b=b{i}" if i % 2 else "", "" if dtype == "i32" else "acc=i32", more)))
@@ -99,6 +90,23 @@ def test_sums_have_the_bits_of_requantize(monkeypatch: pytest.MonkeyPatch) -> No
         for i, case in enumerate(CASES):
             for part in "pqr":
                 assert found[f"{part}{i}"].tobytes() == wanted[f"{part}{i}"].tobytes(), (part, case, threads)
+
+
+def test_a_convolution_of_state_does_not_move_past_what_sets_it() -> None:
+    text = """graph g { dynamic { x: i8[3, 9]; } constant { w: i8[4, 3, 2]; m: i32; s: i8; } persistent { p: i8[3, 9]; }
+      volatile { y: i8[4, 8]; } block entry { assign t: i32[4, 8]; assign old: i8[3, 9]; cache.read p >> old;
+        op conv1d(old, w, acc=i32) >> t; cache.write x >> p; op requantize(t, m, s, to=i8) >> y; return; } }"""
+    constants = {"w": np.ones((4, 3, 2), np.int8), "m": np.int32(1 << 30), "s": np.int8(0)}
+    graph, model = oic.parse(text, name="g"), oic.Model(tensors=constants)
+    x = np.arange(27, dtype=np.int8).reshape(3, 9)
+    built = oic.Synthesizer(graph, model).build()
+    assert built.program.planned is not None
+    assert [op.name for op in built.program.planned.all_ops() if op.name in ("requantize", "copy")] == ["requantize"]
+    with oic.Simulator(graph, model).make_executor() as one, built.make_executor() as other:
+        for given in (x, -x, x):
+            wanted, found = one.step(x=given)["y"], other.step(x=given)["y"]
+            assert found.tobytes() == wanted.tobytes()
+        assert found.any()
 
 
 def test_sums_need_no_memory() -> None:

@@ -31,7 +31,7 @@ LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 LANES, SPARE, CHUNK = 16, 128, 256  # of runtime_c: OIC_LANES, and more of conv_planes.h
 OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
-REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")  # fields of Requantize that its sums give it
+REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")  # fields of Requantize, which sums take over
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
 
 

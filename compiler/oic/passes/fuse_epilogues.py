@@ -4,8 +4,8 @@
     %y = requantize(%s, %m, %n) {to=i8}        =>      %y = conv2d(%x, %w, %b, %m, %n) {acc=i32, to=i8}
       (%s has no other user)
 
-The results need no memory, which threads would take from each other's caches.  The op moves to where the epilogue is,
-if it passes nothing that bars movement.
+What the operator alone would have stored needs no memory then, and on several threads does not go from one core's cache
+to another's.  The op moves to where the epilogue is, if it passes nothing that bars movement.
 """
 
 from __future__ import annotations
