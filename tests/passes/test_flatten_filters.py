@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import oic
+from conv_shapes import Shape, convolved
 from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
-from shapes import Shape, convolved
 
 PLANES, PANELS, BYTES = "conv_planes", "conv_panels", "conv_planes_int"
 # x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, one input

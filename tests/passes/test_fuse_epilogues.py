@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import oic
+from conv_shapes import Shape, convolved
 from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
-from shapes import Shape, convolved
 
 WORDS, PLAIN = "conv_planes_requantized", "conv_requantized"
 # operator, x, its dtype, w, settings, kernel where w is constant: words across channels and along rows, rows one by one and
