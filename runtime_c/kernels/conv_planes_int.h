@@ -193,6 +193,9 @@ static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint
                                               ptrdiff_t n)
 {
     ptrdiff_t kept = 0;
+    if (columns == v->x.extent) {
+        return n;
+    }
     for (ptrdiff_t e = 0, m; e < n; e += m, column = 0) {
         m = v->x.extent - column < n - e ? v->x.extent - column : n - e;
         const ptrdiff_t some = columns - column < m ? columns - column : m;

@@ -182,6 +182,24 @@ static inline oic_register_f32 oic_register_round_f32(oic_register_f32 a)
     return (oic_register_f32)_mm256_round_ps((__m256)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+static inline oic_register_i32 oic_register_max_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)_mm256_max_epi32((__m256i)a, (__m256i)b);
+}
+
+static inline oic_register_i32 oic_register_min_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)_mm256_min_epi32((__m256i)a, (__m256i)b);
+}
+
+static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const __m256i x = (__m256i)a, y = (__m256i)b, half = _mm256_set1_epi64x(INT64_C(1) << 30);
+    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(x, y), half);
+    const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(y, 32)), half);
+    return (oic_register_i32)_mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xaa);
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)a), _mm256_extractf128_ps((__m256)a, 1));

@@ -186,6 +186,24 @@ static inline __m256 oic_register_upper_f32(oic_register_f32 a)
     return _mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)a, 1));
 }
 
+static inline oic_register_i32 oic_register_max_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+
+static inline oic_register_i32 oic_register_min_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)_mm512_min_epi32((__m512i)a, (__m512i)b);
+}
+
+static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const __m512i x = (__m512i)a, y = (__m512i)b, half = _mm512_set1_epi64(INT64_C(1) << 30);
+    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(x, y), half);
+    const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_srli_epi64(y, 32)), half);
+    return (oic_register_i32)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)a), oic_register_upper_f32(a));

@@ -197,6 +197,21 @@ static inline float oic_register_sum_f32(oic_register_f32 a)
     return (a[0] + a[2]) + (a[1] + a[3]);
 }
 
+static inline oic_register_i32 oic_register_max_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)vmaxq_s32((int32x4_t)a, (int32x4_t)b);
+}
+
+static inline oic_register_i32 oic_register_min_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)vminq_s32((int32x4_t)a, (int32x4_t)b);
+}
+
+static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)vqrdmulhq_s32((int32x4_t)a, (int32x4_t)b);
+}
+
 static inline double oic_register_sum_f64(oic_register_f64 a)
 {
     return a[0] + a[1];

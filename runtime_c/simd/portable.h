@@ -181,6 +181,25 @@ static inline oic_register_f32 oic_register_round_f32(oic_register_f32 a)
     return a;
 }
 
+/* ------------------------------------------------------------ integers */
+
+static inline oic_register_i32 oic_register_max_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return a > b ? a : b;
+}
+
+static inline oic_register_i32 oic_register_min_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return a < b ? a : b;
+}
+
+/* The high half of twice a product, rounded (halves toward plus infinity); not that of -2^31 with itself. */
+static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const uint32_t half = (uint32_t)(((uint64_t)((int64_t)a * b) + (UINT64_C(1) << 30)) >> 31);
+    return half <= (uint32_t)INT32_MAX ? (int32_t)half : -(int32_t)~half - 1;
+}
+
 /* ------------------------------------------------------------ over the numbers of a register, as a tree of halves */
 
 static inline float oic_register_sum_f32(oic_register_f32 a)

@@ -245,6 +245,14 @@ static inline oic_register_f32 oic_register_limit_f32(oic_register_f32 x, float 
     return oic_register_max_f32(oic_register_of_f32(low), oic_register_min_f32(oic_register_of_f32(high), x));
 }
 
+/* v / 2^n, n of 0 to 31, halves away from zero.  As oic_shift_rounded. */
+static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v, int n)
+{
+    const oic_register_u32 bits = oic_register_unsigned(v), sign = 0u - (bits >> 31), size = (bits ^ sign) - sign;
+    const uint32_t half = (UINT32_C(1) << n) >> 1;
+    return oic_register_signed((((size + half) >> (uint32_t)n) ^ sign) - sign);
+}
+
 /* 2^k, for k from -126 to 127. */
 static inline oic_register_f32 oic_register_power_f32(oic_register_i32 k)
 {

@@ -192,6 +192,29 @@ static inline oic_register_f32 oic_register_round_f32(oic_register_f32 a)
     return (oic_register_f32)oic_register_select_u32(digits, whole | sign, bits);
 }
 
+static inline oic_register_i32 oic_register_max_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const oic_register_i32 more = a > b;
+    return (a & more) | (b & ~more);
+}
+
+static inline oic_register_i32 oic_register_min_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const oic_register_i32 less = a < b;
+    return (a & less) | (b & ~less);
+}
+
+/* Products of numbers without a sign, less what a sign counts for. */
+static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const __m128i x = (__m128i)a, y = (__m128i)b, half = _mm_set1_epi64x(INT64_C(1) << 30), odds = _mm_set1_epi64x(-(INT64_C(1) << 32));
+    const __m128i less = _mm_add_epi32(_mm_and_si128(_mm_srai_epi32(x, 31), y), _mm_and_si128(_mm_srai_epi32(y, 31), x));
+    const __m128i even = _mm_sub_epi64(_mm_mul_epu32(x, y), _mm_slli_epi64(less, 32));
+    const __m128i odd = _mm_sub_epi64(_mm_mul_epu32(_mm_srli_epi64(x, 32), _mm_srli_epi64(y, 32)), _mm_and_si128(less, odds));
+    const __m128i low = _mm_srli_epi64(_mm_add_epi64(even, half), 31), high = _mm_slli_epi64(_mm_add_epi64(odd, half), 1);
+    return (oic_register_i32)_mm_or_si128(_mm_andnot_si128(odds, low), _mm_and_si128(odds, high));
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     const __m128 two = _mm_add_ps((__m128)a, _mm_movehl_ps((__m128)a, (__m128)a));

@@ -162,6 +162,24 @@ static inline oic_register_f32 oic_register_round_f32(oic_register_f32 a)
     return (oic_register_f32)wasm_f32x4_nearest((v128_t)a);
 }
 
+static inline oic_register_i32 oic_register_max_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)wasm_i32x4_max((v128_t)a, (v128_t)b);
+}
+
+static inline oic_register_i32 oic_register_min_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    return (oic_register_i32)wasm_i32x4_min((v128_t)a, (v128_t)b);
+}
+
+static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oic_register_i32 b)
+{
+    const v128_t half = wasm_i64x2_const_splat(INT64_C(1) << 30);
+    const v128_t low = wasm_i64x2_add(wasm_i64x2_extmul_low_i32x4((v128_t)a, (v128_t)b), half);
+    const v128_t high = wasm_i64x2_add(wasm_i64x2_extmul_high_i32x4((v128_t)a, (v128_t)b), half);
+    return (oic_register_i32)wasm_i32x4_shuffle(wasm_u64x2_shr(low, 31), wasm_u64x2_shr(high, 31), 0, 2, 4, 6);
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     return (a[0] + a[2]) + (a[1] + a[3]);

@@ -190,6 +190,14 @@ static void integers(void)
     I32("load u8", oic_register_signed(oic_register_load_u8((const uint8_t *)bytes + i)));
     I32("dot i16", oic_register_signed(oic_register_dot_i16(oic_register_unsigned(a) * 3u, oic_register_unsigned(a),
                                                             oic_register_unsigned(b))));
+    I32("max i32", oic_register_max_i32(a, b));
+    I32("min i32", oic_register_min_i32(a, b));
+    I32("high half", oic_register_high_half_i32(a, b));
+    I32("high half of less", oic_register_high_half_i32(a, oic_register_signed(oic_register_unsigned(b) << 16)));
+    for (int n = 0; n < 32; ++n) {
+        I32("shift rounded", oic_register_shift_rounded_i32(a, n));
+        I32("shift rounded of halves", oic_register_shift_rounded_i32(oic_register_signed(oic_register_unsigned(a) << n), n < 31 ? n + 1 : 31));
+    }
     EACH
     {
         int8_t y[OIC_WIDTH];

@@ -5,6 +5,7 @@
 #include "../../version.h"
 
 #include "../../math/fixed_point.h"
+#include "../../simd/registers.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,7 +44,7 @@ static inline uint32_t oic_requantized_limit(int32_t scaled, oic_requantized_ran
     return (uint32_t)(raised > within.high ? within.high : raised) + within.zero;
 }
 
-/* v = n results, of scaled sums.  In one loop with what scales them compilers would run out of registers. */
+/* v = n results, of scaled sums. */
 static inline void oic_requantized_limits(uint32_t *v, ptrdiff_t n, oic_requantized_range within)
 {
     for (ptrdiff_t e = 0; e < n; ++e) {
@@ -56,24 +57,24 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
                                          oic_requantized_range within)
 {
     const int left = oic_shift_of(shift), right = oic_shift_of(-shift);
+    ptrdiff_t e = 0;
     if (nearest) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
+        for (; e < n; ++e) {
             v[e] = (uint32_t)oic_scale_nearest(oic_wrap_i32(v[e]), multiplier, shift);
         }
         oic_requantized_limits(v, n, within);
-        return;
     }
-    if (multiplier == INT32_MIN) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            v[e] = (uint32_t)oic_high_half(oic_wrap_i32(v[e] << left), multiplier);
-        }
-    } else { /* here compilers see that no product saturates */
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            v[e] = (uint32_t)oic_high_half(oic_wrap_i32(v[e] << left), multiplier);
-        }
+    for (; e + OIC_WIDTH <= n && multiplier != INT32_MIN; e += OIC_WIDTH) { /* no product saturates */
+        oic_register_u32 x;
+        memcpy(&x, v + e, sizeof x);
+        const oic_register_i32 sum = oic_register_signed(x << (uint32_t)left), by = oic_register_of_i32(multiplier);
+        const oic_register_i32 scaled = oic_register_shift_rounded_i32(oic_register_high_half_i32(sum, by), right);
+        const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
+        x = oic_register_unsigned(oic_register_min_i32(raised, oic_register_of_i32(within.high))) + within.zero;
+        memcpy(v + e, &x, sizeof x);
     }
-    for (ptrdiff_t e = 0; e < n; ++e) { /* in 32 bits, apart from products in 64, of which a vector has half as many */
-        v[e] = oic_requantized_limit(oic_shift_rounded(oic_wrap_i32(v[e]), right), within);
+    for (; e < n; ++e) {
+        v[e] = oic_requantized_limit(oic_scale_tflite(oic_wrap_i32(v[e]), multiplier, left, right), within);
     }
 }
 

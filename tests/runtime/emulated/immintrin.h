@@ -30,6 +30,8 @@ typedef union {
     __m256i i2[2];
     float f32[16];
     double f64[8];
+    int64_t i64[8];
+    uint64_t u64[8];
     int32_t i32[16];
     uint32_t u32[16];
     int16_t i16[32];
@@ -102,6 +104,30 @@ E_FN __m512 e_round_ps(__m512 a)
     emulated u = e_of(a);
     for (int h = 0; h < 2; ++h) { u.f2[h] = _mm256_round_ps(u.f2[h], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
     return u.f;
+}
+
+E_FN __m512i e_min_epi32(__m512i a, __m512i b)
+{
+    emulated u = e_ofi(a), v = e_ofi(b);
+    E_LANES u.i32[i_] = u.i32[i_] < v.i32[i_] ? u.i32[i_] : v.i32[i_];
+    return u.i;
+}
+E_FN __m512i e_max_epi32(__m512i a, __m512i b)
+{
+    emulated u = e_ofi(a), v = e_ofi(b);
+    E_LANES u.i32[i_] = u.i32[i_] > v.i32[i_] ? u.i32[i_] : v.i32[i_];
+    return u.i;
+}
+#define E_EIGHT for (int i_ = 0; i_ < 8; ++i_)
+E_FN __m512i e_set1_epi64(int64_t x) { emulated u; E_EIGHT u.i64[i_] = x; return u.i; }
+E_FN __m512i e_add_epi64(__m512i a, __m512i b) { emulated u = e_ofi(a), v = e_ofi(b); E_EIGHT u.u64[i_] += v.u64[i_]; return u.i; }
+E_FN __m512i e_slli_epi64(__m512i a, int n) { emulated u = e_ofi(a); E_EIGHT u.u64[i_] <<= n; return u.i; }
+E_FN __m512i e_srli_epi64(__m512i a, int n) { emulated u = e_ofi(a); E_EIGHT u.u64[i_] >>= n; return u.i; }
+E_FN __m512i e_mul_epi32(__m512i a, __m512i b)
+{
+    emulated u = e_ofi(a), v = e_ofi(b);
+    E_EIGHT u.i64[i_] = (int64_t)u.i32[2 * i_] * v.i32[2 * i_];
+    return u.i;
 }
 
 E_FN __mmask16 e_cmp_ps(__m512 a, __m512 b, int how)
@@ -269,6 +295,15 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 
 #define _mm512_set1_ps e_set1_ps
 #define _mm512_set1_epi32 e_set1_epi32
+#define _mm512_set1_epi64 e_set1_epi64
+#define _mm512_add_epi64 e_add_epi64
+#undef _mm512_slli_epi64
+#define _mm512_slli_epi64 e_slli_epi64
+#undef _mm512_srli_epi64
+#define _mm512_srli_epi64 e_srli_epi64
+#define _mm512_mul_epi32 e_mul_epi32
+#define _mm512_min_epi32 e_min_epi32
+#define _mm512_max_epi32 e_max_epi32
 #define _mm512_setzero_si512 e_zero
 #define _mm512_loadu_ps e_loadu_ps
 #define _mm512_loadu_si512 e_loadu_si
