@@ -3,7 +3,7 @@
    A word is 32 bits that hold OIC_WORD neighbours of a sum: four bytes where a machine multiplies four at once, else two
    numbers of 16 bits.  The products of a word of x and one of w are added to a sum.  Numbers of x are those of bytes from -128
    to 127, and so are w's; where an instruction takes unsigned ones, those of w lie 128 higher, and a sum starts 128 times
-   those of x lower. */
+   those of x lower.  Words of halves hold two numbers of 16 bits on every machine. */
 #ifndef OIC_WORDS_H
 #define OIC_WORDS_H
 
@@ -98,7 +98,7 @@ static inline void oic_words_zero(uint32_t *to, ptrdiff_t n)
 
 /* sum[rows][16], rows ld apart: start[row] + the products of x[row][n], rows xm apart, with sixteen words at w + at[n]. */
 OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                               const int32_t *at, ptrdiff_t n, const uint32_t *start)
+                               const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
 {
     oic_register_u32 a[OIC_WORD_ROWS * WORDS_PARTS];
     OIC_UNROLLED
@@ -117,7 +117,8 @@ OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint
             const oic_register_u32 all = oic_register_of_u32(x[r * xm + k]);
             OIC_UNROLLED
             for (int i = 0; i < WORDS_PARTS; ++i) {
-                a[r * WORDS_PARTS + i] = WORDS_DOT(a[r * WORDS_PARTS + i], held[i], all);
+                oic_register_u32 *const to = &a[r * WORDS_PARTS + i];
+                *to = halves ? oic_register_dot_i16(*to, held[i], all) : WORDS_DOT(*to, held[i], all);
             }
         }
     }
@@ -127,33 +128,51 @@ OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint
     }
 }
 
-/* The same for 1 to OIC_WORD_ROWS rows.  Not inlined: within larger functions compilers run out of registers. */
-OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                            const int32_t *at, ptrdiff_t n, const uint32_t *start)
+/* The same for 1 to OIC_WORD_ROWS rows. */
+OIC_INLINE void oic_words_rows(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
+                               const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
 {
     switch (rows) {
 #if OIC_WORD_ROWS >= 12
-    case 12: oic_words_tile(sum, ld, 12, x, xm, w, at, n, start); return;
-    case 11: oic_words_tile(sum, ld, 11, x, xm, w, at, n, start); return;
-    case 10: oic_words_tile(sum, ld, 10, x, xm, w, at, n, start); return;
-    case 9: oic_words_tile(sum, ld, 9, x, xm, w, at, n, start); return;
-    case 8: oic_words_tile(sum, ld, 8, x, xm, w, at, n, start); return;
-    case 7: oic_words_tile(sum, ld, 7, x, xm, w, at, n, start); return;
+    case 12: oic_words_tile(sum, ld, 12, x, xm, w, at, n, start, halves); return;
+    case 11: oic_words_tile(sum, ld, 11, x, xm, w, at, n, start, halves); return;
+    case 10: oic_words_tile(sum, ld, 10, x, xm, w, at, n, start, halves); return;
+    case 9: oic_words_tile(sum, ld, 9, x, xm, w, at, n, start, halves); return;
+    case 8: oic_words_tile(sum, ld, 8, x, xm, w, at, n, start, halves); return;
+    case 7: oic_words_tile(sum, ld, 7, x, xm, w, at, n, start, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 6
-    case 6: oic_words_tile(sum, ld, 6, x, xm, w, at, n, start); return;
-    case 5: oic_words_tile(sum, ld, 5, x, xm, w, at, n, start); return;
-    case 4: oic_words_tile(sum, ld, 4, x, xm, w, at, n, start); return;
+    case 6: oic_words_tile(sum, ld, 6, x, xm, w, at, n, start, halves); return;
+    case 5: oic_words_tile(sum, ld, 5, x, xm, w, at, n, start, halves); return;
+    case 4: oic_words_tile(sum, ld, 4, x, xm, w, at, n, start, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 3
-    case 3: oic_words_tile(sum, ld, 3, x, xm, w, at, n, start); return;
+    case 3: oic_words_tile(sum, ld, 3, x, xm, w, at, n, start, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 2
-    case 2: oic_words_tile(sum, ld, 2, x, xm, w, at, n, start); return;
+    case 2: oic_words_tile(sum, ld, 2, x, xm, w, at, n, start, halves); return;
 #endif
-    default: oic_words_tile(sum, ld, 1, x, xm, w, at, n, start); return;
+    default: oic_words_tile(sum, ld, 1, x, xm, w, at, n, start, halves); return;
     }
 }
+
+/* The same.  Not inlined: within larger functions compilers run out of registers. */
+OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
+                            const int32_t *at, ptrdiff_t n, const uint32_t *start)
+{
+    oic_words_rows(sum, ld, rows, x, xm, w, at, n, start, OIC_WORD == 2);
+}
+
+/* The same of words of halves. */
+#if OIC_WORD == 2
+#define oic_halves_sum oic_words_sum
+#else
+OIC_LOOP void oic_halves_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
+                             const int32_t *at, ptrdiff_t n, const uint32_t *start)
+{
+    oic_words_rows(sum, ld, rows, x, xm, w, at, n, start, 1);
+}
+#endif
 
 /* sum[count * OIC_WIDTH]: start + the products of x[n] with neighbouring words at w + at[n]. */
 OIC_INLINE void oic_words_registers(uint32_t *sum, int count, const uint32_t *x, const uint32_t *w, const int32_t *at, ptrdiff_t n,

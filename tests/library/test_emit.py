@@ -237,6 +237,8 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "conv_planes_int": (("i8", "i32", "i32"), ("i8", "i8", "i8")),
     "conv_planes_requantized": (("i8", "u8", "i32"),),
     "conv_requantized": (("i16", "i8", "i32"),),
+    "conv_winograd": (("i8", "i32", "i32"), ("i8", "i16", "i8")),
+    "conv_winograd_requantized": (("i8", "u8", "i32"),),
     "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4"), ("u8", "u64", "u64")),
     "dequantize": (("u4", "f16", "u4"), ("i32", "f32", "i32")),
     "gather": (("f16", "i64"), ("i4", "i32")),

@@ -11,7 +11,7 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
 
-PLANES, PANELS, BYTES = "conv_planes", "conv_panels", "conv_planes_int"
+PLANES, PANELS, BYTES, TILES = "conv_planes", "conv_panels", "conv_planes_int", "conv_winograd"
 # x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, one input
 # channel a group, several blocks along either axis, of positions and of output channels, a few positions and one; of
 # transposed ones also classes without taps
@@ -43,6 +43,10 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv1d", (4, 151), (4, 1, 7), {"padding": [6], "dilation": [2], "groups": [4]}, BYTES),
     ("conv1d", (2, 151), (4, 1, 9), {"stride": [4], "padding": [3], "groups": [2]}, BYTES),
     ("conv1d", (3, 5), (3, 1, 4), {"stride": [3], "padding": [2], "groups": [3]}, BYTES),
+    ("conv2d", (2, 26, 13, 17), (40, 26, 3, 3), {"padding": [1, 1]}, TILES),
+    ("conv2d", (50, 19, 12), (202, 25, 3, 3), {"padding": [0, 2], "groups": [2]}, TILES),
+    ("conv2d", (24, 5, 43), (30, 24, 1, 3), {"padding": [1, 0]}, TILES),
+    ("conv1d", (2, 27, 131), (97, 27, 3), {"padding": [2]}, TILES),
     ("conv_transpose1d", (70, 31), (70, 5, 16), {"stride": [8], "padding": [4]}, PLANES),
     ("conv_transpose1d", (2, 6, 3), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLANES),
     ("conv_transpose1d", (6, 9), (6, 2, 3), {"stride": [2], "dilation": [4], "groups": [3]}, PLANES),
@@ -64,8 +68,8 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
     body = []
     for i, (name, x, w, settings, kernel) in enumerate(CASES):
         dtype, outputs = "f32" if i % 5 else "f64", w[-len(w) + 1] * settings.get("groups", [1])[0] if "transpose" in name else w[0]
-        dtype, to = ("i8", "i32") if kernel == BYTES else (dtype, dtype)
-        scale = 40 if kernel == BYTES else 1
+        dtype, to = ("i8", "i32") if kernel in (BYTES, TILES) else (dtype, dtype)
+        scale = 40 if dtype == "i8" else 1
         for part, shape, kind in (("x", x, dtype), ("w", w, dtype), ("b", (outputs,), to)):
             inputs[f"{part}{i}"] = np.clip(scale * rng.standard_normal(shape), -128, 127).astype(dtypes.ALL[kind].np)
             declared["dynamic"].append(f"{part}{i}: {_declared(shape, kind)};")
@@ -83,6 +87,7 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
 def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conv, "PLANES", 4096)
     monkeypatch.setattr(conv, "LEAST", 16)
+    monkeypatch.setattr(conv, "POINTS", 1 << 15)
     text, inputs, weights = _graph()
     built = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors=weights), threads=7).build()
     assert built.program.planned is not None
@@ -93,6 +98,25 @@ def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest
             found = executor.step(**inputs)
         for i, case in enumerate(CASES):
             assert found[f"y{i}"].tobytes() == found[f"z{i}"].tobytes(), (case, threads)
+
+
+def test_the_largest_sums_of_tiles_are_exact() -> None:
+    for channels, kernel in ((3640, TILES), (3641, BYTES)):  # 4 * 9 * 2^14 of them are beyond 32 bits
+        text = f"""graph g {{ dynamic {{ x: i8[{channels}, 7, 7]; }} constant {{ w: i8[128, {channels}, 3, 3]; }}
+          volatile {{ y: i32[128, 7, 7]; }} block entry {{ op conv2d(x, w, padding=1, acc=i32) >> y; return; }} }}"""
+        w = np.full((128, channels, 3, 3), -128, np.int8)
+        w[1:] = 127
+        w[2:] *= np.random.default_rng(1).choice([-1, 1], w[2:].shape).astype(np.int8)
+        built = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors={"w": w})).build()
+        assert [op.kernel for op in built.program.planned.all_ops() if op.name == "conv2d"] == [kernel]
+        padded = np.full((channels, 9, 9), -128, np.float64)
+        padded[:, [0, -1]] = padded[:, :, [0, -1]] = 0
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+        with built.make_executor() as executor:
+            y = executor.step(x=np.full((channels, 7, 7), -128, np.int8))["y"]
+        for o in (0, 1, 2, 127):
+            assert (y[o] == np.einsum("cyxij,cij->yx", windows, w[o].astype(np.float64))).all()
+        assert y[0, 3, 3] == 9 * channels << 14
 
 
 def test_infinite_weights_do_not_meet_the_padding() -> None:

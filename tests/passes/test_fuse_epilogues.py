@@ -11,9 +11,9 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.operators import conv
 
-WORDS, PLAIN = "conv_planes_requantized", "conv_requantized"
+WORDS, PLAIN, TILES = "conv_planes_requantized", "conv_requantized", "conv_winograd_requantized"
 # operator, x, its dtype, w, settings, kernel where w is constant: words across channels and along rows, rows one by one and
-# wider than registers of them, blocks of columns, several output channels, few positions; classes of transposed ones
+# wider than registers of them, blocks of columns, several output channels, few positions; tiles; classes of transposed ones
 CASES: tuple[tuple[str, str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv1d", "i8", (2, 7, 33), (5, 7, 3), {"stride": [2], "padding": [1]}, WORDS),
     ("conv1d", "i8", (6, 1), (50, 3, 1), {"groups": [2]}, WORDS),
@@ -24,6 +24,8 @@ CASES: tuple[tuple[str, str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv1d", "i8", (2, 700), (4, 1, 9), {"padding": [3], "groups": [2]}, WORDS),
     ("conv1d", "i8", (3, 5), (3, 1, 4), {"stride": [3], "padding": [2], "groups": [3]}, WORDS),
     ("conv2d", "i8", (8, 7, 7), (12, 8, 3, 3), {"padding": [1, 1]}, WORDS),
+    ("conv2d", "i8", (26, 13, 17), (40, 26, 3, 3), {"padding": [1, 1]}, TILES),
+    ("conv1d", "i8", (50, 131), (114, 25, 3), {"padding": [2], "groups": [2]}, TILES),
     ("conv2d", "i32", (3, 9, 70), (6, 3, 3, 3), {"stride": [2, 1], "padding": [1, 1]}, PLAIN),
     ("conv1d", "i16", (4, 33), (3, 4, 5), {"padding": [2]}, PLAIN),
     ("conv_transpose1d", "i8", (2, 6, 13), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLAIN),
@@ -75,6 +77,7 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
 def test_sums_have_the_bits_of_requantize(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conv, "PLANES", 4096)
     monkeypatch.setattr(conv, "LEAST", 16)
+    monkeypatch.setattr(conv, "POINTS", 1 << 15)
     text, inputs, constants = _graph()
     graph, model = oic.parse(text, name="g"), oic.Model(tensors=constants)
     with oic.Simulator(graph, model).make_executor() as reference:

@@ -18,6 +18,11 @@
 #define OIC_B i32
 #include "kernels/conv_planes_int.h"
 
+#define OIC_X i8
+#define OIC_W i32
+#define OIC_B i32
+#include "kernels/conv_winograd.h"
+
 #include <stdio.h>
 
 static void say(const char *name, uint32_t high, uint32_t low)
@@ -105,9 +110,35 @@ static void convolution(const char *name, ptrdiff_t channels, int kind, int alon
     say(name, high, low);
 }
 
+/* Of 6 channels, 14 outputs, 3 x 3 taps and 7 x 21 elements, in blocks of 2 x 6 tiles. */
+static void tiles(const char *name, int kind)
+{
+    static int8_t from[6 * 7 * 21], filters[14 * 8 * 9];
+    static int32_t to[14 * 7 * 21], room[4096];
+    for (size_t i = 0; i < sizeof from; ++i) {
+        from[i] = (int8_t)(kind != 1 ? (int)(drawn() & 255u) - 128 : drawn() & 1u ? 127 : -128);
+    }
+    for (size_t i = 0; i < sizeof filters; ++i) { /* fours, with zeros */
+        filters[i] = (int8_t)(i % 4 >= 2 && i / 36 % 2 == 1 ? 0 : kind != 1 ? (int)(drawn() & 255u) - 128 : -128);
+    }
+    const oic_conv_winograd_i8_i32_i32_args a = {
+        .x = from, .w = filters, .y = to, .work = room, .batch = 1, .channels = 6, .height = 7, .width = 21, .outputs = 14,
+        .taps_y = 3, .out_height = 7, .out_width = 21, .padding_y = 1, .padding_x = 1, .groups = 1, .rows = 2, .columns = 6,
+        .room = sizeof room};
+    oic_conv_winograd_i8_i32_i32(&a);
+    uint32_t high = 0, low = 0;
+    for (size_t i = 0; i < sizeof to / sizeof *to; ++i) {
+        low = low * 31u + (uint32_t)to[i];
+        high = high * 37u + (uint32_t)to[i];
+    }
+    say(name, high, low);
+}
+
 int main(void)
 {
     state = 1;
+    tiles("tiles of bytes", 0);
+    tiles("tiles of largest bytes", 1);
     convolution("bytes", 7, 0, 0);
     convolution("some bytes", 5, 0, 0);
     convolution("largest bytes", 8, 1, 0);

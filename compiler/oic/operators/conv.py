@@ -33,6 +33,8 @@ LANES, SPARE, CHUNK = 16, 128, 256  # of runtime_c: OIC_LANES, and more of conv_
 OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
 REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")  # fields of Requantize, which sums take over
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
+POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
+DEEP, TILES, RESULTS = 24, 16, 2048  # channels of a group, and tiles, of one output and of all, from which on these pay
 
 
 def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
@@ -378,12 +380,58 @@ class Convolution(Operator):
         given = {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
         return {**given, "along": Converted(1, "int")} if along else given
 
+    def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
+        """Winograd's: points of one, rows and columns of them, and of those of a block, at most."""
+        channels, *taps = (dims.maximum(size) for size in self._window())
+        tall = 2 if two_axes(1, taps)[0] == 3 else 1
+        sizes = self.result.shape[-self.spatial :]
+        height, width = sizes if self.spatial == 2 else (1, sizes[0])
+        tiles = dims.floor_div(height + tall - 1, tall), dims.floor_div(width + 1, 2)
+        points = 16 if tall == 2 else 4
+        most = max(1, POINTS // (4 * points * -(-channels // 2)))
+        columns = _alike(max(1, dims.maximum(tiles[1])), most)
+        return points, tiles, (_alike(max(1, dims.maximum(tiles[0])), max(1, most // columns)), columns)
+
+    def _fits_winograd(self) -> bool:
+        """Windows of three taps that move by one, of sums that four times are in range, and so many that it pays."""
+        if not self._in_words() or self._in_rows():
+            return False
+        (strides, _, dilations), (channels, *taps) = self._two(), (dims.maximum(size) for size in self._window())
+        if two_axes(1, taps) not in ((1, 3), (3, 3)) or {*strides, *dilations} != {1}:
+            return False
+        points, tiles, _ = self._tiles()
+        exact = channels * math.prod(taps) * (4 if points == 16 else 2) << 14 < 1 << 31
+        count = math.prod(dims.maximum(n) for n in tiles)
+        results = count * (dims.maximum(self._outputs()) // self.groups)
+        return exact and channels >= DEEP and count >= TILES and results >= RESULTS
+
+    def _winograd_args(self) -> Members:
+        points, _, (rows, columns) = self._tiles()
+        channels = dims.maximum(self._window()[0])
+        words, deep, lines, tall = -(-channels // 2), -(-channels // FOUR) * FOUR, points // 4, 2 if points == 16 else 1
+        pitch = -(-rows * columns // LANES) * LANES
+        room = words * (points * (pitch + WORD_ROWS) + 1) + WORD_ROWS * tall * 2 * pitch
+        room += 2 * (lines + 1) * (columns + 1)
+        work = Scratch(4 * room + (2 * (3 * 3 + 3 * 4) + 3 * 3) * deep, each=True)
+        fixed = ("stride", "dilation", "taps_x")
+        given = {name: value for name, value in self._args().items() if not name.startswith(fixed)}
+        return {**given, "work": work, "rows": rows, "columns": columns, "room": work.nbytes}
+
+    def _winograd_units(self) -> Dim:
+        """Blocks of tiles of every group, and some of the output channels of each."""
+        _, tiles, block = self._tiles()
+        blocks = [dims.floor_div(n + most - 1, most) for n, most in zip(tiles, block, strict=True)]
+        return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
+
+    def _parts(self) -> int:
+        """Of the output channels of a group, for threads."""
+        outputs = dims.maximum(self._outputs()) // self.groups
+        return 1 if outputs <= WHOLE else -(-outputs // (2 * OUTPUTS)) * 2
+
     def _units(self) -> Dim:
         """Blocks of positions of every group, and some of the output channels of each."""
         (rows, columns), _, _ = self._blocks()
-        outputs = dims.maximum(self._outputs()) // self.groups
-        parts = 1 if outputs <= WHOLE else -(-outputs // (2 * OUTPUTS)) * 2
-        found: list[Dim] = [dims.product(self.x.shape[: -self.spatial - 1]), self.groups, parts]
+        found: list[Dim] = [dims.product(self.x.shape[: -self.spatial - 1]), self.groups, self._parts()]
         steps = self._settings()[0] if self.transposed else (1,) * self.spatial
         for axis, (step, count) in enumerate(zip(steps, (rows, columns)[-self.spatial :], strict=True)):
             found.append(dims.floor_div(self.result.shape[axis - self.spatial] + step * count - 1, step * count))
@@ -408,6 +456,10 @@ class Convolution(Operator):
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
                cost=lambda op, target: streamed(op.w, PANELS), units=_output_streams, work=_work, phases=True),
+        Kernel("conv_winograd", _types, _winograd_args, fits=lambda op: op._fits_winograd() and op.to is None,
+               units=_winograd_units, work=_work),
+        Kernel("conv_winograd_requantized", _types, _winograd_args, call="conv_winograd",
+               fits=lambda op: op._fits_winograd() and op.to is not None, units=_winograd_units, work=_work),
         Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_plain_words, units=_units,
                work=_work),
         Kernel("conv_planes_requantized", _types, _word_args, call="conv_planes", fits=_in_scaled_words, units=_units,
