@@ -57,21 +57,18 @@ typedef struct {
 #endif
 } NAME(oic_winograd_view);
 
-/* to[n] = words of halves of two channels from column `left` on; 0 outside of x. */
-static inline void NAME(oic_winograd_words)(const NAME(oic_winograd_view) *v, const T *p, const T *q, ptrdiff_t left, ptrdiff_t n,
-                                            uint32_t *restrict to)
+/* to[2 * n] = halves of two channels from column `left` on; 0 outside of x. */
+static inline void NAME(oic_winograd_halves)(const NAME(oic_winograd_view) *v, const T *p, const T *q, ptrdiff_t left, ptrdiff_t n,
+                                             int16_t *restrict to)
 {
     const ptrdiff_t low = oic_conv_first(left, 1, 0), first = low < n ? low : n;
     const ptrdiff_t last = oic_conv_last(left, 1, v->a->width, n), end = last > first ? last : first;
-    for (ptrdiff_t i = 0; i < first; ++i) {
-        to[i] = 0u;
-    }
+    memset(to, 0, 2 * (size_t)first * sizeof *to);
     for (ptrdiff_t i = first; i < end; ++i) {
-        to[i] = (uint32_t)(uint16_t)(int16_t)p[left + i] | (uint32_t)(int32_t)q[left + i] << 16;
+        to[2 * i] = p[left + i];
+        to[2 * i + 1] = q[left + i];
     }
-    for (ptrdiff_t i = end; i < n; ++i) {
-        to[i] = 0u;
-    }
+    memset(to + 2 * end, 0, 2 * (size_t)(n - end) * sizeof *to);
 }
 
 /* Lines of x of two channels, in the order in which rows of tiles meet them: number `line` of those from row 0 of x on. */
@@ -86,7 +83,7 @@ static inline void NAME(oic_winograd_line)(const NAME(oic_winograd_view) *v, con
     } else {
         p += from * v->a->width;
         q += from * v->a->width;
-        NAME(oic_winograd_words)(v, p, q, 2 * x0 - v->a->padding_x, n, v->all);
+        NAME(oic_winograd_halves)(v, p, q, 2 * x0 - v->a->padding_x, n, (int16_t *)(void *)v->all);
     }
     for (ptrdiff_t i = 0; i <= columns; ++i) {
         even[i] = all[2 * i];
@@ -300,7 +297,7 @@ static inline void NAME(oic_conv_winograd_part)(const void *args, ptrdiff_t firs
         const ptrdiff_t o1 = v.outputs * (part + 1) / parts;
         for (ptrdiff_t o = v.outputs * part / parts, m; o < o1; o += m) {
             const ptrdiff_t tiles = (o1 - o + OIC_WORD_ROWS - 1) / OIC_WORD_ROWS, to = g * v.outputs + o;
-            uint32_t b[OIC_WORD_ROWS], zeros[OIC_WORD_ROWS] = {0}, sum[OIC_WORD_ROWS * LINE * LINE * OIC_LANES];
+            uint32_t b[OIC_WORD_ROWS] = {0}, zeros[OIC_WORD_ROWS] = {0}, sum[OIC_WORD_ROWS * LINE * LINE * OIC_LANES];
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
             for (ptrdiff_t r = 0; r < m; ++r) {
                 b[r] = a->b != NULL ? (uint32_t)B_LOAD(a->b, to + r) : 0u;
