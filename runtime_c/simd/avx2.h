@@ -200,6 +200,15 @@ static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oi
     return (oic_register_i32)_mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xaa);
 }
 
+#define OIC_SHIFTS 1
+
+static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v, int n)
+{
+    const __m256i half = _mm256_set1_epi32((int)((UINT32_C(1) << n) >> 1)), size = _mm256_abs_epi32((__m256i)v);
+    const __m256i shifted = _mm256_srl_epi32(_mm256_add_epi32(size, half), _mm_cvtsi32_si128(n));
+    return (oic_register_i32)_mm256_sign_epi32(shifted, (__m256i)v);
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)a), _mm256_extractf128_ps((__m256)a, 1));

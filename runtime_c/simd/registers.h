@@ -245,6 +245,7 @@ static inline oic_register_f32 oic_register_limit_f32(oic_register_f32 x, float 
     return oic_register_max_f32(oic_register_of_f32(low), oic_register_min_f32(oic_register_of_f32(high), x));
 }
 
+#if !defined(OIC_SHIFTS)
 /* v / 2^n, n of 0 to 31, halves away from zero.  As oic_shift_rounded. */
 static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v, int n)
 {
@@ -252,6 +253,7 @@ static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v
     const uint32_t half = (UINT32_C(1) << n) >> 1;
     return oic_register_signed((((size + half) >> (uint32_t)n) ^ sign) - sign);
 }
+#endif
 
 /* 2^k, for k from -126 to 127. */
 static inline oic_register_f32 oic_register_power_f32(oic_register_i32 k)
