@@ -7,6 +7,8 @@
 
 #include "int_matrix.inc.h"
 
+#define OIC_LINEAR_RUN 64 /* results of a row */
+
 typedef struct {
     const T *x, *w;
     const B_T *b;
@@ -14,21 +16,44 @@ typedef struct {
     ptrdiff_t rank;
     const ptrdiff_t *shape, *xs;
     ptrdiff_t M, K, N, ldx, ldw;
+#if defined(OIC_REQUANTIZES)
+    oic_requantized by;
+#endif
 } ARGS(oic_linear);
 
-static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
+/* Units first..end-1 of rows. */
+static inline void NAME(oic_linear_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ptrdiff_t batches = oic_product(a->rank, a->shape), M = a->M, N = a->N;
-    for (ptrdiff_t i = 0; i < batches; ++i) {
-        const ptrdiff_t x0 = oic_offset(i, a->rank, a->shape, a->xs);
-        NAME(oic_int_matrix)(a->x, x0, a->w, 0, a->y, i * M * N, M, a->K, N, a->ldx, 1, 1, a->ldw);
-    }
-    for (ptrdiff_t i = 0; a->b != NULL && i < batches * M; ++i) {
-        for (ptrdiff_t j = 0; j < N; ++j) { /* what has been wrapped may be added to: modulo the width of W */
-            const W_SUM v = (W_SUM)W_LOAD(a->y, i * N + j), b = (W_SUM)B_LOAD(a->b, j);
-            W_STORE(a->y, i * N + j, (W_C)(v + b));
+    const ARGS(oic_linear) *const a = args;
+    const ptrdiff_t units = (a->N + OIC_LINEAR_RUN - 1) / OIC_LINEAR_RUN;
+#if defined(OIC_REQUANTIZES)
+    const oic_requantized_range within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
+#endif
+    (void)worker;
+    for (ptrdiff_t unit = first; unit < end; ++unit) {
+        const ptrdiff_t row = unit / units, j = unit % units * OIC_LINEAR_RUN, n = a->N - j < OIC_LINEAR_RUN ? a->N - j : OIC_LINEAR_RUN;
+        const ptrdiff_t x0 = oic_offset(row / a->M, a->rank, a->shape, a->xs) + row % a->M * a->ldx;
+        W_SUM sum[OIC_LINEAR_RUN];
+        NAME(oic_int_sums)(sum, a->x, x0, a->w, j * a->ldw, a->K, n, 1, 1, a->ldw);
+        for (ptrdiff_t l = 0; a->b != NULL && l < n; ++l) {
+            const W_SUM b = (W_SUM)B_LOAD(a->b, j + l);
+            sum[l] = sum[l] + b;
+        }
+#if defined(OIC_REQUANTIZES)
+        oic_requantized_each(&a->by, sum, n, j, within);
+#endif
+        for (ptrdiff_t l = 0; l < n; ++l) {
+            W_STORE(a->y, row * a->N + j + l, (W_C)sum[l]);
         }
     }
 }
 
+static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
+{
+    const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+    NAME(oic_linear_part)(a, 0, rows * ((a->N + OIC_LINEAR_RUN - 1) / OIC_LINEAR_RUN), 0);
+}
+
+#undef OIC_LINEAR_RUN
+#undef OIC_INT_TILE
 #include "end.h"

@@ -19,8 +19,18 @@ static inline void NAME(oic_matmul)(const ARGS(oic_matmul) *m)
     const ptrdiff_t batches = oic_product(m->rank, m->shape);
     for (ptrdiff_t i = 0; i < batches; ++i) {
         const ptrdiff_t a0 = oic_offset(i, m->rank, m->shape, m->as), b0 = oic_offset(i, m->rank, m->shape, m->bs);
-        NAME(oic_int_matrix)(m->a, a0, m->b, b0, m->y, i * m->M * m->N, m->M, m->K, m->N, m->am, m->ak, m->bk, m->bn);
+        for (ptrdiff_t row = 0; row < m->M; ++row) {
+            for (ptrdiff_t j = 0, n; j < m->N; j += n) {
+                W_SUM sum[OIC_INT_TILE];
+                n = m->N - j < OIC_INT_TILE ? m->N - j : OIC_INT_TILE;
+                NAME(oic_int_sums)(sum, m->a, a0 + row * m->am, m->b, b0 + j * m->bn, m->K, n, m->ak, m->bk, m->bn);
+                for (ptrdiff_t l = 0; l < n; ++l) {
+                    W_STORE(m->y, (i * m->M + row) * m->N + j + l, (W_C)sum[l]);
+                }
+            }
+        }
     }
 }
 
+#undef OIC_INT_TILE
 #include "end.h"

@@ -17,28 +17,6 @@ typedef struct {
     int nearest;
 } ARGS(oic_requantize);
 
-/* v = n results, of elements of x from i on: all by number p, or each by one from there on. */
-static inline void NAME(oic_requantize_some)(const ARGS(oic_requantize) *a, uint32_t *restrict v, ptrdiff_t i, ptrdiff_t n,
-                                             ptrdiff_t p, int each, oic_requantized_range within)
-{
-    const int32_t *restrict const x = a->x + i, *restrict const multiplier = a->multiplier + p;
-    const int8_t *restrict const shift = a->shift + p;
-    if (!each) {
-        memcpy(v, x, (size_t)n * sizeof(int32_t));
-        oic_requantized_alike(v, n, *multiplier, *shift, a->nearest, within);
-    } else if (a->nearest) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            v[e] = (uint32_t)oic_scale_nearest(x[e], multiplier[e], shift[e]);
-        }
-        oic_requantized_limits(v, n, within);
-    } else {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            v[e] = (uint32_t)oic_scale_tflite(x[e], multiplier[e], oic_shift_of(shift[e]), oic_shift_of(-shift[e]));
-        }
-        oic_requantized_limits(v, n, within);
-    }
-}
-
 /* Units first..end-1 of elements. */
 static inline void NAME(oic_requantize_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
@@ -47,10 +25,16 @@ static inline void NAME(oic_requantize_part)(const void *args, ptrdiff_t first, 
     const int each = a->inner == 1; /* they go along the last axis */
     const ptrdiff_t columns = each ? a->n : a->inner, last = oic_scaled_end(a->outer * a->n * a->inner, end);
     oic_scaled_run run = oic_scaled_before(first * OIC_SCALED_UNIT, columns);
+    const oic_requantized by = {a->multiplier, a->shift, a->n > 1, a->zero_point, a->nearest};
     (void)worker;
     while (oic_scaled_next(&run, columns, OIC_PART, last)) {
         uint32_t v[OIC_PART];
-        NAME(oic_requantize_some)(a, v, run.at, run.count, each ? run.column : run.row % a->n, each, within);
+        memcpy(v, a->x + run.at, (size_t)run.count * sizeof *a->x);
+        if (each) {
+            oic_requantized_each(&by, v, run.count, run.column, within);
+        } else {
+            oic_requantized_sums(&by, v, run.count, run.row % a->n, within);
+        }
         for (ptrdiff_t e = 0; e < run.count; ++e) {
             STORE(a->y, run.at + e, WRAP(v[e]));
         }

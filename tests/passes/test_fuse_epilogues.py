@@ -1,4 +1,4 @@
-"""A convolution that requantises its sums as it stores them has the bits of the two operators."""
+"""A convolution or a product that requantises its sums as it stores them has the bits of the two operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import oic
 from conv_shapes import Shape, convolved
 from oic import dtypes
 from oic.dtypes import Array
-from oic.operators import conv
+from oic.operators import conv, matmul
 
 WORDS, PLAIN, TILES = "conv_planes_requantized", "conv_requantized", "conv_winograd_requantized"
 # operator, x, its dtype, w, settings, kernel where w is constant: words across channels and along rows, rows one by one and
@@ -93,6 +93,60 @@ def test_sums_have_the_bits_of_requantize(monkeypatch: pytest.MonkeyPatch) -> No
         for i, case in enumerate(CASES):
             for part in "pqr":
                 assert found[f"{part}{i}"].tobytes() == wanted[f"{part}{i}"].tobytes(), (part, case, threads)
+
+
+# x, its dtype, outputs, kernel: of few rows and of many, several blocks of them,
+# some left that fill no lanes; numbers that fill no words
+PRODUCTS: tuple[tuple[Shape, str, int, str], ...] = (
+    ((64,), "i8", 130, "linear_int_requantized"),
+    ((3, 33), "i8", 7, "linear_int_requantized"),
+    ((2, 9, 17), "i16", 49, "linear_int_requantized"),
+    ((19, 31), "i8", 50, "linear_words_requantized"),
+    ((5, 27, 64), "i8", 97, "linear_words_requantized"),
+    ((8, 6), "i8", 11, "linear_words_requantized"),
+)
+
+
+@pytest.mark.parametrize("target", ["host", "portable"])
+def test_sums_of_products_have_the_bits_of_requantize(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matmul, "PLANES", 4096)
+    rng = np.random.default_rng(9)
+    lines: dict[str, list[str]] = {"dynamic": [], "constant": [], "volatile": [], "body": []}
+    inputs, constants = {}, {}
+    for i, (shape, dtype, n, _) in enumerate(PRODUCTS):
+        row, k, each = dtypes.ALL[dtype], shape[-1], [n] if i % 3 else []
+        inputs[f"x{i}"] = rng.integers(max(row.low, -999), min(row.high + 1, 999), shape).astype(row.np)
+        constants |= {
+            f"w{i}": rng.integers(max(row.low, -999), min(row.high + 1, 999), (n, k)).astype(row.np),
+            f"b{i}": rng.integers(-(1 << 16), 1 << 16, n).astype(np.int32),
+            f"m{i}": np.asarray(rng.integers(1 << 30, 1 << 31, each), np.int32),
+            f"s{i}": np.asarray(rng.integers(-12, -6, each), np.int8),
+        }
+        if each:
+            constants[f"m{i}"][:2], constants[f"s{i}"][2:5] = (-(1 << 31), 0), (0, -31, 3)
+        to, out = RESULTS[i % len(RESULTS)], ", ".join(map(str, (*shape[:-1], n)))
+        lines["dynamic"].append(f"x{i}: {dtype}[{', '.join(map(str, shape))}];")
+        lines["constant"] += [f"w{i}: {dtype}[{n}, {k}]; b{i}: i32[{n}]; m{i}: i32{each or ''}; s{i}: i8{each or ''};"]
+        lines["volatile"] += [f"y{i}: {to}[{out}];"]
+        more = f"zero_point={9 * i - 20}" + (', rounding="nearest"' if i in (1, 4) else "")
+        lines["body"] += [f"assign t{i}: i32[{out}];", f"op linear(x{i}, w{i}, {f'b=b{i}, ' * (i % 2)}acc=i32) >> t{i};"]
+        lines["body"] += [f"op requantize(t{i}, m{i}, s{i}, to={to}, {more}) >> y{i};"]
+    body = lines.pop("body")
+    sections = "".join(f"{kind} {{ {' '.join(given)} }}\n" for kind, given in lines.items())
+    text = f"graph g {{ {sections} block entry {{ {' '.join(body)} return; }} }}"
+    graph, model = oic.parse(text, name="g"), oic.Model(tensors=constants)
+    with oic.Simulator(graph, model).make_executor() as reference:
+        wanted = reference.step(**inputs)
+    assert [i for i in range(len(PRODUCTS)) if len(np.unique(wanted[f"y{i}"])) < 2] == []
+    built = oic.Synthesizer(graph, model, target=target, threads=7).build()
+    assert built.program.planned is not None
+    kernels = [op.kernel for op in built.program.planned.all_ops() if op.name in ("linear", "requantize")]
+    assert kernels == [kernel for *_, kernel in PRODUCTS]
+    for threads in (1, 2, 3, 7):
+        with built.make_executor(threads) as executor:
+            found = executor.step(**inputs)
+        for name, value in wanted.items():
+            assert found[name].tobytes() == value.tobytes(), (name, threads)
 
 
 def test_a_convolution_of_state_does_not_move_past_what_sets_it() -> None:

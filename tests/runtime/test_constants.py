@@ -10,7 +10,7 @@ from oic import api
 from oic.codegen import weights
 from oic.ir import encodings
 from oic.memory import saved
-from oic.operators import attention, conv, quant, reduce, work
+from oic.operators import attention, conv, matmul, quant, reduce, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -28,6 +28,8 @@ SHARED = {
     "OIC_FOLDED": attention.FOLDED,
     "OIC_IMAGE_VERSION": weights.VERSION,
     "OIC_LANES": encodings.ROWS,
+    "OIC_LINEAR_PART": matmul.PART,
+    "OIC_LINEAR_RUN": matmul.RUN,
     "OIC_POOL_MOST": api.MOST_THREADS,
     "OIC_SAVED_HEAD": saved.HEAD,
     "OIC_SAVED_RUN": saved.RUN,

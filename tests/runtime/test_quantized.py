@@ -112,6 +112,20 @@ void planes(const void *const *p, const ptrdiff_t *n)
 #define OIC_X i8
 #define OIC_W i32
 #define OIC_B i32
+#include "kernels/linear_words.h"
+
+void words(const void *const *p, const ptrdiff_t *n);
+void words(const void *const *p, const ptrdiff_t *n)
+{
+    const oic_linear_words_i8_i32_i32_args a = {
+        .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4], .M = n[0], .K = n[1],
+        .N = n[2], .ldw = n[3], .rows = n[4], .room = n[5]};
+    oic_linear_words_i8_i32_i32(&a);
+}
+
+#define OIC_X i8
+#define OIC_W i32
+#define OIC_B i32
 #include "kernels/conv_winograd.h"
 
 void winograd(const void *const *p, const ptrdiff_t *n);
@@ -271,6 +285,19 @@ def test_products_of_bytes_are_exact(library: CDLL) -> None:
         given = [guarded(x)[:, 5:] if m else None, guarded(w)[:, 5:], b, y]
         call(library, "bytes", given, [m, k, n, k + 5, k + 5])
         assert np.array_equal(y, x[:, 5:].astype(np.int64) @ w[:, 5:].T.astype(np.int64) + b)
+
+
+def test_rows_of_bytes_as_words_are_exact(library: CDLL) -> None:
+    """Rows that fill lanes, too few that are left, several blocks; numbers that fill words, and some left."""
+    rng = np.random.default_rng(8)
+    for m, k, n, rows in [(1, 1, 1, 16), (3, 5, 7, 16), (16, 64, 50, 16), (37, 33, 13, 32), (67, 18, 97, 48), (52, 7, 12, 64)]:
+        for values in ([-128], [-128, 127, -1, 3]):
+            x, w = (rng.choice(values, shape).astype(np.int8) for shape in ((m, k), (n, k + 3)))
+            b, y = rng.integers(-9, 9, n).astype(np.int32), guarded(np.empty((m, n), np.int32))
+            room = 4 * -(-k // 2) * (rows + 14)
+            work = guarded(np.empty(room, np.uint8))
+            call(library, "words", [guarded(x), guarded(w)[:, 3:], b, y, work], [m, k, n, k + 3, rows, room])
+            assert np.array_equal(y, x.astype(np.int64) @ w[:, 3:].T.astype(np.int64) + b), (m, k, n)
 
 
 # batch, channels, height, width; outputs, taps; stride, padding, dilation; groups; rows and columns of a block

@@ -20,7 +20,7 @@ from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.quant import Requantize, requantized
+from oic.operators.quant import REQUANTIZED, requantized, scaling, with_requantize
 from oic.operators.quantized import STREAM, streamed
 from oic.operators.settings import accumulated
 
@@ -31,7 +31,6 @@ LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 LANES, SPARE, CHUNK = 16, 128, 256  # of runtime_c: OIC_LANES, and more of conv_planes.h
 OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
-REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")  # fields of Requantize, which sums take over
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
 POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
 DEEP, TILES, RESULTS = 24, 16, 2048  # channels of a group, and tiles, of one output and of all, from which on these pay
@@ -119,13 +118,7 @@ class Convolution(Operator):
         return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *self.taps
 
     def with_epilogue(self, user: Operator) -> Operator | None:
-        sums = self.to is None and (self.b is None or self.b.dtype is dtypes.i32)
-        if not sums or not isinstance(user, Requantize) or user.to.packed or user.to.bits >= 32:
-            return None
-        if user.axis not in (None, -self.spatial - 1):
-            return None
-        parts = {name: getattr(user if name in REQUANTIZED else self, name) for name in self.fields}
-        return type(self)(**parts, span=self.span, hint=user.result.hint)
+        return with_requantize(self, user, -self.spatial - 1)
 
     def flattens(self, target: Target) -> bool:
         if self.taps is not None or not self.w.tensor.static or 0 in self.w.shape:
@@ -273,13 +266,7 @@ class Convolution(Operator):
         for name, (along_y, along_x) in zip(("stride", "padding", "dilation"), self._two(), strict=True):
             settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
         given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
-        if self.multiplier is None:
-            return given
-        return given | {
-            "by.multiplier": self.multiplier, "by.shift": self.shift, "by.each": int(self.multiplier.tensor.size != 1),
-            "by.zero_point": Converted(self.zero_point, "int64_t"),
-            "by.nearest": Converted(1, "int") if self.rounding == "nearest" else None,
-        }  # fmt: skip
+        return {**given, **scaling(self)}
 
     def _fits_panels(self) -> bool:
         """All positions are products with one matrix of weights."""

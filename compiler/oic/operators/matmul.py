@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,14 +15,19 @@ from oic.ir.core import Op, OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import COLUMNS, PANELS, ROWS
 from oic.ir.types import Type
-from oic.kernels.kernel import Ints, Kernel, Members, Out, Stride
+from oic.kernels.kernel import Ints, Kernel, Members, Out, Scratch, Stride
 from oic.kernels.targets import Target
 from oic.operators import quantized
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.conv import PLANES, WORD_ROWS
+from oic.operators.quant import REQUANTIZED, requantized, scaling, with_requantize
 from oic.operators.quantized import product_dtype, products, streamed, streams
 from oic.operators.settings import accumulated
 from oic.operators.shape import Split
+
+RUN, PART = 64, 48  # OIC_LINEAR_RUN and _PART: outputs that a thread takes at a time
+MANY = 8  # rows of bytes, from which on lanes of words pay
 
 
 def narrower(wide: DType, narrow: DType) -> bool:
@@ -289,6 +295,11 @@ def _axis_stride(value: Value, axis: int) -> Dim | Stride:
     return Stride(value, axis)
 
 
+def _hosted(op: Operator, target: Target) -> float:
+    """Elsewhere there is no room for words."""
+    return 0.0 if target.hosted else math.inf
+
+
 class Linear(Operator, name="linear"):
     """x times the transpose of w, plus b: a layer with weights as stored in checkpoints.
 
@@ -307,7 +318,14 @@ class Linear(Operator, name="linear"):
     w: Value
     b: Value | None = None
     acc: DType | None = None
+    multiplier: Value | None = None
+    shift: Value | None = None
+    to: DType | None = None
+    zero_point: int | Value = 0
+    rounding: str = "tflite"
+    """Of the `requantize` of its sums that is part of it; `to` is None where there is none."""
 
+    derived = REQUANTIZED
     examples = (
         ("f32[3, 17]", "f32[5, 17]"),
         ("f32[1, 64]", "f16[9, 64]", "b=f16[9]"),
@@ -333,17 +351,20 @@ class Linear(Operator, name="linear"):
             self.require("b", {x, w, to, *([mine] if self.w.tensor.encoding and narrower(x, mine) else [])})
             self.require_rank("b", 1, 1)
             self.require_dim("b", 0, self.w.shape[0])
-        return self.tensor(to, [*self.x.shape[:-1], self.w.shape[0]])
+        return self.tensor(self.to or to, [*self.x.shape[:-1], self.w.shape[0]])
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * self.w.shape[1]
+
+    def with_epilogue(self, user: Operator) -> Operator | None:
+        return with_requantize(self, user, -1)
 
     def of_whole(self, split: Split, parts: Sequence[Op]) -> Operator | None:
         biases: list[Value | None] = []
         for op, part in zip(parts, split.results, strict=True):
             if not isinstance(op, Linear) or op.w is not part or op.x is not self.x or part in (op.x, op.b):
                 return None
-            if op.acc is not None or split.axis % 2:
+            if op.acc is not None or op.to is not None or split.axis % 2:
                 return None
             biases.append(op.b)
         source = self.b.op if self.b is not None else None
@@ -351,14 +372,20 @@ class Linear(Operator, name="linear"):
             return Linear(self.x, split.x, b=source.x, span=self.span)
         return Linear(self.x, split.x, span=self.span) if all(b is None for b in biases) else None
 
-    def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
+    def reference(
+        self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
+    ) -> Array:
         y = product(quantized.refused_rows(x) if quantized.in_groups(self.w) else x, w.T, self.x.dtype)
         if b is not None:
             with np.errstate(all="ignore"):
                 y = y + b.astype(y.dtype)
+        if multiplier is not None and shift is not None:
+            return requantized(self, dtypes.wrap(y, dtypes.i32), multiplier, shift)
         return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else y
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
+        if self._integers():
+            return np.zeros(np.shape(y))
         x, w, b = [*inputs, None][:3]
         rows, columns = np.atleast_2d(real(x)), real(w).T
         bound = product_bound(y, rows, columns, self.x.dtype)
@@ -384,7 +411,35 @@ class Linear(Operator, name="linear"):
         return not self._floats()
 
     def _args(self) -> Members:
-        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes(), "ldw": Stride(self.w, 0)}
+        sizes = {**self._sizes(), "ldw": Stride(self.w, 0)}
+        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **sizes, **scaling(self)}
+
+    def _in_words(self) -> bool:
+        """Many rows of bytes."""
+        rows = dims.maximum(dims.product(self.x.shape[:-1]))
+        return self.x.dtype is dtypes.i8 and self.result.dtype.bits <= 32 and rows >= MANY
+
+    def _block(self) -> int:
+        """Rows that are turned into words at a time."""
+        words = max(1, -(-dims.maximum(self.x.shape[-1]) // 2))
+        most, rows = PLANES // (4 * words) // ROWS, -(-dims.maximum(dims.product(self.x.shape[:-1])) // ROWS)
+        return ROWS * max(1, min(most, rows))
+
+    def _word_args(self) -> Members:
+        words, block = -(-dims.maximum(self.x.shape[-1]) // 2), self._block()
+        work = Scratch(4 * words * (block + 2 + WORD_ROWS), each=True)
+        sizes = {"M": dims.product(self.x.shape[:-1]), "K": self.x.shape[-1], "N": self.w.shape[0]}
+        given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), "work": work, **sizes, "ldw": Stride(self.w, 0)}
+        return {**given, "rows": block, "room": work.nbytes, **scaling(self)}
+
+    def _blocks(self) -> Dim:
+        """Of rows, and parts of the outputs of each."""
+        rows, outputs, block = dims.product(self.x.shape[:-1]), self.w.shape[0], self._block()
+        return dims.product([dims.floor_div(rows + block - 1, block), dims.floor_div(outputs + PART - 1, PART)])
+
+    def _runs(self) -> Dim:
+        """Rows, and runs of outputs of each."""
+        return dims.product([*self.x.shape[:-1], dims.floor_div(self.w.shape[0] + RUN - 1, RUN)])
 
     def _in_panels(self) -> Members:
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes()}
@@ -410,5 +465,13 @@ class Linear(Operator, name="linear"):
         Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged),
                units=lambda op: dims.floor_div(op.w.shape[0] + ROWS - 1, ROWS), work=products),
-        Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1}),
+        Kernel("linear_words", _integer_types, _word_args, fits=lambda op: op._in_words() and op.to is None,
+               layouts={"w": 1}, cost=_hosted, units=_blocks, work=products),
+        Kernel("linear_words_requantized", _integer_types, _word_args, call="linear_words",
+               fits=lambda op: op._in_words() and op.to is not None, layouts={"w": 1}, cost=_hosted, units=_blocks,
+               work=products),
+        Kernel("linear_int", _integer_types, _args, call="linear", fits=lambda op: op._integers() and op.to is None,
+               layouts={"x": 1, "w": 1}, cost=lambda op, target: 1.0, units=_runs, work=products),
+        Kernel("linear_int_requantized", _integer_types, _args, call="linear", fits=lambda op: op.to is not None,
+               layouts={"x": 1, "w": 1}, cost=lambda op, target: 1.0, units=_runs, work=products),
     )  # fmt: skip

@@ -215,6 +215,33 @@ class Requantize(Operator, name="requantize"):
     kernels = (Kernel("requantize", ("result",), _args, units=_units, work=elementwise_work),)
 
 
+REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")
+"""Fields of `Requantize` that operators take over whose sums of 32 bits it scales; `to` is None where it does not."""
+
+
+def with_requantize(op: Any, user: Operator, axis: int) -> Operator | None:
+    """An op of sums, plus b, that scales them as `user` does, if its parameters are for all or go along an axis."""
+    sums = op.to is None and (op.b is None or op.b.dtype is dtypes.i32)
+    if not sums or not isinstance(user, Requantize) or user.to.packed or user.to.bits >= 32:
+        return None
+    if user.axis not in (None, axis):
+        return None
+    parts = {name: getattr(user if name in REQUANTIZED else op, name) for name in op.fields}
+    made: Operator = type(op)(**parts, span=op.span, hint=user.result.hint)
+    return made
+
+
+def scaling(op: Any) -> Members:
+    """The member `by` of kernels that scale their sums."""
+    if op.multiplier is None:
+        return {}
+    return {
+        "by.multiplier": op.multiplier, "by.shift": op.shift, "by.each": int(op.multiplier.tensor.size != 1),
+        "by.zero_point": Converted(op.zero_point, "int64_t"),
+        "by.nearest": Converted(1, "int") if op.rounding == "nearest" else None,
+    }  # fmt: skip
+
+
 def requantized(op: Any, x: Array, multiplier: Array, shift: Array) -> Array:
     """Sums of 32 bits by the settings of an op that requantises them."""
     x, m, s = np.broadcast_arrays(x.astype(np.int64), multiplier.astype(np.int64), shift.astype(np.int64))

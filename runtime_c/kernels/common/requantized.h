@@ -78,6 +78,29 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
     }
 }
 
+/* v = n results, of sums of numbers p, p + 1 and so on. */
+static inline void oic_requantized_each(const oic_requantized *by, uint32_t *restrict v, ptrdiff_t n, ptrdiff_t p,
+                                        oic_requantized_range within)
+{
+    const int32_t *restrict const multiplier = by->multiplier + p;
+    const int8_t *restrict const shift = by->shift + p;
+    if (!by->each) {
+        oic_requantized_alike(v, n, *by->multiplier, *by->shift, by->nearest, within);
+        return;
+    }
+    if (by->nearest) {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            v[e] = (uint32_t)oic_scale_nearest(oic_wrap_i32(v[e]), multiplier[e], shift[e]);
+        }
+    } else {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            const int left = oic_shift_of(shift[e]), right = oic_shift_of(-shift[e]);
+            v[e] = (uint32_t)oic_scale_tflite(oic_wrap_i32(v[e]), multiplier[e], left, right);
+        }
+    }
+    oic_requantized_limits(v, n, within);
+}
+
 /* v = n results, of sums of number p. */
 static inline void oic_requantized_sums(const oic_requantized *by, uint32_t *v, ptrdiff_t n, ptrdiff_t p,
                                         oic_requantized_range within)
