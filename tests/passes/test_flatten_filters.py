@@ -9,6 +9,7 @@ import oic
 from conv_shapes import Shape, convolved
 from oic import dtypes
 from oic.dtypes import Array
+from oic.kernels import targets
 from oic.operators import conv
 
 PLANES, PANELS, BYTES, TILES = "conv_planes", "conv_panels", "conv_planes_int", "conv_winograd"
@@ -88,6 +89,7 @@ def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest
     monkeypatch.setattr(conv, "PLANES", 4096)
     monkeypatch.setattr(conv, "LEAST", 16)
     monkeypatch.setattr(conv, "POINTS", 1 << 15)
+    monkeypatch.setattr(targets, "FOURS", frozenset())
     text, inputs, weights = _graph()
     built = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors=weights), threads=7).build()
     assert built.program.planned is not None
@@ -100,7 +102,8 @@ def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest
             assert found[f"y{i}"].tobytes() == found[f"z{i}"].tobytes(), (case, threads)
 
 
-def test_the_largest_sums_of_tiles_are_exact() -> None:
+def test_the_largest_sums_of_tiles_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "FOURS", frozenset())
     for channels, kernel in ((3640, TILES), (3641, BYTES)):  # 4 * 9 * 2^14 of them are beyond 32 bits
         text = f"""graph g {{ dynamic {{ x: i8[{channels}, 7, 7]; }} constant {{ w: i8[128, {channels}, 3, 3]; }}
           volatile {{ y: i32[128, 7, 7]; }} block entry {{ op conv2d(x, w, padding=1, acc=i32) >> y; return; }} }}"""

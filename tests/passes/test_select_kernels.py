@@ -15,7 +15,7 @@ from oic.driver import Program, Settings, compile_graph, lowered
 from oic.ir.module import Module
 from oic.ir.text import parse_module, print_module
 from oic.kernels.kernel import Kernel
-from oic.kernels.targets import TARGETS, Costs
+from oic.kernels.targets import INSTRUCTION_SETS, TARGETS, Costs
 from oic.operators.base import Operator
 from oic.operators.matmul import Linear
 
@@ -110,6 +110,24 @@ def test_a_kernel_waits_for_a_target_that_has_what_it_needs(monkeypatch: pytest.
     assert kernels(after("select-kernels", Settings(target=without)))["h"] == "linear_panels"
     assert kernels(after("select-kernels", Settings(target=having)))["h"] == "linear_fast"
     assert having.numerics == "fused" and without.numerics == "separate"
+
+
+def test_tiles_are_for_machines_that_multiply_pairs() -> None:
+    """Where four products of bytes are one instruction, words of them are faster than Winograd's of 16 bits."""
+    graph = oic.parse("""graph g { dynamic { x: i8[32, 16, 16]; } constant { w: i8[32, 32, 3, 3]; } volatile { y: i32[32, 16, 16]; }
+      block entry { op conv2d(x, w, padding=1, acc=i32) >> y; return; } }""")
+    model, plain = oic.Model(tensors={"w": np.ones((32, 32, 3, 3), np.int8)}), TARGETS["portable"]
+    avx512 = {"__AVX2__": "1", "__AVX512F__": "1"}
+    of_several = replace(plain, sets=tuple(INSTRUCTION_SETS[name] for name in ("sse2", "avx2", "vnni")))
+    for target, kernel in (
+        (plain.seen({"__SSE2__": "1"}), "conv_winograd"), (plain.seen(avx512), "conv_winograd"),
+        (plain.seen({"__ARM_NEON": "1"}), "conv_winograd"), (of_several, "conv_planes_int"),
+        (plain.seen(avx512 | {"__AVX512VNNI__": "1"}), "conv_planes_int"),
+        (plain.seen({"__ARM_NEON": "1", "__ARM_FEATURE_DOTPROD": "1"}), "conv_planes_int"),
+    ):  # fmt: skip
+        planned = compile_graph(graph, model, Settings(target=target)).planned
+        assert planned is not None
+        assert [op.kernel for op in planned.all_ops() if op.name == "conv2d"] == [kernel], target
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4])

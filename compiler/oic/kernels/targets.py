@@ -20,12 +20,16 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "avx512": ("__AVX512F__",),
     "avx512-vnni": ("__AVX512VNNI__",),
     "neon": ("__ARM_NEON",),
+    "avx-vnni": ("__AVXVNNI__",),
     "dotprod": ("__ARM_FEATURE_DOTPROD",),
     "helium": ("__ARM_FEATURE_MVE",),
     "simd128": ("__wasm_simd128__",),
     "bf16": ("__AVX512BF16__", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC"),  # products of pairs
     "fma": ("__FMA__", "__AVX512F__", "__aarch64__", "_ARCH_PPC", "__s390x__", "__FP_FAST_FMA"),  # of f32 and f64
 }
+
+FOURS = frozenset(("avx512-vnni", "avx-vnni", "dotprod"))
+"""Features with which four products of bytes are one of 32 bits (OIC_DOT_BYTES)."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,14 @@ class InstructionSet:
     machine  what the compiler defines for machines that may have it
     flags    of the compiler
     has      what runtime_c/hosted/processor.h calls it
+    fours    it has one of FOURS
     """
 
     name: str
     machine: str
     flags: tuple[str, ...]
     has: str
+    fours: bool = False
 
 
 INSTRUCTION_SETS = {
@@ -65,10 +71,10 @@ INSTRUCTION_SETS = {
         InstructionSet("sse2", "__x86_64__", ("-march=x86-64",), "OIC_HAS_SSE2"),
         InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",), "OIC_HAS_AVX2"),
         InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",), "OIC_HAS_AVX512"),
-        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI"),
+        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI", fours=True),
         InstructionSet("neon", "__aarch64__", ("-march=armv8-a",), "OIC_HAS_NEON"),
-        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), "OIC_HAS_DOTPROD"),
-        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",), "OIC_HAS_I8MM"),
+        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), "OIC_HAS_DOTPROD", fours=True),
+        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",), "OIC_HAS_I8MM", fours=True),
     )
 }
 
@@ -104,6 +110,11 @@ class Target:
     def is_this_machine(self) -> bool:
         """Its compiler is asked for all that this machine has."""
         return "-march=native" in self.flags
+
+    @property
+    def multiplies_fours(self) -> bool:
+        """It has, or some of the machines that the library has code for have, one of FOURS."""
+        return bool(self.features & FOURS) or any(s.fours for s in self.sets)
 
     def has(self, needs: frozenset[str]) -> bool:
         """These features, or classes of numerics."""

@@ -392,6 +392,10 @@ class Convolution(Operator):
         results = count * (dims.maximum(self._outputs()) // self.groups)
         return exact and channels >= DEEP and count >= TILES and results >= RESULTS
 
+    def _cost_of_tiles(self, target: Target) -> float:
+        """More than of words, where a machine multiplies four bytes as fast as two numbers of 16 bits."""
+        return 1.0 if target.multiplies_fours else 0.0
+
     def _winograd_args(self) -> Members:
         points, _, (rows, columns) = self._tiles()
         channels = dims.maximum(self._window()[0])
@@ -444,9 +448,10 @@ class Convolution(Operator):
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
                cost=lambda op, target: streamed(op.w, PANELS), units=_output_streams, work=_work, phases=True),
         Kernel("conv_winograd", _types, _winograd_args, fits=lambda op: op._fits_winograd() and op.to is None,
-               units=_winograd_units, work=_work),
+               cost=_cost_of_tiles, units=_winograd_units, work=_work),
         Kernel("conv_winograd_requantized", _types, _winograd_args, call="conv_winograd",
-               fits=lambda op: op._fits_winograd() and op.to is not None, units=_winograd_units, work=_work),
+               fits=lambda op: op._fits_winograd() and op.to is not None, cost=_cost_of_tiles, units=_winograd_units,
+               work=_work),
         Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_plain_words, units=_units,
                work=_work),
         Kernel("conv_planes_requantized", _types, _word_args, call="conv_planes", fits=_in_scaled_words, units=_units,
