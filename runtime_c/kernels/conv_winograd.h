@@ -11,6 +11,9 @@
    factors fit 16 bits.  Sums over channels, of one point, are products with words of halves (simd/words.h); `fits` of the
    kernel (operators/conv.py) leaves out where 4 y could exceed 32 bits, so that the division is exact.
 
+   Of taps that lie apart, results as far from each other meet the same elements of x: each of these phases has tiles of its own,
+   as rows behind those of the phase before.
+
    A lane is a tile.  A block has at most `rows` rows of `columns` tiles; `room` bytes of work have its points and those of
    some outputs' weights. */
 #include "common/conv_axis.h"
@@ -27,8 +30,8 @@ typedef struct {
     const B_T *b;
     W_T *y;
     void *work;
-    ptrdiff_t batch, channels, height, width, outputs, taps_y, out_height, out_width, padding_y, padding_x, groups;
-    ptrdiff_t rows, columns, room;
+    ptrdiff_t batch, channels, height, width, outputs, taps_y, out_height, out_width, padding_y, padding_x;
+    ptrdiff_t dilation_y, dilation_x, groups, rows, columns, room;
 #if defined(OIC_REQUANTIZES)
     oic_requantized by;
 #endif
@@ -36,6 +39,7 @@ typedef struct {
 
 /* A call.
    inputs, outputs  channels of a group
+   high             rows of tiles of a phase
    words            of the channels of one point
    tall, lines      rows of results of a tile, and lines of points, which are lines of x that it meets
    pitch            words from one channel's tiles to the next's
@@ -48,7 +52,7 @@ typedef struct {
    taps             [3 * 3, fours of channels] of an output; [4 * 3, fours of channels], with columns transformed; and bytes */
 typedef struct {
     const ARGS(oic_conv_winograd) *a;
-    ptrdiff_t inputs, outputs, words, tall, lines, pitch, wide;
+    ptrdiff_t inputs, outputs, high, words, tall, lines, pitch, wide;
     uint32_t *tiles, *filters, *sums, *even, *odd, *all;
     int32_t *at;
     int16_t *taps;
@@ -57,25 +61,44 @@ typedef struct {
 #endif
 } NAME(oic_winograd_view);
 
-/* to[2 * n] = halves of two channels from column `left` on; 0 outside of x. */
+/* Where a row of tiles lies: of a phase, number `row`. */
+typedef struct {
+    ptrdiff_t fy, fx, row;
+} NAME(oic_winograd_place);
+
+static inline NAME(oic_winograd_place) NAME(oic_winograd_at)(const NAME(oic_winograd_view) *v, ptrdiff_t y)
+{
+    const ptrdiff_t phase = y / v->high;
+    return (NAME(oic_winograd_place)){phase / v->a->dilation_x, phase % v->a->dilation_x, y % v->high};
+}
+
+/* to[2 * n] = halves of two channels from column `left` on, so many columns apart; 0 outside of x. */
 static inline void NAME(oic_winograd_halves)(const NAME(oic_winograd_view) *v, const T *p, const T *q, ptrdiff_t left, ptrdiff_t n,
                                              int16_t *restrict to)
 {
-    const ptrdiff_t low = oic_conv_first(left, 1, 0), first = low < n ? low : n;
-    const ptrdiff_t last = oic_conv_last(left, 1, v->a->width, n), end = last > first ? last : first;
+    const ptrdiff_t step = v->a->dilation_x, low = oic_conv_first(left, step, 0), first = low < n ? low : n;
+    const ptrdiff_t last = oic_conv_last(left, step, v->a->width, n), end = last > first ? last : first;
     memset(to, 0, 2 * (size_t)first * sizeof *to);
-    for (ptrdiff_t i = first; i < end; ++i) {
-        to[2 * i] = p[left + i];
-        to[2 * i + 1] = q[left + i];
+    if (step == 1) {
+        for (ptrdiff_t i = first; i < end; ++i) {
+            to[2 * i] = p[left + i];
+            to[2 * i + 1] = q[left + i];
+        }
+    } else {
+        for (ptrdiff_t i = first; i < end; ++i) {
+            to[2 * i] = p[left + i * step];
+            to[2 * i + 1] = q[left + i * step];
+        }
     }
     memset(to + 2 * end, 0, 2 * (size_t)(n - end) * sizeof *to);
 }
 
-/* Lines of x of two channels, in the order in which rows of tiles meet them: number `line` of those from row 0 of x on. */
-static inline void NAME(oic_winograd_line)(const NAME(oic_winograd_view) *v, const T *p, const T *q, ptrdiff_t line, ptrdiff_t x0,
-                                           ptrdiff_t columns)
+/* Lines of x of two channels, in the order in which rows of tiles meet them: number `line` of those of the phase. */
+static inline void NAME(oic_winograd_line)(const NAME(oic_winograd_view) *v, const T *p, const T *q, NAME(oic_winograd_place) at,
+                                           ptrdiff_t line, ptrdiff_t x0, ptrdiff_t columns)
 {
-    const ptrdiff_t from = line - v->a->padding_y, n = 2 * (columns + 1);
+    const ptrdiff_t from = line * v->a->dilation_y + at.fy - v->a->padding_y, n = 2 * (columns + 1);
+    const ptrdiff_t left = 2 * x0 * v->a->dilation_x + at.fx - v->a->padding_x;
     uint32_t *restrict const even = v->even + (line & (v->lines - 1)) * v->wide, *restrict const odd = even + v->lines * v->wide;
     const uint32_t *const all = v->all;
     if (from < 0 || from >= v->a->height) {
@@ -83,7 +106,7 @@ static inline void NAME(oic_winograd_line)(const NAME(oic_winograd_view) *v, con
     } else {
         p += from * v->a->width;
         q += from * v->a->width;
-        NAME(oic_winograd_halves)(v, p, q, 2 * x0 - v->a->padding_x, n, (int16_t *)(void *)v->all);
+        NAME(oic_winograd_halves)(v, p, q, left, n, (int16_t *)(void *)v->all);
     }
     for (ptrdiff_t i = 0; i <= columns; ++i) {
         even[i] = all[2 * i];
@@ -137,17 +160,16 @@ static inline void NAME(oic_winograd_fill)(const NAME(oic_winograd_view) *v, ptr
     const int16_t *const even = (const int16_t *)(const void *)v->even, *const odd = (const int16_t *)(const void *)v->odd;
     for (ptrdiff_t k = 0; k < v->words; ++k) {
         const T *const p = x + 2 * k * image, *const q = 2 * k + 1 < v->inputs ? p + image : p; /* meets weights of 0 */
-        for (ptrdiff_t line = y0 * v->tall; line < y0 * v->tall + v->lines - v->tall; ++line) {
-            NAME(oic_winograd_line)(v, p, q, line, x0, columns);
-        }
         for (ptrdiff_t r = 0; r < rows; ++r) {
-            const ptrdiff_t top = (y0 + r) * v->tall;
-            for (ptrdiff_t line = top + v->lines - v->tall; line < top + v->lines; ++line) {
-                NAME(oic_winograd_line)(v, p, q, line, x0, columns);
+            const NAME(oic_winograd_place) at = NAME(oic_winograd_at)(v, y0 + r);
+            const ptrdiff_t top = at.row * v->tall, held = r == 0 || at.row == 0 ? 0 : v->lines - v->tall; /* of the row before */
+            for (ptrdiff_t line = top + held; line < top + v->lines; ++line) {
+                NAME(oic_winograd_line)(v, p, q, at, line, x0, columns);
             }
             for (ptrdiff_t i = 0; i < v->lines; ++i) {
                 int16_t *const to = (int16_t *)(void *)(v->tiles + (LINE * i * v->words + k) * v->pitch + r * columns);
-                const ptrdiff_t one = ((top + firsts[i]) & (v->lines - 1)) * v->wide, two = ((top + seconds[i]) & (v->lines - 1)) * v->wide;
+                const ptrdiff_t one = ((top + firsts[i]) & (v->lines - 1)) * v->wide;
+                const ptrdiff_t two = ((top + seconds[i]) & (v->lines - 1)) * v->wide;
                 NAME(oic_winograd_points)(to, next, even + 2 * one, odd + 2 * one, 2 * (two - one), 2 * columns,
                                           v->lines == 1 ? 0 : i == 1 ? 1 : -1);
             }
@@ -239,7 +261,6 @@ static inline void NAME(oic_winograd_store)(const NAME(oic_winograd_view) *v, ui
                                             ptrdiff_t rows, ptrdiff_t x0, ptrdiff_t columns)
 {
     const ARGS(oic_conv_winograd) *const a = v->a;
-    const ptrdiff_t left = a->out_width - 2 * x0, wide = left < 2 * columns ? left : 2 * columns;
     for (ptrdiff_t i = 0; i < v->tall; ++i) {
         uint32_t *from = sum + i * 2 * v->pitch;
 #if defined(OIC_REQUANTIZES)
@@ -248,15 +269,30 @@ static inline void NAME(oic_winograd_store)(const NAME(oic_winograd_view) *v, ui
         (void)o;
 #endif
         for (ptrdiff_t r = 0; r < rows; ++r, from += 2 * columns) {
-            const ptrdiff_t row = (y0 + r) * v->tall + i;
-            if (row < a->out_height) {
-                W_T *restrict const to = y + row * a->out_width + 2 * x0;
+            const NAME(oic_winograd_place) at = NAME(oic_winograd_at)(v, y0 + r);
+            const ptrdiff_t left = (a->out_width - at.fx + a->dilation_x - 1) / a->dilation_x - 2 * x0;
+            const ptrdiff_t wide = left < 2 * columns ? left : 2 * columns, row = (at.row * v->tall + i) * a->dilation_y + at.fy;
+            if (row >= a->out_height || wide <= 0) { /* other phases have them */
+                continue;
+            }
+            W_T *restrict const to = y + row * a->out_width + 2 * x0 * a->dilation_x + at.fx;
+            if (a->dilation_x == 1) {
                 for (ptrdiff_t e = 0; e < wide; ++e) {
                     W_STORE(to, e, (W_C)from[e]);
+                }
+            } else {
+                for (ptrdiff_t e = 0; e < wide; ++e) {
+                    W_STORE(to, e * a->dilation_x, (W_C)from[e]);
                 }
             }
         }
     }
+}
+
+/* Rows or columns of tiles of the first phase, which has as many as any other: of so many results, so many of one tile. */
+static inline ptrdiff_t NAME(oic_winograd_count)(ptrdiff_t results, ptrdiff_t dilation, ptrdiff_t each)
+{
+    return ((results + dilation - 1) / dilation + each - 1) / each;
 }
 
 /* Units first..end-1: OIC_CONV_OUTPUTS output channels of a group, or fewer, in a block of an image. */
@@ -264,10 +300,12 @@ static inline void NAME(oic_conv_winograd_part)(const void *args, ptrdiff_t firs
 {
     const ARGS(oic_conv_winograd) *const a = args;
     const ptrdiff_t tall = a->taps_y == 3 ? 2 : 1, lines = tall == 2 ? LINE : 1;
-    const ptrdiff_t high = (a->out_height + tall - 1) / tall, across = (a->out_width + 1) / 2;
-    const ptrdiff_t blocks_y = (high + a->rows - 1) / a->rows, blocks_x = (across + a->columns - 1) / a->columns;
+    const ptrdiff_t high = NAME(oic_winograd_count)(a->out_height, a->dilation_y, tall);
+    const ptrdiff_t rows_y = high * a->dilation_y * a->dilation_x; /* of all phases */
+    const ptrdiff_t across = NAME(oic_winograd_count)(a->out_width, a->dilation_x, 2);
+    const ptrdiff_t blocks_y = (rows_y + a->rows - 1) / a->rows, blocks_x = (across + a->columns - 1) / a->columns;
     NAME(oic_winograd_view) v = {
-        .a = a, .inputs = a->channels / a->groups, .outputs = a->outputs / a->groups, .tall = tall, .lines = lines,
+        .a = a, .inputs = a->channels / a->groups, .outputs = a->outputs / a->groups, .high = high, .tall = tall, .lines = lines,
         .pitch = (a->rows * a->columns + OIC_LANES - 1) / OIC_LANES * OIC_LANES, .wide = a->columns + 1,
     };
     v.words = (v.inputs + 1) / 2;
@@ -289,7 +327,7 @@ static inline void NAME(oic_conv_winograd_part)(const void *args, ptrdiff_t firs
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, by = block / blocks_x % blocks_y, bx = block % blocks_x;
         const ptrdiff_t g = block / blocks_x / blocks_y % a->groups, n = block / blocks_x / blocks_y / a->groups;
-        const ptrdiff_t y0 = high * by / blocks_y, rows = high * (by + 1) / blocks_y - y0;
+        const ptrdiff_t y0 = rows_y * by / blocks_y, rows = rows_y * (by + 1) / blocks_y - y0;
         const ptrdiff_t x0 = across * bx / blocks_x, columns = across * (bx + 1) / blocks_x - x0;
         if (unit == first || part == 0) {
             NAME(oic_winograd_fill)(&v, n, g, y0, rows, x0, columns);
@@ -320,9 +358,10 @@ static inline void NAME(oic_conv_winograd_part)(const void *args, ptrdiff_t firs
 
 static inline void NAME(oic_conv_winograd)(const ARGS(oic_conv_winograd) *a)
 {
-    const ptrdiff_t tall = a->taps_y == 3 ? 2 : 1, high = (a->out_height + tall - 1) / tall, across = (a->out_width + 1) / 2;
-    const ptrdiff_t blocks_y = (high + a->rows - 1) / a->rows, blocks_x = (across + a->columns - 1) / a->columns;
-    NAME(oic_conv_winograd_part)(a, 0, a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks_y * blocks_x, 0);
+    const ptrdiff_t high = NAME(oic_winograd_count)(a->out_height, a->dilation_y, a->taps_y == 3 ? 2 : 1);
+    const ptrdiff_t across = NAME(oic_winograd_count)(a->out_width, a->dilation_x, 2);
+    const ptrdiff_t blocks = (high * a->dilation_y * a->dilation_x + a->rows - 1) / a->rows * ((across + a->columns - 1) / a->columns);
+    NAME(oic_conv_winograd_part)(a, 0, a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks, 0);
 }
 
 #undef FOUR

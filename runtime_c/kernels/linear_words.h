@@ -119,10 +119,11 @@ static inline void NAME(oic_linear_words_part)(const void *args, ptrdiff_t first
 {
     const ARGS(oic_linear_words) *const a = args;
     const ptrdiff_t parts = (a->N + OIC_LINEAR_PART - 1) / OIC_LINEAR_PART;
-    NAME(oic_linear_view) v = {.a = a, .words = (a->K + OIC_WORD - 1) / OIC_WORD, .tiles = oic_own(a->work, worker, (size_t)a->room)};
+    NAME(oic_linear_view) v = {.a = a, .words = (a->K + OIC_WORD - 1) / OIC_WORD};
 #if defined(OIC_REQUANTIZES)
     v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
 #endif
+    v.tiles = oic_own(a->work, worker, (size_t)a->room);
     v.row = v.tiles + v.words * a->rows;
     v.weights = v.row + v.words;
     v.at = (int32_t *)(void *)(v.weights + OIC_WORD_ROWS * v.words);

@@ -48,6 +48,8 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv2d", (50, 19, 12), (202, 25, 3, 3), {"padding": [0, 2], "groups": [2]}, TILES),
     ("conv2d", (24, 5, 43), (30, 24, 1, 3), {"padding": [1, 0]}, TILES),
     ("conv1d", (2, 27, 131), (97, 27, 3), {"padding": [2]}, TILES),
+    ("conv1d", (27, 131), (97, 27, 3), {"padding": [3], "dilation": [3]}, TILES),
+    ("conv2d", (24, 21, 32), (31, 24, 3, 3), {"padding": [3, 1], "dilation": [2, 3]}, TILES),
     ("conv_transpose1d", (70, 31), (70, 5, 16), {"stride": [8], "padding": [4]}, PLANES),
     ("conv_transpose1d", (2, 6, 3), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLANES),
     ("conv_transpose1d", (6, 9), (6, 2, 3), {"stride": [2], "dilation": [4], "groups": [3]}, PLANES),

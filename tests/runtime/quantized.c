@@ -123,7 +123,7 @@ static void tiles(const char *name, int kind)
     }
     const oic_conv_winograd_i8_i32_i32_args a = {
         .x = from, .w = filters, .y = to, .work = room, .batch = 1, .channels = 6, .height = 7, .width = 21, .outputs = 14,
-        .taps_y = 3, .out_height = 7, .out_width = 21, .padding_y = 1, .padding_x = 1, .groups = 1, .rows = 2, .columns = 6,
+        .taps_y = 3, .out_height = 7, .out_width = 21, .padding_y = 1, .padding_x = 1, .dilation_y = 1, .dilation_x = 1, .groups = 1, .rows = 2, .columns = 6,
         .room = sizeof room};
     oic_conv_winograd_i8_i32_i32(&a);
     uint32_t high = 0, low = 0;

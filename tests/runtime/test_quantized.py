@@ -134,7 +134,8 @@ void winograd(const void *const *p, const ptrdiff_t *n)
     const oic_conv_winograd_i8_i32_i32_args a = {
         .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4], .batch = n[0],
         .channels = n[1], .height = n[2], .width = n[3], .outputs = n[4], .taps_y = n[5], .out_height = n[6], .out_width = n[7],
-        .padding_y = n[8], .padding_x = n[9], .groups = n[10], .rows = n[11], .columns = n[12], .room = n[13]};
+        .padding_y = n[8], .padding_x = n[9], .dilation_y = n[10], .dilation_x = n[11], .groups = n[12], .rows = n[13],
+        .columns = n[14], .room = n[15]};
     oic_conv_winograd_i8_i32_i32(&a);
 }
 """
@@ -343,31 +344,35 @@ def test_convolutions_of_bytes_are_exact(library: CDLL) -> None:
         assert np.array_equal(y, wanted), (x_shape, w.shape)
 
 
-# x, taps, padding, groups, bytes of points of a block: of one tile, of several rows of them, of parts of one; all of an image
+# x, taps, padding, dilation, groups, bytes of points of a block: of one tile, of several rows of them, of parts of one; all of an image
 TILES = [
-    ((1, 5, 7, 9), (6, 3, 3), (1, 1), 1, 1),
-    ((2, 4, 6, 37), (14, 3, 3), (0, 2), 2, 4096),
-    ((1, 3, 9, 33), (13, 3, 3), (2, 0), 1, 1 << 18),
-    ((2, 6, 1, 35), (7, 1, 3), (0, 1), 1, 64),
-    ((1, 8, 3, 70), (26, 1, 3), (1, 4), 2, 1 << 18),
+    ((1, 5, 7, 9), (6, 3, 3), (1, 1), (1, 1), 1, 1),
+    ((2, 4, 6, 37), (14, 3, 3), (0, 2), (1, 1), 2, 4096),
+    ((1, 3, 9, 33), (13, 3, 3), (2, 0), (1, 1), 1, 1 << 18),
+    ((2, 6, 1, 35), (7, 1, 3), (0, 1), (1, 1), 1, 64),
+    ((1, 8, 3, 70), (26, 1, 3), (1, 4), (1, 1), 2, 1 << 18),
+    ((1, 5, 13, 40), (13, 3, 3), (3, 4), (3, 4), 1, 2048),
+    ((2, 4, 1, 51), (9, 1, 3), (0, 30), (1, 5), 1, 1 << 18),
+    ((1, 3, 9, 8), (6, 3, 3), (4, 0), (4, 3), 1, 1 << 18),
 ]
 
 
 def test_tiles_are_exact(library: CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(7)
-    for x_shape, (outputs, *taps), padding, groups, points in TILES:
+    for x_shape, (outputs, *taps), padding, dilation, groups, points in TILES:
         monkeypatch.setattr(conv, "POINTS", points)
         shapes = x_shape, (outputs, x_shape[1] // groups, *taps)
         for values in ([-128], [-128, 127, -1, 3]):
             x, w = (rng.choice(values, shape).astype(np.int8) for shape in shapes)
             b = rng.integers(-9, 9, outputs).astype(np.int32)
             operands = [Value(TensorType(kind, a.shape)) for a, kind in ((x, dtypes.i8), (w, dtypes.i8), (b, dtypes.i32))]
-            op = Conv2d(*operands, acc=dtypes.i32, padding=list(padding), groups=groups)
+            op = Conv2d(*operands, acc=dtypes.i32, padding=list(padding), dilation=list(dilation), groups=groups)
             wanted, flat = op.reference(x, w, b), op.flattened(w)
             op.flatten()
             sizes = op._winograd_args()
             y = guarded(np.empty(wanted.shape, np.int32))
-            given = [*x_shape, outputs, taps[0], *wanted.shape[2:], *padding, groups, *(sizes[n] for n in ("rows", "columns", "room"))]
+            block = [sizes[name] for name in ("rows", "columns", "room")]
+            given = [*x_shape, outputs, taps[0], *wanted.shape[2:], *padding, *dilation, groups, *block]
             call(library, "winograd", [guarded(x), guarded(flat), b, y, guarded(np.empty(sizes["room"], np.uint8))], given)
             assert np.array_equal(y, wanted), (x_shape, w.shape)
 

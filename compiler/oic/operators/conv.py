@@ -368,12 +368,15 @@ class Convolution(Operator):
         return {**given, "along": Converted(1, "int")} if along else given
 
     def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
-        """Winograd's: points of one, rows and columns of them, and of those of a block, at most."""
-        channels, *taps = (dims.maximum(size) for size in self._window())
+        """Winograd's: points of one, rows of them, of all phases, and columns, and of those of a block, at most."""
+        (_, _, dilations), (channels, *taps) = self._two(), (dims.maximum(size) for size in self._window())
         tall = 2 if two_axes(1, taps)[0] == 3 else 1
         sizes = self.result.shape[-self.spatial :]
-        height, width = sizes if self.spatial == 2 else (1, sizes[0])
-        tiles = dims.floor_div(height + tall - 1, tall), dims.floor_div(width + 1, 2)
+        height, width = (
+            dims.floor_div(size + apart - 1, apart)
+            for size, apart in zip(sizes if self.spatial == 2 else (1, sizes[0]), dilations, strict=True)
+        )
+        tiles = dims.floor_div(height + tall - 1, tall) * math.prod(dilations), dims.floor_div(width + 1, 2)
         points = 16 if tall == 2 else 4
         most = max(1, POINTS // (4 * points * -(-channels // 2)))
         columns = _alike(max(1, dims.maximum(tiles[1])), most)
@@ -383,8 +386,8 @@ class Convolution(Operator):
         """Windows of three taps that move by one, of sums that four times are in range, and so many that it pays."""
         if not self._in_words() or self._in_rows():
             return False
-        (strides, _, dilations), (channels, *taps) = self._two(), (dims.maximum(size) for size in self._window())
-        if two_axes(1, taps) not in ((1, 3), (3, 3)) or {*strides, *dilations} != {1}:
+        channels, *taps = (dims.maximum(size) for size in self._window())
+        if two_axes(1, taps) not in ((1, 3), (3, 3)) or {*self._settings()[0]} != {1}:
             return False
         points, tiles, _ = self._tiles()
         exact = channels * math.prod(taps) * (4 if points == 16 else 2) << 14 < 1 << 31
@@ -404,7 +407,7 @@ class Convolution(Operator):
         room = words * (points * (pitch + WORD_ROWS) + 1) + WORD_ROWS * tall * 2 * pitch
         room += 2 * (lines + 1) * (columns + 1)
         work = Scratch(4 * room + (2 * (3 * 3 + 3 * 4) + 3 * 3) * deep, each=True)
-        fixed = ("stride", "dilation", "taps_x")
+        fixed = ("stride", "taps_x")
         given = {name: value for name, value in self._args().items() if not name.startswith(fixed)}
         return {**given, "work": work, "rows": rows, "columns": columns, "room": work.nbytes}
 
