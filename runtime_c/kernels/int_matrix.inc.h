@@ -1,12 +1,11 @@
-/* The product of two matrices of integers, for matmul_int.h and linear_int.h.  Modulo 2^32 or 2^64, then wrapped
-   to type W, whatever the order.  Matrices of packed elements need no whole bytes. */
+/* Sums of a product of two matrices of integers, for matmul_int.h and linear_int.h, modulo 2^32 or 2^64, whatever the order.
+   Matrices of packed elements need no whole bytes. */
 
 #include "../simd/bytes.h"
 
-#define OIC_INT_TILE 256 /* neighbouring results that are summed at a time */
 #define OIC_IS_I8_i8 1
 
-/* sum[n] = a[K] * b[K, n], elements from a0 and b0 on, at the strides ak, bk, bn; n is at most OIC_INT_TILE. */
+/* sum[n] = a[K] * b[K, n], elements from a0 and b0 on, at the strides ak, bk, bn. */
 static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, ptrdiff_t a0, const T *restrict b, ptrdiff_t b0,
                                       ptrdiff_t K, ptrdiff_t n, ptrdiff_t ak, ptrdiff_t bk, ptrdiff_t bn)
 {

@@ -31,7 +31,8 @@ static inline void NAME(oic_linear_part)(const void *args, ptrdiff_t first, ptrd
 #endif
     (void)worker;
     for (ptrdiff_t unit = first; unit < end; ++unit) {
-        const ptrdiff_t row = unit / units, j = unit % units * OIC_LINEAR_RUN, n = a->N - j < OIC_LINEAR_RUN ? a->N - j : OIC_LINEAR_RUN;
+        const ptrdiff_t row = unit / units, j = unit % units * OIC_LINEAR_RUN, left = a->N - j;
+        const ptrdiff_t n = left < OIC_LINEAR_RUN ? left : OIC_LINEAR_RUN;
         const ptrdiff_t x0 = oic_offset(row / a->M, a->rank, a->shape, a->xs) + row % a->M * a->ldx;
         W_SUM sum[OIC_LINEAR_RUN];
         NAME(oic_int_sums)(sum, a->x, x0, a->w, j * a->ldw, a->K, n, 1, 1, a->ldw);
@@ -55,5 +56,4 @@ static inline void NAME(oic_linear)(const ARGS(oic_linear) *a)
 }
 
 #undef OIC_LINEAR_RUN
-#undef OIC_INT_TILE
 #include "end.h"

@@ -11,7 +11,7 @@
 #include "../simd/words.h"
 
 #define OIC_LINEAR_PART 48 /* outputs of a block that a thread takes at a time at most */
-#define FEW 4   /* rows, for fewer than which lanes do not pay */
+#define FEW 8 /* rows, for fewer than which lanes do not pay */
 
 typedef struct {
     const T *x, *w;

@@ -6,6 +6,8 @@
 
 #include "int_matrix.inc.h"
 
+#define OIC_INT_TILE 256 /* neighbouring results that are summed at a time */
+
 typedef struct {
     const T *a, *b;
     W_T *y;

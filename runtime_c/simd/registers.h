@@ -245,7 +245,7 @@ static inline oic_register_f32 oic_register_limit_f32(oic_register_f32 x, float 
     return oic_register_max_f32(oic_register_of_f32(low), oic_register_min_f32(oic_register_of_f32(high), x));
 }
 
-#if !defined(OIC_SHIFTS)
+#if !defined(OIC_SHIFTS) /* of a file that has it in fewer instructions */
 /* v / 2^n, n of 0 to 31, halves away from zero.  As oic_shift_rounded. */
 static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v, int n)
 {

@@ -14,8 +14,8 @@ from oic.operators import conv
 
 PLANES, PANELS, BYTES, TILES = "conv_planes", "conv_panels", "conv_planes_int", "conv_winograd"
 # x, w, settings, kernel: one and two axes, padding, strides, dilation, groups, windows that lie in x, rows that do, one input
-# channel a group, several blocks along either axis, of positions and of output channels, a few positions and one; of
-# transposed ones also classes without taps
+# channel a group, several blocks along either axis, of positions and of output channels, a few positions and one; tiles,
+# of all groups and phases; of transposed ones also classes without taps
 CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv1d", (1, 640), (50, 1, 256), {"stride": [128]}, PANELS),
     ("conv1d", (129, 4), (33, 129, 3), {"padding": [1]}, PANELS),

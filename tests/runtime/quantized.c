@@ -84,6 +84,16 @@ static void product(const char *name, int bits, ptrdiff_t M, ptrdiff_t K, ptrdif
     say(name, (uint32_t)(hash >> 32), (uint32_t)hash);
 }
 
+static void say_sums(const char *name, const int32_t *to, size_t n)
+{
+    uint32_t high = 0, low = 0;
+    for (size_t i = 0; i < n; ++i) {
+        low = low * 31u + (uint32_t)to[i];
+        high = high * 37u + (uint32_t)to[i];
+    }
+    say(name, high, low);
+}
+
 /* Of so many channels, 5 outputs, 3 x 2 taps and 4 x 20 elements, in blocks of 2 x 19 positions; words may go `along` rows. */
 static void convolution(const char *name, ptrdiff_t channels, int kind, int along)
 {
@@ -102,12 +112,7 @@ static void convolution(const char *name, ptrdiff_t channels, int kind, int alon
         .taps_y = 3, .taps_x = 2, .out_height = 4, .out_width = 21, .stride_y = 1, .stride_x = 1, .padding_y = 1, .padding_x = 1,
         .dilation_y = 1, .dilation_x = 1, .groups = 1, .rows = 2, .columns = 19, .room = sizeof room, .along = along};
     oic_conv_planes_i8_i32_i32(&a);
-    uint32_t high = 0, low = 0;
-    for (size_t i = 0; i < sizeof to / sizeof *to; ++i) {
-        low = low * 31u + (uint32_t)to[i];
-        high = high * 37u + (uint32_t)to[i];
-    }
-    say(name, high, low);
+    say_sums(name, to, sizeof to / sizeof *to);
 }
 
 /* Of 6 channels, 14 outputs, 3 x 3 taps and 7 x 21 elements, in blocks of 2 x 6 tiles. */
@@ -126,12 +131,7 @@ static void tiles(const char *name, int kind)
         .taps_y = 3, .out_height = 7, .out_width = 21, .padding_y = 1, .padding_x = 1, .dilation_y = 1, .dilation_x = 1, .groups = 1, .rows = 2, .columns = 6,
         .room = sizeof room};
     oic_conv_winograd_i8_i32_i32(&a);
-    uint32_t high = 0, low = 0;
-    for (size_t i = 0; i < sizeof to / sizeof *to; ++i) {
-        low = low * 31u + (uint32_t)to[i];
-        high = high * 37u + (uint32_t)to[i];
-    }
-    say(name, high, low);
+    say_sums(name, to, sizeof to / sizeof *to);
 }
 
 int main(void)

@@ -291,7 +291,7 @@ def test_products_of_bytes_are_exact(library: CDLL) -> None:
 def test_rows_of_bytes_as_words_are_exact(library: CDLL) -> None:
     """Rows that fill lanes, too few that are left, several blocks; numbers that fill words, and some left."""
     rng = np.random.default_rng(8)
-    for m, k, n, rows in [(1, 1, 1, 16), (3, 5, 7, 16), (16, 64, 50, 16), (37, 33, 13, 32), (67, 18, 97, 48), (52, 7, 12, 64)]:
+    for m, k, n, rows in [(1, 1, 1, 16), (3, 5, 7, 16), (16, 64, 50, 16), (37, 33, 13, 32), (67, 18, 97, 48), (44, 9, 12, 16)]:
         for values in ([-128], [-128, 127, -1, 3]):
             x, w = (rng.choice(values, shape).astype(np.int8) for shape in ((m, k), (n, k + 3)))
             b, y = rng.integers(-9, 9, n).astype(np.int32), guarded(np.empty((m, n), np.int32))

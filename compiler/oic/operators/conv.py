@@ -280,12 +280,6 @@ class Convolution(Operator):
         """Weights are a matrix of bytes."""
         return self.taps is not None and not self.x.dtype.is_float
 
-    def _in_plain_words(self) -> bool:
-        return self._in_words() and self.to is None
-
-    def _in_scaled_words(self) -> bool:
-        return self._in_words() and self.to is not None
-
     def _in_rows(self) -> bool:
         """Words of bytes go along rows of x."""
         return _along(tuple(dims.maximum(size) for size in self._window()))
@@ -455,10 +449,10 @@ class Convolution(Operator):
         Kernel("conv_winograd_requantized", _types, _winograd_args, call="conv_winograd",
                fits=lambda op: op._fits_winograd() and op.to is not None, cost=_cost_of_tiles, units=_winograd_units,
                work=_work),
-        Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_plain_words, units=_units,
-               work=_work),
-        Kernel("conv_planes_requantized", _types, _word_args, call="conv_planes", fits=_in_scaled_words, units=_units,
-               work=_work),
+        Kernel("conv_planes_int", _types, _word_args, call="conv_planes",
+               fits=lambda op: op._in_words() and op.to is None, units=_units, work=_work),
+        Kernel("conv_planes_requantized", _types, _word_args, call="conv_planes",
+               fits=lambda op: op._in_words() and op.to is not None, units=_units, work=_work),
         Kernel("conv", _types, _args, fits=_plain,
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
         Kernel("conv_requantized", _types, _args, call="conv", fits=_scaled),
