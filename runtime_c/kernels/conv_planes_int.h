@@ -151,8 +151,8 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
                 for (ptrdiff_t i = 0; i < OIC_WORD; ++i) { /* what is there in place of a channel meets weights of zero */
                     from[i] = row + (a->along || c + i < v->inputs ? i : 0) * apart + left + first * step;
                 }
-                if (apart == 1 && step == OIC_WORD) {
-                    oic_words_of_row(to + first, from[0], end - first);
+                if (apart == 1) {
+                    oic_words_of_row(to + first, from[0], end - first, step);
                 } else {
                     oic_words_of_w(to + first, from, end - first, step);
                 }
@@ -332,9 +332,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             }
             for (ptrdiff_t p = 0; p < positions; p += SPAN) {
                 const ptrdiff_t some = positions - p < SPAN ? positions - p : SPAN;
-                for (ptrdiff_t e = 0; e < some; e += OIC_LANES) {
-                    oic_words_sum(sum + e, SPAN, m, v.weights, v.words, v.planes + p + e, v.at, v.words, start);
-                }
+                oic_words_sum(sum, SPAN, m, v.weights, v.words, v.planes + p, v.at, v.words, start, some);
                 const ptrdiff_t row = p / v.x.extent, column = p % v.x.extent;
                 const ptrdiff_t at = row * columns + (column < columns ? column : columns);
                 for (ptrdiff_t r = 0; r < m; ++r) {

@@ -57,11 +57,11 @@ static inline void NAME(oic_linear_turn)(const NAME(oic_linear_view) *v, ptrdiff
     for (ptrdiff_t l = 0; l < count; ++l) {
         const int8_t *const from = v->a->x + (r0 + l) * K;
         uint32_t *restrict const to = v->tiles + l;
-        oic_words_of_row(v->row, from, whole);
+        oic_words_of_row(v->row, from, whole, OIC_WORD);
         if (whole < v->words) {
             int8_t rest[OIC_WORD];
             NAME(oic_linear_rest)(rest, from, K);
-            oic_words_of_row(v->row + whole, rest, 1);
+            oic_words_of_row(v->row + whole, rest, 1, OIC_WORD);
         }
         for (ptrdiff_t k = 0; k < v->words; ++k) {
             to[k * pitch] = row[k];
@@ -144,7 +144,7 @@ static inline void NAME(oic_linear_words_part)(const void *args, ptrdiff_t first
             NAME(oic_linear_weights)(&v, o, m, start);
             for (ptrdiff_t e = 0; e < lanes; e += OIC_LANES) {
                 const ptrdiff_t some = lanes - e < OIC_LANES ? lanes - e : OIC_LANES;
-                oic_words_sum(sum, OIC_LANES, m, v.weights, v.words, v.tiles + e, v.at, v.words, start);
+                oic_words_sum(sum, OIC_LANES, m, v.weights, v.words, v.tiles + e, v.at, v.words, start, OIC_LANES);
 #if defined(OIC_REQUANTIZES)
                 for (ptrdiff_t r = 0; r < m; ++r) {
                     oic_requantized_sums(&a->by, sum + r * OIC_LANES, OIC_LANES, o + r, v.within);

@@ -251,6 +251,14 @@ static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_
 {
     return (oic_register_u32)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)x);
 }
+
+static inline oic_register_u32 oic_register_fours(const int8_t *p, const int8_t *q, const int8_t *r, const int8_t *s)
+{
+    const __m128i *const from[] = {(const void *)p, (const void *)q, (const void *)r, (const void *)s};
+    const __m128i low = _mm_unpacklo_epi8(_mm_loadl_epi64(from[0]), _mm_loadl_epi64(from[1]));
+    const __m128i high = _mm_unpacklo_epi8(_mm_loadl_epi64(from[2]), _mm_loadl_epi64(from[3]));
+    return (oic_register_u32)_mm256_set_m128i(_mm_unpackhi_epi16(low, high), _mm_unpacklo_epi16(low, high));
+}
 #endif
 
 #endif

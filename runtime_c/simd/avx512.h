@@ -204,6 +204,16 @@ static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oi
     return (oic_register_i32)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
 }
 
+#define OIC_SHIFTS 1
+
+static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v, int n)
+{
+    const oic_register_u32 size = (oic_register_u32)_mm512_abs_epi32((__m512i)v);
+    const __m512i shifted = (__m512i)((size + ((UINT32_C(1) << n) >> 1)) >> (uint32_t)n);
+    const __mmask16 negative = _mm512_movepi32_mask((__m512i)v);
+    return (oic_register_i32)_mm512_mask_sub_epi32(shifted, negative, _mm512_setzero_si512(), shifted);
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)a), oic_register_upper_f32(a));
@@ -264,6 +274,29 @@ static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_re
 static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_register_u32 w, oic_register_u32 x)
 {
     return (oic_register_u32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+}
+
+#define OIC_NEIGHBOURS 4
+
+static inline oic_register_u32 oic_register_neighbours(const int8_t *from, int step)
+{
+    const oic_register_u32 four = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
+    const oic_register_u32 word = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
+    const uint32_t by = (uint32_t)step;
+    const __m512i numbers = _mm512_maskz_loadu_epi8(UINT64_MAX >> (60 - 15 * step), from); /* no more than the words have */
+    const __m512i fours = _mm512_permutexvar_epi32((__m512i)(four * by + word), numbers); /* 16 bytes that have four words */
+    return (oic_register_u32)_mm512_shuffle_epi8(fours, (__m512i)(word * by * 0x01010101u + 0x03020100u));
+}
+
+static inline oic_register_u32 oic_register_fours(const int8_t *p, const int8_t *q, const int8_t *r, const int8_t *s)
+{
+    const oic_register_u32 lanes = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const __m128i bytes = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m256i two = _mm256_set_m128i(bytes, bytes), low = _mm256_loadu2_m128i((const void *)q, (const void *)p);
+    const __m256i high = _mm256_loadu2_m128i((const void *)s, (const void *)r);
+    const __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    const __m512i order = _mm512_inserti64x4(_mm512_castsi256_si512(two), two, 1);
+    return (oic_register_u32)_mm512_shuffle_epi8(_mm512_permutexvar_epi32((__m512i)lanes, all), order);
 }
 #endif
 

@@ -251,6 +251,17 @@ static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_
 {
     return (oic_register_u32)vdotq_s32((int32x4_t)sum, (int8x16_t)w, (int8x16_t)x);
 }
+
+static inline oic_register_u32 oic_register_fours(const int8_t *p, const int8_t *q, const int8_t *r, const int8_t *s)
+{
+    const uint8x16_t order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    uint32_t rows[4];
+    memcpy(&rows[0], p, 4);
+    memcpy(&rows[1], q, 4);
+    memcpy(&rows[2], r, 4);
+    memcpy(&rows[3], s, 4);
+    return (oic_register_u32)vqtbl1q_u8((uint8x16_t)vld1q_u32(rows), order);
+}
 #endif
 
 #endif

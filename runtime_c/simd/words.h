@@ -23,6 +23,7 @@
 #endif
 
 #define WORDS_PARTS (OIC_LANES / OIC_WIDTH) /* registers of sixteen sums */
+#define WORDS_GROUPS (OIC_WIDTH == 16 ? 2 : 1) /* of sixteen sums of a row, that registers can hold of all rows */
 
 /* Rows of x that go through words of w together: as many as registers can hold the sums of. */
 #if OIC_WIDTH == 16
@@ -54,6 +55,14 @@ static inline void oic_words_of_w(uint32_t *restrict to, const int8_t *const *ro
 #if OIC_WORD == 4
     const int8_t *const r = rows[2], *const s = rows[3];
     const uint32_t bias = OIC_WORD_BIAS ? 0x80808080u : 0u;
+    if (step == 1 && n >= OIC_WIDTH) {
+        for (ptrdiff_t i = 0; i < n; i += OIC_WIDTH) {
+            const ptrdiff_t first = i + OIC_WIDTH <= n ? i : n - OIC_WIDTH; /* the last ones, some of them once more */
+            const oic_register_u32 words = oic_register_fours(p + first, q + first, r + first, s + first) ^ bias;
+            memcpy(to + first, &words, sizeof words);
+        }
+        return;
+    }
     for (ptrdiff_t i = 0, at = 0; i < n; ++i, at += step) {
         to[i] = ((uint32_t)(uint8_t)p[at] | (uint32_t)(uint8_t)q[at] << 8 | (uint32_t)(uint8_t)r[at] << 16 |
                  (uint32_t)(uint8_t)s[at] << 24) ^ bias;
@@ -71,20 +80,36 @@ static inline void oic_words_of_w(uint32_t *restrict to, const int8_t *const *ro
 #endif
 }
 
-/* to = n words of w of neighbours of a row, which fill them. */
-static inline void oic_words_of_row(uint32_t *restrict to, const int8_t *restrict from, ptrdiff_t n)
+/* to[i] = a word of w of neighbours from i * step on, which fill it. */
+static inline void oic_words_of_row(uint32_t *restrict to, const int8_t *restrict from, ptrdiff_t n, ptrdiff_t step)
 {
 #if OIC_WORD == 4
+    const uint32_t bias = OIC_WORD_BIAS ? 0x80808080u : 0u;
+#if defined(OIC_NEIGHBOURS)
+    if (step <= OIC_NEIGHBOURS && n >= OIC_WIDTH) {
+        for (ptrdiff_t i = 0; i < n; i += OIC_WIDTH) {
+            const ptrdiff_t first = i + OIC_WIDTH <= n ? i : n - OIC_WIDTH; /* the last ones, some of them once more */
+            const oic_register_u32 words = oic_register_neighbours(from + first * step, (int)step) ^ bias;
+            memcpy(to + first, &words, sizeof words);
+        }
+        return;
+    }
+#endif
     for (ptrdiff_t i = 0; i < n; ++i) {
         uint32_t bits;
-        memcpy(&bits, from + 4 * i, sizeof bits);
-        to[i] = bits ^ (OIC_WORD_BIAS ? 0x80808080u : 0u);
+        memcpy(&bits, from + i * step, sizeof bits);
+        to[i] = bits ^ bias;
     }
 #else
-    int16_t *restrict const halves = (int16_t *)(void *)to;
-    for (ptrdiff_t i = 0; i < 2 * n; ++i) {
-        halves[i] = from[i];
+    if (step == 2) {
+        int16_t *restrict const halves = (int16_t *)(void *)to;
+        for (ptrdiff_t i = 0; i < 2 * n; ++i) {
+            halves[i] = from[i];
+        }
+        return;
     }
+    const int8_t *const rows[2] = {from, from + 1};
+    oic_words_of_w(to, rows, n, step);
 #endif
 }
 
@@ -96,83 +121,86 @@ static inline void oic_words_zero(uint32_t *to, ptrdiff_t n)
     }
 }
 
-/* sum[rows][16], rows ld apart: start[row] + the products of x[row][n], rows xm apart, with sixteen words at w + at[n]. */
-OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
+/* sum[rows][16 * groups], rows ld apart: start[row] + the products of x[row][n], rows xm apart, with as many words at w + at[n]. */
+OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, int groups, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
                                const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
 {
-    oic_register_u32 a[OIC_WORD_ROWS * WORDS_PARTS];
+    oic_register_u32 a[OIC_WORD_ROWS * WORDS_GROUPS * WORDS_PARTS];
+    const int parts = groups * WORDS_PARTS;
     OIC_UNROLLED
-    for (int i = 0; i < rows * WORDS_PARTS; ++i) {
-        a[i] = oic_register_of_u32(start[i / WORDS_PARTS]);
+    for (int i = 0; i < rows * parts; ++i) {
+        a[i] = oic_register_of_u32(start[i / parts]);
     }
     for (ptrdiff_t k = 0; k < n; ++k) {
         const uint32_t *const from = w + at[k];
-        oic_register_u32 held[WORDS_PARTS];
+        oic_register_u32 held[WORDS_GROUPS * WORDS_PARTS];
         OIC_UNROLLED
-        for (int i = 0; i < WORDS_PARTS; ++i) {
+        for (int i = 0; i < parts; ++i) {
             memcpy(&held[i], from + i * OIC_WIDTH, sizeof held[i]);
         }
         OIC_UNROLLED
         for (int r = 0; r < rows; ++r) {
             const oic_register_u32 all = oic_register_of_u32(x[r * xm + k]);
             OIC_UNROLLED
-            for (int i = 0; i < WORDS_PARTS; ++i) {
-                oic_register_u32 *const to = &a[r * WORDS_PARTS + i];
+            for (int i = 0; i < parts; ++i) {
+                oic_register_u32 *const to = &a[r * parts + i];
                 *to = halves ? oic_register_dot_i16(*to, held[i], all) : WORDS_DOT(*to, held[i], all);
             }
         }
     }
     OIC_UNROLLED
-    for (int i = 0; i < rows * WORDS_PARTS; ++i) {
-        memcpy(sum + i / WORDS_PARTS * ld + i % WORDS_PARTS * OIC_WIDTH, &a[i], sizeof a[i]);
+    for (int i = 0; i < rows * parts; ++i) {
+        memcpy(sum + i / parts * ld + i % parts * OIC_WIDTH, &a[i], sizeof a[i]);
     }
 }
 
 /* The same for 1 to OIC_WORD_ROWS rows. */
-OIC_INLINE void oic_words_rows(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                               const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
+OIC_INLINE void oic_words_rows(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, int groups, const uint32_t *x, ptrdiff_t xm,
+                               const uint32_t *w, const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
 {
     switch (rows) {
 #if OIC_WORD_ROWS >= 12
-    case 12: oic_words_tile(sum, ld, 12, x, xm, w, at, n, start, halves); return;
-    case 11: oic_words_tile(sum, ld, 11, x, xm, w, at, n, start, halves); return;
-    case 10: oic_words_tile(sum, ld, 10, x, xm, w, at, n, start, halves); return;
-    case 9: oic_words_tile(sum, ld, 9, x, xm, w, at, n, start, halves); return;
-    case 8: oic_words_tile(sum, ld, 8, x, xm, w, at, n, start, halves); return;
-    case 7: oic_words_tile(sum, ld, 7, x, xm, w, at, n, start, halves); return;
+    case 12: oic_words_tile(sum, ld, 12, groups, x, xm, w, at, n, start, halves); return;
+    case 11: oic_words_tile(sum, ld, 11, groups, x, xm, w, at, n, start, halves); return;
+    case 10: oic_words_tile(sum, ld, 10, groups, x, xm, w, at, n, start, halves); return;
+    case 9: oic_words_tile(sum, ld, 9, groups, x, xm, w, at, n, start, halves); return;
+    case 8: oic_words_tile(sum, ld, 8, groups, x, xm, w, at, n, start, halves); return;
+    case 7: oic_words_tile(sum, ld, 7, groups, x, xm, w, at, n, start, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 6
-    case 6: oic_words_tile(sum, ld, 6, x, xm, w, at, n, start, halves); return;
-    case 5: oic_words_tile(sum, ld, 5, x, xm, w, at, n, start, halves); return;
-    case 4: oic_words_tile(sum, ld, 4, x, xm, w, at, n, start, halves); return;
+    case 6: oic_words_tile(sum, ld, 6, groups, x, xm, w, at, n, start, halves); return;
+    case 5: oic_words_tile(sum, ld, 5, groups, x, xm, w, at, n, start, halves); return;
+    case 4: oic_words_tile(sum, ld, 4, groups, x, xm, w, at, n, start, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 3
-    case 3: oic_words_tile(sum, ld, 3, x, xm, w, at, n, start, halves); return;
+    case 3: oic_words_tile(sum, ld, 3, groups, x, xm, w, at, n, start, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 2
-    case 2: oic_words_tile(sum, ld, 2, x, xm, w, at, n, start, halves); return;
+    case 2: oic_words_tile(sum, ld, 2, groups, x, xm, w, at, n, start, halves); return;
 #endif
-    default: oic_words_tile(sum, ld, 1, x, xm, w, at, n, start, halves); return;
+    default: oic_words_tile(sum, ld, 1, groups, x, xm, w, at, n, start, halves); return;
     }
 }
 
-/* The same.  Not inlined: within larger functions compilers run out of registers. */
+/* The same for `count` words of w, sixteen at a time or more.  Not inlined: within larger functions compilers run out of registers. */
 OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                            const int32_t *at, ptrdiff_t n, const uint32_t *start)
+                            const int32_t *at, ptrdiff_t n, const uint32_t *start, ptrdiff_t count)
 {
-    oic_words_rows(sum, ld, rows, x, xm, w, at, n, start, OIC_WORD == 2);
+    ptrdiff_t e = 0;
+    for (; WORDS_GROUPS > 1 && e + OIC_LANES < count; e += WORDS_GROUPS * OIC_LANES) {
+        oic_words_rows(sum + e, ld, rows, WORDS_GROUPS, x, xm, w + e, at, n, start, OIC_WORD == 2);
+    }
+    for (; e < count; e += OIC_LANES) {
+        oic_words_rows(sum + e, ld, rows, 1, x, xm, w + e, at, n, start, OIC_WORD == 2);
+    }
 }
 
-/* The same of words of halves. */
-#if OIC_WORD == 2
-#define oic_halves_sum oic_words_sum
-#else
+/* Sixteen of words of halves. */
 OIC_LOOP void oic_halves_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
                              const int32_t *at, ptrdiff_t n, const uint32_t *start)
 {
-    oic_words_rows(sum, ld, rows, x, xm, w, at, n, start, 1);
+    oic_words_rows(sum, ld, rows, 1, x, xm, w, at, n, start, 1);
 }
-#endif
 
 /* sum[count * OIC_WIDTH]: start + the products of x[n] with neighbouring words at w + at[n]. */
 OIC_INLINE void oic_words_registers(uint32_t *sum, int count, const uint32_t *x, const uint32_t *w, const int32_t *at, ptrdiff_t n,
@@ -216,6 +244,7 @@ static inline void oic_words_row(uint32_t *sum, ptrdiff_t count, const uint32_t 
 }
 
 #undef WORDS_DOT
+#undef WORDS_GROUPS
 #undef WORDS_PARTS
 
 #endif

@@ -2,6 +2,7 @@
    with a hash of all results.  NaNs are equal. */
 #include "simd/lanes.h"
 #include "simd/slow_fma.h"
+#include "simd/words.h"
 
 #define COUNT 8192 /* of random numbers, and of pairs of special ones */
 
@@ -307,6 +308,56 @@ static void over(void)
     said("some");
 }
 
+/* Words of four numbers, of four rows and of one, and their products with others: whatever a word has, sums are the same. */
+static void words(void)
+{
+    enum { MOST = 40, EACH_FOUR = 4 / OIC_WORD };
+    uint32_t x[OIC_WORD_ROWS * EACH_FOUR], start[OIC_WORD_ROWS], planes[EACH_FOUR * (MOST + OIC_LANES)];
+    uint32_t sum[OIC_WORD_ROWS * (MOST + OIC_LANES)];
+    int32_t at[EACH_FOUR];
+    uint32_t wrong = 0;
+    for (ptrdiff_t r = 0; r < OIC_WORD_ROWS; ++r) {
+        start[r] = 0u;
+        for (ptrdiff_t i = 0; i < 4 && OIC_WORD_BIAS; ++i) {
+            start[r] -= 128u * (uint32_t)(int32_t)others[4 * (r % 3) + i];
+        }
+        oic_words_of_x(x + r * EACH_FOUR, others + 4 * (r % 3), 4);
+    }
+    for (ptrdiff_t step = 1; step <= 5; ++step) {
+        for (ptrdiff_t n = 1; n <= MOST; ++n) {
+            for (int one = 0; one < 2; ++one) {
+                const int8_t *const from = bytes + 64 * step + n;
+                oic_words_zero(planes, EACH_FOUR * (MOST + OIC_LANES));
+                for (ptrdiff_t i = 0; i < EACH_FOUR; ++i) {
+                    const int8_t *rows[OIC_WORD];
+                    for (ptrdiff_t l = 0; l < OIC_WORD; ++l) {
+                        rows[l] = from + 300 * (i * OIC_WORD + l);
+                    }
+                    at[i] = (int32_t)(i * (MOST + OIC_LANES));
+                    if (one) {
+                        oic_words_of_row(planes + at[i], from + i * OIC_WORD, n, step);
+                    } else {
+                        oic_words_of_w(planes + at[i], rows, n, step);
+                    }
+                }
+                for (ptrdiff_t rows = 1; rows <= OIC_WORD_ROWS; ++rows) {
+                    oic_words_sum(sum, MOST + OIC_LANES, rows, x, EACH_FOUR, planes, at, EACH_FOUR, start, n);
+                    for (ptrdiff_t e = 0; e < rows * n; ++e) {
+                        const ptrdiff_t r = e / n, i = e % n;
+                        int32_t expected = 0;
+                        for (ptrdiff_t l = 0; l < 4; ++l) {
+                            expected += others[4 * (r % 3) + l] * from[i * step + (one ? l : 300 * l)];
+                        }
+                        wrong += sum[r * (MOST + OIC_LANES) + i] != (uint32_t)expected;
+                    }
+                }
+            }
+        }
+    }
+    seen(wrong);
+    said("words");
+}
+
 int registers(void);
 int registers(void)
 {
@@ -316,6 +367,7 @@ int registers(void)
     integers();
     narrow();
     over();
+    words();
     return OIC_WIDTH;
 }
 

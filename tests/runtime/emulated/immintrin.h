@@ -286,6 +286,43 @@ E_FN __m256i e_to_epi16(__m512i a)
     return r;
 }
 
+E_FN __m512i e_maskz_loadu8(uint64_t m, const void *p)
+{
+    emulated u = {0};
+    for (int i = 0; i < 64; ++i) { if (m >> i & 1) { u.i8[i] = ((const int8_t *)p)[i]; } }
+    return u.i;
+}
+E_FN __m512i e_permute32(__m512i at, __m512i a)
+{
+    emulated u = e_ofi(a), v = e_ofi(at), w;
+    E_LANES w.u32[i_] = u.u32[v.u32[i_] % 16];
+    return w.i;
+}
+E_FN __m512i e_shuffle8(__m512i a, __m512i at)
+{
+    emulated u = e_ofi(a), v = e_ofi(at), w;
+    for (int i = 0; i < 64; ++i) { w.u8[i] = v.i8[i] < 0 ? 0 : u.u8[i / 16 * 16 + v.u8[i] % 16]; }
+    return w.i;
+}
+E_FN __m512i e_abs32(__m512i a)
+{
+    emulated u = e_ofi(a);
+    E_LANES u.u32[i_] = u.i32[i_] < 0 ? 0u - u.u32[i_] : u.u32[i_];
+    return u.i;
+}
+E_FN __mmask16 e_negative(__m512i a)
+{
+    const emulated u = e_ofi(a);
+    unsigned m = 0;
+    E_LANES m |= (unsigned)(u.i32[i_] < 0) << i_;
+    return (__mmask16)m;
+}
+E_FN __m512i e_mask_sub32(__m512i from, __mmask16 m, __m512i a, __m512i b)
+{
+    emulated t = e_ofi(from), u = e_ofi(a), v = e_ofi(b);
+    E_LANES { if (m >> i_ & 1) { t.u32[i_] = u.u32[i_] - v.u32[i_]; } }
+    return t.i;
+}
 E_FN __m256 e_low_ps(__m512 a) { return e_of(a).f2[0]; }
 E_FN __m256d e_low_pd(__m512d a) { return e_ofd(a).d2[0]; }
 E_FN __m256d e_part_pd(__m512d a, int n) { return e_ofd(a).d2[n]; }
@@ -335,6 +372,12 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #define _mm512_madd_epi16 e_madd16
 #define _mm512_dpbf16_ps e_dpbf16
 #define _mm512_permutexvar_epi16 e_permute16
+#define _mm512_permutexvar_epi32 e_permute32
+#define _mm512_shuffle_epi8 e_shuffle8
+#define _mm512_maskz_loadu_epi8 e_maskz_loadu8
+#define _mm512_abs_epi32 e_abs32
+#define _mm512_movepi32_mask e_negative
+#define _mm512_mask_sub_epi32 e_mask_sub32
 #define _mm512_cvtepi32_ps e_cvtepi32_ps
 #define _mm512_cvtps_epi32 e_cvtps_epi32
 #define _mm512_cvttps_epi32 e_cvttps_epi32
