@@ -223,7 +223,7 @@ def stacks(executor: CompiledExecutor) -> dict[str, StackUse]:
 def test_no_step_uses_more(
     name: str, compiler: str, watch: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor much less, where the deepest path is one that every step takes."""
+    """Nor much less, where the deepest path is one that every step takes: its frames may be aligned to 64 bytes each."""
     monkeypatch.setenv("CC", compiler)
     monkeypatch.delenv("OIC_CFLAGS")
     if name == "numwords":
@@ -234,7 +234,7 @@ def test_no_step_uses_more(
     promised = stacks(executor)
     for function, used in watched(executor, watch, seed=0).items():
         top = OUTSIDE if promised[function].externals else 0
-        assert promised[function].nbytes - 128 <= used <= promised[function].nbytes + top, promised[function]
+        assert promised[function].nbytes - 256 <= used <= promised[function].nbytes + top, promised[function]
     executor.close()
 
 
