@@ -132,6 +132,7 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
     const ptrdiff_t high = v->y.extent - v->y.count + rows, wide = v->x.extent, step = v->x.step, image = a->height * a->width;
     const ptrdiff_t apart = a->along ? a->dilation_x : image, side = a->along ? 1 : OIC_WORD;
     const T *const x = a->x + (n * a->channels + g * v->inputs) * image;
+    const int neighbours = a->along && a->dilation_x == 1, padded = neighbours && oic_words_pad(step);
     for (ptrdiff_t plane = 0; plane < NAME(oic_conv_deep)(v) * v->y.phases * v->x.phases; ++plane) {
         const ptrdiff_t c = plane / v->x.phases / v->y.phases * side, py = plane / v->x.phases % v->y.phases;
         const ptrdiff_t left = x0 * step + plane % v->x.phases + v->x.low;       /* where word 0 begins, */
@@ -146,12 +147,16 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
                 continue;
             }
             const int8_t *from[OIC_WORD], *const row = x + c * image + iy * a->width;
+            if (padded) {
+                oic_words_of_padded(to, row, a->width, left, wide, step); /* more of a row are written before the next */
+                continue;
+            }
             NAME(oic_conv_edge)(v, row, left, to, 0, first);
             if (end > first) {
                 for (ptrdiff_t i = 0; i < OIC_WORD; ++i) { /* what is there in place of a channel meets weights of zero */
                     from[i] = row + (a->along || c + i < v->inputs ? i : 0) * apart + left + first * step;
                 }
-                if (apart == 1) {
+                if (neighbours) {
                     oic_words_of_row(to + first, from[0], end - first, step);
                 } else {
                     oic_words_of_w(to + first, from, end - first, step);
@@ -177,6 +182,12 @@ static inline void NAME(oic_conv_store)(const NAME(oic_conv_view) *v, uint32_t *
                                         ptrdiff_t columns)
 {
     const int whole = columns == v->a->out_width; /* rows lie one behind the other */
+#if defined(OIC_REQUANTIZES)
+    if (whole && sizeof *y == 1) {
+        oic_requantized_bytes(&v->a->by, sum, n, o, v->within, (int8_t *)(void *)(y + p));
+        return;
+    }
+#endif
     NAME(oic_conv_results)(v, sum, n, o);
     for (ptrdiff_t e = 0, m; e < n; e += m) {
         const ptrdiff_t column = (p + e) % columns, left = columns - column;

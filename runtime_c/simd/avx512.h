@@ -71,6 +71,16 @@ static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
     _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16((__m512i)v));
 }
 
+#define OIC_LOADS_BF16 1
+
+static inline oic_register_f32 oic_register_load_bf16(const uint16_t *from)
+{
+    const oic_register_u32 order = {0x0000ffffu, 0x0001ffffu, 0x0002ffffu, 0x0003ffffu, 0x0004ffffu, 0x0005ffffu, 0x0006ffffu, 0x0007ffffu,
+                                    0x0008ffffu, 0x0009ffffu, 0x000affffu, 0x000bffffu, 0x000cffffu, 0x000dffffu, 0x000effffu, 0x000fffffu};
+    const __m512i numbers = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)from));
+    return (oic_register_f32)_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, (__m512i)order, numbers);
+}
+
 #define OIC_HALVES 1
 
 static inline oic_register_f32 oic_register_load_f16(const uint16_t *from)
@@ -278,12 +288,16 @@ static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_
 
 #define OIC_NEIGHBOURS 4
 
-static inline oic_register_u32 oic_register_neighbours(const int8_t *from, int step)
+static inline oic_register_u32 oic_register_neighbours(const int8_t *row, ptrdiff_t size, ptrdiff_t first, int step)
 {
     const oic_register_u32 four = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
     const oic_register_u32 word = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
     const uint32_t by = (uint32_t)step;
-    const __m512i numbers = _mm512_maskz_loadu_epi8(UINT64_MAX >> (60 - 15 * step), from); /* no more than the words have */
+    const ptrdiff_t before = first < 0 ? (first > -64 ? -first : 64) : 0, left = size - first;
+    const ptrdiff_t behind = left < 64 ? (left > 0 ? 64 - left : 64) : 0;
+    const uint64_t inside = before < 64 && behind < 64 ? UINT64_MAX << before & UINT64_MAX >> behind : 0u;
+    const __m512i numbers = _mm512_maskz_loadu_epi8(inside & UINT64_MAX >> (60 - 15 * step),
+                                                    (const void *)((uintptr_t)row + (uintptr_t)first));
     const __m512i fours = _mm512_permutexvar_epi32((__m512i)(four * by + word), numbers); /* 16 bytes that have four words */
     return (oic_register_u32)_mm512_shuffle_epi8(fours, (__m512i)(word * by * 0x01010101u + 0x03020100u));
 }

@@ -270,10 +270,12 @@ static inline oic_register_f32 oic_register_scale_f32(oic_register_f32 x, oic_re
 
 /* ------------------------------------------------------------ narrow floats, as num.h defines them */
 
+#if !defined(OIC_LOADS_BF16) /* of a file that has it in fewer instructions */
 static inline oic_register_f32 oic_register_load_bf16(const uint16_t *from)
 {
     return oic_register_from_bits_f32(oic_register_load_u16(from) << 16);
 }
+#endif
 
 static inline void oic_register_store_bf16(uint16_t *to, oic_register_f32 v)
 {

@@ -102,7 +102,11 @@ static inline double oic_fma_rounded(uint64_t negative, oic_wide v, int e, int d
     return y;
 }
 
-static inline double oic_slow_fma(double a, double b, double c, int digits, int least)
+/* Not inlined: where it takes the place of an instruction, it is called in a great many places. */
+#if defined(__GNUC__)
+__attribute__((noinline, unused))
+#endif
+static double oic_slow_fma(double a, double b, double c, int digits, int least)
 {
     uint64_t ma, mb, mc, minus = (oic_fma_bits(a) ^ oic_fma_bits(b)) >> 63, minus_c = oic_fma_bits(c) >> 63;
     if (!(a - a == 0.0 && b - b == 0.0) || a == 0.0 || b == 0.0) {

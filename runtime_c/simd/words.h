@@ -85,16 +85,6 @@ static inline void oic_words_of_row(uint32_t *restrict to, const int8_t *restric
 {
 #if OIC_WORD == 4
     const uint32_t bias = OIC_WORD_BIAS ? 0x80808080u : 0u;
-#if defined(OIC_NEIGHBOURS)
-    if (step <= OIC_NEIGHBOURS && n >= OIC_WIDTH) {
-        for (ptrdiff_t i = 0; i < n; i += OIC_WIDTH) {
-            const ptrdiff_t first = i + OIC_WIDTH <= n ? i : n - OIC_WIDTH; /* the last ones, some of them once more */
-            const oic_register_u32 words = oic_register_neighbours(from + first * step, (int)step) ^ bias;
-            memcpy(to + first, &words, sizeof words);
-        }
-        return;
-    }
-#endif
     for (ptrdiff_t i = 0; i < n; ++i) {
         uint32_t bits;
         memcpy(&bits, from + i * step, sizeof bits);
@@ -110,6 +100,30 @@ static inline void oic_words_of_row(uint32_t *restrict to, const int8_t *restric
     }
     const int8_t *const rows[2] = {from, from + 1};
     oic_words_of_w(to, rows, n, step);
+#endif
+}
+
+/* Whether oic_words_of_padded makes words so far apart. */
+static inline int oic_words_pad(ptrdiff_t step)
+{
+#if defined(OIC_NEIGHBOURS)
+    return step <= OIC_NEIGHBOURS;
+#else
+    return (void)step, 0;
+#endif
+}
+
+/* to[i] = a word of w of neighbours from first + i * step on of a row of so many numbers, 0 outside; up to OIC_WIDTH - 1 more. */
+static inline void oic_words_of_padded(uint32_t *to, const int8_t *row, ptrdiff_t size, ptrdiff_t first, ptrdiff_t n, ptrdiff_t step)
+{
+#if defined(OIC_NEIGHBOURS)
+    for (ptrdiff_t i = 0; i < n; i += OIC_WIDTH) {
+        oic_register_u32 words = oic_register_neighbours(row, size, first + i * step, (int)step);
+        words ^= OIC_WORD_BIAS ? 0x80808080u : 0u;
+        memcpy(to + i, &words, sizeof words);
+    }
+#else
+    (void)to, (void)row, (void)size, (void)first, (void)n, (void)step;
 #endif
 }
 

@@ -325,8 +325,12 @@ static void words(void)
     }
     for (ptrdiff_t step = 1; step <= 5; ++step) {
         for (ptrdiff_t n = 1; n <= MOST; ++n) {
-            for (int one = 0; one < 2; ++one) {
+            for (int one = 0; one < 3; ++one) { /* of four rows, of one, and of one that is 0 outside */
                 const int8_t *const from = bytes + 64 * step + n;
+                const ptrdiff_t first = one == 2 ? step - n : 0, size = one == 2 ? n * step / 2 + 3 : COUNT;
+                if (one == 2 && !oic_words_pad(step)) {
+                    continue;
+                }
                 oic_words_zero(planes, EACH_FOUR * (MOST + OIC_LANES));
                 for (ptrdiff_t i = 0; i < EACH_FOUR; ++i) {
                     const int8_t *rows[OIC_WORD];
@@ -334,7 +338,9 @@ static void words(void)
                         rows[l] = from + 300 * (i * OIC_WORD + l);
                     }
                     at[i] = (int32_t)(i * (MOST + OIC_LANES));
-                    if (one) {
+                    if (one == 2) {
+                        oic_words_of_padded(planes + at[i], from, size, first, n, step);
+                    } else if (one) {
                         oic_words_of_row(planes + at[i], from + i * OIC_WORD, n, step);
                     } else {
                         oic_words_of_w(planes + at[i], rows, n, step);
@@ -346,7 +352,8 @@ static void words(void)
                         const ptrdiff_t r = e / n, i = e % n;
                         int32_t expected = 0;
                         for (ptrdiff_t l = 0; l < 4; ++l) {
-                            expected += others[4 * (r % 3) + l] * from[i * step + (one ? l : 300 * l)];
+                            const ptrdiff_t k = first + i * step + (one ? l : 300 * l);
+                            expected += others[4 * (r % 3) + l] * (k >= 0 && k < size ? from[k] : 0);
                         }
                         wrong += sum[r * (MOST + OIC_LANES) + i] != (uint32_t)expected;
                     }

@@ -11,14 +11,18 @@
 #define OIC_STREAM (OIC_STREAM_PANELS * OIC_PANEL) /* rows of weights that lie side by side */
 #define OIC_QUANTIZED_BYTES 80 /* of working memory for a group of a row of x, at most */
 
-/* Streams that few rows go through together, because memory that is read at several places gives more; and how
-   far ahead each is asked for. */
+/* Streams that few rows go through together, because memory that is read at several places gives more. */
 #if OIC_HOSTED
 #define OIC_STREAMS 4
 #else
 #define OIC_STREAMS 1
 #endif
-#define OIC_AHEAD_BYTES 640
+#define OIC_AHEAD_BYTES 640 /* how far ahead weights are asked for */
+
+/* Rows that weights are not asked for: with AVX-512 so few go through them as fast as memory gives them, and machines fetch
+   better by themselves, for of those that ask for lines there are few. */
+#define OIC_UNASKED_8 (OIC_WIDTH == 16 ? 4 : 0)
+#define OIC_UNASKED_4 (OIC_WIDTH == 16 ? 1 : 0)
 #define OIC_FEW_8 (OIC_DOTS_ROWS_8 > 1 ? OIC_DOTS_ROWS_8 : 8)
 #define OIC_FEW_4 OIC_DOTS_ROWS
 

@@ -124,11 +124,12 @@ OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic
 OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_quantized *m)
 {
     const ptrdiff_t gap = m->panels * m->groups; /* panels of groups from a stream to the next */
+    const ptrdiff_t asked = n > OIC_JOIN_2(OIC_UNASKED, OIC_Q) ? OIC_AHEAD_BYTES : 0;
     for (ptrdiff_t g = 0; g < m->groups; ++g) {
         const uint8_t *const record = m->x + g * n * OIC_RECORD;
         for (ptrdiff_t j = 0; j < m->panels; ++j) {
             const int last = g == m->groups - 1 && j == m->panels - 1; /* of these streams: behind it lies another of them */
-            const ptrdiff_t at = g * m->panels + j, ahead = OIC_AHEAD_BYTES + (last ? (OIC_STREAMS - 1) * gap * STEP : 0);
+            const ptrdiff_t at = g * m->panels + j, ahead = asked + (last ? (OIC_STREAMS - 1) * gap * STEP : 0);
             const int P = n == 1 || ROWS == 1 ? OIC_STREAMS : 1; /* panels at a time */
             for (int s = 0; s < OIC_STREAMS; s += P) {
                 const uint8_t *w = m->w + (at + s * gap) * STEP;

@@ -52,29 +52,37 @@ static inline void oic_requantized_limits(uint32_t *v, ptrdiff_t n, oic_requanti
     }
 }
 
+/* A result. */
+static inline uint32_t oic_requantized_one(uint32_t sum, int32_t multiplier, int shift, int nearest, oic_requantized_range within)
+{
+    const int32_t x = oic_wrap_i32(sum);
+    const int32_t scaled = nearest ? oic_scale_nearest(x, multiplier, shift)
+                                   : oic_scale_tflite(x, multiplier, oic_shift_of(shift), oic_shift_of(-shift));
+    return oic_requantized_limit(scaled, within);
+}
+
+/* Results, of which no product saturates, with two roundings. */
+static inline oic_register_u32 oic_requantized_some(oic_register_u32 sums, int32_t multiplier, int shift, oic_requantized_range within)
+{
+    const oic_register_i32 left = oic_register_signed(sums << (uint32_t)oic_shift_of(shift)), by = oic_register_of_i32(multiplier);
+    const oic_register_i32 scaled = oic_register_shift_rounded_i32(oic_register_high_half_i32(left, by), oic_shift_of(-shift));
+    const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
+    return oic_register_unsigned(oic_register_min_i32(raised, oic_register_of_i32(within.high))) + within.zero;
+}
+
 /* v = n results, of sums that one multiplier and shift scale. */
 static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multiplier, int shift, int nearest,
                                          oic_requantized_range within)
 {
-    const int left = oic_shift_of(shift), right = oic_shift_of(-shift);
     ptrdiff_t e = 0;
-    if (nearest) {
-        for (; e < n; ++e) {
-            v[e] = (uint32_t)oic_scale_nearest(oic_wrap_i32(v[e]), multiplier, shift);
-        }
-        oic_requantized_limits(v, n, within);
-    }
-    for (; e + OIC_WIDTH <= n && multiplier != INT32_MIN; e += OIC_WIDTH) { /* no product saturates */
-        oic_register_u32 x;
-        memcpy(&x, v + e, sizeof x);
-        const oic_register_i32 sum = oic_register_signed(x << (uint32_t)left), by = oic_register_of_i32(multiplier);
-        const oic_register_i32 scaled = oic_register_shift_rounded_i32(oic_register_high_half_i32(sum, by), right);
-        const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
-        x = oic_register_unsigned(oic_register_min_i32(raised, oic_register_of_i32(within.high))) + within.zero;
-        memcpy(v + e, &x, sizeof x);
+    for (; !nearest && multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
+        oic_register_u32 some;
+        memcpy(&some, v + e, sizeof some);
+        some = oic_requantized_some(some, multiplier, shift, within);
+        memcpy(v + e, &some, sizeof some);
     }
     for (; e < n; ++e) {
-        v[e] = oic_requantized_limit(oic_scale_tflite(oic_wrap_i32(v[e]), multiplier, left, right), within);
+        v[e] = oic_requantized_one(v[e], multiplier, shift, nearest, within);
     }
 }
 
@@ -106,6 +114,23 @@ static inline void oic_requantized_sums(const oic_requantized *by, uint32_t *v, 
                                         oic_requantized_range within)
 {
     oic_requantized_alike(v, n, by->multiplier[p * by->each], by->shift[p * by->each], by->nearest, within);
+}
+
+/* to = n results of bytes, of sums of number p. */
+static inline void oic_requantized_bytes(const oic_requantized *by, const uint32_t *v, ptrdiff_t n, ptrdiff_t p,
+                                         oic_requantized_range within, int8_t *to)
+{
+    const int32_t multiplier = by->multiplier[p * by->each];
+    const int shift = by->shift[p * by->each], plain = by->nearest || multiplier == INT32_MIN || n < OIC_WIDTH;
+    for (ptrdiff_t e = 0; !plain && e < n; e += OIC_WIDTH) {
+        const ptrdiff_t first = e + OIC_WIDTH <= n ? e : n - OIC_WIDTH; /* the last ones, some of them once more */
+        oic_register_u32 some;
+        memcpy(&some, v + first, sizeof some);
+        oic_register_store_i8(to + first, oic_register_signed(oic_requantized_some(some, multiplier, shift, within)));
+    }
+    for (ptrdiff_t e = 0; plain && e < n; ++e) {
+        to[e] = (int8_t)oic_wrap_i32(oic_requantized_one(v[e], multiplier, shift, by->nearest, within));
+    }
 }
 
 #endif

@@ -221,6 +221,15 @@ E_FN __m512i e_permute16(__m512i order, __m512i a)
     memcpy(&r, to, 64);
     return r;
 }
+E_FN __m512i e_maskz_permute16(__mmask32 m, __m512i order, __m512i a)
+{
+    uint16_t to[32];
+    __m512i r = e_permute16(order, a);
+    memcpy(to, &r, 64);
+    for (int i = 0; i < 32; ++i) { to[i] = m >> i & 1 ? to[i] : 0; }
+    memcpy(&r, to, 64);
+    return r;
+}
 
 E_FN __m512 e_cvtepi32_ps(__m512i a) { emulated u = e_ofi(a); E_LANES u.f32[i_] = (float)u.i32[i_]; return u.f; }
 E_FN __m512i e_cvtps_epi32(__m512 a)
@@ -372,6 +381,7 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #define _mm512_madd_epi16 e_madd16
 #define _mm512_dpbf16_ps e_dpbf16
 #define _mm512_permutexvar_epi16 e_permute16
+#define _mm512_maskz_permutexvar_epi16 e_maskz_permute16
 #define _mm512_permutexvar_epi32 e_permute32
 #define _mm512_shuffle_epi8 e_shuffle8
 #define _mm512_maskz_loadu_epi8 e_maskz_loadu8
