@@ -51,6 +51,39 @@ def test_every_step_answers_for_its_own_inputs() -> None:
         ex.step(x=f32(1, 2, 3), ids=ids)
 
 
+LARGE = """graph large {
+dynamic { x: f32[N, 64] @max(N=64); by: f32; } volatile { y: f32[N, 64]; z: f32[64]; }
+block entry { op mul(x, by) >> y; op sum_axis(y, axes=[0]) >> z; return; }
+}"""
+
+
+def test_large_arrays_are_read_where_they_are_and_made_anew() -> None:
+    """Those that are no array in the order and at addresses of C are copied, as at the first step."""
+    draw = np.random.default_rng(1)
+    with oic.Synthesizer(oic.parse(LARGE)).build().make_executor() as ex:
+        call, kept = ex._calls["entry"], []
+        for step in range(6):
+            x, by = draw.integers(-9, 9, (64, 64)).astype(np.float32), np.float32(step + 1)
+            if step == 3:
+                x = x.T
+            elif step == 4:
+                x = np.frombuffer(b"." + x.tobytes(), np.float32, 64 * 64, 1).reshape(64, 64)
+            else:
+                x.setflags(write=False)
+            before = x.copy()
+            kept.append((before * by, ex.step(x=x, by=by)))
+            assert np.array_equal(x, before) and len(call.large) == len(call.rooms) == 1
+            assert call.same is not None and [room is None for *_, room in call.same] == [True, False]
+        for expected, out in kept:
+            assert np.array_equal(out["y"], expected) and np.array_equal(out["z"], expected.sum(0))
+        few = ex.step(x=np.ones((2, 64), np.float32), by=by)["y"]  # fewer bytes, of an output that may be large
+        assert np.array_equal(ex.step(x=np.zeros((2, 64), np.float32), by=by)["y"], few * 0) and few[0, 0] == by
+        made = ex.repeat(3, {"x": "y"}, x=np.ones((64, 64), np.float32), by=np.float32(2))
+        assert [float(out["y"][63, 63]) for out in made] == [2, 4, 8]
+        made = ex.repeat(3, {"x": "y"}, x=np.ones((2, 64), np.float32), by=np.float32(2))
+        assert [float(out["y"][1, 63]) for out in made] == [2, 4, 8]
+
+
 LOOP = """graph fed {
 dynamic { x: i32[N] @max(N=8); by: i32; f: f32; }
 persistent { steps: i32; }

@@ -11,7 +11,7 @@ from threading import RLock
 from typing import Any, Self
 
 import numpy as np
-from numpy import ndarray
+from numpy import empty, ndarray
 
 from oic import dtypes
 from oic.codegen.c_module import Input, Output, Signature
@@ -161,20 +161,28 @@ class CompiledExecutor(Executor):
         if call is None or (same := call.same) is None or len(inputs) != len(same):
             return None
         try:
-            for name, dtype, shape, room in same:
+            for name, member, dtype, shape, room in same:
                 value = inputs[name]
                 if type(value) is not ndarray or value.dtype != dtype or value.shape != shape:
                     return None
-                room[...] = value
+                if room is not None:
+                    room[...] = value
+                    continue
+                if not ((flags := value.flags).c_contiguous and flags.aligned):
+                    return None
+                setattr(call.inputs, member, call.pointer(value))
         except KeyError:
             return None
+        made = {}
+        for name, member, kind, sizes in call.large:
+            made[name] = array = empty(sizes, kind)
+            setattr(call.outputs, member, call.pointer(array))
         self._entry = entry
         if self._counted is not None:
             self._counted[:] = 0
         if status := call.function(*call.given):
             self._outputs, self._last = {}, None
             raise self._refusal(status)
-        made = {}
         for name, room in call.rooms:
             made[name] = room.copy()
         self._outputs, self._last = made, call.entry
@@ -184,7 +192,9 @@ class CompiledExecutor(Executor):
         call = self._calls[entry]
         if call.same is None or self._counted is not None:
             return False
-        reads, gives = {name: room for name, _, _, room in call.same}, dict(call.rooms)
+        reads, gives = {name: room for name, *_, room in call.same if room is not None}, dict(call.rooms)
+        if len(reads) < len(call.same) or call.large:
+            return False
         moves = [(name, reads[name], gives[output]) for name, output in feed.items()]
         if any(to.shape != of.shape for _, to, of in moves):
             return False
@@ -339,39 +349,43 @@ class _Call:
         body, known = module.function(face.symbol).body, {extent for extent, _ in face.extents}
         self.slots = [_Slot(o, _fits(body, o), dims.extents(o.type.shape) <= known) for o in face.outputs]
         self.kept: list[Array] = []
-        # What the inputs of the last step were, all of whose checks are of their types, and where it read them;
-        # None where there is more to check, or an output wants memory of its own.
-        self.same: list[tuple[str, Any, tuple[int, ...], Array]] | None = None
-        self.rooms: list[tuple[str, Array]] = []  # where it left outputs
+        # What the inputs of the last step were, all of whose checks are of their types: their members, and where it read them,
+        # None: where the caller has them.  None where there is more to check, or outputs are of sizes known after a step.
+        self.same: list[tuple[str, str, Any, tuple[int, ...], Array | None]] | None = None
+        self.rooms: list[tuple[str, Array]] = []  # where it left small outputs
+        self.large: list[tuple[str, str, Any, tuple[int, ...]]] = []  # outputs of which every step makes an array
         checked = any(_has_range(i.value.dtype) for i in face.inputs)
-        self.repeats = not checked and all(s.whole and s.small for s in self.slots)
+        self.repeats = not checked and all(s.whole for s in self.slots)
 
     def prepare(self, inputs: dict[str, Array]) -> list[Array]:
         """Fill the structures; gives the arrays that the outputs are computed in."""
         repeats = self.repeats and all(inputs[i.name].size for i in self.face.inputs)
         self.same, self.kept = None, [_stored(inputs[i.name], i) for i in self.face.inputs]
-        if repeats:  # these are written again: not where the caller's arrays are
-            self.kept = [data.copy() for data in self.kept]
+        if repeats:  # small ones are written again: not where the caller's arrays are
+            self.kept = [data.copy() if data.nbytes <= SMALL else data for data in self.kept]
         for input_, data in zip(self.face.inputs, self.kept):
-            setattr(self.inputs, input_.member, self._pointer(data))
+            setattr(self.inputs, input_.member, self.pointer(data))
         sizes: dict[str, int] = {}
         for extent, member, source, axis in self.axes:
             sizes[extent] = inputs[source].shape[axis]
             setattr(self.inputs, member, sizes[extent])
         arrays = [slot.memory(sizes) for slot in self.slots]
         for slot, array in zip(self.slots, arrays):
-            setattr(self.outputs, slot.output.member, self._pointer(array))
+            setattr(self.outputs, slot.output.member, self.pointer(array))
         if repeats:
-            rooms = zip(self.face.inputs, self.kept)
-            self.same = [(i.name, i.value.dtype.np, inputs[i.name].shape, room) for i, room in rooms]
-            self.rooms = [(s.output.name, array) for s, array in zip(self.slots, arrays)]
+            self.same = [(i.name, i.member, i.value.dtype.np, data.shape, data if data.nbytes <= SMALL else None)
+                         for i, data in zip(self.face.inputs, self.kept)]  # fmt: skip
+            made = list(zip(self.slots, arrays))
+            self.rooms = [(s.output.name, array) for s, array in made if s.small]
+            self.large = [(s.output.name, s.output.member, array.dtype, array.shape) for s, array in made if not s.small]
         return arrays
 
     def results(self, arrays: list[Array]) -> dict[str, Array]:
         """The outputs in their shapes."""
         return {s.output.name: s.result(a, self.outputs) for s, a in zip(self.slots, arrays)}
 
-    def _pointer(self, array: Array) -> Any:
+    def pointer(self, array: Array) -> Any:
+        """Its address."""
         return self.cast(self.void, array.__array_interface__["data"][0])
 
 
