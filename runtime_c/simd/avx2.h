@@ -71,6 +71,15 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     _mm_storel_epi64((__m128i *)(void *)to, _mm_packs_epi16(words, words));
 }
 
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7), all = _mm256_set1_epi16(more);
+    const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32((__m256i)v[0], (__m256i)v[1]), all);
+    const __m256i high = _mm256_adds_epi16(_mm256_packs_epi32((__m256i)v[2], (__m256i)v[3]), all);
+    const __m256i bytes = sign ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
+}
+
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 {
     const __m256i words = _mm256_and_si256((__m256i)v, _mm256_set1_epi32(0xffff));

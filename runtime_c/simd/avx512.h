@@ -66,6 +66,16 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
 }
 
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    const oic_register_u32 order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const __m512i all = _mm512_set1_epi16(more);
+    const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)v[0], (__m512i)v[1]), all);
+    const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)v[2], (__m512i)v[3]), all);
+    const __m512i bytes = sign ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    _mm512_storeu_si512((void *)to, _mm512_permutexvar_epi32((__m512i)order, bytes));
+}
+
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 {
     _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16((__m512i)v));

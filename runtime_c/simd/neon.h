@@ -85,6 +85,18 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     memcpy(to, &bits, sizeof bits);
 }
 
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    const int16x8_t all = vdupq_n_s16(more);
+    const int16x8_t low = vqaddq_s16(vcombine_s16(vqmovn_s32((int32x4_t)v[0]), vqmovn_s32((int32x4_t)v[1])), all);
+    const int16x8_t high = vqaddq_s16(vcombine_s16(vqmovn_s32((int32x4_t)v[2]), vqmovn_s32((int32x4_t)v[3])), all);
+    if (sign) {
+        vst1q_s8((int8_t *)to, vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)));
+    } else {
+        vst1q_u8(to, vcombine_u8(vqmovun_s16(low), vqmovun_s16(high)));
+    }
+}
+
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 {
     vst1_u16(to, vmovn_u32((uint32x4_t)v));

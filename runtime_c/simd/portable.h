@@ -58,6 +58,16 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     *to = (int8_t)v;
 }
 
+/* Four registers plus a number of at most 32512 either way, limited to bytes, with a sign or without one. */
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    const int32_t low = sign ? -128 : 0, high = sign ? 127 : 255;
+    for (int i = 0; i < 4; ++i) {
+        const int32_t least = low - more, most = high - more;
+        to[i] = (uint8_t)((v[i] < least ? least : v[i] > most ? most : v[i]) + more);
+    }
+}
+
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 {
     *to = (uint16_t)v;

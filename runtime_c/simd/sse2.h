@@ -92,6 +92,14 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     memcpy(to, &bits, sizeof bits);
 }
 
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    const __m128i all = _mm_set1_epi16(more);
+    const __m128i low = _mm_adds_epi16(_mm_packs_epi32((__m128i)v[0], (__m128i)v[1]), all);
+    const __m128i high = _mm_adds_epi16(_mm_packs_epi32((__m128i)v[2], (__m128i)v[3]), all);
+    _mm_storeu_si128((__m128i *)(void *)to, sign ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high));
+}
+
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 {
     const __m128i low = _mm_srai_epi32(_mm_slli_epi32((__m128i)v, 16), 16); /* as numbers with a sign, to be packed */

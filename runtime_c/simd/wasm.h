@@ -65,6 +65,14 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     wasm_v128_store32_lane(to, wasm_i8x16_narrow_i16x8(words, words), 0);
 }
 
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    const v128_t all = wasm_i16x8_splat(more);
+    const v128_t low = wasm_i16x8_add_sat(wasm_i16x8_narrow_i32x4((v128_t)v[0], (v128_t)v[1]), all);
+    const v128_t high = wasm_i16x8_add_sat(wasm_i16x8_narrow_i32x4((v128_t)v[2], (v128_t)v[3]), all);
+    wasm_v128_store(to, sign ? wasm_i8x16_narrow_i16x8(low, high) : wasm_u8x16_narrow_i16x8(low, high));
+}
+
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 {
     const v128_t words = (v128_t)(v & 0xffffu);

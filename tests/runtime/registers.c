@@ -208,6 +208,21 @@ static void integers(void)
         }
     }
     said("store i8");
+    for (int n = 0; n < 12; ++n) {
+        static const int16_t more[] = {0, 3, -7, 128, -32512, 32512};
+        for (ptrdiff_t i = 0; i + 4 * OIC_WIDTH <= COUNT; i += 4 * OIC_WIDTH) {
+            uint8_t y[4 * OIC_WIDTH];
+            oic_register_i32 v[4];
+            for (int l = 0; l < 4; ++l) {
+                v[l] = oic_register_load_i32((n < 6 ? is : js) + i + l * OIC_WIDTH);
+            }
+            oic_register_store_limited(y, v, more[n % 6], n % 2);
+            for (int l = 0; l < 4 * OIC_WIDTH; ++l) {
+                seen(y[l]);
+            }
+        }
+    }
+    said("store limited");
     for (ptrdiff_t i = 0; i + 256 <= COUNT; i += 64) {
         int32_t sums[16];
         for (int l = 0; l < 16; ++l) {
@@ -383,6 +398,14 @@ __attribute__((no_builtin("memcpy"))) void *memcpy(void *to, const void *from, s
 {
     for (size_t i = 0; i < n; ++i) {
         ((char *)to)[i] = ((const char *)from)[i];
+    }
+    return to;
+}
+
+__attribute__((no_builtin("memset"))) void *memset(void *to, int value, size_t n)
+{
+    for (size_t i = 0; i < n; ++i) {
+        ((char *)to)[i] = (char)value;
     }
     return to;
 }

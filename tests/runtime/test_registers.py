@@ -20,7 +20,7 @@ from runtime.native import EMULATED
 
 SOURCE = ROOT / "tests" / "runtime" / "registers.c"
 WASM_HEADERS = {
-    "string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\n",
+    "string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\nvoid *memset(void *, int, size_t);\n",
     "math.h": "#define sqrtf __builtin_sqrtf\n#define sqrt __builtin_sqrt\n",
 }
 WASM_RUN = """

@@ -349,8 +349,9 @@ class _Call:
         body, known = module.function(face.symbol).body, {extent for extent, _ in face.extents}
         self.slots = [_Slot(o, _fits(body, o), dims.extents(o.type.shape) <= known) for o in face.outputs]
         self.kept: list[Array] = []
-        # What the inputs of the last step were, all of whose checks are of their types: their members, and where it read them,
-        # None: where the caller has them.  None where there is more to check, or outputs are of sizes known after a step.
+        # What the inputs of the last step were, all of whose checks are of their types: their members, and where it
+        # read them, None: where the caller has them.  None where there is more to check, or an output's size is known
+        # only after a step.
         self.same: list[tuple[str, str, Any, tuple[int, ...], Array | None]] | None = None
         self.rooms: list[tuple[str, Array]] = []  # where it left small outputs
         self.large: list[tuple[str, str, Any, tuple[int, ...]]] = []  # outputs of which every step makes an array
@@ -377,7 +378,7 @@ class _Call:
                          for i, data in zip(self.face.inputs, self.kept)]  # fmt: skip
             made = list(zip(self.slots, arrays))
             self.rooms = [(s.output.name, array) for s, array in made if s.small]
-            self.large = [(s.output.name, s.output.member, array.dtype, array.shape) for s, array in made if not s.small]
+            self.large = [(s.output.name, s.output.member, a.dtype, a.shape) for s, a in made if not s.small]
         return arrays
 
     def results(self, arrays: list[Array]) -> dict[str, Array]:

@@ -61,13 +61,13 @@ static inline uint32_t oic_requantized_one(uint32_t sum, int32_t multiplier, int
     return oic_requantized_limit(scaled, within);
 }
 
-/* Results, of which no product saturates, with two roundings. */
-static inline oic_register_u32 oic_requantized_some(oic_register_u32 sums, int32_t multiplier, int shift, oic_requantized_range within)
+/* Scaled sums, of which no product saturates, with two roundings. */
+static inline oic_register_i32 oic_requantized_scaled(const uint32_t *v, int32_t multiplier, int shift)
 {
+    oic_register_u32 sums;
+    memcpy(&sums, v, sizeof sums);
     const oic_register_i32 left = oic_register_signed(sums << (uint32_t)oic_shift_of(shift)), by = oic_register_of_i32(multiplier);
-    const oic_register_i32 scaled = oic_register_shift_rounded_i32(oic_register_high_half_i32(left, by), oic_shift_of(-shift));
-    const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
-    return oic_register_unsigned(oic_register_min_i32(raised, oic_register_of_i32(within.high))) + within.zero;
+    return oic_register_shift_rounded_i32(oic_register_high_half_i32(left, by), oic_shift_of(-shift));
 }
 
 /* v = n results, of sums that one multiplier and shift scale. */
@@ -76,9 +76,10 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
 {
     ptrdiff_t e = 0;
     for (; !nearest && multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
-        oic_register_u32 some;
-        memcpy(&some, v + e, sizeof some);
-        some = oic_requantized_some(some, multiplier, shift, within);
+        const oic_register_i32 scaled = oic_requantized_scaled(v + e, multiplier, shift);
+        const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
+        const oic_register_i32 limited = oic_register_min_i32(raised, oic_register_of_i32(within.high));
+        const oic_register_u32 some = oic_register_unsigned(limited) + within.zero;
         memcpy(v + e, &some, sizeof some);
     }
     for (; e < n; ++e) {
@@ -116,20 +117,40 @@ static inline void oic_requantized_sums(const oic_requantized *by, uint32_t *v, 
     oic_requantized_alike(v, n, by->multiplier[p * by->each], by->shift[p * by->each], by->nearest, within);
 }
 
-/* to = n results of bytes, of sums of number p. */
-static inline void oic_requantized_bytes(const oic_requantized *by, const uint32_t *v, ptrdiff_t n, ptrdiff_t p,
-                                         oic_requantized_range within, int8_t *to)
+/* Four registers of results that are bytes, with a sign or without one. */
+static inline void oic_requantized_four(const uint32_t *v, int32_t multiplier, int shift, int16_t zero, int sign, uint8_t *to)
 {
-    const int32_t multiplier = by->multiplier[p * by->each];
-    const int shift = by->shift[p * by->each], plain = by->nearest || multiplier == INT32_MIN || n < OIC_WIDTH;
-    for (ptrdiff_t e = 0; !plain && e < n; e += OIC_WIDTH) {
-        const ptrdiff_t first = e + OIC_WIDTH <= n ? e : n - OIC_WIDTH; /* the last ones, some of them once more */
-        oic_register_u32 some;
-        memcpy(&some, v + first, sizeof some);
-        oic_register_store_i8(to + first, oic_register_signed(oic_requantized_some(some, multiplier, shift, within)));
+    oic_register_i32 scaled[4];
+    for (int i = 0; i < 4; ++i) {
+        scaled[i] = oic_requantized_scaled(v + i * OIC_WIDTH, multiplier, shift);
     }
-    for (ptrdiff_t e = 0; plain && e < n; ++e) {
-        to[e] = (int8_t)oic_wrap_i32(oic_requantized_one(v[e], multiplier, shift, by->nearest, within));
+    oic_register_store_limited(to, scaled, zero, sign);
+}
+
+/* to = n results that are all bytes with a sign, or without one, of sums of number p. */
+static inline void oic_requantized_bytes(const oic_requantized *by, const uint32_t *v, ptrdiff_t n, ptrdiff_t p,
+                                         oic_requantized_range within, int sign, uint8_t *to)
+{
+    enum { FOUR = 4 * OIC_WIDTH };
+    const int32_t multiplier = by->multiplier[p * by->each], zero = oic_wrap_i32(within.zero);
+    const int shift = by->shift[p * by->each];
+    if (by->nearest || multiplier == INT32_MIN || zero < -32512 || zero > 32512) {
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            to[e] = (uint8_t)oic_requantized_one(v[e], multiplier, shift, by->nearest, within);
+        }
+        return;
+    }
+    if (n < FOUR) {
+        uint32_t sums[FOUR] = {0};
+        uint8_t bytes[FOUR];
+        memcpy(sums, v, (size_t)n * sizeof *sums);
+        oic_requantized_four(sums, multiplier, shift, (int16_t)zero, sign, bytes);
+        memcpy(to, bytes, (size_t)n);
+        return;
+    }
+    for (ptrdiff_t e = 0; e < n; e += FOUR) {
+        const ptrdiff_t first = e + FOUR <= n ? e : n - FOUR; /* the last ones, some of them once more */
+        oic_requantized_four(v + first, multiplier, shift, (int16_t)zero, sign, to + first);
     }
 }
 

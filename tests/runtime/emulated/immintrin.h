@@ -221,6 +221,19 @@ E_FN __m512i e_permute16(__m512i order, __m512i a)
     memcpy(&r, to, 64);
     return r;
 }
+#define E_TWICE(name, half)                                                       \
+    E_FN __m512i name(__m512i a, __m512i b)                                       \
+    {                                                                             \
+        emulated u = e_ofi(a), v = e_ofi(b);                                      \
+        for (int h = 0; h < 2; ++h) { u.i2[h] = half(u.i2[h], v.i2[h]); }          \
+        return u.i;                                                               \
+    }
+E_TWICE(e_packs32, _mm256_packs_epi32)
+E_TWICE(e_packs16, _mm256_packs_epi16)
+E_TWICE(e_packus16, _mm256_packus_epi16)
+E_TWICE(e_adds16, _mm256_adds_epi16)
+E_FN __m512i e_set1_epi16(int16_t x) { emulated u; for (int i = 0; i < 32; ++i) { u.i16[i] = x; } return u.i; }
+E_FN void e_storeu_si(void *p, __m512i a) { memcpy(p, &a, 64); }
 E_FN __m512i e_maskz_permute16(__mmask32 m, __m512i order, __m512i a)
 {
     uint16_t to[32];
@@ -353,6 +366,12 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #define _mm512_setzero_si512 e_zero
 #define _mm512_loadu_ps e_loadu_ps
 #define _mm512_loadu_si512 e_loadu_si
+#define _mm512_storeu_si512 e_storeu_si
+#define _mm512_set1_epi16 e_set1_epi16
+#define _mm512_packs_epi32 e_packs32
+#define _mm512_packs_epi16 e_packs16
+#define _mm512_packus_epi16 e_packus16
+#define _mm512_adds_epi16 e_adds16
 #define _mm512_storeu_ps e_storeu_ps
 #define _mm512_maskz_loadu_ps e_maskz_loadu_ps
 #define _mm512_mask_storeu_ps e_mask_storeu_ps
