@@ -129,7 +129,8 @@ OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_q
         const uint8_t *const record = m->x + g * n * OIC_RECORD;
         for (ptrdiff_t j = 0; j < m->panels; ++j) {
             const int last = g == m->groups - 1 && j == m->panels - 1; /* of these streams: behind it lies another of them */
-            const ptrdiff_t at = g * m->panels + j, ahead = asked + (last ? (OIC_STREAMS - 1) * gap * STEP : 0);
+            const ptrdiff_t at = g * m->panels + j, next = last ? (OIC_STREAMS - 1) * gap * STEP : 0;
+            const ptrdiff_t ahead = asked == 0 ? 0 : asked + next;
             const int P = n == 1 || ROWS == 1 ? OIC_STREAMS : 1; /* panels at a time */
             for (int s = 0; s < OIC_STREAMS; s += P) {
                 const uint8_t *w = m->w + (at + s * gap) * STEP;
