@@ -20,7 +20,7 @@
 
    A machine reads ahead along lines in memory, of which it follows several at once, and more is under way than along one.
    So where few queries go along keys, these are OIC_FOLDED as far from each other as a block has them; and values of up to
-   OIC_ATTENTION_SPANS spans go side by side, each to results of its own.
+   OIC_ATTENTION_BESIDE spans go side by side, each to results of its own.
 
    Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, and those of all spans
    side by side, at most as many; widths rounded up to whole lanes, and of keys those of a block at most: rows * (Dk + Dv)
@@ -707,7 +707,7 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     }
     g.spans = 1;
     g.at = 0;
-    const ptrdiff_t rows = g.heads * g.count, most = spans < OIC_ATTENTION_SPANS ? spans : OIC_ATTENTION_SPANS;
+    const ptrdiff_t rows = g.heads * g.count, most = spans < OIC_ATTENTION_BESIDE ? spans : OIC_ATTENTION_BESIDE;
     while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * rows <= OIC_ATTENTION_TOGETHER) {
         g.spans++;
     }
