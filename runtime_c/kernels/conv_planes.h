@@ -26,7 +26,7 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
 #define ROW 8   /* registers of sums */
-#define PAIRS 4 /* taken apart at once: what compilers have shuffles for everywhere */
+#define PAIRS (OIC_WIDTH == 16 ? 16 : 4) /* taken apart at once: what compilers have shuffles for */
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
 
 /* A call.
