@@ -45,6 +45,7 @@ PRECISIONS = ("f32", "f16", "bf16", "q8", "q4")
 POSITIONS = (16, 512, 990)
 PROMPTS = (128, 512)
 STREAMS = ("silero", "gru-256")
+REST = 0.3  # seconds before an engine's turn: threads of the one before it spin for so long after their last work
 CACHES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}  # bytes of a number; q8 has a scale a head
 
 
@@ -189,6 +190,7 @@ class Run:
         figures = {w.engine: Figure(w.engine) for w in workers}
         for number in range(rounds + 1):
             for worker in workers:
+                time.sleep(REST)
                 found = worker.ask(command, *given)
                 if found is not None and number:
                     figures[worker.engine].seconds += found if isinstance(found, list) else [found]
