@@ -85,8 +85,7 @@ static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
 
 static inline oic_register_f32 oic_register_load_bf16(const uint16_t *from)
 {
-    const oic_register_u32 order = {0x0000ffffu, 0x0001ffffu, 0x0002ffffu, 0x0003ffffu, 0x0004ffffu, 0x0005ffffu, 0x0006ffffu, 0x0007ffffu,
-                                    0x0008ffffu, 0x0009ffffu, 0x000affffu, 0x000bffffu, 0x000cffffu, 0x000dffffu, 0x000effffu, 0x000fffffu};
+    const oic_register_u32 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, order = lane << 16 | 0xffffu;
     const __m512i numbers = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)from));
     return (oic_register_f32)_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, (__m512i)order, numbers);
 }

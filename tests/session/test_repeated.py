@@ -52,7 +52,7 @@ def test_every_step_answers_for_its_own_inputs() -> None:
 
 
 LARGE = """graph large {
-dynamic { x: f32[N, 64] @max(N=64); by: f32; } volatile { y: f32[N, 64]; z: f32[64]; }
+dynamic { x: f32[N, 64] @max(N=64); by: f32; } volatile { z: f32[64]; y: f32[N, 64]; }
 block entry { op mul(x, by) >> y; op sum_axis(y, axes=[0]) >> z; return; }
 }"""
 
@@ -71,9 +71,14 @@ def test_large_arrays_are_read_where_they_are_and_made_anew() -> None:
             else:
                 x.setflags(write=False)
             before = x.copy()
-            kept.append((before * by, ex.step(x=x, by=by)))
+            kept.append((before * by, ex.step(x=x, by=np.asarray(by))))
+            assert list(kept[-1][1]) == ["z", "y"]
+            if step == 5:  # the shorter way is no wider one
+                for wrong in ({"x": x, "by": np.ones(1, np.float32)}, {"x": x[:, :32], "by": np.asarray(by)}):
+                    with pytest.raises(oic.StepError):
+                        ex.step(**wrong)
             assert np.array_equal(x, before) and len(call.large) == len(call.rooms) == 1
-            assert call.same is not None and [room is None for *_, room in call.same] == [True, False]
+            assert step == 5 or (call.same is not None and [room is None for *_, room in call.same] == [True, False])
         for expected, out in kept:
             assert np.array_equal(out["y"], expected) and np.array_equal(out["z"], expected.sum(0))
         few = ex.step(x=np.ones((2, 64), np.float32), by=by)["y"]  # fewer bytes, of an output that may be large

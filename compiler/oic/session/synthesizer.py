@@ -173,7 +173,7 @@ class CompiledExecutor(Executor):
                 setattr(call.inputs, member, call.pointer(value))
         except KeyError:
             return None
-        made = {}
+        made = call.made.copy()
         for name, member, kind, sizes in call.large:
             made[name] = array = empty(sizes, kind)
             setattr(call.outputs, member, call.pointer(array))
@@ -355,6 +355,7 @@ class _Call:
         self.same: list[tuple[str, str, Any, tuple[int, ...], Array | None]] | None = None
         self.rooms: list[tuple[str, Array]] = []  # where it left small outputs
         self.large: list[tuple[str, str, Any, tuple[int, ...]]] = []  # outputs of which every step makes an array
+        self.made: dict[str, Any] = {output.name: None for output in face.outputs}  # all of them, in order
         checked = any(_has_range(i.value.dtype) for i in face.inputs)
         self.repeats = not checked and all(s.whole for s in self.slots)
 
@@ -374,8 +375,9 @@ class _Call:
         for slot, array in zip(self.slots, arrays):
             setattr(self.outputs, slot.output.member, self.pointer(array))
         if repeats:
-            self.same = [(i.name, i.member, i.value.dtype.np, data.shape, data if data.nbytes <= SMALL else None)
-                         for i, data in zip(self.face.inputs, self.kept)]  # fmt: skip
+            rooms = [data if data.nbytes <= SMALL else None for data in self.kept]
+            self.same = [(i.name, i.member, i.value.dtype.np, inputs[i.name].shape, room)
+                         for i, room in zip(self.face.inputs, rooms)]  # fmt: skip
             made = list(zip(self.slots, arrays))
             self.rooms = [(s.output.name, array) for s, array in made if s.small]
             self.large = [(s.output.name, s.output.member, a.dtype, a.shape) for s, a in made if not s.small]
