@@ -10,10 +10,10 @@
 #define LANES OF(oic_lanes)
 #define WIDTH ((ptrdiff_t)(sizeof(REGISTER) / sizeof(S)))
 #define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
-#define ROW_TILE (WIDTH > 1 ? 2 : 1) /* rows whose sums stay in registers, */
+#define ROW_TILE (WIDTH == 16 ? 4 : WIDTH > 1 ? 2 : 1) /* rows whose sums stay in registers, of 32 more than of 16, */
 #define ROW_KEYS (WIDTH > 1 ? 4 : 1) /* beside so many keys, */
 #define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
-#define ROW_SUMS 8
+#define ROW_SUMS (WIDTH == 16 ? 16 : 8)
 
 /* The first n of a register's numbers, 0 < n; the others are 0. */
 static inline REGISTER ROWS(oic_row_some)(const R *from, ptrdiff_t n)
@@ -184,14 +184,18 @@ OIC_INLINE void ROWS(oic_row_dots_some)(const S *restrict x, ptrdiff_t xm, ptrdi
         }
         for (ptrdiff_t m = count; m > 0;) {
             OF(oic_folding) folded[ROW_TILE * OIC_FOLDED];
-            const ptrdiff_t together = m < ROW_TILE ? 1 : ROW_TILE;
-            if (together > 1) {
-                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
-                    ROWS(oic_row_tile)(x, xm, ROW_TILE, at + e, ROW_KEYS, n, folded + e);
-                }
-            } else {
+            const ptrdiff_t together = m >= ROW_TILE ? ROW_TILE : ROW_TILE > 2 && m >= 2 ? 2 : 1;
+            if (together == 1) {
                 for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS_OF_ONE) {
                     ROWS(oic_row_tile)(x, xm, 1, at + e, ROW_KEYS_OF_ONE, n, folded + e);
+                }
+            } else if (together == 2) {
+                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
+                    ROWS(oic_row_tile)(x, xm, 2, at + e, ROW_KEYS, n, folded + e);
+                }
+            } else {
+                for (int e = 0; e < OIC_FOLDED; e += ROW_KEYS) {
+                    ROWS(oic_row_tile)(x, xm, ROW_TILE, at + e, ROW_KEYS, n, folded + e);
                 }
             }
             for (ptrdiff_t r = 0; r < together; ++r) {
