@@ -183,7 +183,7 @@ static inline void NAME(oic_conv_store)(const NAME(oic_conv_view) *v, uint32_t *
 {
     const int whole = columns == v->a->out_width; /* rows lie one behind the other */
 #if defined(OIC_REQUANTIZES)
-    if (whole && sizeof *y == 1) {
+    if (whole && sizeof *y == 1 && oic_requantized_to_bytes(&v->a->by, o, v->within)) {
         oic_requantized_bytes(&v->a->by, sum, n, o, v->within, W_LOW < 0, (uint8_t *)(void *)(y + p));
         return;
     }

@@ -113,7 +113,8 @@ static inline int oic_words_pad(ptrdiff_t step)
 #endif
 }
 
-/* to[i] = a word of w of neighbours from first + i * step on of a row of so many numbers, 0 outside; up to OIC_WIDTH - 1 more. */
+/* to[i] = a word of w of neighbours from first + i * step on of a row of so many numbers, 0 outside.  As many as fill registers
+   are written: up to OIC_WIDTH - 1 more. */
 static inline void oic_words_of_padded(uint32_t *to, const int8_t *row, ptrdiff_t size, ptrdiff_t first, ptrdiff_t n, ptrdiff_t step)
 {
 #if defined(OIC_NEIGHBOURS)
@@ -196,7 +197,8 @@ OIC_INLINE void oic_words_rows(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, int 
     }
 }
 
-/* The same for `count` words of w, sixteen at a time or more.  Not inlined: within larger functions compilers run out of registers. */
+/* The same for `count` words of w, sixteen at a time or more.  Not inlined: within larger functions compilers run out of
+   registers. */
 OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
                             const int32_t *at, ptrdiff_t n, const uint32_t *start, ptrdiff_t count)
 {

@@ -14,7 +14,7 @@
 #define OIC_ATTENTION_KEYS 64     /* keys of a block; blocks begin at multiples of it, however many take part */
 #define OIC_ATTENTION_SPAN 128    /* keys of a span, which are some blocks */
 #define OIC_ATTENTION_SPANS 4     /* spans whose values go side by side at most, where few queries see them; */
-#define OIC_ATTENTION_BESIDE (OIC_WIDTH == 16 ? 2 : OIC_ATTENTION_SPANS) /* and so many do: Zen 4 reads ahead best in two places */
+#define OIC_ATTENTION_BESIDE (OIC_FETCHES ? 2 : OIC_ATTENTION_SPANS) /* and so many do */
 #define OIC_ATTENTION_SHARED 16   /* queries of a key head, or fewer, for which threads share spans */
 
 /* Keys lo..hi-1 take part for query i of N, when `length` keys are in use of T. */

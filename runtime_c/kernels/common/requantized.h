@@ -52,15 +52,6 @@ static inline void oic_requantized_limits(uint32_t *v, ptrdiff_t n, oic_requanti
     }
 }
 
-/* A result. */
-static inline uint32_t oic_requantized_one(uint32_t sum, int32_t multiplier, int shift, int nearest, oic_requantized_range within)
-{
-    const int32_t x = oic_wrap_i32(sum);
-    const int32_t scaled = nearest ? oic_scale_nearest(x, multiplier, shift)
-                                   : oic_scale_tflite(x, multiplier, oic_shift_of(shift), oic_shift_of(-shift));
-    return oic_requantized_limit(scaled, within);
-}
-
 /* Scaled sums, of which no product saturates, with two roundings. */
 static inline oic_register_i32 oic_requantized_scaled(const uint32_t *v, int32_t multiplier, int shift)
 {
@@ -75,7 +66,13 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
                                          oic_requantized_range within)
 {
     ptrdiff_t e = 0;
-    for (; !nearest && multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
+    if (nearest) { /* loops of their own, which become vector code */
+        for (; e < n; ++e) {
+            v[e] = (uint32_t)oic_scale_nearest(oic_wrap_i32(v[e]), multiplier, shift);
+        }
+        oic_requantized_limits(v, n, within);
+    }
+    for (; multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
         const oic_register_i32 scaled = oic_requantized_scaled(v + e, multiplier, shift);
         const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
         const oic_register_i32 limited = oic_register_min_i32(raised, oic_register_of_i32(within.high));
@@ -83,7 +80,8 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
         memcpy(v + e, &some, sizeof some);
     }
     for (; e < n; ++e) {
-        v[e] = oic_requantized_one(v[e], multiplier, shift, nearest, within);
+        const int32_t scaled = oic_scale_tflite(oic_wrap_i32(v[e]), multiplier, oic_shift_of(shift), oic_shift_of(-shift));
+        v[e] = oic_requantized_limit(scaled, within);
     }
 }
 
@@ -127,6 +125,13 @@ static inline void oic_requantized_four(const uint32_t *v, int32_t multiplier, i
     oic_register_store_limited(to, scaled, zero, sign);
 }
 
+/* Whether oic_requantized_bytes scales sums of number p. */
+static inline int oic_requantized_to_bytes(const oic_requantized *by, ptrdiff_t p, oic_requantized_range within)
+{
+    const int32_t zero = oic_wrap_i32(within.zero);
+    return !by->nearest && by->multiplier[p * by->each] != INT32_MIN && zero >= -32512 && zero <= 32512;
+}
+
 /* to = n results that are all bytes with a sign, or without one, of sums of number p. */
 static inline void oic_requantized_bytes(const oic_requantized *by, const uint32_t *v, ptrdiff_t n, ptrdiff_t p,
                                          oic_requantized_range within, int sign, uint8_t *to)
@@ -134,12 +139,6 @@ static inline void oic_requantized_bytes(const oic_requantized *by, const uint32
     enum { FOUR = 4 * OIC_WIDTH };
     const int32_t multiplier = by->multiplier[p * by->each], zero = oic_wrap_i32(within.zero);
     const int shift = by->shift[p * by->each];
-    if (by->nearest || multiplier == INT32_MIN || zero < -32512 || zero > 32512) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            to[e] = (uint8_t)oic_requantized_one(v[e], multiplier, shift, by->nearest, within);
-        }
-        return;
-    }
     if (n < FOUR) {
         uint32_t sums[FOUR] = {0};
         uint8_t bytes[FOUR];
