@@ -204,7 +204,7 @@ static inline void PART(seeing)(const PART(group) *g, ptrdiff_t j, ptrdiff_t n, 
 /* The products of many rows with keys j0 to j0 + n, which begin at element k0: sixteen keys at a time become a panel. */
 static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1], most = MATH(oic_tile_rows);
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1], most = MATH(oic_panel_rows);
     C *const widened = g->wide + OIC_LANES * width;
     for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
         for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {

@@ -52,14 +52,78 @@ static inline void OF(oic_columns)(const S *row, ptrdiff_t ld, ptrdiff_t rows, p
 }
 
 enum {
-    OF(oic_panel_rows) = OF(oic_tile_rows), /* rows of x beside a panel, */
-    OF(oic_panel_sums) = OF(oic_tile_rows) * COUNT /* and registers of their sums */
+    OF(oic_panel_tree) = OIC_LANES == WIDTH && OF(oic_tile_rows) == 8, /* registers hold all sums of four rows */
+    OF(oic_panel_rows) = OF(oic_panel_tree) ? 4 : OF(oic_tile_rows), /* rows of x beside a panel, */
+    OF(oic_panel_sums) = OF(oic_panel_rows) * COUNT /* and registers of their sums */
 };
+
+/* Sums l and l + 8 of the dot products of four rows x[n], xm apart, with the columns of a panel w[n][16]: added. */
+OIC_INLINE void OF(oic_panel_pair)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, ptrdiff_t l, REGISTER *restrict sum)
+{
+    enum { ROWS = 4, HALF = OIC_LANES / 2 };
+    REGISTER a[2 * ROWS];
+    const S *p = x + l, *q = w + l * OIC_LANES;
+    OIC_UNROLLED
+    for (int i = 0; i < 2 * ROWS; ++i) {
+        const ptrdiff_t d = i / ROWS * HALF;
+        a[i] = l + d < n ? OF(oic_register_of)(p[i % ROWS * xm + d]) * OF(oic_register_load)(q + d * OIC_LANES) : (REGISTER){0};
+    }
+    ptrdiff_t k = OIC_LANES + l;
+    for (; k + HALF < n; k += OIC_LANES) {
+        OIC_UNROLLED
+        for (int i = 0; i < 2 * ROWS; ++i) {
+            const ptrdiff_t d = k + i / ROWS * HALF;
+            a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i % ROWS * xm + d]), OF(oic_register_load)(w + d * OIC_LANES), a[i]);
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; k < n && i < ROWS; ++i) { /* the first of the two has one product more */
+        a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i * xm + k]), OF(oic_register_load)(w + k * OIC_LANES), a[i]);
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < ROWS; ++i) {
+        sum[i] = a[i] + a[ROWS + i];
+    }
+}
+
+/* Every second of the sixteen sums, from l on: added. */
+OIC_INLINE void OF(oic_panel_half)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, ptrdiff_t l, REGISTER *restrict sum)
+{
+    REGISTER more[4], next[4];
+    OF(oic_panel_pair)(x, xm, w, n, l, sum);
+    OF(oic_panel_pair)(x, xm, w, n, l + 4, more);
+    OIC_UNROLLED
+    for (int i = 0; i < 4; ++i) {
+        sum[i] = sum[i] + more[i];
+    }
+    OF(oic_panel_pair)(x, xm, w, n, l + 2, next);
+    OF(oic_panel_pair)(x, xm, w, n, l + 6, more);
+    OIC_UNROLLED
+    for (int i = 0; i < 4; ++i) {
+        sum[i] = sum[i] + (next[i] + more[i]);
+    }
+}
+
+/* oic_panel_dots of four rows. */
+OIC_INLINE void OF(oic_panel_four)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+{
+    REGISTER all[4], more[4];
+    OF(oic_panel_half)(x, xm, w, n, 0, all);
+    OF(oic_panel_half)(x, xm, w, n, 1, more);
+    OIC_UNROLLED
+    for (int i = 0; i < 4; ++i) {
+        OF(oic_register_store)(sum + i * sm, all[i] + more[i]);
+    }
+}
 
 /* sum[oic_panel_rows, sm apart][16] = as many rows x[n], xm apart, times the sixteen columns of a panel w[n][16]: a lane is a
    column, and has the sixteen sums of its dot product one after the other, in the order in which their tree needs them. */
 OIC_LOOP void OF(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
 {
+    if (OF(oic_panel_tree)) {
+        OF(oic_panel_four)(x, xm, w, n, sum, sm);
+        return;
+    }
     static const uint8_t order[OIC_LANES] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
     REGISTER held[4][OF(oic_panel_sums)], a[OF(oic_panel_sums)]; /* held[i]: sums of 2^i of them */
     for (int done = 0; done < OIC_LANES; ++done) {
