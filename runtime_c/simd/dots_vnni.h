@@ -9,6 +9,7 @@
 #if defined(__AVX512VNNI__)
 #define DOTS_PARTS 1
 #define OIC_DOTS_ROWS 8
+#define OIC_DOTS_CHAIN 8 /* groups for which the sums of a tile stay in registers */
 typedef __m512i oic_dots_part;
 typedef __m512 oic_dots_part_f32;
 #else
@@ -144,12 +145,33 @@ static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 #endif
 }
 
+#if defined(OIC_DOTS_CHAIN)
+/* Sums in registers: y, or 0; *y += a * (dw * dx); back. */
+static inline void oic_dots_load(oic_dots_factors *to, const float *y, int zero)
+{
+    to->v[0] = zero ? _mm512_set1_ps(0.0f) : _mm512_loadu_ps(y);
+}
+
+static inline void oic_dots_go_on(oic_dots_factors *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
+{
+    const __m512 t = _mm512_mul_ps(_mm512_cvtepi32_ps(a->v[0]), _mm512_mul_ps(dw->v[0], _mm512_set1_ps(dx)));
+    y->v[0] = _mm512_add_ps(y->v[0], t);
+}
+
+static inline void oic_dots_store(float *to, const oic_dots_factors *y)
+{
+    _mm512_storeu_ps(to, y->v[0]);
+}
+#endif
+
 /* y += a * (dw * dx) */
 static inline void oic_dots_add(float *y, const oic_dots *a, const oic_dots_factors *dw, float dx)
 {
 #if DOTS_PARTS == 1
-    const __m512 t = _mm512_mul_ps(_mm512_cvtepi32_ps(a->v[0]), _mm512_mul_ps(dw->v[0], _mm512_set1_ps(dx)));
-    _mm512_storeu_ps(y, _mm512_add_ps(_mm512_loadu_ps(y), t));
+    oic_dots_factors sum;
+    oic_dots_load(&sum, y, 0);
+    oic_dots_go_on(&sum, a, dw, dx);
+    oic_dots_store(y, &sum);
 #else
     for (int i = 0; i < 2; ++i) {
         const __m256 t = _mm256_mul_ps(_mm256_cvtepi32_ps(a->v[i]), _mm256_mul_ps(dw->v[i], _mm256_set1_ps(dx)));

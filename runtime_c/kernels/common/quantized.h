@@ -26,8 +26,9 @@
 #define OIC_FEW_8 (OIC_DOTS_ROWS_8 > 1 ? OIC_DOTS_ROWS_8 : 8)
 #define OIC_FEW_4 OIC_DOTS_ROWS
 
-/* Rows of x, a block, whose sums are on the stack together: a group of a stream stays in L1 for all of them. */
-#if OIC_HOSTED && defined(OIC_DOTS_MANY)
+/* Rows of x, a block, whose sums are on the stack together: a group of a stream, or as many as go in a chain, stays in L1 for
+   all of them. */
+#if OIC_HOSTED && (defined(OIC_DOTS_MANY) || defined(OIC_DOTS_CHAIN))
 #define OIC_TURN 128
 #elif OIC_HOSTED
 #define OIC_TURN 64

@@ -57,10 +57,11 @@ OIC_INLINE void Q(oic_quantized_panel)(float *restrict sum, ptrdiff_t R, const o
 }
 
 #if OIC_Q == 8 && defined(OIC_DOTS_MANY)
-/* sum[n][OIC_STREAM] += n rows of x, OIC_DOTS_MANY or more, times a stream. */
+/* sum[n][OIC_STREAM] = n rows of x, OIC_DOTS_MANY or more, times a stream. */
 OIC_LOOP void oic_quantized_many(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
 {
     uint8_t variants[OIC_DOTS_TABLE + 63], *const table = variants + (63 & -(uintptr_t)variants); /* on lines of the cache */
+    memset(sum, 0, (size_t)(n * OIC_STREAM) * sizeof *sum);
     for (ptrdiff_t g = 0; g < m->groups; ++g) {
         const uint8_t *const record = m->x + g * n * OIC_RECORD;
         oic_dots_factors dw[OIC_STREAM_PANELS];
@@ -90,9 +91,95 @@ OIC_LOOP void oic_quantized_many(float *restrict sum, ptrdiff_t n, const oic_qua
 }
 #endif
 
-/* sum[n][OIC_STREAM] += n rows of x times a stream. */
+#if defined(OIC_DOTS_CHAIN)
+/* Groups of a stream, at most OIC_DOTS_CHAIN, and a block of rows: sums stay in registers from group to group. */
+typedef struct {
+    const uint8_t *x, *w, *ahead; /* ahead: what is asked for into L2, so many lines with each group of a tile */
+    ptrdiff_t n, panels, groups, lines;
+    oic_dots_factors dw[OIC_STREAM_PANELS][OIC_DOTS_CHAIN];
+} Q(oic_quantized_chain);
+
+/* sum[R][OIC_STREAM] += rows r..r+R-1 times panel j; zero: = */
+OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, Q(oic_quantized_chain) *c, ptrdiff_t r, ptrdiff_t j, int zero)
+{
+    oic_quantized_rows x = oic_quantized_at(c->x, c->n, r);
+    const uint8_t *w = c->w + j * STEP, *ahead = c->ahead;
+    oic_dots_factors y[ROWS];
+    for (int i = 0; i < R; ++i) {
+        oic_dots_load(&y[i], sum + i * OIC_STREAM, zero);
+    }
+    for (ptrdiff_t g = 0; g < c->groups; ++g) {
+        oic_dots a[ROWS];
+        for (const uint8_t *const end = ahead + 64 * c->lines; ahead < end; ahead += 64) {
+            OIC_AHEAD_FAR(ahead);
+        }
+        Q(oic_dots_group)(a, R, 1, w, x.numbers, x.starts, 0, 0);
+        for (int i = 0; i < R; ++i) {
+            float dx;
+            memcpy(&dx, x.scales + i * 4, sizeof dx);
+            oic_dots_go_on(&y[i], &a[i], &c->dw[j][g], dx);
+        }
+        w += c->panels * STEP;
+        x.numbers += c->n * OIC_RECORD;
+        x.scales += c->n * OIC_RECORD;
+        x.starts += c->n * OIC_RECORD;
+    }
+    for (int i = 0; i < R; ++i) {
+        oic_dots_store(sum + i * OIC_STREAM, &y[i]);
+    }
+    c->ahead = ahead;
+}
+
+/* sum[n][OIC_STREAM] = n rows of x times a stream. */
 OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
 {
+    const ptrdiff_t tiles = (n + ROWS - 1) / ROWS;
+    Q(oic_quantized_chain) c = {.n = n, .panels = m->panels, .lines = (STEP / 64 + tiles - 1) / tiles};
+    for (ptrdiff_t g = 0; g < m->groups; g += OIC_DOTS_CHAIN) {
+        c.x = m->x + g * n * OIC_RECORD;
+        c.w = m->w + g * m->panels * STEP;
+        c.groups = m->groups - g < OIC_DOTS_CHAIN ? m->groups - g : OIC_DOTS_CHAIN;
+        c.ahead = c.w + c.groups * m->panels * STEP;
+        for (ptrdiff_t i = 0; i < c.groups * m->panels; ++i) {
+            oic_dots_scales(&c.dw[i % m->panels][i / m->panels], m->scales + (g * m->panels + i) * OIC_PANEL);
+        }
+        for (ptrdiff_t r = 0; r < n; r += ROWS) {
+            for (ptrdiff_t j = 0; j < m->panels; ++j) {
+                float *const to = sum + r * OIC_STREAM + j * OIC_PANEL;
+                switch (n - r) {
+                case 1:
+                    Q(oic_quantized_chained)(to, 1, &c, r, j, g == 0);
+                    break;
+                case 2:
+                    Q(oic_quantized_chained)(to, 2, &c, r, j, g == 0);
+                    break;
+                case 3:
+                    Q(oic_quantized_chained)(to, 3, &c, r, j, g == 0);
+                    break;
+                case 4:
+                    Q(oic_quantized_chained)(to, 4, &c, r, j, g == 0);
+                    break;
+                case 5:
+                    Q(oic_quantized_chained)(to, 5, &c, r, j, g == 0);
+                    break;
+                case 6:
+                    Q(oic_quantized_chained)(to, 6, &c, r, j, g == 0);
+                    break;
+                case 7:
+                    Q(oic_quantized_chained)(to, 7, &c, r, j, g == 0);
+                    break;
+                default:
+                    Q(oic_quantized_chained)(to, 8, &c, r, j, g == 0);
+                }
+            }
+        }
+    }
+}
+#else
+/* sum[n][OIC_STREAM] = n rows of x times a stream. */
+OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
+{
+    memset(sum, 0, (size_t)(n * OIC_STREAM) * sizeof *sum);
     for (ptrdiff_t g = 0; g < m->groups; ++g) {
         const uint8_t *const w = m->w + g * m->panels * STEP, *const record = m->x + g * n * OIC_RECORD;
         oic_dots_factors dw[OIC_STREAM_PANELS];
@@ -118,13 +205,15 @@ OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic
         }
     }
 }
+#endif
 
 #if OIC_STREAMS > 1
-/* sum[OIC_STREAMS][n][OIC_STREAM] += n rows of x times OIC_STREAMS streams of full width, a panel of each in turn. */
+/* sum[OIC_STREAMS][n][OIC_STREAM] = n rows of x times OIC_STREAMS streams of full width, a panel of each in turn. */
 OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_quantized *m)
 {
     const ptrdiff_t gap = m->panels * m->groups; /* panels of groups from a stream to the next */
     const ptrdiff_t asked = n > OIC_JOIN_2(OIC_UNASKED, OIC_Q) ? OIC_AHEAD_BYTES : 0;
+    memset(sum, 0, (size_t)(OIC_STREAMS * n * OIC_STREAM) * sizeof *sum);
     for (ptrdiff_t g = 0; g < m->groups; ++g) {
         const uint8_t *const record = m->x + g * n * OIC_RECORD;
         for (ptrdiff_t j = 0; j < m->panels; ++j) {
@@ -205,12 +294,13 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
         .w = (const uint8_t *)w + at * STEP,
         .scales = (const oic_f16 *)(const void *)((const uint8_t *)w + all * groups * STEP) + at * OIC_PANEL,
         .panels = all - first < OIC_STREAM_PANELS ? all - first : OIC_STREAM_PANELS, .groups = groups};
-    memset(sum, 0, (size_t)(streams * n * OIC_STREAM) * sizeof *sum);
 #if OIC_STREAMS > 1
     if (streams > 1) {
         Q(oic_quantized_few)(sum, n, &m);
         return;
     }
+#else
+    (void)streams;
 #endif
 #if OIC_Q == 8 && defined(OIC_DOTS_MANY)
     if (n >= OIC_DOTS_MANY) {
