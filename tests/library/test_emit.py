@@ -18,7 +18,7 @@ from oic.codegen.template_data import model as view_model
 from oic.diagnostics import OicError
 from oic.kernels.kernel import Instance
 from oic.library import build as builder
-from oic.library.emit import emit, render
+from oic.library.emit import emit, render, runtime_headers
 from oic.resources import runtime_dir, templates_dir
 from oic.session.synthesizer import status_names
 from oic.toolchain.target import MEANING, STANDARD, TARGETS, WARNINGS, target
@@ -355,3 +355,10 @@ def test_attention_and_products_of_8_bits_are_in_one_library(tmp_path: Path) -> 
     with built.make_executor() as executor:
         found = executor.step(x=np.full((2, 64), 0.5, np.float32))
     np.testing.assert_allclose(found["y"], np.full((2, 64), 8.0), rtol=1e-2)
+
+
+def test_a_runtime_header_that_is_not_there_is_named() -> None:
+    """It is a fault of the runtime, not of the folder that a build writes."""
+    assert "version.h" in runtime_headers(["oic.h"])
+    with pytest.raises(AssertionError, match=r"includes kernels/nowhere\.h"):
+        runtime_headers(["kernels/nowhere.h"])

@@ -200,7 +200,10 @@ def _in_one_folder(include: re.Match[str]) -> str:
 
 
 def runtime_headers(roots: list[str]) -> list[str]:
-    """The runtime headers that these include, themselves too, by path below runtime_c."""
+    """The runtime headers that these include, themselves too, by path below runtime_c.
+
+    Raises AssertionError for one that is not there: of the runtime itself, and no fault of the folder that is written.
+    """
     found: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -208,7 +211,9 @@ def runtime_headers(roots: list[str]) -> list[str]:
         if name in found:
             continue
         found.add(name)
-        text = (runtime_dir() / name).read_text(encoding="utf-8")
+        path = runtime_dir() / name
+        assert path.is_file(), f"a kernel or a header includes {name}, and runtime_c has no such file"
+        text = path.read_text(encoding="utf-8")
         beside = PurePosixPath(name).parent
         waiting += [normpath(beside / found[1]) for found in INCLUDED.finditer(text)]
     return sorted(found)
