@@ -60,29 +60,29 @@ enum {
 /* Sums l and l + 8 of the dot products of four rows x[n], xm apart, with the columns of a panel w[n][16]: added. */
 OIC_INLINE void OF(oic_panel_pair)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, ptrdiff_t l, REGISTER *restrict sum)
 {
-    enum { ROWS = 4, HALF = OIC_LANES / 2 };
-    REGISTER a[2 * ROWS];
+    enum { HALF = OIC_LANES / 2 };
+    REGISTER a[8];
     const S *p = x + l, *q = w + l * OIC_LANES;
     OIC_UNROLLED
-    for (int i = 0; i < 2 * ROWS; ++i) {
-        const ptrdiff_t d = i / ROWS * HALF;
-        a[i] = l + d < n ? OF(oic_register_of)(p[i % ROWS * xm + d]) * OF(oic_register_load)(q + d * OIC_LANES) : (REGISTER){0};
+    for (int i = 0; i < 8; ++i) {
+        const ptrdiff_t d = i / 4 * HALF;
+        a[i] = l + d < n ? OF(oic_register_of)(p[i % 4 * xm + d]) * OF(oic_register_load)(q + d * OIC_LANES) : (REGISTER){0};
     }
     ptrdiff_t k = OIC_LANES + l;
     for (; k + HALF < n; k += OIC_LANES) {
         OIC_UNROLLED
-        for (int i = 0; i < 2 * ROWS; ++i) {
-            const ptrdiff_t d = k + i / ROWS * HALF;
-            a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i % ROWS * xm + d]), OF(oic_register_load)(w + d * OIC_LANES), a[i]);
+        for (int i = 0; i < 8; ++i) {
+            const ptrdiff_t d = k + i / 4 * HALF;
+            a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i % 4 * xm + d]), OF(oic_register_load)(w + d * OIC_LANES), a[i]);
         }
     }
     OIC_UNROLLED
-    for (int i = 0; k < n && i < ROWS; ++i) { /* the first of the two has one product more */
+    for (int i = 0; k < n && i < 4; ++i) { /* the first of the two has one product more */
         a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i * xm + k]), OF(oic_register_load)(w + k * OIC_LANES), a[i]);
     }
     OIC_UNROLLED
-    for (int i = 0; i < ROWS; ++i) {
-        sum[i] = a[i] + a[ROWS + i];
+    for (int i = 0; i < 4; ++i) {
+        sum[i] = a[i] + a[4 + i];
     }
 }
 
