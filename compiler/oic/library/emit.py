@@ -212,7 +212,8 @@ def runtime_headers(roots: list[str]) -> list[str]:
             continue
         found.add(name)
         path = runtime_dir() / name
-        assert path.is_file(), f"a kernel or a header includes {name}, and runtime_c has no such file"
+        if not path.is_file():
+            raise AssertionError(f"a kernel or a header includes {name}, and runtime_c has no such file")
         text = path.read_text(encoding="utf-8")
         beside = PurePosixPath(name).parent
         waiting += [normpath(beside / found[1]) for found in INCLUDED.finditer(text)]

@@ -25,34 +25,34 @@ OIC_INLINE void Q(oic_quantized_tile)(float *restrict sum, int R, int P, const o
 
 /* sum[R][OIC_STREAM] += R rows of x, at most ROWS, times a panel of a group. */
 OIC_INLINE void Q(oic_quantized_panel)(float *restrict sum, ptrdiff_t R, const oic_quantized_rows *x, const uint8_t *w,
-                                       const oic_dots_factors *dw, ptrdiff_t ahead)
+                                       const oic_dots_factors *dw)
 {
     switch (R) {
     case 1:
-        Q(oic_quantized_tile)(sum, 1, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 1, 1, x, w, dw, 0, 0, 0);
         break;
 #if OIC_DOTS_ROWS == 8
     case 5:
-        Q(oic_quantized_tile)(sum, 5, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 5, 1, x, w, dw, 0, 0, 0);
         break;
     case 6:
-        Q(oic_quantized_tile)(sum, 6, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 6, 1, x, w, dw, 0, 0, 0);
         break;
     case 7:
-        Q(oic_quantized_tile)(sum, 7, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 7, 1, x, w, dw, 0, 0, 0);
         break;
     case 8:
-        Q(oic_quantized_tile)(sum, 8, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 8, 1, x, w, dw, 0, 0, 0);
         break;
 #endif
     case 2:
-        Q(oic_quantized_tile)(sum, 2, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 2, 1, x, w, dw, 0, 0, 0);
         break;
     case 3:
-        Q(oic_quantized_tile)(sum, 3, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 3, 1, x, w, dw, 0, 0, 0);
         break;
     default:
-        Q(oic_quantized_tile)(sum, 4, 1, x, w, dw, 0, 0, ahead);
+        Q(oic_quantized_tile)(sum, 4, 1, x, w, dw, 0, 0, 0);
     }
 }
 
@@ -92,20 +92,13 @@ OIC_LOOP void oic_quantized_many(float *restrict sum, ptrdiff_t n, const oic_qua
 #endif
 
 #if defined(OIC_DOTS_CHAIN)
-/* Groups of a stream, at most OIC_DOTS_CHAIN, and a block of rows: sums stay in registers from group to group. */
-typedef struct {
-    const uint8_t *x, *w, *ahead; /* ahead: what is asked for into L2, so many lines with each group of a tile */
-    ptrdiff_t n, panels, groups, lines;
-    oic_dots_factors dw[OIC_STREAM_PANELS][OIC_DOTS_CHAIN];
-} Q(oic_quantized_chain);
-
-/* sum[R][OIC_STREAM] += rows r..r+R-1 times panel j; zero: = */
-OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, Q(oic_quantized_chain) *c, ptrdiff_t r, ptrdiff_t j, int zero)
+/* sum[ROWS][OIC_STREAM] += rows from r on times panel j; zero: = */
+OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, oic_quantized_chain *c, ptrdiff_t r, ptrdiff_t j, int zero)
 {
     oic_quantized_rows x = oic_quantized_at(c->x, c->n, r);
     const uint8_t *w = c->w + j * STEP, *ahead = c->ahead;
     oic_dots_factors y[ROWS];
-    for (int i = 0; i < R; ++i) {
+    for (int i = 0; i < ROWS; ++i) {
         oic_dots_load(&y[i], sum + i * OIC_STREAM, zero);
     }
     for (ptrdiff_t g = 0; g < c->groups; ++g) {
@@ -113,8 +106,8 @@ OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, Q(oic_quant
         for (const uint8_t *const end = ahead + 64 * c->lines; ahead < end; ahead += 64) {
             OIC_AHEAD_FAR(ahead);
         }
-        Q(oic_dots_group)(a, R, 1, w, x.numbers, x.starts, 0, 0);
-        for (int i = 0; i < R; ++i) {
+        Q(oic_dots_group)(a, ROWS, 1, w, x.numbers, x.starts, 0, 0);
+        for (int i = 0; i < ROWS; ++i) {
             float dx;
             memcpy(&dx, x.scales + i * 4, sizeof dx);
             oic_dots_go_on(&y[i], &a[i], &c->dw[j][g], dx);
@@ -124,17 +117,17 @@ OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, Q(oic_quant
         x.scales += c->n * OIC_RECORD;
         x.starts += c->n * OIC_RECORD;
     }
-    for (int i = 0; i < R; ++i) {
+    for (int i = 0; i < ROWS; ++i) {
         oic_dots_store(sum + i * OIC_STREAM, &y[i]);
     }
     c->ahead = ahead;
 }
 
-/* sum[n][OIC_STREAM] = n rows of x times a stream. */
-OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
+/* sum[end][OIC_STREAM] = rows before `end`, whole tiles of the n of a block, times a stream. */
+OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff_t n, const oic_quantized *m)
 {
-    const ptrdiff_t tiles = (n + ROWS - 1) / ROWS;
-    Q(oic_quantized_chain) c = {.n = n, .panels = m->panels, .lines = (STEP / 64 + tiles - 1) / tiles};
+    const ptrdiff_t tiles = end / ROWS;
+    oic_quantized_chain c = {.n = n, .panels = m->panels, .lines = (STEP / 64 + tiles - 1) / tiles};
     for (ptrdiff_t g = 0; g < m->groups; g += OIC_DOTS_CHAIN) {
         c.x = m->x + g * n * OIC_RECORD;
         c.w = m->w + g * m->panels * STEP;
@@ -143,55 +136,31 @@ OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic
         for (ptrdiff_t i = 0; i < c.groups * m->panels; ++i) {
             oic_dots_scales(&c.dw[i % m->panels][i / m->panels], m->scales + (g * m->panels + i) * OIC_PANEL);
         }
-        for (ptrdiff_t r = 0; r < n; r += ROWS) {
+        for (ptrdiff_t r = 0; r < end; r += ROWS) {
             for (ptrdiff_t j = 0; j < m->panels; ++j) {
-                float *const to = sum + r * OIC_STREAM + j * OIC_PANEL;
-                switch (n - r) {
-                case 1:
-                    Q(oic_quantized_chained)(to, 1, &c, r, j, g == 0);
-                    break;
-                case 2:
-                    Q(oic_quantized_chained)(to, 2, &c, r, j, g == 0);
-                    break;
-                case 3:
-                    Q(oic_quantized_chained)(to, 3, &c, r, j, g == 0);
-                    break;
-                case 4:
-                    Q(oic_quantized_chained)(to, 4, &c, r, j, g == 0);
-                    break;
-                case 5:
-                    Q(oic_quantized_chained)(to, 5, &c, r, j, g == 0);
-                    break;
-                case 6:
-                    Q(oic_quantized_chained)(to, 6, &c, r, j, g == 0);
-                    break;
-                case 7:
-                    Q(oic_quantized_chained)(to, 7, &c, r, j, g == 0);
-                    break;
-                default:
-                    Q(oic_quantized_chained)(to, 8, &c, r, j, g == 0);
-                }
+                Q(oic_quantized_chained)(sum + r * OIC_STREAM + j * OIC_PANEL, &c, r, j, g == 0);
             }
         }
     }
 }
-#else
-/* sum[n][OIC_STREAM] = n rows of x times a stream. */
-OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
+#endif
+
+/* sum[n][OIC_STREAM] = rows of x from `first` on, of the n of a block, times a stream. */
+OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t first, ptrdiff_t n, const oic_quantized *m)
 {
-    memset(sum, 0, (size_t)(n * OIC_STREAM) * sizeof *sum);
+    memset(sum + first * OIC_STREAM, 0, (size_t)((n - first) * OIC_STREAM) * sizeof *sum);
     for (ptrdiff_t g = 0; g < m->groups; ++g) {
         const uint8_t *const w = m->w + g * m->panels * STEP, *const record = m->x + g * n * OIC_RECORD;
         oic_dots_factors dw[OIC_STREAM_PANELS];
         for (ptrdiff_t j = 0; j < m->panels; ++j) {
             oic_dots_scales(&dw[j], m->scales + (g * m->panels + j) * OIC_PANEL);
         }
-        for (ptrdiff_t r = 0, count; r < n; r += count) {
+        for (ptrdiff_t r = first, count; r < n; r += count) {
             const oic_quantized_rows x = oic_quantized_at(record, n, r);
             float *const to = sum + r * OIC_STREAM;
             const uint8_t *from = w;
             OIC_OPAQUE(from); /* or the compiler keeps a group in registers, of which there are too few */
-            for (ptrdiff_t i = 0; r == 0 && i < m->panels * STEP; i += 64) {
+            for (ptrdiff_t i = 0; r == first && i < m->panels * STEP; i += 64) {
                 OIC_AHEAD(from + OIC_AHEAD_BYTES + i);
             }
             count = n - r < ROWS ? n - r : ROWS;
@@ -199,13 +168,12 @@ OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t n, const oic
                 Q(oic_quantized_tile)(to, 1, OIC_STREAM_PANELS, &x, from, dw, STEP, OIC_PANEL, 0);
             } else {
                 for (ptrdiff_t j = 0; j < m->panels; ++j) {
-                    Q(oic_quantized_panel)(to + j * OIC_PANEL, ROWS == 1 ? 1 : count, &x, from + j * STEP, &dw[j], 0);
+                    Q(oic_quantized_panel)(to + j * OIC_PANEL, ROWS == 1 ? 1 : count, &x, from + j * STEP, &dw[j]);
                 }
             }
         }
     }
 }
-#endif
 
 #if OIC_STREAMS > 1
 /* sum[OIC_STREAMS][n][OIC_STREAM] = n rows of x times OIC_STREAMS streams of full width, a panel of each in turn. */
@@ -308,7 +276,16 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
         return;
     }
 #endif
-    Q(oic_quantized_block)(sum, n, &m);
+    ptrdiff_t done = 0;
+#if defined(OIC_DOTS_CHAIN)
+    if (n >= OIC_JOIN_2(OIC_CHAINED, OIC_Q)) {
+        done = n - n % ROWS;
+        Q(oic_quantized_tiles)(sum, done, n, &m);
+    }
+#endif
+    if (done < n) {
+        Q(oic_quantized_block)(sum, done, n, &m);
+    }
 }
 
 #undef ROWS
