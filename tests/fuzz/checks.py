@@ -30,6 +30,7 @@ from oic.passes.pipeline import PIPELINE
 from oic.reference.interpret import Machine
 from tests.fuzz.generate import Options, generate
 from tests.fuzz.memory_plans import LAYOUTS, bufferized, planned_as
+from tests.fuzz.watched import WatchedMachine
 
 CAPACITY = 5
 STEPS = 7
@@ -178,7 +179,7 @@ def check_memory(program: Program, runs: list[Run]) -> Fault | None:
             return Fault(f"memory: {_where(error)}", traceback.format_exc())
         for watched in (True, False):
             modules = [(f"memory: {w.name}", m) for w, m in planned.items() if w.watched == watched]
-            fault = _compared(program, modules, runs, watched=watched)
+            fault = _compared(program, modules, runs, WatchedMachine if watched else Machine)
             if fault is not None:
                 return fault
     return None
@@ -223,12 +224,12 @@ def _round_trip(name: str, text: str) -> Fault | None:
 
 
 def _compared(
-    program: Program, modules: list[tuple[str, Module]], runs: list[Run], *, watched: bool = False
+    program: Program, modules: list[tuple[str, Module]], runs: list[Run], machine: type[Machine] = Machine
 ) -> Fault | None:
     try:
-        culprit = bisect(program.module, modules, runs, watched=watched)
+        culprit = bisect(program.module, modules, runs, machine)
     except Exception as error:
-        detail = f"{_last_good(program, modules, runs, watched)}\n{traceback.format_exc()}"
+        detail = f"{_last_good(program, modules, runs, machine)}\n{traceback.format_exc()}"
         return Fault(f"interpreter: {_where(error)}", detail)
     if culprit is None:
         return None
@@ -237,12 +238,12 @@ def _compared(
 
 
 def _last_good(
-    program: Program, modules: list[tuple[str, Module]], runs: list[Run], watched: bool
+    program: Program, modules: list[tuple[str, Module]], runs: list[Run], machine: type[Machine]
 ) -> str:
     """Which pass left something that the interpreter cannot run."""
     for name, module in modules:
         try:
-            bisect(program.module, [(name, module)], runs, watched=watched)
+            bisect(program.module, [(name, module)], runs, machine)
         except Exception:
             return f"after {name}"
     return ""

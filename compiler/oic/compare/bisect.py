@@ -6,14 +6,13 @@ the same to the bit after each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from oic.compare.between import KeptCopy
 from oic.compare.harness import Run
-from oic.compare.sanitizer import Watch
 from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir.module import Module
@@ -34,17 +33,17 @@ class Culprit:
 
 
 def bisect(
-    module: Module, after: Iterable[tuple[str, Module]], runs: list[Run], *, watched: bool = False
+    module: Module, after: Iterable[tuple[str, Module]], runs: list[Run], machine: Callable[[Module], Machine] = Machine
 ) -> Culprit | None:
     """Compare the modules after each pass with the first; None if all answer alike.
 
-    watched   those that are planned are looked at byte by byte
+    machine   makes the interpreter of what follows a pass
     """
-    expected = answers(module, runs)
+    expected = answers(Machine(module), runs)
     for name, lowered in after:
         if not can_run(lowered):
             continue
-        actual = answers(lowered, runs, watched=watched and lowered.plan is not None)
+        actual = answers(machine(lowered), runs)
         for step, (one, two) in enumerate(zip(expected, actual, strict=True)):
             for variable in one:
                 if variable not in two or not _same(one[variable], two[variable]):
@@ -65,22 +64,16 @@ def can_run(module: Module) -> bool:
     return module.plan is not None or not placed
 
 
-def answers(
-    module: Module, runs: list[Run], *, watched: bool = False
-) -> list[dict[str, Array]]:
-    """Outputs, states and status of every step.
-
-    watched   planned memory is looked at byte by byte: see `sanitizer`
-    """
-    machine, kept = Machine(module), KeptCopy()
-    watch = Watch(machine) if watched else None
-    states = [op.symbol for op in module.states() if "." not in op.symbol]
+def answers(machine: Machine, runs: list[Run]) -> list[dict[str, Array]]:
+    """Outputs, states and status of every step."""
+    kept = KeptCopy()
+    states = [op.symbol for op in machine.module.states() if "." not in op.symbol]
     found: list[dict[str, Array]] = []
     for run in runs:
         kept.act(machine, run.before)
         before = machine.save()
         try:
-            outputs = (watch or machine).step(run.entry, run.inputs)
+            outputs = machine.step(run.entry, run.inputs)
             status = "OIC_OK"
         except StepError as error:
             outputs, status = {}, error.status

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oic.compare.sanitizer import Watch
 from oic.driver import Program
 from oic.ir.module import Module
 from oic.memory.liveness import liveness
@@ -16,6 +15,7 @@ from oic.reference.interpret import Machine
 from oic.reference.memory_image import Guarded
 from tests.fuzz.checks import compiled
 from tests.fuzz.memory_plans import LAYOUTS, bufferized, planned_as
+from tests.fuzz.watched import WatchedMachine
 
 GRAPH = """\
 graph watched {
@@ -54,7 +54,7 @@ def planned(program: Program) -> Module:
 
 
 def stepped(module: Module) -> None:
-    watch = Watch(Machine(module))
+    watch = WatchedMachine(module)
     for _ in range(2):
         watch.step("entry", INPUTS)
 
@@ -62,7 +62,7 @@ def stepped(module: Module) -> None:
 def test_a_right_plan_is_right(program: Program) -> None:
     expected = Machine(program.module).step("entry", INPUTS)["y"]
     for layout in LAYOUTS:
-        watch = Watch(Machine(planned_as(bufferized(program.module), layout)))
+        watch = WatchedMachine(planned_as(bufferized(program.module), layout))
         np.testing.assert_array_equal(watch.step("entry", INPUTS)["y"], expected)
 
 
@@ -85,7 +85,7 @@ def test_a_buffer_given_up_too_early(program: Program) -> None:
     for i, buffer in enumerate(module.plan.buffers):
         if buffer.space == "arena" and buffer.name == "a":
             module.plan.buffers[i] = replace(buffer, end=last)
-    assert not np.array_equal(Watch(Machine(module)).step("entry", INPUTS)["y"], right)
+    assert not np.array_equal(WatchedMachine(module).step("entry", INPUTS)["y"], right)
 
 
 def test_a_result_outside_its_buffer(program: Program) -> None:
@@ -111,9 +111,8 @@ def test_a_result_over_an_operand_that_is_read(program: Program) -> None:
 def test_a_write_beside_what_the_op_owns(program: Program) -> None:
     """An op that changes a variable it does not say it writes, or the memory of another value."""
     for name in ("arena", "state"):
-        machine = Machine(planned(program))
-        assert machine.places is not None
-        watch, memory = Watch(machine), getattr(machine.places, name)
+        machine = WatchedMachine(planned(program))
+        memory = getattr(machine.places, name)
         before = machine.observer
         assert before is not None
 
@@ -124,7 +123,7 @@ def test_a_write_beside_what_the_op_owns(program: Program) -> None:
 
         machine.observer = spoil
         with pytest.raises(AssertionError, match=rf"writes byte \d+ of {name}, of"):
-            watch.step("entry", INPUTS)
+            machine.step("entry", INPUTS)
 
 
 def test_memory_lies_between_red_zones() -> None:

@@ -1,6 +1,6 @@
 """The interpreter over planned memory, looked at byte by byte.
 
-    Watch(machine).step("entry", inputs)
+    WatchedMachine(module).step("entry", inputs)
 
 Before every op, each byte of the arena that no buffer needs there, or needed somewhere on the way from
 the last op, becomes noise: a value that is read after its buffer was given up is wrong at once,
@@ -12,25 +12,40 @@ it writes.  So an op that writes beside what it owns is named, and no packing ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.core import Op, Place, Value
-from oic.ir.module import Buffer
+from oic.ir.module import Buffer, Module
 from oic.ir.text_print import located
 from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
 from oic.memory.liveness import liveness
-from oic.reference.interpret import Machine
+from oic.reference.interpret import Compiled, Machine
 from oic.reference.memory_image import Packed, Spaces
 from oic.reference.semantics import box_of
 
 
-class Watch:
-    """Steps of a machine of a PLANNED module.  Raises AssertionError at the first wrong byte."""
+class WatchedMachine(Machine):
+    """An interpreter of a PLANNED module whose steps raise AssertionError at the first wrong byte."""
+
+    def __init__(self, module: Module, compiled: Compiled | None = None) -> None:
+        super().__init__(module, compiled)
+        self.watch = _Watch(self)
+
+    def step(
+        self, symbol: str, inputs: Mapping[str, Array], fetch: Iterable[str] | None = None
+    ) -> dict[str, Array]:
+        with self.watch.during(symbol):
+            return super().step(symbol, inputs, fetch)
+
+
+class _Watch:
+    """What is known of memory between the ops of a machine."""
 
     def __init__(self, machine: Machine) -> None:
         assert machine.places is not None, "only planned memory can be watched"
@@ -46,13 +61,14 @@ class Watch:
         self.before: dict[str, Array] = {}
         machine.observer = self._next
 
-    def step(self, symbol: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """One step; as `Machine.step`, and what its last op may not change is looked at too."""
+    @contextmanager
+    def during(self, symbol: str) -> Iterator[None]:
+        """Around a step; what its last op may not change is looked at too."""
         self.symbol, self.last, self.at = symbol, None, 0
         plan = self.places.plan
         self.buffers[symbol] = [b for b in plan.buffers if b.function == symbol]
         try:
-            return self.machine.step(symbol, inputs)
+            yield
         finally:
             self._check()
             self.places.check()
