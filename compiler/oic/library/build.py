@@ -118,7 +118,7 @@ def compile_library(
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     with scratch_folder() as folder:
-        one = _compile_sets if files.model.sets else _compile_one
+        one = _compile_sets if files.target.sets else _compile_one
         figures = one(files, compiler, path, folder, shown, told)
     if not path.is_file():
         raise fail("load-failed", f"{compiler[0]} made no {shown / path.name}", hint=_hint())
@@ -150,13 +150,13 @@ def _compile_sets(
     files: Files, compiler: list[str], path: Path, folder: Path, shown: Path, told: Told
 ) -> Figures:
     """Compile the code once for each instruction set, and link all into one library."""
-    flags = [*_flags(files.target, compiler), *files.model.thread_flags.split()]
+    flags = [*_flags(files.target, compiler), *files.model.thread_flags]
     renamed = {str(files.folder): str(shown)}
-    own = {s.source: s.flags.split() for s in files.model.sets}
+    own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
     objects = [folder / f"{source.stem}.o" for source in files.sources]
     for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
         told("compiling", at, len(objects) + 1)
-        call = [*compiler, *flags, *own.get(source.name, []), *WARNINGS]
+        call = [*compiler, *flags, *own.get(source.name, ()), *WARNINGS]
         call += _folders(files, compiler, shown)
         compile_c([*call, "-c", "-o", str(made), str(source)], renamed=renamed)
     told("compiling", len(objects), len(objects) + 1)
@@ -169,7 +169,7 @@ def _compile_sets(
 
 def _key(files: Files, compiler: list[str], shown: Path) -> str:
     """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
-    flags = [*_flags(files.target, compiler), *_libraries(files), *(s.flags for s in files.model.sets)]
+    flags = [*_flags(files.target, compiler), *_libraries(files), *(" ".join(s.flags) for s in files.target.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
     stat = program.stat() if program.exists() else None
     about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]
@@ -225,7 +225,7 @@ def _flags(target: Target, compiler: list[str]) -> list[str]:
 
 
 def _libraries(files: Files) -> list[str]:
-    return [*files.model.thread_flags.split(), "-lm"]
+    return [*files.model.thread_flags, "-lm"]
 
 
 def _main(files: Files) -> Path:
@@ -240,7 +240,7 @@ def _measured(
     None for the object where the compiler refuses, be it `-fstack-usage` or the source.
     """
     source, usage, made = (folder / f"{files.name}.{ending}" for ending in ("s", "su", "o"))
-    flags = [*_flags(files.target, compiler), *files.model.thread_flags.split()]
+    flags = [*_flags(files.target, compiler), *files.model.thread_flags]
     choices = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
     call = [*compiler, *flags, *_folders(files, compiler, shown), "-fstack-usage", "-S", "-o", str(source)]
     try:
@@ -262,7 +262,7 @@ def _measured(
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
     """Of every function of the API, and of a thread of the pool that the library makes.  Raises UnknownStack."""
     graph = stack.read(usage, assembly)
-    names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]
+    names = [*(f.name for f in files.model.api), *([stack.THREAD] if files.model.threads else [])]
     missing = [n for n in names if n not in graph and f"_{n}" not in graph]
     if missing:
         raise stack.UnknownStack(f"the assembly has no function {missing[0]}")

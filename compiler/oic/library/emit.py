@@ -27,6 +27,7 @@ from oic.operators.late import Place, late_places
 from oic.report import html as report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
+from oic.toolchain import target as compiler
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.target import Target
 
@@ -58,8 +59,8 @@ class Files:
 
     @property
     def sources(self) -> list[Path]:
-        """The files to compile: where there are several instruction sets, their files include the code."""
-        return [self.folder / name for name in self.model.sources.split()]
+        """The files to compile."""
+        return [self.folder / name for name in self.model.sources]
 
     @property
     def weights(self) -> Path | None:
@@ -158,7 +159,7 @@ def _write_code(
 
 def with_figures(files: Files, figures: Figures) -> Files:
     """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
-    m = view.with_figures(files.model, files.unit, figures)
+    m = view.with_figures(files.model, figures)
     found = replace(files, model=m, figures=figures)
     _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
     return found
@@ -180,10 +181,10 @@ def render(m: view.TemplateData) -> dict[str, str]:
         "CMakeLists.txt": "CMakeLists.txt.j2",
         "Makefile": "Makefile.j2",
     }
-    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
+    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.target.sets else {}
     texts = {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
-    for one in m.sets:
-        texts[one.source] = _environment().get_template("instruction_set.c.j2").render(m=m, set=one)
+    for one in m.target.sets:
+        texts[f"{m.name}.{one.name}.c"] = _environment().get_template("instruction_set.c.j2").render(m=m, set=one)
     return {f"{m.name}.h": _header(m), **texts}
 
 
@@ -244,10 +245,10 @@ def _described(files: Files, times: Sequence[report.LineTime] = ()) -> dict[str,
 def _texts(m: view.TemplateData) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
-    bodies = sorted({instance.file for instance in m.instances})
-    hosted = ["hosted/hosted.h"] if m.hosted else []
-    hosted += ["hosted/processor.h", "session.h"] if m.sets else []
-    for name in runtime_headers(["oic.h", "state/journal.h", *m.headers, *bodies, *hosted]):
+    bodies = sorted({instance.file for instance in m.unit.instances})
+    hosted = ["hosted/hosted.h"] if m.target.hosted else []
+    hosted += ["hosted/processor.h", "session.h"] if m.target.sets else []
+    for name in runtime_headers(["oic.h", "state/journal.h", *m.unit.headers, *bodies, *hosted]):
         texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(name))
     return texts
 
@@ -275,4 +276,5 @@ def _environment() -> Environment:
         autoescape=select_autoescape(["html.j2"]),
     )
     made.filters |= report.FILTERS
+    made.globals["compiler"] = compiler
     return made
