@@ -231,7 +231,7 @@ def compiled(text: str, parts: dict[str, float]) -> None:
     """Text to C, with the seconds of every part."""
     import oic
     from oic.driver import Settings, compile_graph, lowered
-    from oic.library.emit import emit
+    from oic.library.emit import LibrarySpec, emit
     from oic.toolchain.target import target
 
     last = time.process_time()
@@ -252,7 +252,7 @@ def compiled(text: str, parts: dict[str, float]) -> None:
         took(step.name)
         module = made
     with tempfile.TemporaryDirectory() as folder:
-        emit(module, target("portable"), Path(folder) / "out")
+        emit(LibrarySpec(module, target("portable")), Path(folder) / "out")
         took("C")
 
 

@@ -168,7 +168,7 @@ def test_a_kernel_is_a_c_file_and_a_row(runtime: Path, monkeypatch: pytest.Monke
     made = oic.Synthesizer(graph, model, target="portable").build(tmp_path / "made")
     found = made.make_executor().step(x=ROWS[0])["y"]
     assert np.allclose(found, weights @ ROWS[0], atol=1e-4)
-    if "sse2" in made._synthesizer.target.features:
+    if "sse2" in made.spec.target.features:
         assert "oic_linear_vector_f32" in (tmp_path / "made" / "variant.c").read_text()
 
 

@@ -6,16 +6,14 @@ Simulator and Synthesizer are interchangeable: both make executors with the same
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any, Self
 
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, fail
-from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
+from oic.driver import Settings, compile_graph, interface_of, late_warnings
+from oic.library.emit import LibrarySpec
 from oic.model import Model
-from oic.session.executor import Executor
 from oic.session.simulator import InterpretedProgram
-from oic.session.synthesizer import CompiledProgram
+from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 from oic.syntax.tree import Graph
 from oic.toolchain.target import target as target_named
 
@@ -23,19 +21,7 @@ STAGES = ("graph", "planned")
 MOST_THREADS = 64  # of one pool: OIC_POOL_MOST
 
 
-class _Compiled:
-    """A graph compiled for a model; what both backends start from."""
-
-    def __init__(self, graph: Graph, model: Model | None, settings: Settings) -> None:
-        self.program: Program = compile_graph(graph, model, settings)
-
-    @property
-    def warnings(self) -> list[Diagnostic]:
-        """What the compiler noticed and did not refuse."""
-        return self.program.warnings
-
-
-class Simulator(_Compiled):
+class Simulator(InterpretedProgram):
     """The NumPy reference.
 
     sizes      sizevars, before those of the graph and the model
@@ -60,19 +46,20 @@ class Simulator(_Compiled):
     ) -> None:
         if stage not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
-        super().__init__(graph, model, Settings(sizes or {}, capacity or {}, fetch, weights=weights))
-        program, face = self.program, interface_of(self.program)
+        settings = Settings(sizes or {}, capacity or {}, fetch, weights=weights)
+        self.program = program = compile_graph(graph, model, settings)
         if stage == "graph":
-            self._simulator = InterpretedProgram(program.module, face, program.compiled)
+            super().__init__(program.module, interface_of(program), program.compiled)
         else:
-            self._simulator = InterpretedProgram(program.planned, face)
+            super().__init__(program.planned, interface_of(program))
 
-    def make_executor(self) -> Executor:
-        """A session with a state of its own, at its start."""
-        return self._simulator.make_executor()
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """What the compiler noticed and did not refuse."""
+        return self.program.warnings
 
 
-class Synthesizer(_Compiled):
+class Synthesizer(CompiledProgram):
     """Generated C, compiled and loaded.
 
     target   'host', 'portable' or 'freestanding' (which is written and not loaded)
@@ -113,37 +100,22 @@ class Synthesizer(_Compiled):
         settings = Settings(
             sizes or {}, capacity or {}, fetch, target=machine, reuse=reuse, threads=threads, weights=weights
         )
-        super().__init__(graph, model, settings)
-        self._synthesizer = CompiledProgram(
-            self.program.planned, interface_of(self.program), machine, weights_as, threads, name, profile
-        )
+        self.program = program = compile_graph(graph, model, settings)
+        spec = LibrarySpec(program.planned, machine, weights_as, threads, name, profile)
+        super().__init__(spec, interface_of(program))
 
     @property
     def warnings(self) -> list[Diagnostic]:
         """What the compiler noticed and did not refuse, refusals that leave the state changed included."""
         return [*self.program.warnings, *late_warnings(self.program)]
 
-    def emit(self, out_dir: str | Path) -> Any:
-        """Write the C files; `.paths` lists them.  Raises OicError."""
-        return self._synthesizer.emit(out_dir)
-
-    def build(self, out_dir: str | Path | None = None) -> Self:
-        """Write, compile and load; without a folder, in a temporary one.  Raises OicError."""
-        self._synthesizer.build(out_dir)
-        return self
-
-    @property
-    def library(self) -> Any:
-        """The loaded library, after `build`."""
-        return self._synthesizer.library
-
-    def make_executor(self, threads: int | None = None) -> Executor:
+    def make_executor(self, threads: int | None = None) -> CompiledExecutor:
         """A session with a state of its own, at its start; builds the library first if that is not done.
 
         threads   that its steps run on, up to those of the Synthesizer; None: all.  Results are the same for any number
         """
-        built = self._synthesizer.threads
+        built = self.spec.threads
         if threads is not None and not 1 <= threads <= built:
             hint = f"give the Synthesizer threads={threads}" if built < threads <= MOST_THREADS else None
             raise fail("thread-count", f"the library is built for 1 to {built} threads, not {threads}", hint=hint)
-        return self._synthesizer.make_executor(threads)
+        return super().make_executor(threads)

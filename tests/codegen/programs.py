@@ -11,7 +11,7 @@ from oic.check.source import parse
 from oic.driver import Settings, compile_graph
 from oic.dtypes import Array
 from oic.ir.module import Module
-from oic.library.emit import Files, emit
+from oic.library.emit import Files, LibrarySpec, emit
 from oic.model import Model
 from oic.session.interface import Interface, SessionVariable, interface
 from oic.session.synthesizer import CompiledExecutor, CompiledProgram
@@ -251,13 +251,13 @@ def face(module: Module) -> Interface:
 
 
 def files(name: str, folder: Path, target_name: str = "portable", weights_as: str = "blob") -> Files:
-    return emit(planned(name), target(target_name), folder, weights_as)
+    return emit(LibrarySpec(planned(name), target(target_name), weights_as), folder)
 
 
 def executor(name: str, folder: Path, weights_as: str = "blob") -> CompiledExecutor:
     """A session over the compiled program."""
     module = planned(name)
-    return CompiledProgram(module, face(module), "portable", weights_as).build(folder).make_executor()
+    return CompiledProgram(LibrarySpec(module, target("portable"), weights_as), face(module)).build(folder).make_executor()
 
 
 def random_inputs(module: Module, symbol: str, rng: np.random.Generator, step: int) -> dict[str, Array]:

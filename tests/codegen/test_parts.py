@@ -10,7 +10,7 @@ import pytest
 
 from oic.check.source import parse
 from oic.driver import Settings, compile_graph
-from oic.library.emit import emit
+from oic.library.emit import LibrarySpec, emit
 from oic.memory.map import memory_map
 from oic.toolchain.target import STANDARD, WARNINGS, target
 
@@ -50,7 +50,7 @@ def test_rows_are_computed_where_they_go(tmp_path: Path) -> None:
         ("z", "entry", "computed there"),
         ("u", "entry", "computed there"),
     ]
-    files = emit(program.planned, target("portable"), tmp_path)
+    files = emit(LibrarySpec(program.planned, target("portable")), tmp_path)
     source = (tmp_path / "rows.c").read_text(encoding="utf-8")
     start = source.index("float *const y = out->y;")
     body = source[start : source.index("return OIC_OK;", start)]

@@ -17,7 +17,7 @@ from oic.diagnostics import StepError
 from oic.driver import Settings, compile_graph
 from oic.ir.state import COUNTS
 from oic.ir.types import TensorType
-from oic.library.emit import emit
+from oic.library.emit import LibrarySpec, emit
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import CompiledExecutor
 from oic.toolchain.target import target
@@ -62,7 +62,7 @@ def test_counts_that_grow_again_and_again_have_names(tmp_path: Path) -> None:
     text = f"""dynamic {{ x: f32; }} volatile {{ y: f32; }} persistent {{ R(t): f32 @table @fixed(t=4) @ring(t); k: i32; }}
 block entry {{ {writes} return; }}"""
     module = compile_graph(parse(text, "ring.oi"), None, Settings()).planned
-    emit(module, target("portable"), tmp_path)
+    emit(LibrarySpec(module, target("portable")), tmp_path)
     made = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.c"))
     assert "oic_index_max(R_t" in made
     assert "oic_index_max(oic_index_max(" not in made

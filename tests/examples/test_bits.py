@@ -135,7 +135,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 def built(name: str, folder: Path, command: Sequence[str], numerics: str = SEPARATE) -> str:
     example = EXAMPLES[name]
     made = example.synthesizer(numerics)
-    build_together([made._synthesizer], folder, command[1:], command[:1])
+    build_together([made], folder, command[1:], command[:1])
     with made.make_executor() as executor:
         return digest(executor, example)
 

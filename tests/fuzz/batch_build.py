@@ -36,7 +36,7 @@ def build_together(
     files = [program.emit(folder / f"p{i}") for i, program in enumerate(made)]
     names = [f.name for f in files]
     assert len(set(names)) == len(names), "two programs of one name cannot share a library"
-    machine = list(dict.fromkeys(flag for program in made for flag in program.target.flags))
+    machine = list(dict.fromkeys(flag for program in made for flag in program.spec.target.flags))
     command = [*(compiler or find_compiler()), LANGUAGE, *MEANING, *WARNINGS, "-Werror", *machine, *flags]
     unlinked = [*(flag for flag in SHARED if flag != "-shared"), *unlinked]
     sources = [path for f in files for path in f.sources]

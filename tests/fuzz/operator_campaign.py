@@ -69,7 +69,7 @@ def compiled_together(
 ) -> list[Synthesizer]:
     """Graphs compiled into one library."""
     made = [Synthesizer(graph, target="portable") for graph in graphs]
-    build_together([m._synthesizer for m in made], folder, flags, compiler)
+    build_together(made, folder, flags, compiler)
     return made
 
 

@@ -26,7 +26,7 @@ from oic.driver import Program, interface_of
 from oic.dtypes import Array
 from oic.ir.module import Module
 from oic.kernels.targets import SEPARATE
-from oic.library.emit import Files, emit
+from oic.library.emit import Files, LibrarySpec, emit
 from oic.memory.layout import state_layout, weights_layout
 from oic.reference.fetch import logical
 from oic.reference.state_storage import StateStorage
@@ -189,7 +189,7 @@ def build_sanitized(
     """
     folder.mkdir(parents=True, exist_ok=True)
     machine = target(made_for, numerics)
-    files = [emit(p.planned, machine, folder / f"p{i}") for i, p in enumerate(programs)]
+    files = [emit(LibrarySpec(p.planned, machine), folder / f"p{i}") for i, p in enumerate(programs)]
     (folder / "common.h").write_text(_COMMON, encoding="utf-8")
     sources = []
     for number, (program, written) in enumerate(zip(programs, files, strict=True)):
@@ -361,7 +361,7 @@ class SanitizedExecutor(Executor):
         super().__init__(interface_of(program))
         self.program, self.spoiled = program, False
         self.path, self.number, self.made_for = path, number, made_for
-        self.files = emit(program.planned, target(made_for), path.parent / f"p{number}")
+        self.files = emit(LibrarySpec(program.planned, target(made_for)), path.parent / f"p{number}")
         self.process = subprocess.Popen(
             [str(path), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

@@ -94,5 +94,5 @@ def test_what_cannot_be_dispatched_is_refused() -> None:
         with pytest.raises(oic.OicError, match="sse2") as refused:
             synthesizer("avx2,sse2", numerics="fused")
         assert refused.value.diagnostics[0].slug == "dispatch-numerics"
-        assert synthesizer("all", numerics="fused")._synthesizer.target.numerics == "fused"
-        assert synthesizer("avx2,sse2")._synthesizer.target.numerics == "separate"
+        assert synthesizer("all", numerics="fused").spec.target.numerics == "fused"
+        assert synthesizer("avx2,sse2").spec.target.numerics == "separate"

@@ -18,7 +18,7 @@ from oic.codegen.template_data import model as view_model
 from oic.diagnostics import OicError
 from oic.kernels.kernel import Instance
 from oic.library import build as builder
-from oic.library.emit import emit, render, runtime_headers
+from oic.library.emit import LibrarySpec, emit, render, runtime_headers
 from oic.resources import runtime_dir, templates_dir
 from oic.session.synthesizer import status_names
 from oic.toolchain.target import MEANING, STANDARD, TARGETS, WARNINGS, target
@@ -112,7 +112,7 @@ def test_cmake(tmp_path: Path) -> None:
 @pytest.mark.parametrize("made_for", ["portable", "freestanding"])
 def test_cmake_takes_the_level_of_the_build_type(name: str, level: str, made_for: str, tmp_path: Path) -> None:
     """And neither GNU's C nor, where there are no shared libraries, code that can be moved."""
-    emit(programs.planned("counter"), target(made_for), tmp_path)
+    emit(LibrarySpec(programs.planned("counter"), target(made_for)), tmp_path)
     call = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b"), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
     subprocess.run([*call, *([f"-DCMAKE_BUILD_TYPE={name}"] if name else [])], check=True, capture_output=True)
     (command,) = json.loads((tmp_path / "b" / "compile_commands.json").read_text(encoding="utf-8"))
@@ -164,7 +164,7 @@ def test_an_undefined_name_is_an_error() -> None:
 
 def test_freestanding_code_has_no_system(tmp_path: Path) -> None:
     module = programs.planned("table")
-    files = emit(module, target("freestanding"), tmp_path)
+    files = emit(LibrarySpec(module, target("freestanding")), tmp_path)
     text = "".join(p.read_text() for p in files.paths if p.suffix in (".c", ".h"))
     assert "table_open" not in text and "mman.h" not in text
     with pytest.raises(OicError, match="target-not-here"):

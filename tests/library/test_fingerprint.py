@@ -126,10 +126,10 @@ def test_a_program_and_a_library_of_two_builds_do_not_open(tmp_path: Path) -> No
 def test_python_loads_no_library_of_another_build(tmp_path: Path) -> None:
     a, b = made().build(tmp_path / "a"), made(TEXT.replace("add", "mul")).build(tmp_path / "b")
     mixed = made()
-    mixed._synthesizer.library = load(a.library.files, b.library.path, b.library.files.folder)
+    mixed.library = load(a.library.files, b.library.path, b.library.files.folder)
     with pytest.raises(oic.StepError, match="of another build") as caught:
         mixed.make_executor()
     assert caught.value.status == "OIC_ERR_BUILD"
-    mixed._synthesizer.library = load(a.library.files, a.library.path, a.library.files.folder)
+    mixed.library = load(a.library.files, a.library.path, a.library.files.folder)
     with mixed.make_executor() as ex:
         assert ex.step(x=[1, 2])["y"].tolist() == [2, 3]

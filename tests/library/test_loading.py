@@ -9,8 +9,10 @@ import pytest
 
 import oic
 from oic.driver import interface_of
+from oic.library.emit import LibrarySpec
 from oic.session.simulator import InterpretedProgram
 from oic.session.synthesizer import CompiledProgram
+from oic.toolchain.target import target
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.state_programs import Stateful, stateful
 
@@ -24,7 +26,7 @@ class Case:
         self.graph: Stateful = stateful(number)
         program = self.graph.program
         interface = interface_of(program)
-        self.compiled = CompiledProgram(program.planned, interface)
+        self.compiled = CompiledProgram(LibrarySpec(program.planned, target("host")), interface)
         self.made = (InterpretedProgram(program.module, interface), InterpretedProgram(program.planned, interface), self.compiled)
 
     def sessions(self) -> list[oic.Executor]:

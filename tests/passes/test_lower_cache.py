@@ -22,9 +22,11 @@ from oic.check.source import parse
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph, interface_of
 from oic.ir.state import COUNTS
+from oic.library.emit import LibrarySpec
 from oic.operators.late import late_checks
 from oic.reference.interpret import Machine
 from oic.session.synthesizer import CompiledProgram
+from oic.toolchain.target import target
 
 DTYPES = ("f32", "f16", "i32", "u8", "bool", "i64", "f64", "bf16", "f8", "i4", "u2", "i1", "u1", "t2", "bitset")
 FLOATS = ("f8", "bf16", "f16", "f32", "f64")
@@ -250,7 +252,7 @@ class Compiled:
     """A session of the compiled library, with the names that a machine has."""
 
     def __init__(self, program: Program) -> None:
-        library = CompiledProgram(program.planned, interface_of(program)).build()
+        library = CompiledProgram(LibrarySpec(program.planned, target("host")), interface_of(program)).build()
         self.session = library.make_executor()
         self.fetch_state, self.save = self.session.fetch, self.session.save
         self.load, self.reset = self.session.load, self.session.reset

@@ -16,7 +16,7 @@ from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
 from oic.dtypes import f32
 from oic.ir.types import StateIndex, StateType
-from oic.library.emit import emit
+from oic.library.emit import LibrarySpec, emit
 from oic.memory.map import KINDS
 from oic.report.html import _used
 from oic.toolchain.target import target
@@ -120,7 +120,7 @@ def test_pictures_of_random_graphs(seed: int, tmp_path: Path) -> None:
         program = compile_graph(parse(generate(seed, Options(statements=60)), "random.oi"), None, Settings())
     except OicError:
         pytest.skip("the language refuses it")
-    files = emit(program.planned, target("portable"), tmp_path)
+    files = emit(LibrarySpec(program.planned, target("portable")), tmp_path)
     page = Page((tmp_path / f"{files.name}.report.html").read_text(encoding="utf-8"))
     content = json.loads((tmp_path / f"{files.name}.memory.json").read_text(encoding="utf-8"))
     drawn = {title.partition(":")[0] for title in page.titles}

@@ -116,7 +116,7 @@ def test_what_no_macro_shows_stays_within_the_bounds(compiler: str, tmp_path: Pa
     made = batches(chosen())
     graphs = [oic.parse(batch.text) for batch in made]
     programs = [oic.Synthesizer(graph, target="portable") for graph in graphs]
-    build_together([p._synthesizer for p in programs], tmp_path, (), [compiler], HARMLESS[compiler].split())
+    build_together(programs, tmp_path, (), [compiler], HARMLESS[compiler].split())
     for batch, graph, program in zip(made, graphs, programs, strict=True):
         backends = {"graph": oic.Simulator(graph).make_executor(), "c": program.make_executor()}
         assert [str(fault) for fault in compare(batch, backends, 0)] == []
@@ -291,7 +291,7 @@ def test_bare_machines_take_what_they_can_compute(
     for dtype, number in (("f32", np.float32), ("f64", np.float64)):
         graph = oic.parse(LINEAR.replace("f32", dtype), "bare")
         model = oic.Model(tensors={"w": np.eye(8, dtype=number)})
-        chosen = oic.Synthesizer(graph, model, target="freestanding")._synthesizer.target.numerics
+        chosen = oic.Synthesizer(graph, model, target="freestanding").spec.target.numerics
         assert chosen == ("fused" if BARE[command] == () else "separate")
         for numerics in ("fused", "separate"):
             folder = tmp_path / dtype / numerics

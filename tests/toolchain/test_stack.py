@@ -17,6 +17,7 @@ from oic.check.source import parse
 from oic.compare.inputs import random_inputs
 from oic.driver import Settings, compile_graph, interface_of
 from oic.library import build as builder
+from oic.library.emit import LibrarySpec
 from oic.model import Model
 from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 from oic.toolchain import compiler as toolchain
@@ -228,7 +229,7 @@ def test_no_step_uses_more(
     monkeypatch.delenv("OIC_CFLAGS")
     if name == "numwords":
         program = compile_graph(parse(NUMWORDS.read_text(), "graph.oi"), Model.open(WEIGHTS), Settings())
-        executor = CompiledProgram(program.planned, interface_of(program), "host").build(tmp_path).make_executor()
+        executor = CompiledProgram(LibrarySpec(program.planned, target("host")), interface_of(program)).build(tmp_path).make_executor()
     else:
         executor = programs.executor(name, tmp_path)
     promised = stacks(executor)
@@ -278,7 +279,8 @@ def test_consumers_are_counted(threads: int, tmp_path: Path) -> None:
     """On the caller's stack, where they may run with any pool; and on that of a thread."""
     settings = Settings(threads=threads)
     program = compile_graph(parse(consumers.text("plain"), "plain.oi"), None, settings)
-    maker = CompiledProgram(program.planned, interface_of(program), "portable", threads=threads).build(tmp_path)
+    spec = LibrarySpec(program.planned, target("portable"), threads=threads)
+    maker = CompiledProgram(spec, interface_of(program)).build(tmp_path)
     assert maker.library is not None
     files = maker.library.files
     assert files.figures is not None and not files.figures.missing

@@ -9,14 +9,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from oic.cli.run import given_inputs, require_entry
+from oic.cli.run import compiled_program, given_inputs, require_entry
 from oic.diagnostics import visible
 from oic.driver import Program, interface_of
 from oic.library.emit import with_times
 from oic.profile.limits import Limits, Prober
 from oic.profile.measure import MeasuredStatement, Profile, bench_inputs, measured
 from oic.report.html import LineTime
-from oic.session.synthesizer import CompiledExecutor, CompiledProgram
+from oic.session.synthesizer import CompiledExecutor
 
 WIDE = 120  # columns of a table that is not for a terminal
 NUMBERS = 72  # of a table that numbers take, at most in most
@@ -30,11 +30,9 @@ def bench(
     face = interface_of(program)
     require_entry(face, entry)
     given = bench_inputs(program.module, face.entries[entry], extents, given_inputs(face, inputs))
-    threads = program.settings.threads
-    maker = CompiledProgram(program.planned, face, program.settings.target, threads=threads, profiled=True)
-    maker.build(folder)
+    maker = compiled_program(program, profiled=True).build(folder)
     prober = Prober()
-    (limits,) = prober.limits((threads,))
+    (limits,) = prober.limits((program.settings.threads,))
     with maker.make_executor() as executor:
         assert isinstance(executor, CompiledExecutor)
         found = measured(executor, entry, given, steps, limits, prober.clock(), advance)

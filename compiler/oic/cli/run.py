@@ -23,6 +23,9 @@ from oic.diagnostics import StepError, did_you_mean, fail
 from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir import dims
+from oic.library.build import build, emit_measured
+from oic.library.cache import Cache
+from oic.library.emit import LibrarySpec, emit
 from oic.model.npy import read_npy
 from oic.passes.store_weights import KEPT, NO_MATRIX
 from oic.session.executor import Record
@@ -42,16 +45,13 @@ def build_library(
     cached: bool = True, told: Told = unheard,
 ) -> dict[str, Any]:  # fmt: skip
     """Write, and compile where asked, a library; what was made, for printing.  Raises OicError."""
-    threads = program.settings.threads
-    maker = CompiledProgram(
-        program.planned, interface_of(program), program.settings.target, weights_as, threads, name, profiled
-    )
-    if compiled and maker.target.hosted:
-        maker.build(folder, cached=cached, told=told)
-        assert maker.library is not None
-        files, library = maker.library.files, str(maker.library.path)
+    target, threads = program.settings.target, program.settings.threads
+    spec = LibrarySpec(program.planned, target, weights_as, threads, name, profiled)
+    if compiled and target.hosted:
+        made = build(spec, folder, Cache.of_user() if cached else None, told)
+        files, library = made.files, str(made.path)
     else:
-        files, library = maker.emit_measured(folder) if compiled else maker.emit(folder), ""
+        files, library = emit_measured(spec, folder) if compiled else emit(spec, folder), ""
     plan = program.planned.plan
     assert plan is not None
     return {
@@ -141,6 +141,13 @@ def _numbers(text: str) -> Any:
     raise fail("input-value", f"'{text}' is neither a .npy file nor numbers")
 
 
+def compiled_program(program: Program, *, profiled: bool = False) -> CompiledProgram:
+    """What sessions of the compiled code are made of."""
+    settings = program.settings
+    spec = LibrarySpec(program.planned, settings.target, threads=settings.threads, profiled=profiled)
+    return CompiledProgram(spec, interface_of(program))
+
+
 def require_entry(face: Interface, entry: str) -> None:
     """Refuse a name that no entry has.  Raises OicError."""
     if entry not in face.entries:
@@ -176,8 +183,7 @@ def run_steps(
     given = given_inputs(face, inputs)
     maker: InterpretedProgram | CompiledProgram
     if backend == "c":
-        target, threads = program.settings.target, program.settings.threads
-        maker = CompiledProgram(program.planned, face, target, threads=threads, profiled=traced).build()
+        maker = compiled_program(program, profiled=traced)
     else:
         maker = InterpretedProgram(program.module, face, lambda: (program.planned, program.late()))
     result = Result({name: face.variables[name].dtype for name in face.entries[entry].outputs})
@@ -290,8 +296,8 @@ def diff_steps(
         own = {n: a for n, a in given.items() if n in chosen.inputs}
         random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
-    maker = CompiledProgram(program.planned, face, program.settings.target, threads=program.settings.threads)
-    with maker.build().make_executor() as executor:
+    maker = compiled_program(program)
+    with maker.make_executor() as executor:
         verdict = compare(
             program.module, executor, runs, lambda _: advance(), maker.make_executor, program.compiled
         )

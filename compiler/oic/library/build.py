@@ -15,9 +15,8 @@ from typing import Any, BinaryIO
 from oic.codegen import template_data as view
 from oic.codegen.weights import Told, unheard
 from oic.diagnostics import Diagnostic, OicError, fail
-from oic.ir.module import Module
 from oic.library.cache import Cache, code_of, key_of
-from oic.library.emit import Files, published, with_figures, write
+from oic.library.emit import Files, LibrarySpec, published, with_figures, write
 from oic.library.publish import staged
 from oic.toolchain import stack
 from oic.toolchain.code_metrics import Figures
@@ -56,39 +55,35 @@ class Library:
 
 
 def build(
-    module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
-    name: str | None = None, profiled: bool = False, cache: Cache | None = None, told: Told = unheard,
-) -> Library:  # fmt: skip
-    """Write the C library of a PLANNED module, compile and load it, and put all of it into a folder.
+    spec: LibrarySpec, out_dir: str | Path, cache: Cache | None = None, told: Told = unheard
+) -> Library:
+    """Write a C library, compile and load it, and put all of it into a folder.
 
     The folder keeps what it had until all that has succeeded, and is then switched at once.
     Arguments as for `write`.  Raises OicError: as `emit`, `no-compiler`, `compile-failed`,
     `target-not-here` for a target that has no shared libraries, `load-failed`.
     """
-    if not target.hosted:
+    if not spec.target.hosted:
         raise fail(
             "target-not-here",
-            f"code for the target '{target.name}' cannot be loaded into this process",
+            f"code for the target '{spec.target.name}' cannot be loaded into this process",
             hint="the targets 'host' and 'portable' can",
         )
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_as, threads, name, profiled, cache, told)
+        files = write(spec, stage.new, cache, told)
         files, path = compile_library(files, stage.shown, cache, told)
         library = load(files, path, stage.shown)  # by a name that no other library has or had
         files = published(files, stage)
     return replace(library, files=files, path=files.folder / path.name)
 
 
-def emit_measured(
-    module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
-    name: str | None = None, profiled: bool = False,
-) -> Files:  # fmt: skip
+def emit_measured(spec: LibrarySpec, out_dir: str | Path) -> Files:
     """Emit for a target that has no libraries here, with the figures of the compiler that CC names, if any.
 
     Raises OicError: as `emit` and `measure`.
     """
     with staged(out_dir) as stage:
-        files = write(module, target, stage.new, weights_as, threads, name, profiled)
+        files = write(spec, stage.new)
         if os.environ.get("CC"):
             files = with_figures(files, measure(files, stage.shown))
         return published(files, stage)

@@ -40,17 +40,29 @@ class Files:
     names         every file, by path in the folder
     late_checks   what may refuse after an effect (`operators.late`): steps are then OIC_ERR_STATE until
                   reset or load
-    figures       what the compiler made of it; None as long as nothing is compiled
     """
 
-    name: str
     folder: Path
     names: tuple[str, ...]
-    unit: Unit
     model: view.TemplateData
-    target: Target
     late_checks: tuple[Place, ...]
-    figures: Figures | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def unit(self) -> Unit:
+        return self.model.unit
+
+    @property
+    def target(self) -> Target:
+        return self.model.target
+
+    @property
+    def figures(self) -> Figures | None:
+        """What the compiler made of it; None as long as nothing is compiled."""
+        return self.model.figures
 
     @property
     def paths(self) -> list[Path]:
@@ -68,21 +80,31 @@ class Files:
         return next((p for p in self.paths if p.suffix == ".weights"), None)
 
 
-def emit(
-    module: Module, target: Target, out_dir: str | Path, weights_as: str = "blob", threads: int = 1,
-    name: str | None = None, profiled: bool = False,
-) -> Files:  # fmt: skip
-    """Write the C library of a PLANNED module to a folder.
+@dataclass(frozen=True)
+class LibrarySpec:
+    """A PLANNED module, and how its library is to be made.
 
     weights_as   'blob': a file to map or flash; 'array': a C array linked into the program
-    threads        that `<name>_open` lets consumers run on, where the module has any that may
-    name           of the library, which its files and names in C begin with; None: the graph's
-    profiled       the code measures itself: time, bytes and operations of each statement
-    What was there is replaced at once, when all is written.
+    threads      that `<name>_open` lets a step run on, where the module has work for several
+    name         of the library, which its files and names in C begin with; None: the graph's
+    profiled     the code measures itself: time, bytes and operations of each statement
+    """
+
+    module: Module
+    target: Target
+    weights_as: str = "blob"
+    threads: int = 1
+    name: str | None = None
+    profiled: bool = False
+
+
+def emit(spec: LibrarySpec, out_dir: str | Path) -> Files:
+    """Write a C library to a folder.  What was there is replaced at once, when all is written.
+
     Raises OicError: `weights-mode`, `library-name`, or `output-folder` if it cannot be written.
     """
     with staged(out_dir) as stage:
-        return published(write(module, target, stage.new, weights_as, threads, name, profiled), stage)
+        return published(write(spec, stage.new), stage)
 
 
 def published(files: Files, stage: Stage) -> Files:
@@ -93,26 +115,25 @@ def published(files: Files, stage: Stage) -> Files:
 
 @uncollected()
 def write(
-    module: Module, target: Target, folder: Path, weights_as: str = "blob", threads: int = 1, name: str | None = None,
-    profiled: bool = False, cache: Cache | None = None, told: weights.Told = weights.unheard,
+    spec: LibrarySpec, folder: Path, cache: Cache | None = None, told: weights.Told = weights.unheard
 ) -> Files:
     """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`.
 
     cache  of weights that were packed before
     told   hears how far it is
     """
-    check_library_name(module.name if name is None else name)
-    if weights_as not in ("blob", "array"):
-        raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{weights_as}'")
-    unit = Unit(module, name=name, profiled=profiled)
-    if not unit.weights:
-        return _write_code(view.model(unit, target, False, threads), unit, target, folder)
-    if weights_as == "array":
+    module, array = spec.module, spec.weights_as == "array"
+    check_library_name(module.name if spec.name is None else spec.name)
+    if spec.weights_as not in ("blob", "array"):
+        raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{spec.weights_as}'")
+    unit, fingerprint, arrays = Unit(module, name=spec.name, profiled=spec.profiled), 0, {}
+    if unit.weights and array:
         blob = io.BytesIO()
-        m = view.model(unit, target, True, threads, weights.write(module, blob))
-        return _write_code(m, unit, target, folder, {f"{m.name}.weights.c": blob.getvalue()})
-    fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
-    return _write_code(view.model(unit, target, False, threads, fingerprint), unit, target, folder)
+        fingerprint = weights.write(module, blob)
+        arrays = {f"{unit.name}.weights.c": blob.getvalue()}
+    elif unit.weights:
+        fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
+    return _write_code(view.model(unit, spec.target, array, spec.threads, fingerprint), folder, arrays)
 
 
 PACKED_BY = (
@@ -137,31 +158,29 @@ def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -
 def write_code(module: Module, target: Target, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
     unit = Unit(module, name=name_in_private(module.name))
-    return _write_code(view.model(unit, target, False), unit, target, folder)
+    return _write_code(view.model(unit, target, False), folder, {})
 
 
-def _write_code(
-    m: view.TemplateData, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes] | None = None
-) -> Files:
+def _write_code(m: view.TemplateData, folder: Path, arrays: Mapping[str, bytes]) -> Files:
     """Write all but the blob.
 
     arrays   what is written as a C array, by the name of its file
     """
-    assert unit.module.stage == "planned", f"a module at the stage {unit.module.stage} is not ready for C"
+    module = m.unit.module
+    assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
     m = view.with_fingerprint(m, _texts(m).values())
-    texts = _texts(m) | {name: _weights_source(m, data) for name, data in (arrays or {}).items()}
+    texts = _texts(m) | {name: _weights_source(m, data) for name, data in arrays.items()}
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
     names += [f"{m.name}.weights"] if m.maps_weights else []
-    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(unit.module)))
+    files = Files(folder, tuple(names), m, tuple(late_places(module)))
     _write(texts | _described(files), folder)
     return files
 
 
 def with_figures(files: Files, figures: Figures) -> Files:
     """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
-    m = view.with_figures(files.model, figures)
-    found = replace(files, model=m, figures=figures)
-    _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
+    found = replace(files, model=view.with_figures(files.model, figures))
+    _write({f"{found.name}.h": _header(found.model), **_described(found)}, files.folder)
     return found
 
 

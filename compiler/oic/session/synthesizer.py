@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -22,9 +23,9 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op
 from oic.ir.module import Module
-from oic.library.build import Library, build, emit_measured
+from oic.library.build import Library, build
 from oic.library.cache import Cache
-from oic.library.emit import Files, emit
+from oic.library.emit import Files, LibrarySpec, emit
 from oic.memory.layout import state_layout
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
@@ -34,8 +35,6 @@ from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
 from oic.session.trace import records
 from oic.toolchain.folders import temporary_folder
-from oic.toolchain.target import Target
-from oic.toolchain.target import target as target_named
 
 SMALL = 4096  # bytes of an output that cost less to copy than its address to find
 TURN = 1024  # steps whose outputs are in one array
@@ -44,23 +43,14 @@ TURN = 1024  # steps whose outputs are in one array
 class CompiledProgram:
     """A PLANNED module to be compiled; `build` makes the library that sessions run on."""
 
-    def __init__(
-        self, module: Module, interface: Interface, target: str | Target = "host", weights_as: str = "blob",
-        threads: int = 1, name: str | None = None, profiled: bool = False,
-    ) -> None:  # fmt: skip
-        self.module, self.interface, self.name, self.profiled = module, interface, name, profiled
-        self.target = target_named(target) if isinstance(target, str) else target
-        self.weights_as, self.threads = weights_as, threads
+    def __init__(self, spec: LibrarySpec, interface: Interface) -> None:
+        self.spec, self.interface = spec, interface
         self.library: Library | None = None
         self._lock = RLock()
 
     def emit(self, out_dir: str | Path) -> Files:
-        """Write the C files.  Raises OicError."""
-        return emit(self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled)
-
-    def emit_measured(self, out_dir: str | Path) -> Files:
-        """Write the C files, with the figures of the compiler that CC names.  Raises OicError."""
-        return emit_measured(self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled)
+        """Write the C files; `.paths` lists them.  Raises OicError."""
+        return emit(self.spec, out_dir)
 
     def build(
         self, out_dir: str | Path | None = None, *, cached: bool = True, told: Told = unheard
@@ -74,11 +64,9 @@ class CompiledProgram:
         with self._lock:
             if out_dir is None:
                 out_dir = temporary_folder(self)
-                self.name = name_in_private(self.module.name if self.name is None else self.name)
-            self.library = build(
-                self.module, self.target, out_dir, self.weights_as, self.threads, self.name, self.profiled,
-                Cache.of_user() if cached else None, told,
-            )  # fmt: skip
+                name = self.spec.module.name if self.spec.name is None else self.spec.name
+                self.spec = replace(self.spec, name=name_in_private(name))
+            self.library = build(self.spec, out_dir, Cache.of_user() if cached else None, told)
         return self
 
     def make_executor(self, threads: int | None = None) -> CompiledExecutor:
@@ -90,7 +78,7 @@ class CompiledProgram:
             if self.library is None:
                 self.build()
         assert self.library is not None
-        return CompiledExecutor(self.interface, self.library, self, self.threads if threads is None else threads)
+        return CompiledExecutor(self.interface, self.library, self, self.spec.threads if threads is None else threads)
 
 
 class CompiledExecutor(Executor):
