@@ -20,7 +20,7 @@ from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.quant import REQUANTIZED, requantized, scaling, with_requantize
+from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
 from oic.operators.quantized import STREAM, streamed
 from oic.operators.settings import accumulated
 
@@ -284,16 +284,6 @@ class Convolution(Operator):
         """Words of bytes go along rows of x."""
         return _along(tuple(dims.maximum(size) for size in self._window()))
 
-    def _plain_window(self) -> bool:
-        return self.taps is None and self.to is None
-
-    def _plain(self) -> bool:
-        """Weights lie as they are declared, or would in a matrix of their own shape."""
-        return not self._in_words() and self.to is None
-
-    def _scaled(self) -> bool:
-        return not self._in_words() and self.to is not None
-
     def _room(self) -> int:
         """Positions whose windows are gathered at a time."""
         window, outputs = (dims.maximum(size) for size in (self.w.shape[1], self._outputs()))
@@ -444,18 +434,15 @@ class Convolution(Operator):
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
         Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
                cost=lambda op, target: streamed(op.w, PANELS), units=_output_streams, work=_work, phases=True),
-        Kernel("conv_winograd", _types, _winograd_args, fits=lambda op: op._fits_winograd() and op.to is None,
-               cost=_cost_of_tiles, units=_winograd_units, work=_work),
-        Kernel("conv_winograd_requantized", _types, _winograd_args, call="conv_winograd",
-               fits=lambda op: op._fits_winograd() and op.to is not None, cost=_cost_of_tiles, units=_winograd_units,
-               work=_work),
-        Kernel("conv_planes_int", _types, _word_args, call="conv_planes",
-               fits=lambda op: op._in_words() and op.to is None, units=_units, work=_work),
-        Kernel("conv_planes_requantized", _types, _word_args, call="conv_planes",
-               fits=lambda op: op._in_words() and op.to is not None, units=_units, work=_work),
-        Kernel("conv", _types, _args, fits=_plain,
-               cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged)),
-        Kernel("conv_requantized", _types, _args, call="conv", fits=_scaled),
+        *or_requantized(
+            Kernel("conv_winograd", _types, _winograd_args, fits=_fits_winograd, cost=_cost_of_tiles,
+                   units=_winograd_units, work=_work)),
+        *or_requantized(
+            Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words, units=_units, work=_work),
+            "conv_planes_requantized"),
+        *or_requantized(
+            Kernel("conv", _types, _args, fits=lambda op: not op._in_words(),
+                   cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged))),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from oic.ir.index import at_least
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import Target
 from oic.operators.conv import Convolution, per_axis, two_axes
+from oic.operators.quant import or_requantized
 
 
 class ConvolutionTranspose(Convolution):
@@ -31,9 +32,9 @@ class ConvolutionTranspose(Convolution):
     kernels = (
         Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
                fits=Convolution._fits_planes, units=Convolution._units, work=_work),
-        Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose", fits=Convolution._plain_window),
-        Kernel("conv_requantized", Convolution._types, Convolution._args, call="conv_transpose",
-               fits=Convolution._scaled),
+        *or_requantized(
+            Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose",
+                   fits=lambda op: op.taps is None)),
     )  # fmt: skip
 
     def flattens(self, target: Target) -> bool:

@@ -21,8 +21,8 @@ from oic.operators import quantized
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import PLANES, WORD_ROWS
-from oic.operators.quant import REQUANTIZED, requantized, scaling, with_requantize
-from oic.operators.quantized import product_dtype, products, streamed, streams
+from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
+from oic.operators.quantized import product_dtype, products, streamed
 from oic.operators.settings import accumulated
 from oic.operators.shape import Split
 
@@ -229,18 +229,6 @@ class MatMul(Operator, name="matmul"):
     def _in_panels(self) -> Members:
         return {"x": self.a, "w": self.b, "y": Out(), **_rows(self.a, self.result.shape[-1])}
 
-    def _in_groups(self) -> Members:
-        return quantized.members(self._in_panels(), self.a.shape)
-
-    def _paired(self) -> Members:
-        return quantized.pairs_members(self._in_panels(), self.a.shape)
-
-    def _columns_of_f32(self) -> bool:
-        return self._by_columns() and self.a.dtype is self.b.dtype is dtypes.f32
-
-    def _rows_of_f32(self) -> bool:
-        return self._by_rows() and self.a.dtype is self.b.dtype is dtypes.f32
-
     def _cost(self, target: Target) -> float:
         return streamed(self.b, "") * (1 + target.costs.staged if self.transpose_b else target.costs.strided)
 
@@ -253,16 +241,8 @@ class MatMul(Operator, name="matmul"):
 
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
-        quantized.in_pairs("a", "b", _types, _paired, _by_columns, COLUMNS),
-        quantized.in_pairs("a", "b", _types, _paired, _by_rows, PANELS),
-        Kernel("linear_panels", _types, _in_panels, fits=_by_columns, takes={"b": COLUMNS}, layouts={"a": 1},
-               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, COLUMNS),
-               units=streams, work=products),
-        Kernel("linear_panels", _types, _in_panels, fits=_by_rows, takes={"b": PANELS}, layouts={"a": 1},
-               stored={"b": quantized.FLOATS}, cost=lambda op, target: streamed(op.b, PANELS),
-               units=streams, work=products),
-        *quantized.kernels("a", "b", _types, _in_groups, _columns_of_f32, COLUMNS),
-        *quantized.kernels("a", "b", _types, _in_groups, _rows_of_f32, PANELS),
+        *quantized.in_panels("a", "b", _types, _in_panels, _by_columns, COLUMNS),
+        *quantized.in_panels("a", "b", _types, _in_panels, _by_rows, PANELS),
         Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
                units=_panels, work=_products),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
@@ -444,34 +424,18 @@ class Linear(Operator, name="linear"):
     def _in_panels(self) -> Members:
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes()}
 
-    def _in_groups(self) -> Members:
-        return quantized.members(self._in_panels(), self.x.shape)
-
-    def _paired(self) -> Members:
-        return quantized.pairs_members(self._in_panels(), self.x.shape)
-
-    def _of_f32(self) -> bool:
-        return self.x.dtype is self.w.dtype is dtypes.f32
-
     def _integer_types(self) -> tuple[DType, ...]:
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
 
     kernels = (
-        quantized.in_pairs("x", "w", _types, _paired, _floats, PANELS),
-        Kernel("linear_panels", _types, _in_panels, fits=_floats, takes={"w": PANELS}, layouts={"x": 1},
-               stored={"w": quantized.FLOATS}, cost=lambda op, target: streamed(op.w, PANELS),
-               units=streams, work=products),
-        *quantized.kernels("x", "w", _types, _in_groups, _of_f32, PANELS),
+        *quantized.in_panels("x", "w", _types, _in_panels, _floats, PANELS),
         Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged),
                units=lambda op: dims.floor_div(op.w.shape[0] + ROWS - 1, ROWS), work=products),
-        Kernel("linear_words", _integer_types, _word_args, fits=lambda op: op._in_words() and op.to is None,
-               layouts={"w": 1}, cost=_hosted, units=_blocks, work=products),
-        Kernel("linear_words_requantized", _integer_types, _word_args, call="linear_words",
-               fits=lambda op: op._in_words() and op.to is not None, layouts={"w": 1}, cost=_hosted, units=_blocks,
-               work=products),
-        Kernel("linear_int", _integer_types, _args, call="linear", fits=lambda op: op._integers() and op.to is None,
-               layouts={"x": 1, "w": 1}, cost=lambda op, target: 1.0, units=_runs, work=products),
-        Kernel("linear_int_requantized", _integer_types, _args, call="linear", fits=lambda op: op.to is not None,
-               layouts={"x": 1, "w": 1}, cost=lambda op, target: 1.0, units=_runs, work=products),
+        *or_requantized(
+            Kernel("linear_words", _integer_types, _word_args, fits=_in_words, layouts={"w": 1}, cost=_hosted,
+                   units=_blocks, work=products)),
+        *or_requantized(
+            Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1},
+                   cost=lambda op, target: 1.0, units=_runs, work=products)),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -240,6 +241,13 @@ def scaling(op: Any) -> Members:
         "by.zero_point": Converted(op.zero_point, "int64_t"),
         "by.nearest": Converted(1, "int") if op.rounding == "nearest" else None,
     }  # fmt: skip
+
+
+def or_requantized(kernel: Kernel, name: str = "") -> tuple[Kernel, Kernel]:
+    """A kernel of sums as they are, and that of the same function which scales them, in a file of its own."""
+    plain = replace(kernel, fits=lambda op: kernel.fits(op) and op.to is None)
+    scaled = replace(kernel, fits=lambda op: kernel.fits(op) and op.to is not None, call=kernel.call or kernel.name)
+    return plain, replace(scaled, name=name or f"{kernel.name}_requantized")
 
 
 def requantized(op: Any, x: Array, multiplier: Array, shift: Array) -> Array:

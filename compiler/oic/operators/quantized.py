@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,25 +45,35 @@ def product_dtype(w: Value) -> DType:
     return w.dtype if in_groups(w) else w.tensor.stored
 
 
-def kernels(x: str, w: str, types: Any, args: Any, fits: Callable[[Any], bool], layout: str) -> tuple[Kernel, ...]:
-    """Rows of a product of the fields x and w, one for each storage in groups."""
-    return tuple(
-        Kernel(f"linear_{storage}", types, args, fits=fits, takes={w: layout}, stored={w: (storage,)}, layouts={x: 1},
-               cost=lambda op, target: streamed(getattr(op, w), layout), units=streams, work=products, phases=True)
-        for storage in BITS
-    )  # fmt: skip
+def in_panels(
+    x: str, w: str, types: Any, args: Callable[[Any], Members], fits: Callable[[Any], bool], layout: str
+) -> tuple[Kernel, ...]:
+    """Rows of a product of floats, the fields x and w, with w in panels.
 
-
-def in_pairs(x: str, w: str, types: Any, args: Any, fits: Callable[[Any], bool], layout: str) -> Kernel:
-    """The row of a product whose weights are bf16, in the class `native`: x is rounded to bf16, once a row."""
+    Where it is bf16, in the class `native`, x is rounded to bf16, once a row; where it is in groups, x is quantised.
+    """
 
     def narrow(op: Any) -> bool:
         stored = getattr(op, w).tensor.stored
         return fits(op) and stored is dtypes.bf16 and getattr(op, x).dtype in (dtypes.f32, dtypes.bf16)
 
-    return Kernel(PAIRS, types, args, fits=narrow, takes={w: layout}, stored={w: ("", "bf16")}, layouts={x: 1},
-                  needs=frozenset({NATIVE}), cost=lambda op, target: streamed(getattr(op, w), layout),
-                  units=streams, work=products, phases=True)  # fmt: skip
+    def of_f32(op: Any) -> bool:
+        return fits(op) and getattr(op, x).dtype is getattr(op, w).dtype is dtypes.f32
+
+    def paired(op: Any) -> Members:
+        return _with_room(args(op), getattr(op, x).shape, lambda size: 2 * (size + 1))
+
+    def grouped(op: Any) -> Members:
+        return _with_room(args(op), getattr(op, x).shape, lambda size: groups(size) * GROUP_BYTES)
+
+    plain = Kernel("linear_panels", types, args, fits=fits, takes={w: layout}, stored={w: FLOATS}, layouts={x: 1},
+                   cost=lambda op, target: streamed(getattr(op, w), layout), units=streams, work=products)  # fmt: skip
+    prepared = replace(plain, phases=True)
+    return (
+        replace(prepared, name=PAIRS, args=paired, fits=narrow, stored={w: ("", "bf16")}, needs=frozenset({NATIVE})),
+        plain,
+        *(replace(prepared, name=f"linear_{s}", args=grouped, fits=of_f32, stored={w: (s,)}) for s in BITS),
+    )
 
 
 def in_groups(w: Value) -> bool:
@@ -103,14 +114,7 @@ def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
         return np.asarray(bound * (1 + 2.0**-6) + lost + (2.0**-8 * np.matmul(x, w) if rounded else 0.0))
 
 
-def pairs_members(given: Members, shape: tuple[Dim, ...]) -> Members:
-    """The arguments of a product in pairs of x of this shape, and room for some of its rows in bf16."""
+def _with_room(given: Members, shape: tuple[Dim, ...], nbytes: Callable[[int], int]) -> Members:
+    """The arguments of a product of x of this shape, and room for rows as they are used, of so many bytes."""
     room = min(AT_ONCE, max(1, dims.maximum(dims.product(shape[:-1]))))
-    return {**given, "room": room, "work": Scratch(room * 2 * (dims.maximum(shape[-1]) + 1))}
-
-
-def members(given: Members, shape: tuple[Dim, ...]) -> Members:
-    """The arguments of a product of x of this shape, and room for some of its rows, quantised."""
-    room = min(AT_ONCE, max(1, dims.maximum(dims.product(shape[:-1]))))
-    work = Scratch(room * groups(dims.maximum(shape[-1])) * GROUP_BYTES)
-    return {**given, "room": room, "work": work}
+    return {**given, "room": room, "work": Scratch(room * nbytes(dims.maximum(shape[-1])))}
