@@ -54,6 +54,11 @@ class Converted:
     c: str
 
 
+def flag(setting: bool) -> Converted | None:
+    """A setting that is true or false; false is as if it were left out."""
+    return Converted(1, "int") if setting else None
+
+
 @dataclass(frozen=True)
 class Scratch:
     """Working memory of a kernel: bytes at the maximum, planned into the arena.

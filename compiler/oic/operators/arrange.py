@@ -32,6 +32,11 @@ def around(shape: tuple[Dim, ...], axis: int) -> tuple[Dim, Dim, Dim]:
     return dims.product(shape[:axis]), shape[axis], dims.product(shape[axis + 1 :])
 
 
+def along(x: Value, axis: int, name: str = "n") -> dict[str, Dim]:
+    """The members outer, the size of an axis by its name, and inner."""
+    return dict(zip(("outer", name, "inner"), around(x.shape, axis % x.tensor.rank), strict=True))
+
+
 class Concat(Operator, name="concat"):
     """The operands one after another along an axis.
 
@@ -286,9 +291,8 @@ class Gather(Operator, name="gather"):
         return taken.astype(self.result.dtype.wide)
 
     def _args(self) -> Members:
-        sizes = around(self.table.shape, self.axis % self.table.tensor.rank)
-        entries = {**dict(zip(("outer", "size", "inner"), sizes)), "n": self.ids.tensor.size}
-        return {"table": self.table, "ids": self.ids, "y": Out(), **entries}
+        sizes = along(self.table, self.axis, "size")
+        return {"table": self.table, "ids": self.ids, "y": Out(), **sizes, "n": self.ids.tensor.size}
 
     def _copies(self) -> bool:
         return self.table.tensor.stored is self.result.dtype
@@ -369,7 +373,6 @@ class Iota(Operator, name="iota"):
         return np.broadcast_to(count.reshape(-1, *tail), sizes)
 
     def _args(self) -> Members:
-        sizes = dict(zip(("outer", "n", "inner"), around(self.result.shape, self.axis % len(self.shape))))
-        return {"y": Out(), **sizes, "start": Converted(self.start, "int64_t")}
+        return {"y": Out(), **along(self.result, self.axis), "start": Converted(self.start, "int64_t")}
 
     kernels = (Kernel("iota", ("result",), _args),)

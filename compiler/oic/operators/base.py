@@ -211,10 +211,12 @@ class UnaryOperator(Operator):
     inplace: ClassVar[tuple[str, ...]] = ("x",)
     c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.FLT
+    gives: ClassVar[DType | None] = None
+    """The result's dtype; None: that of x."""
 
     def infer(self) -> list[Type]:
         self.require("x", self.allowed)
-        return [self.x.type]
+        return [self.x.tensor.with_dtype(self.gives) if self.gives else self.x.type]
 
 
 class BinaryOperator(Operator):
@@ -226,21 +228,20 @@ class BinaryOperator(Operator):
     inplace: ClassVar[tuple[str, ...]] = ("a", "b")
     c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.NUM
+    gives: ClassVar[DType | None] = None
+    """The result's dtype; None: that of the operands."""
 
     def infer(self) -> list[Type]:
         self.require("a", self.allowed)
         self.require_same_dtype("a", "b")
-        return [TensorType(self.a.dtype, self.broadcast("a", "b"))]
+        return [TensorType(self.gives or self.a.dtype, self.broadcast("a", "b"))]
 
 
 class Comparison(BinaryOperator):
     """Base of elementwise comparisons: bool result."""
 
     inplace = ()
-
-    def infer(self) -> list[Type]:
-        super().infer()
-        return [TensorType(dtypes.bool_, self.broadcast("a", "b"))]
+    gives = dtypes.bool_
 
 
 def suffix(dtype: DType) -> str:

@@ -81,6 +81,7 @@ class Shift(UnaryOperator):
     bits: int | Value
 
     allowed = SHIFTED
+    c = Scalar(("x", "count"), wide=("count",))
 
     def infer(self) -> list[Type]:
         types = super().infer()
@@ -112,7 +113,6 @@ class Shl(Shift, name="shl"):
     Source: OpenInfer op catalog, `shl`.
     """
 
-    c = Scalar(("x", "count"), wide=("count",))
     examples = (
         ("i32[2, 3]", "bits=0"),
         *((*one, "bits=1") for one in nines(SHIFTED)),
@@ -138,7 +138,6 @@ class Shr(Shift, name="shr"):
     Source: OpenInfer op catalog, `shr`.
     """
 
-    c = Scalar(("x", "count"), wide=("count",))
     examples = (
         ("i32[2, 3]", "bits=0"),
         *((*one, "bits=1") for one in nines(SHIFTED)),
@@ -165,17 +164,11 @@ class Popcount(UnaryOperator, name="popcount"):
 
     allowed = SHIFTED
     inplace = ()
+    gives = dtypes.u8
     examples = (("i32[2, 3]",), *nines(allowed))
-
-    def infer(self) -> list[Type]:
-        super().infer()
-        return [self.x.tensor.with_dtype(dtypes.u8)]
 
     def reference(self, x: Array) -> Array:
         low = x.astype(np.int64 if self.x.dtype.low else np.uint64).view(np.uint64)
         if self.x.dtype.bits < 64:
             low = low & np.uint64((1 << self.x.dtype.bits) - 1)
-        count = np.zeros(low.shape, np.uint8)
-        for bit in range(self.x.dtype.bits):
-            count = count + ((low >> np.uint64(bit)) & np.uint64(1)).astype(np.uint8)
-        return count
+        return np.unpackbits(low[..., None].view(np.uint8), axis=-1).sum(-1, dtype=np.uint8)

@@ -216,10 +216,7 @@ class Test(UnaryOperator):
     """Base of elementwise tests: bool result."""
 
     inplace = ()
-
-    def infer(self) -> list[Type]:
-        super().infer()
-        return [self.x.tensor.with_dtype(dtypes.bool_)]
+    gives = dtypes.bool_
 
 
 class IsNan(Test, name="is_nan"):

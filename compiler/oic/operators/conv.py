@@ -16,7 +16,7 @@ from oic.ir.dims import Dim
 from oic.ir.encodings import PANELS
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
+from oic.kernels.kernel import Kernel, Members, Out, Scratch, flag
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
@@ -349,7 +349,7 @@ class Convolution(Operator):
         room = 4 * (elements + LANES + (1 + WORD_ROWS) * words)
         work = Scratch(room, each=True)
         given = {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
-        return {**given, "along": Converted(1, "int")} if along else given
+        return {**given, "along": flag(True)} if along else given
 
     def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
         """Winograd's: points of one, rows of them, of all phases, and columns, and of those of a block, at most."""

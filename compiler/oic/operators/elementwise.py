@@ -7,7 +7,7 @@ modulo 2^width.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,18 +31,21 @@ RECTIFIED = FLT | (SINT - {dtypes.i1, dtypes.i2})
 
 
 class Arithmetic(BinaryOperator):
-    """Base of add, sub and mul: `acc=` gives a wider result, computed in 64 bits."""
+    """Base of add, sub and mul: `acc=` gives a wider result, computed in 64 bits; `of_bool` is the meaning for bool."""
 
     acc: DType | None = None
+
+    of_bool: ClassVar[np.ufunc | None] = None
 
     def infer(self) -> list[Type]:
         super().infer()
         shape = self.broadcast("a", "b")
         return [TensorType(accumulated(self, self.a.dtype), shape)]
 
-    def wide(self, *operands: Array) -> list[Array]:
-        """The operands as they are computed with."""
-        return [in_64_bits(x, self.a.dtype) if self.acc else x for x in operands]
+    def reference(self, *operands: Array) -> Array:
+        if self.of_bool is not None and self.a.dtype.kind == "bool":
+            return self.of_bool(*operands)
+        return super().reference(*(in_64_bits(x, self.a.dtype) if self.acc else x for x in operands))
 
 
 class Add(Arithmetic, name="add"):
@@ -69,13 +72,7 @@ class Add(Arithmetic, name="add"):
         ("u1[9]", "u1[9]", "acc=u64"),
         ("i4[2, 3]", "i4[3]", "acc=i8"),
     )
-
-    @quiet
-    def reference(self, a: Array, b: Array) -> Array:
-        if self.a.dtype.kind == "bool":
-            return np.logical_or(a, b)
-        a, b = self.wide(a, b)
-        return np.add(a, b)
+    of, of_bool = np.add, np.logical_or
 
 
 class Sub(Arithmetic, name="sub"):
@@ -98,11 +95,7 @@ class Sub(Arithmetic, name="sub"):
         ("u8[5]", "u8[5]", "acc=u32"),
         ("i4[5]", "i4[5]", "acc=i8"),
     )
-
-    @quiet
-    def reference(self, a: Array, b: Array) -> Array:
-        a, b = self.wide(a, b)
-        return np.subtract(a, b)
+    of = np.subtract
 
 
 class Mul(Arithmetic, name="mul"):
@@ -126,13 +119,7 @@ class Mul(Arithmetic, name="mul"):
         ("i8[5]", "i8[5]", "acc=i32"),
         ("u2[5]", "u2[5]", "acc=u4"),
     )
-
-    @quiet
-    def reference(self, a: Array, b: Array) -> Array:
-        if self.a.dtype.kind == "bool":
-            return np.logical_and(a, b)
-        a, b = self.wide(a, b)
-        return np.multiply(a, b)
+    of, of_bool = np.multiply, np.logical_and
 
 
 class Division(BinaryOperator):
@@ -329,11 +316,8 @@ class Sign(UnaryOperator, name="sign"):
 
     allowed = FLT | SINT
     inplace = ()
+    gives = dtypes.i8
     examples = (("f32[2, 3]",), *nines(allowed))
-
-    def infer(self) -> list[Type]:
-        super().infer()
-        return [self.x.tensor.with_dtype(dtypes.i8)]
 
     def reference(self, x: Array) -> Array:
         return np.subtract(x > 0, x < 0, dtype=np.int8)

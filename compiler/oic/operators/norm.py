@@ -16,8 +16,8 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out
-from oic.operators.arrange import around
+from oic.kernels.kernel import Converted, Kernel, Members, Out, flag
+from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_number
@@ -205,7 +205,7 @@ class BatchNorm(Operator, name="batch_norm"):
 
     def _args(self) -> Members:
         parameters = {"gamma": self.gamma, "beta": self.beta, "mean": self.mean, "var": self.var}
-        sizes = dict(zip(("outer", "channels", "inner"), around(self.x.shape, self.channel % self.x.tensor.rank)))
+        sizes = along(self.x, self.channel, "channels")
         return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
 
     kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
@@ -223,13 +223,12 @@ class Exponentials(Operator):
         return [self.x.type]
 
     def args(self) -> Members:
-        sizes = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), sizes))}
+        return {"x": self.x, "y": Out(), **along(self.x, self.axis)}
 
     def ordered(self) -> Members:
         """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
         last = self.axis % self.x.tensor.rank == self.x.tensor.rank - 1
-        return {**self.args(), "columns": None if last else Converted(1, "int")}
+        return {**self.args(), "columns": flag(not last)}
 
 
 class Softmax(Exponentials, name="softmax"):

@@ -12,7 +12,7 @@ from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out
+from oic.kernels.kernel import Kernel, Members, Out, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import per_axis, two_axes
@@ -143,6 +143,6 @@ class AvgPool(Pool, name="avg_pool"):
         return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
 
     def _args(self) -> Members:
-        return {**super()._args(), "all": Converted(1, "int") if self.count_include_pad else None}
+        return {**super()._args(), "all": flag(self.count_include_pad)}
 
     kernels = (Kernel("avg_pool", ("x",), _args),)

@@ -14,7 +14,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Stride
+from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Stride, flag
 from oic.operators.base import EPS, Operator
 from oic.operators.bounds import real, rounded
 from oic.operators.settings import require_number
@@ -144,7 +144,7 @@ class Rope(Operator, name="rope"):
         pointer, steps, first = self._positions(len(lead))
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
         sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
-        style = Converted(1, "int") if self.style == "interleaved" else None
+        style = flag(self.style == "interleaved")
         base = Converted(self.base, "double")
         angle = {"freqs": self.freqs, "base": base, "dims": self._turned(), "interleaved": style}
         return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
@@ -237,7 +237,7 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         borders = self.borders()
         sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Converted(self.q_start, "int64_t")}
         rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}
-        both = Converted(1, "int") if self.bidirectional else None
+        both = flag(self.bidirectional)
         return {"table": self.table, "y": Out(), **sizes, **rule, "bidirectional": both}
 
     kernels = (Kernel("relative_position_bias", ("table",), _args),)

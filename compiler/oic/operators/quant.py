@@ -13,7 +13,7 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out
+from oic.kernels.kernel import Converted, Kernel, Members, Out, flag
 from oic.operators.arrange import around
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
@@ -210,7 +210,7 @@ class Requantize(Operator, name="requantize"):
     def _args(self) -> Members:
         operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
         sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
-        nearest = Converted(1, "int") if self.rounding == "nearest" else None
+        nearest = flag(self.rounding == "nearest")
         return {**operands, **sizes, "zero_point": Converted(self.zero_point, "int64_t"), "nearest": nearest}
 
     kernels = (Kernel("requantize", ("result",), _args, units=_units, work=elementwise_work),)
@@ -239,7 +239,7 @@ def scaling(op: Any) -> Members:
     return {
         "by.multiplier": op.multiplier, "by.shift": op.shift, "by.each": int(op.multiplier.tensor.size != 1),
         "by.zero_point": Converted(op.zero_point, "int64_t"),
-        "by.nearest": Converted(1, "int") if op.rounding == "nearest" else None,
+        "by.nearest": flag(op.rounding == "nearest"),
     }  # fmt: skip
 
 

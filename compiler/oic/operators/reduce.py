@@ -19,8 +19,8 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out
-from oic.operators.arrange import around
+from oic.kernels.kernel import Ints, Kernel, Members, Out, flag
+from oic.operators.arrange import along, around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
@@ -111,7 +111,7 @@ def _is_float(op: Reduction) -> bool:
 
 
 def _ordered(op: Reduction) -> Members:
-    return {**op._args(), "columns": Converted(1, "int") if op.columns else None}
+    return {**op._args(), "columns": flag(op.columns)}
 
 
 def _accumulation(name: str, body: str) -> tuple[Kernel, ...]:
@@ -303,8 +303,7 @@ class ArgReduction(Operator):
         return refuse_none([self.x.shape[self.axis]])
 
     def _args(self) -> Members:
-        sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
-        return {"x": self.x, "y": Out(), **sizes, "last": None if self.select_first else Converted(1, "int")}
+        return {"x": self.x, "y": Out(), **along(self.x, self.axis), "last": flag(not self.select_first)}
 
     def reference(self, x: Array) -> Array:
         """Where x first (last) equals the best element; 0 where that is NaN."""
@@ -400,8 +399,7 @@ class Cumsum(Operator, name="cumsum"):
         return [self.x.type]
 
     def _args(self) -> Members:
-        sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
-        return {"x": self.x, "y": Out(), **sizes, "exclusive": Converted(1, "int") if self.exclusive else None}
+        return {"x": self.x, "y": Out(), **along(self.x, self.axis), "exclusive": flag(self.exclusive)}
 
     kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
 

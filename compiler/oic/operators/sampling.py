@@ -14,7 +14,7 @@ from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
-from oic.operators.arrange import around
+from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import require_number
 
@@ -63,8 +63,7 @@ class TopK(Operator, name="top_k"):
         return [np.take_along_axis(x, order, self.axis), order]
 
     def _args(self) -> Members:
-        sizes = dict(zip(("outer", "n", "inner"), around(self.x.shape, self.axis % self.x.tensor.rank)))
-        return {"x": self.x, "y": Out(0), "where": Out(1), **sizes, "k": self.k}
+        return {"x": self.x, "y": Out(0), "where": Out(1), **along(self.x, self.axis), "k": self.k}
 
     kernels = (Kernel("top_k", ("x",), _args),)
 
