@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from oic.cli.run import compiled_program, given_inputs, require_entry
+from oic.cli.run import compiled_program, given_inputs
 from oic.diagnostics import visible
 from oic.driver import Program, interface_of
 from oic.library.emit import with_times
@@ -28,8 +28,7 @@ def bench(
 ) -> Profile:  # fmt: skip
     """Build for profiling and measure steps of an entry.  Raises OicError, StepError."""
     face = interface_of(program)
-    require_entry(face, entry)
-    given = bench_inputs(program.module, face.entries[entry], extents, given_inputs(face, inputs))
+    given = bench_inputs(program.module, face.entry(entry), extents, given_inputs(face, inputs))
     maker = compiled_program(program, profiled=True).build(folder)
     prober = Prober()
     (limits,) = prober.limits((program.settings.threads,))

@@ -12,6 +12,7 @@ from oic.cli.text import in_columns, json_text, say
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.driver import Program, compile_graph
 from oic.library.build import measure
+from oic.library.cache import bytes_of
 from oic.library.emit import write_code
 from oic.memory import layout
 from oic.model import Model, Tensor
@@ -98,17 +99,11 @@ def absent(program: Program) -> list[str]:
 
 
 def parse_bytes(text: str) -> int:
-    """`256K`, `1M`, `64KiB` or a number, in bytes."""
-    units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    plain = text.strip().upper().removesuffix("B").removesuffix("I")
-    unit = plain[-1:] if plain[-1:] in ("K", "M", "G") else ""
-    try:
-        value = float(plain.removesuffix(unit))
-    except ValueError:
-        raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M") from None
-    if not 0 < value < 1 << 50:
+    """The bytes that an option says."""
+    found = bytes_of(text)
+    if found is None or not 0 < found < 1 << 60:
         raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M")
-    return int(value * units[unit])
+    return found
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from oic.compare.between import drawn
 from oic.compare.bisect import Culprit, bisect
 from oic.compare.harness import Run, Verdict, compare
 from oic.compare.inputs import random_inputs
-from oic.diagnostics import StepError, did_you_mean, fail
+from oic.diagnostics import StepError, fail
 from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir import dims
@@ -148,13 +148,6 @@ def compiled_program(program: Program, *, profiled: bool = False) -> CompiledPro
     return CompiledProgram(spec, interface_of(program))
 
 
-def require_entry(face: Interface, entry: str) -> None:
-    """Refuse a name that no entry has.  Raises OicError."""
-    if entry not in face.entries:
-        message = f"there is no entry '{entry}'"
-        raise fail("unknown-entry", message, hint=did_you_mean(entry, face.entries))
-
-
 # ---------------------------------------------------------------- run
 
 
@@ -179,14 +172,14 @@ def run_steps(
     Raises OicError, and StepError for what is given.
     """
     face = interface_of(program)
-    require_entry(face, entry)
+    outputs = face.entry(entry).outputs
     given = given_inputs(face, inputs)
     maker: InterpretedProgram | CompiledProgram
     if backend == "c":
         maker = compiled_program(program, profiled=traced)
     else:
         maker = InterpretedProgram(program.module, face, lambda: (program.planned, program.late()))
-    result = Result({name: face.variables[name].dtype for name in face.entries[entry].outputs})
+    result = Result({name: face.variables[name].dtype for name in outputs})
     with maker.make_executor() as ex:
         try:
             for _ in range(steps):
@@ -285,14 +278,12 @@ def diff_steps(
 ) -> tuple[Verdict, Culprit | None]:  # fmt: skip
     """Compare both backends over random or given inputs.  Raises OicError, StepError."""
     face = interface_of(program)
-    if entry is not None:
-        require_entry(face, entry)
+    entries = [face.entry(entry)] if entry is not None else list(face.entries.values())
     given = given_inputs(face, inputs)
     rng, actions = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    order = [entry] if entry else list(face.entries)
     runs = []
     for number in range(steps):
-        chosen = face.entries[order[number % len(order)]]
+        chosen = entries[number % len(entries)]
         own = {n: a for n, a in given.items() if n in chosen.inputs}
         random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))

@@ -46,8 +46,8 @@ class Difference:
     index: tuple[int, ...]
     reference: object
     compiled: object
-    ulp: float
-    allowed: float
+    ulp: float = 0.0
+    allowed: float = 0.0
 
     def __str__(self) -> str:
         where = f"{self.variable}{list(self.index) if self.index else ''}"
@@ -197,16 +197,14 @@ class _Sides:
             wrong = error.status
         verdict.acts[what] += 1
         if wrong:
-            verdict.difference = Difference(number, "saved state", (), what, wrong, 0.0, 0.0)
+            verdict.difference = Difference(number, "saved state", (), what, wrong)
 
     def step(self, number: int, run: Run, verdict: Verdict) -> None:
         reference, executor = self.sessions.reference, self.sessions.executor
         expected, status = _outcome(lambda: reference.step(run.entry, run.inputs))
         actual, refused = _outcome(lambda: executor.step(run.entry, **run.inputs))
         if status != refused:
-            verdict.difference = Difference(
-                number, "status", (), status or "OIC_OK", refused or "OIC_OK", 0.0, 0.0
-            )
+            verdict.difference = Difference(number, "status", (), status or "OIC_OK", refused or "OIC_OK")
             return
         perturbed = []
         for machine in self.sessions.others:
@@ -218,9 +216,7 @@ class _Sides:
             spoiled = self._spoiled()
             if spoiled != reference.broken:
                 words = ["left as it was", "left changed"]
-                verdict.difference = Difference(
-                    number, "state", (), words[reference.broken], words[spoiled], 0.0, 0.0
-                )
+                verdict.difference = Difference(number, "state", (), words[reference.broken], words[spoiled])
                 return
             if spoiled:
                 verdict.spoiled += 1
@@ -253,7 +249,7 @@ class _Sides:
         verdict.compared += one.size
         if one.shape != two.shape or one.dtype != two.dtype:
             shapes = f"{one.dtype}{list(one.shape)}", f"{two.dtype}{list(two.shape)}"
-            verdict.difference = Difference(number, name, (), *shapes, 0.0, 0.0)
+            verdict.difference = Difference(number, name, (), *shapes)
             return
         same = [v for v in versions if v.shape == one.shape]
         error, allowed = differences(one, two, same)

@@ -47,10 +47,10 @@ class Cache:
         named = os.environ.get("OIC_CACHE", "")
         if named.lower() in ("off", "0", "no"):
             return None
-        if named:
-            return cls(Path(named), _size(os.environ.get("OIC_CACHE_SIZE", "")))
-        home = _user_folder()
-        return cls(home / "oic", _size(os.environ.get("OIC_CACHE_SIZE", ""))) if home else None
+        size = bytes_of(os.environ.get("OIC_CACHE_SIZE", ""))
+        home = None if named else _user_folder()
+        folder = Path(named) if named else home and home / "oic"
+        return cls(folder, SIZE if size is None or size < 0 else size) if folder else None
 
     def get(self, key: str, to: Path) -> dict[str, Any] | None:
         """Put the file of an entry there; what was noted with it, or None if there is no such entry."""
@@ -151,7 +151,11 @@ def _user_folder() -> Path | None:
     return Path(named) if named and os.path.isabs(named) else None
 
 
-def _size(text: str) -> int:
-    """`500M` as bytes; what is no size is none."""
-    number, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in UNITS else (text, "")
-    return int(number) * UNITS.get(unit, 1) if number.isdigit() else SIZE
+def bytes_of(text: str) -> int | None:
+    """`500M`, `64KiB` or a number, in bytes; None for what is none of these."""
+    plain = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = plain[-1:] if plain[-1:] in UNITS else ""
+    try:
+        return int(float(plain.removesuffix(unit)) * UNITS.get(unit, 1))
+    except (ValueError, OverflowError):
+        return None

@@ -85,11 +85,7 @@ class Executor(ABC):
             if again is not None:
                 return again
             self._require_open()
-            found = self.interface.entries.get(entry)
-            if found is None:
-                message = f"there is no entry '{entry}'"
-                hint = did_you_mean(entry, self.interface.entries)
-                raise fail("unknown-entry", message, hint=hint)
+            found = self.interface.entry(entry)
             try:
                 self._insert(inputs, copy=not self.reads_in_place)
                 taken = gathered(self.interface, found, self._given)

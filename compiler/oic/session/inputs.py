@@ -33,7 +33,7 @@ def checked(interface: Interface, name: str, value: Any, copy: bool = True) -> A
         raise StepError(INPUT, f"there is no input '{name}'{more}", variable=name)
     if variable.kind != "dynamic":
         what = f"'{name}' is {variable.kind}, and only dynamic variables are inserted"
-        raise StepError(INPUT, what, variable=name, span=variable.span)
+        raise _refused(variable, INPUT, what)
     return _array(variable, value, copy)
 
 
@@ -48,7 +48,7 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
             raise _wrong_dtype(variable, str(value.dtype))
         if np.ma.is_masked(value):
             what = f"input '{variable.name}' has masked elements, which have no value"
-            raise StepError(INPUT, what, variable=variable.name, span=variable.span)
+            raise _refused(variable, INPUT, what)
         _check_shape(variable, value.shape)
         lies = not copy and isinstance(value, np.ndarray) and value.flags.aligned
         array: Array = np.asarray(value, order="C") if lies else np.array(value, order="C")
@@ -80,13 +80,17 @@ def _converts(given: Array, dtype: DType) -> bool:
     return int(given.min()) >= dtype.low and int(given.max()) <= dtype.high
 
 
+def _refused(variable: SessionVariable, status: str, what: str, **more: Any) -> StepError:
+    return StepError(status, what, variable=variable.name, span=variable.span, **more)
+
+
 def _wrong_dtype(variable: SessionVariable, given: str) -> StepError:
     what = f"input '{variable.name}' is {variable.dtype}, and was given {given}"
     name, dtype, hint = variable.name, variable.dtype, None
     if given.startswith("float" if dtype.is_float else ("int", "uint")) and not dtype.packed:
         home = "np" if dtype.np.kind in "fiu" else "ml_dtypes"
         hint = f"convert it: {name}.astype({home}.{dtype.np.name})"
-    return StepError(INPUT, what, variable=name, span=variable.span, hint=hint)
+    return _refused(variable, INPUT, what, hint=hint)
 
 
 def _require_range(variable: SessionVariable, low: int, high: int) -> None:
@@ -94,9 +98,7 @@ def _require_range(variable: SessionVariable, low: int, high: int) -> None:
     if low < dtype.low or high > dtype.high:
         bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
         what = f"{bad} is no value of {dtype}, the dtype of input '{variable.name}'"
-        raise StepError(
-            INPUT, what, variable=variable.name, index=bad, bound=bound, span=variable.span
-        )
+        raise _refused(variable, INPUT, what, index=bad, bound=bound)
 
 
 def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
@@ -104,13 +106,11 @@ def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
     shape = variable.shape
     if len(given) != len(shape):
         what = f"input '{variable.name}' has rank {len(shape)}, and was given {list(given)}"
-        raise StepError(SHAPE, what, variable=variable.name, span=variable.span)
+        raise _refused(variable, SHAPE, what)
     for axis, (size, dim) in enumerate(zip(given, shape)):
         if isinstance(dim, int) and size != dim:
             what = f"axis {axis} of input '{variable.name}' is {dim}, and was given {size}"
-            raise StepError(
-                SHAPE, what, variable=variable.name, index=size, bound=dim, span=variable.span
-            )
+            raise _refused(variable, SHAPE, what, index=size, bound=dim)
         extent = None if dim is None else dims.atom(dim)
         if extent is not None:
             _check_maximum(variable.name, extent, size)
@@ -128,8 +128,7 @@ def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> 
     sizes: dict[str, int] = {}
     for name, type_ in entry.inputs.items():
         if name not in given:
-            span = interface.variables[name].span
-            raise StepError(INPUT, f"input '{name}' was not given", variable=name, span=span)
+            raise _refused(interface.variables[name], INPUT, f"input '{name}' was not given")
         inputs[name] = given[name]
         bind_sizes(name, type_, given[name].shape, sizes)
     for name, type_ in entry.inputs.items():
@@ -157,6 +156,4 @@ def _require_sizes(
         wanted = dims.evaluate(dim, sizes)
         if size != wanted:
             what = f"axis {axis} of input '{variable.name}' is {wanted} here, and was given {size}"
-            raise StepError(
-                SHAPE, what, variable=variable.name, index=size, bound=wanted, span=variable.span
-            )
+            raise _refused(variable, SHAPE, what, index=size, bound=wanted)

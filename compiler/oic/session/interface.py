@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from oic.diagnostics import Span
+from oic.diagnostics import Span, did_you_mean, fail
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.dims import Dim
@@ -99,6 +99,12 @@ class Interface:
     positions: Positions
     blocks: tuple[tuple[str, Span], ...] = ()
     statements: tuple[Span, ...] = ()
+
+    def entry(self, name: str) -> Entry:
+        """The entry of this name.  Raises OicError `unknown-entry`."""
+        if name not in self.entries:
+            raise fail("unknown-entry", f"there is no entry '{name}'", hint=did_you_mean(name, self.entries))
+        return self.entries[name]
 
     def of_kind(self, kind: str) -> list[str]:
         """Names of the variables of a kind."""

@@ -38,6 +38,12 @@ from oic.toolchain.folders import temporary_folder
 
 SMALL = 4096  # bytes of an output that cost less to copy than its address to find
 TURN = 1024  # steps whose outputs are in one array
+OF_SESSION = {  # what statuses mean that are about no value
+    "OIC_ERR_STATE": "a refused step left state changed; reset or load",
+    "OIC_ERR_WEIGHTS": "the weights are not those the library was built with",
+    "OIC_ERR_BUILD": "the library is of another build than the files it was to be made of",
+    "OIC_ERR_MEMORY": "the system does not give the memory that the session needs",
+}
 
 
 class CompiledProgram:
@@ -233,7 +239,7 @@ class CompiledExecutor(Executor):
         save, null = self._functions["save"], self._ffi.NULL
         nbytes = save(self._session, null, 0)
         if nbytes == 0:
-            raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
+            raise StepError("OIC_ERR_STATE", OF_SESSION["OIC_ERR_STATE"])
         data = np.empty(nbytes, np.uint8)
         save(self._session, self._ffi.from_buffer(data), nbytes)
         return data.tobytes()
@@ -296,14 +302,8 @@ class CompiledExecutor(Executor):
         if name == "OIC_ERR_STATE" and variable is not None:
             what = f"the state holds {int(why.value)} for '{variable}': its memory was changed; reset or load"
             return StepError(name, what, variable=variable)
-        if name == "OIC_ERR_STATE":
-            return StepError(name, "a refused step left state changed; reset or load")
-        if name == "OIC_ERR_WEIGHTS":
-            return StepError(name, "the weights are not those the library was built with")
-        if name == "OIC_ERR_BUILD":
-            return StepError(name, "the library is of another build than the files it was to be made of")
-        if name == "OIC_ERR_MEMORY":
-            return StepError(name, "the system does not give the memory that the session needs")
+        if name in OF_SESSION:
+            return StepError(name, OF_SESSION[name])
         if variable is None and why.line == 0:
             return StepError(name, name)
         value, bound = int(why.value), int(why.bound)
