@@ -68,6 +68,10 @@ class Frame:
         """A size, as an expression of ptrdiff_t."""
         return expr.size(dim, self.extents.__getitem__)
 
+    def wide(self, dim: Dim) -> c.Expression:
+        """A size that may have no ptrdiff_t, as int64_t."""
+        return expr.size(dim, lambda extent: c.Conversion("int64_t", self.extents[extent])).value
+
     def index(self, value: Value) -> Index:
         """An index integer, and the values that it can have here."""
         index = self.indices[value]

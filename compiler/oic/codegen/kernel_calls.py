@@ -36,12 +36,9 @@ def call(frame: Frame, op: Any) -> None:
     if op.workers == 1:
         frame.body.add(c.call(what.function, args))
         return
-    frame.unit.headers.add("hosted/pool.h")
-    frame.unit.divided = True
     kernel = op.chosen()
     assert kernel.units is not None
-    units, work = frame.dim(kernel.units(op)).value, _wide(frame, kernel.work(op))
-    shared = (c.Member(SESSION, "pool"), op.workers, units, work)
+    shared = _shared(frame, op, frame.dim(kernel.units(op)).value, kernel.work(op))
     if kernel.phases:
         frame.body.add(c.call(kernel.function(op, "_divided"), *shared, args))
     else:
@@ -50,11 +47,15 @@ def call(frame: Frame, op: Any) -> None:
 
 def divide(frame: Frame, op: Op, units: c.Expression, work: dims.Dim, part: Task) -> None:
     """The statement that has threads share a loop."""
+    args = c.Prefix("&", c.Braces(tuple(part.takes.values()), tuple(part.takes), part.struct))
+    frame.body.add(c.call("oic_divide", *_shared(frame, op, units, work), c.Identifier(part.function), args))
+
+
+def _shared(frame: Frame, op: Op, units: c.Expression, work: dims.Dim) -> tuple[c.Expression | int, ...]:
+    """What a call is given whose units threads share."""
     frame.unit.headers.add("hosted/pool.h")
     frame.unit.divided = True
-    args = c.Prefix("&", c.Braces(tuple(part.takes.values()), tuple(part.takes), part.struct))
-    shared = (c.Member(SESSION, "pool"), op.workers, units, _wide(frame, work))
-    frame.body.add(c.call("oic_divide", *shared, c.Identifier(part.function), args))
+    return c.Member(SESSION, "pool"), op.workers, units, frame.wide(work)
 
 
 def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
@@ -82,11 +83,6 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
-
-
-def _wide(frame: Frame, dim: dims.Dim) -> c.Expression:
-    """A size that may have no ptrdiff_t, as int64_t."""
-    return expr.size(dim, lambda extent: c.Conversion("int64_t", frame.extents[extent])).value
 
 
 def _array(of: c.Type, items: list[c.Expression]) -> c.Expression:

@@ -75,7 +75,10 @@ class Seen(dict[Value, T]):
 class TaskFrame(Frame):
     """The frame of a task: what it does not define itself comes from the frame of the step."""
 
-    def __init__(self, outer: Frame) -> None:
+    def __init__(self, outer: Frame, name: str) -> None:
+        names = outer.unit.names
+        self.function = names.unique(f"{outer.face.function}_{name}", outer.names)
+        self.struct = names.unique(f"{self.function}_args", outer.names)
         super().__init__(outer.unit, outer.face, outer.live)
         self.outer, self.facts = outer, outer.facts
         self.late, self.tried = outer.late, None
@@ -165,10 +168,7 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     results  of the op, that the region gives
     write    writes the ops of the region into a frame
     """
-    unit = outer.unit
-    function = unit.names.unique(f"{outer.face.function}_{name}", outer.names)
-    struct = unit.names.unique(f"{function}_args", outer.names)
-    frame = TaskFrame(outer)
+    frame = TaskFrame(outer, name)
     with frame.inside(region):
         write(frame, region)
     given = sorted(extents([d for v in results for d in v.shape]) & bound(region), key=lambda e: e.name)
@@ -176,58 +176,51 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     for extent, member in out.items():
         frame.body.add(c.AssignStatement(c.Member(ARGS, member), frame.extents[extent]))
     outer.late |= any(op.touched("write") for op in region.ops)
-    body = c_print.kept(_function(frame, struct))
-    takes, members = _takes(frame, body)
-    members += [c.Declare("ptrdiff_t", member, note="given back") for member in out.values()]
-    title, lines = f"Consumer `{name}` of {outer.face.function}.", tuple(c_print.lines(body))
-    head = f"static oic_status {function}(void *context, oic_refusal *why)"
-    return Task(title, function, head, struct, tuple(c_print.members(members)), lines, takes, out)
-
-
-def shared_loop(outer: Frame, name: str, title: str, write: Callable[[Frame], None]) -> Task:
-    """The function of some iterations of the outermost loop that `write` makes, an `oic_part`."""
-    unit = outer.unit
-    function = unit.names.unique(f"{outer.face.function}_{name}", outer.names)
-    struct = unit.names.unique(f"{function}_args", outer.names)
-    frame = TaskFrame(outer)
-    frame.some = True
-    write(frame)
     head = c.Body()
-    head.declare(c.Pointer(struct, const=True), "args", c.Identifier("context"))
-    head.declare(c.Pointer(f"{unit.name}_session"), "s", c.Member(ARGS, "s"))
-    head.statements += [*frame.head.statements, c.Do(c.Conversion("void", c.Identifier("worker")))]
-    body = c_print.kept([*head.statements, *frame.body.statements])
-    takes, members = _takes(frame, body)
-    line = f"static void {function}(const void *context, ptrdiff_t first, ptrdiff_t end, int worker)"
-    return Task(title, function, line, struct, tuple(c_print.members(members)), tuple(c_print.lines(body)), takes, {})
-
-
-def _takes(frame: TaskFrame, body: list[c.Statement]) -> tuple[dict[str, c.Expression], list[c.Declare]]:
-    """What the structure of a function with this body is given, and its members."""
-    used = {s.name for s in body if isinstance(s, c.Declare)}
-    taken = {name: found for name, found in frame.taken.items() if name in used}
-    session = c.Declare(c.Pointer(f"{frame.unit.name}_session"), "s")
-    takes = {"s": SESSION} | {name: source for name, (_, source) in taken.items()}
-    return takes, [session, *(c.Declare(t, n) for n, (t, _) in taken.items())]
-
-
-def bound(region: Block) -> frozenset[Extent]:
-    """The extents that a region itself binds."""
-    return frozenset(op.attributes()["extent"] for op in region.ops if op.name == "extent.bind")
-
-
-def _function(frame: TaskFrame, struct: str) -> list[c.Statement]:
-    """The whole function: its head before its statements."""
-    unit, head = frame.unit, c.Body()
-    head.declare(c.Pointer(struct), "args", c.Identifier("context"))
-    head.declare(c.Pointer(f"{unit.name}_session"), "s", c.Member(ARGS, "s"))
-    head.declare(c.Pointer(f"{unit.name}_state"), "state", c.Member(SESSION, "state"))
+    head.declare(c.Pointer(f"{frame.unit.name}_state"), "state", c.Member(SESSION, "state"))
     head.statements += frame.head.statements
     if "why" not in c_print.names(frame.body.statements):
         head.add(c.Do(c.Conversion("void", WHY), "nothing here can be refused"))
     if not isinstance(next(iter(frame.body.statements), None), c.Comment):
         head.add(c.Comment(()))
     head.statements += [*frame.body.statements, c.ReturnStatement(c.Identifier("OIC_OK"))]
-    if "context" not in c_print.names(c_print.kept(head.statements)):
-        head.statements.insert(0, c.Do(c.Conversion("void", c.Identifier("context"))))
-    return head.statements
+    title = f"Consumer `{name}` of {outer.face.function}."
+    line = f"static oic_status {frame.function}(void *context, oic_refusal *why)"
+    return _task(frame, title, line, head.statements, out)
+
+
+def shared_loop(outer: Frame, name: str, title: str, write: Callable[[Frame], None]) -> Task:
+    """The function of some iterations of the outermost loop that `write` makes, an `oic_part`."""
+    frame = TaskFrame(outer, name)
+    frame.some = True
+    write(frame)
+    unused = c.Do(c.Conversion("void", c.Identifier("worker")))
+    body = [*frame.head.statements, unused, *frame.body.statements]
+    line = f"static void {frame.function}(const void *context, ptrdiff_t first, ptrdiff_t end, int worker)"
+    return _task(frame, title, line, body, {}, const=True)
+
+
+def _task(
+    frame: TaskFrame, title: str, line: str, statements: list[c.Statement], gives: dict[Extent, str],
+    *, const: bool = False,
+) -> Task:  # fmt: skip
+    """A function with this first line and these statements; `const`: it writes nothing to what it is given."""
+    session = c.Declare(c.Pointer(f"{frame.unit.name}_session"), "s")
+    first = c.Body()
+    first.declare(c.Pointer(frame.struct, const), "args", c.Identifier("context"))
+    first.declare(session.type, "s", c.Member(ARGS, "s"))
+    body = c_print.kept([*first.statements, *statements])
+    if "context" not in c_print.names(body):
+        body.insert(0, c.Do(c.Conversion("void", c.Identifier("context"))))
+    used = {s.name for s in body if isinstance(s, c.Declare)}
+    taken = {name: found for name, found in frame.taken.items() if name in used}
+    members = [session, *(c.Declare(type_, member) for member, (type_, _) in taken.items())]
+    members += [c.Declare("ptrdiff_t", member, note="given back") for member in gives.values()]
+    takes = {"s": SESSION} | {member: source for member, (_, source) in taken.items()}
+    lines, shown = tuple(c_print.lines(body)), tuple(c_print.members(members))
+    return Task(title, frame.function, line, frame.struct, shown, lines, takes, gives)
+
+
+def bound(region: Block) -> frozenset[Extent]:
+    """The extents that a region itself binds."""
+    return frozenset(op.attributes()["extent"] for op in region.ops if op.name == "extent.bind")

@@ -40,13 +40,6 @@ def lap(place: int) -> c.Expression:
     return c.call("oic_lap_to", c.Prefix("&", c.Member(SESSION, "lap")), c.Member(SESSION, "places"), place)
 
 
-def _int64(frame: Frame, size: Dim) -> c.Expression:
-    """A size as int64_t; 0 where it is not known yet."""
-    if not dims.extents([size]) <= frame.extents.keys():
-        return c.integer(0)
-    return expr.size(size, lambda extent: c.Conversion("int64_t", frame.extents[extent])).value
-
-
 def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
     """The statements of an entry's function, and the functions of its consumers."""
     face = signature(unit, func)
@@ -211,8 +204,11 @@ class _Writer(Integers):
             self.body.now.insert(start, c.Do(lap(place)))
             self.lap = place
         done = work(op)
-        sizes = [_int64(frame, n) for n in (done.read, done.written, done.operations)]
-        if any(n.text != "0" if isinstance(n, c.Literal) else True for n in sizes):
+        sizes = [  # what is not known yet counts as nothing
+            frame.wide(n) if dims.extents([n]) <= frame.extents.keys() else c.ZERO
+            for n in (done.read, done.written, done.operations)
+        ]
+        if any(n != c.ZERO for n in sizes):
             at = c.Prefix("&", c.Element(c.Member(SESSION, "places"), c.integer(place)))
             self.body.add(c.call("oic_lap_work", at, *sizes))
 
