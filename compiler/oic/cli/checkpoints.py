@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from oic.cli.options import MISMATCH, checkpoint_command, guarded, token_ids, weights_option
 from oic.cli.text import say
+
+if TYPE_CHECKING:
+    from oic.generation import Generator
 
 context_option = click.option(
     "--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"
@@ -18,6 +21,16 @@ machine_option = click.option(
     "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
     help="this machine, or any of its kind",
 )  # fmt: skip
+
+
+def opened(
+    source: str, config: str | None, settings: tuple[tuple[str, object], ...], context: int | None, target: str,
+    weights: str,
+) -> Generator:  # fmt: skip
+    """What generates text with a checkpoint."""
+    from oic.generation import Generator
+
+    return Generator(Path(source), context, target, config=config, settings=dict(settings), weights=weights)
 
 
 @click.command("import")
@@ -71,10 +84,9 @@ def import_(
 @machine_option
 @guarded
 def generate(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int, temperature: float, top_k: int,
-    top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...], context: int | None, target: str,
-    weights: str,
+    as_json: bool, color: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int,
+    temperature: float, top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...],
+    **checkpoint: Any,
 ) -> None:  # fmt: skip
     """Go on with a text or token ids.
 
@@ -82,15 +94,13 @@ def generate(
     the same weights; prompt i draws from a seed that is i more.
     """
     from oic.cli.models import generated, generated_batch
-    from oic.generation import Generator, Sampling
+    from oic.generation import Sampling
 
     if bool(texts) == bool(ids):
         raise click.UsageError("give either --text or --ids")
     sampling = Sampling(temperature, top_k, top_p, seed)
     stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
-    with Generator(
-        Path(source), context, target, config=config, settings=dict(settings), weights=weights
-    ) as generator:
+    with opened(**checkpoint) as generator:
         prompts = [*map(generator.encode, texts), *ids]
         if len(prompts) == 1:
             generated(generator, prompts[0], count, sampling, stops, as_json)
@@ -114,9 +124,8 @@ def generate(
 @machine_option
 @guarded
 def verify(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...], context: int | None,
-    target: str, weights: str, **chosen: Any,
+    as_json: bool, color: bool, against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...],
+    count: int, random: int, seed: int, within: float, save: str | None, **checkpoint: Any,
 ) -> None:  # fmt: skip
     """Compare a compiled model with the library that it comes from.
 
@@ -124,14 +133,14 @@ def verify(
     compiled model writes by itself with what the original writes.
     """
     from oic.cli.models import verified
-    from oic.generation import Generator
     from oic.verification import verify as compare
 
     lines = [line.rstrip("\n") for line in file or () if line.strip()]
-    with Generator(
-        Path(source), context, target, config=config, settings=dict(settings), weights=weights
-    ) as generator:
-        report = compare(generator, against, prompts=[*texts, *lines, *ids], **chosen)
+    with opened(**checkpoint) as generator:
+        report = compare(
+            generator, against, prompts=[*texts, *lines, *ids], count=count, random=random, seed=seed, within=within,
+            save=save,
+        )  # fmt: skip
     say(verified(report, as_json))
     if not report.passed:
         sys.exit(MISMATCH)
@@ -150,9 +159,8 @@ def verify(
 @machine_option
 @guarded
 def quantize(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...], random: int, seed: int,
-    count: int, context: int | None, target: str,
+    as_json: bool, color: bool, weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...],
+    random: int, seed: int, count: int, **checkpoint: Any,
 ) -> None:  # fmt: skip
     """Say what weights in fewer bits make of a model.
 
@@ -160,20 +168,19 @@ def quantize(
     give it its precision; with --report also how far logits and greedy tokens are from those of f32.
     """
     from oic.cli.models import quantized
-    from oic.generation import Generator
     from oic.verification.precision import PrecisionReport
     from oic.verification.precision import quantized as compare
 
-    def opened(rules: str) -> Generator:
-        return Generator(Path(source), context, target, config=config, settings=dict(settings), weights=rules)
+    def stored(rules: str) -> Generator:
+        return opened(**checkpoint, weights=rules)
 
     if reported:
         prompts = list(ids)
         if texts:
-            with opened("f32") as generator:
+            with stored("f32") as generator:
                 prompts += [generator.encode(text) for text in texts]
-        report = compare(opened, weights, prompts, count, random, seed)
+        report = compare(stored, weights, prompts, count, random, seed)
     else:
-        with opened(weights) as generator:
+        with stored(weights) as generator:
             report = PrecisionReport(weights, tuple(generator.precisions), ())
     say(quantized(report, as_json))

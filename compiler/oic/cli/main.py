@@ -20,11 +20,15 @@ from oic.cli.options import (
     MISMATCH,
     USER,
     binding,
+    code_options,
     dispatch_option,
+    entry_option,
     graph_command,
     guarded,
     inputs_option,
     load,
+    no_reuse_option,
+    steps_option,
     target_option,
     threads_option,
     weights_option,
@@ -108,7 +112,7 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     help="list the passes and their reasons, and do nothing else",
 )  # fmt: skip
 @click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
-@click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
+@no_reuse_option
 @weights_option
 @threads_option
 @target_option
@@ -136,7 +140,7 @@ def ir(
     help="a file beside the code, or a C array",
 )  # fmt: skip
 @click.option("--flash", metavar="BYTES", help="with --weights auto: for all constants, like 8M")
-@click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
+@no_reuse_option
 @threads_option
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-cache", is_flag=True, help="pack and compile all anew")
@@ -167,18 +171,14 @@ def build(
 @main.command()
 @graph_command
 @inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
-@click.option(
-    "--steps", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="how many"
-)
-@click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
+@steps_option(1)
+@entry_option
 @click.option(
     "--backend", type=click.Choice(("c", "reference")), default="c", show_default=True,
     help="compiled code, or the NumPy reference",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
-@weights_option
-@target_option
-@threads_option
+@code_options
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
 def run(
     as_json: bool, color: bool, inputs: Any, steps: int, entry: str, backend: str,
@@ -203,17 +203,13 @@ def run(
 @main.command()
 @graph_command
 @inputs_option("a dynamic input of every step, given instead of random")
-@click.option(
-    "--steps", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="how many"
-)
+@steps_option(20)
 @click.option(
     "--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True,
     help="of the random inputs",
 )  # fmt: skip
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
-@weights_option
-@target_option
-@threads_option
+@code_options
 @click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
 def diff(
     as_json: bool, color: bool, inputs: Any, steps: int, seed: int, entry: str | None,
@@ -236,15 +232,11 @@ def diff(
 @click.option(
     "--extent", "extents", type=binding, metavar="NAME=N", multiple=True, help="a size of the inputs (default: 1)"
 )
-@click.option(
-    "--steps", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="how many"
-)
-@click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
+@steps_option(20)
+@entry_option
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
-@weights_option
-@target_option
-@threads_option
+@code_options
 def bench(
     as_json: bool, color: bool, inputs: Any, extents: Any, steps: int, entry: str, shortest: bool,
     output: str | None, **options: Any,

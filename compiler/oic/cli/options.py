@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
+from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,9 +54,14 @@ def given(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one, in their order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
 def graph_command(command: Command) -> Command:
     """Options of every command that takes a graph, and the handling of refusals."""
-    options = (
+    options = together(
         click.argument("graph", type=click.Path()),
         click.option("--model", type=click.Path(), help="model file or Hugging Face folder"),
         click.option(
@@ -68,24 +73,18 @@ def graph_command(command: Command) -> Command:
         ),
         click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
     )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return guarded(command)
+    return guarded(options(command))
 
 
-def checkpoint_command(command: Command) -> Command:
-    """SOURCE, `--config FILE` and `--set KEY=VALUE`."""
-    options = (
-        click.argument("source", type=click.Path()),
-        click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
-        click.option(
-            "--set", "settings", type=setting, metavar="KEY=VALUE", multiple=True,
-            help="a key of the configuration; null switches off",
-        ),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+checkpoint_command = together(
+    click.argument("source", type=click.Path()),
+    click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
+    click.option(
+        "--set", "settings", type=setting, metavar="KEY=VALUE", multiple=True,
+        help="a key of the configuration; null switches off",
+    ),
+)  # fmt: skip
+"""SOURCE, `--config FILE` and `--set KEY=VALUE`."""
 
 
 def inputs_option(help_text: str) -> Callable[[Command], Command]:
@@ -95,46 +94,39 @@ def inputs_option(help_text: str) -> Callable[[Command], Command]:
     )
 
 
-def weights_option(command: Command) -> Command:
-    """`--weights RULES`."""
+def steps_option(default: int) -> Callable[[Command], Command]:
+    """`--steps N`."""
     return click.option(
-        "--weights", metavar="RULES", default="",
-        help='what matrices are stored as: f32, bf16, f16, q8, q4, by name: "lm_head=q8,*=q4", auto:8M (as declared)',
-    )(command)  # fmt: skip
+        "--steps", type=click.IntRange(1), metavar="N", default=default, show_default=True, help="how many"
+    )
 
 
-def threads_option(command: Command) -> Command:
-    """`--threads N`."""
-    return click.option(
-        "--threads", type=click.IntRange(1, 64), metavar="N", default=1, show_default=True,
-        help="run large operators, and consumers of a yield, on up to so many threads",
-    )(command)  # fmt: skip
-
-
-def dispatch_option(command: Command) -> Command:
-    """`--dispatch SETS`."""
-    return click.option(
-        "--dispatch", metavar="SETS", default="",
-        help="code for several instruction sets, chosen when a session is made: sse2,avx2,avx512, or all",
-    )(command)  # fmt: skip
-
-
-def target_option(command: Command) -> Command:
-    """`--target NAME` and `--numerics CLASS`."""
-    options = (
-        click.option(
-            "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
-            show_default=True, help="this machine, any of its kind, or bare metal",
-        ),
-        click.option(
-            "--numerics", type=click.Choice(("fused", "separate", "native")),
-            help="steps of sums of products are one rounding, or two, or for bf16 the machine's own (default: fused "
-            "where the target has it)",
-        ),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+entry_option = click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
+no_reuse_option = click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
+weights_option = click.option(
+    "--weights", metavar="RULES", default="",
+    help='what matrices are stored as: f32, bf16, f16, q8, q4, by name: "lm_head=q8,*=q4", auto:8M (as declared)',
+)  # fmt: skip
+threads_option = click.option(
+    "--threads", type=click.IntRange(1, 64), metavar="N", default=1, show_default=True,
+    help="run large operators, and consumers of a yield, on up to so many threads",
+)  # fmt: skip
+dispatch_option = click.option(
+    "--dispatch", metavar="SETS", default="",
+    help="code for several instruction sets, chosen when a session is made: sse2,avx2,avx512, or all",
+)  # fmt: skip
+target_option = together(
+    click.option(
+        "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
+        show_default=True, help="this machine, any of its kind, or bare metal",
+    ),
+    click.option(
+        "--numerics", type=click.Choice(("fused", "separate", "native")),
+        help="steps of sums of products are one rounding, or two, or for bf16 the machine's own (default: fused "
+        "where the target has it)",
+    ),
+)  # fmt: skip
+code_options = together(weights_option, target_option, threads_option)
 
 
 def guarded(command: Command) -> Command:

@@ -19,6 +19,7 @@ from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator, 
 from oic.operators.settings import (
     accumulated,
     as_computed,
+    given,
     in_64_bits,
     range_checks,
     require_number,
@@ -139,9 +140,7 @@ class Division(BinaryOperator):
     @property
     def mask(self) -> Any:
         """What a division by zero gives: the setting, else NaN, 0 for integers."""
-        if self.div_by_zero_mask is not None:
-            return self.div_by_zero_mask
-        return math.nan if self.a.dtype.is_float else 0
+        return given(self.div_by_zero_mask, self.a.dtype, math.nan, 0)
 
 
 class Div(Division, name="div"):
@@ -323,7 +322,22 @@ class Sign(UnaryOperator, name="sign"):
         return np.subtract(x > 0, x < 0, dtype=np.int8)
 
 
-class Recip(UnaryOperator, name="recip"):
+class Tuned(UnaryOperator):
+    """Base of operators with settings that are numbers of x's kind."""
+
+    numbers: ClassVar[tuple[str, ...]]
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        for where in self.numbers:
+            require_number(self, where, self.x.dtype)
+        return types
+
+    def checks(self) -> list[Op]:
+        return range_checks(self, self.x.dtype, *self.numbers)
+
+
+class Recip(Tuned, name="recip"):
     """1 / x.
 
     x                 float
@@ -342,11 +356,7 @@ class Recip(UnaryOperator, name="recip"):
         *nines(FLT),
         ("f32[5]", "div_by_zero_mask=0.5"),
     )
-
-    def infer(self) -> list[Type]:
-        types = super().infer()
-        require_number(self, "div_by_zero_mask", self.x.dtype)
-        return types
+    numbers = ("div_by_zero_mask",)
 
     @quiet
     def reference(self, x: Array) -> Array:
@@ -354,7 +364,7 @@ class Recip(UnaryOperator, name="recip"):
         return np.where(x == 0, mask, np.divide(x.dtype.type(1), x))
 
 
-class Relu(UnaryOperator, name="relu"):
+class Relu(Tuned, name="relu"):
     """Leaky ReLU with an upper clamp: y = x ≥ 0 ? x : x·alpha, then y > clamp_max ? clamp_max : y.
 
     x          float, or signed integer of 4 bits or more
@@ -381,22 +391,12 @@ class Relu(UnaryOperator, name="relu"):
         ("i8[9]", "alpha=3, clamp_max=100"),
         ("i4[9]", "alpha=-1"),
     )
-
-    def infer(self) -> list[Type]:
-        types = super().infer()
-        for where in ("alpha", "clamp_max"):
-            require_number(self, where, self.x.dtype)
-        return types
-
-    def checks(self) -> list[Op]:
-        return range_checks(self, self.x.dtype, "alpha", "clamp_max")
+    numbers = ("alpha", "clamp_max")
 
     @property
     def ceiling(self) -> Any:
         """The largest result: the setting, else what nothing exceeds."""
-        if self.clamp_max is not None:
-            return self.clamp_max
-        return math.inf if self.x.dtype.is_float else self.x.dtype.high
+        return given(self.clamp_max, self.x.dtype, math.inf, self.x.dtype.high)
 
     @quiet
     def reference(self, x: Array) -> Array:
@@ -451,7 +451,7 @@ class Max(BinaryOperator, name="max"):
     of = staticmethod(greater)
 
 
-class Clamp(UnaryOperator, name="clamp"):
+class Clamp(Tuned, name="clamp"):
     """min(max(x, min), max).
 
     x        number
@@ -478,29 +478,17 @@ class Clamp(UnaryOperator, name="clamp"):
         ("f64[9]", "min=-1.0, max=1.0"),
         ("f8[9]", "min=-1, max=1"),
     )
-
-    def infer(self) -> list[Type]:
-        types = super().infer()
-        for where in ("min", "max"):
-            require_number(self, where, self.x.dtype)
-        return types
-
-    def checks(self) -> list[Op]:
-        return range_checks(self, self.x.dtype, "min", "max")
+    numbers = ("min", "max")
 
     @property
     def low(self) -> Any:
         """The lower bound; one that is NaN does not bind."""
-        if self.min is not None:
-            return self.min
-        return math.nan if self.x.dtype.is_float else self.x.dtype.low
+        return given(self.min, self.x.dtype, math.nan, self.x.dtype.low)
 
     @property
     def high(self) -> Any:
         """The upper bound."""
-        if self.max is not None:
-            return self.max
-        return math.inf if self.x.dtype.is_float else self.x.dtype.high
+        return given(self.max, self.x.dtype, math.inf, self.x.dtype.high)
 
     def reference(self, x: Array) -> Array:
         y = greater(x, as_computed(self.low, self.x.dtype))

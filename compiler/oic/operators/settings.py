@@ -56,6 +56,13 @@ def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> N
         raise refuse(op, where, f"from {low} to {high}{why}")
 
 
+def given(setting: Any, dtype: DType, real: Number, whole: Number) -> Any:
+    """A setting, or what stands for none: one number for floats, one for integers."""
+    if setting is not None:
+        return setting
+    return real if dtype.is_float else whole
+
+
 def require_flag(op: Op, where: str) -> None:
     """Refuse a setting that is not true or false."""
     if not isinstance(getattr(op, where), bool):
