@@ -70,17 +70,14 @@ class Unit:
     profiled  the code measures itself: a place for each statement
     """
 
-    def __init__(
-        self, module: Module, where: dict[str, tuple[int, int]] | None = None, name: str | None = None,
-        profiled: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, module: Module, name: str | None = None, profiled: bool = False) -> None:
         self.module, self.profiled = module, profiled
         self.places: list[CodePlace] = []
         self.names = LibraryNames(module.name if name is None else name, [f.symbol for f in module.functions()])
         self.name, self.macro = self.names.name, self.names.macro
         self.fields = _fields(module)
         self.by_state: dict[Value, StateMember] = {f.op.result: f for f in self.fields.values()}
-        self.weights = where if where is not None else layout.weights_layout(module)
+        self.weights = layout.weights_layout(module)
         self.families = layout.family_ranks(module)
         self.total = self.fields.get(COUNTS)  # the sum of the counts, if there are any
         self.state_bytes = layout.state_bytes(module)

@@ -212,7 +212,7 @@ def apply(frame: Frame, op: Op, read: Read) -> c.Expression:
         return expr.literal(op.attributes()["value"], op.result.dtype)
     spec = getattr(op, "c", None)
     assert isinstance(spec, Scalar), f"{op.name} has no elementwise form"
-    by = _decides(op, spec)
+    by = spec.decides(op)
     arguments: list[c.Expression] = []
     for name in _passed(op, spec):
         wanted = dtypes.i64 if name in spec.wide else by
@@ -235,12 +235,6 @@ def _converted(setting: Any, wanted: DType, value: c.Expression) -> c.Expression
     if not isinstance(setting, Value) or not isinstance(setting.type, TensorType):
         return value
     return value if computed(setting.dtype) is wanted else c.Conversion(wanted.value, value)
-
-
-def _decides(op: Op, spec: Scalar) -> DType:
-    """The type that settings are passed in."""
-    value = op.result if spec.by == -1 else op.operands[spec.by or 0]
-    return computed(value.dtype)
 
 
 def _passed(op: Op, spec: Scalar) -> list[str]:

@@ -117,6 +117,14 @@ def store(ref: Ref, index: c.Expression, value: c.Expression) -> c.Statement | c
     return c.AssignStatement(element(ref, index), value)
 
 
+def fill(frame: Frame, target: Ref, value: c.Expression) -> None:
+    """A computed number in every element."""
+    sizes, (strides,) = collapse(target.type.shape, [target.strides])
+    target = frame.named(target, "to") if sizes else target
+    with Nest(frame, sizes) as nest:
+        frame.body.add(store(target, nest.index(strides, target.start), value))
+
+
 def element(ref: Ref, index: c.Expression) -> c.Expression:
     """The stored element at an index from a pointer variable, or the first one of an expression."""
     first = index == expr.ZERO.value

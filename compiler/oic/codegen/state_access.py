@@ -11,40 +11,27 @@ from typing import Any
 from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
+from oic.codegen import loops
 from oic.codegen.c_module import StateMember, Unit
 from oic.codegen.elementwise import cast, immediate
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import STATE, WHY, Frame, Ref
-from oic.codegen.loops import (
-    Nest,
-    broadcast_strides,
-    collapse,
-    collapsed,
-    copy,
-    element,
-    size_in_bytes,
-    whole,
-)
-from oic.codegen.loops import load as load_element
-from oic.codegen.loops import store as store_element
-from oic.ir.core import Value
+from oic.codegen.loops import Nest, collapsed, copy, element, size_in_bytes, whole
 from oic.ir.dims import Dim
 from oic.ir.state import StateGet, StateSet
 from oic.ir.types import TensorType
 from oic.memory.state_regions import Box
 
 
-def box(
-    frame: Frame, state: Value, offsets: list[Index], lengths: list[Any], shape: tuple[Dim, ...]
-) -> Ref:
-    """The elements of a state from a position on; `lengths` as in `state.load`.
+def box(frame: Frame, op: Any, shape: tuple[Dim, ...]) -> Ref:
+    """The elements of the state that an op is about, from its offsets on.
 
     The address is that of the smallest array that holds the whole box, and what is beyond its start
     is added: an index past the end of an inner array has no meaning in C.
     """
-    field = frame.unit.by_state[state]
+    field, lengths = frame.unit.by_state[op.state], op.lengths
     dtype, steps = field.type.dtype, field.strides
-    offsets = offsets + [expr.ZERO] * (len(steps) - len(offsets))
+    offsets = [frame.index(o) for o in op.offsets] + [expr.ZERO] * (len(steps) - len(op.offsets))
     lead = next((i for i, n in enumerate(lengths) if n is not None and n != 1), len(lengths))
     if dtype.packed:
         lead = min(lead, len(field.type.table))
@@ -63,7 +50,7 @@ def box(
 def load(frame: Frame, op: Any) -> None:
     """`state.load`: a view of a box."""
     field = frame.unit.by_state[op.state]
-    base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, op.result.shape)
+    base = box(frame, op, op.result.shape)
     hint, type_ = op.result.hint or field.member, op.result.tensor
     pointer = frame.pointer(hint, type_, base.pointer, True, str(type_))
     place = op.result.place
@@ -75,7 +62,7 @@ def entry(frame: Frame, op: Any) -> None:
     """`state.entry`: a pointer to a box that values are computed in."""
     field = frame.unit.by_state[op.state]
     shape = tuple(n for n in op.lengths if n is not None)
-    base = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, shape)
+    base = box(frame, op, shape)
     frame.entry(op.symbol, base, "in the state", hint=field.member)
     same = frame.unit.loads.get(Box.of(op).key(frame.unit.ranges), ())
     for value in same:  # what was loaded from there is the same memory
@@ -87,10 +74,10 @@ def store(frame: Frame, op: Any) -> None:
     """`state.store`: copy a value into a box, unless it was computed there."""
     if op.entry:
         return
-    target = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, op.value.shape)
+    target = box(frame, op, op.value.shape)
     found = immediate(frame, op.value)
     if found is not None:
-        _fill(frame, target, found)
+        loops.fill(frame, target, found)
     else:
         copy(frame, frame.ref(op.value), target)
 
@@ -99,7 +86,7 @@ def fill(frame: Frame, op: Any) -> None:
     """`state.fill`: one value in every element of a box."""
     field = frame.unit.by_state[op.state]
     lengths = [frame.number(n) for n in op.lengths]
-    target = box(frame, op.state, [frame.index(o) for o in op.offsets], op.lengths, ())
+    target = box(frame, op, ())
     first = Ref(target.pointer, target.type, (), False, target.start)
     fill_box(frame, first, lengths, list(field.strides), op.value, field)
 
@@ -119,20 +106,10 @@ def fill_box(
             nbytes = size_in_bytes(sizes[-1], dtype, clamped=True)
             frame.body.add(c.call("memset", whole(c.total(target.pointer, at)), 0, nbytes))
         elif dtype.packed:
-            frame.body.add(store_element(target, at, expr.literal(value, dtype)))
+            frame.body.add(loops.store(target, at, expr.literal(value, dtype)))
         else:
             note = str(value) if dtype.narrow and not math.isnan(float(value)) else ""
             frame.body.add(c.AssignStatement(element(target, at), expr.stored_literal(value, dtype), note))
-
-
-def _fill(frame: Frame, target: Ref, value: c.Expression) -> None:
-    """A computed number in every element of a target with a shape."""
-    shape = target.type.shape
-    sizes, (strides,) = collapse(shape, [broadcast_strides(target, shape)])
-    if sizes:
-        target = frame.named(target, "to")
-    with Nest(frame, sizes) as nest:
-        frame.body.add(store_element(target, nest.index(strides, target.start), value))
 
 
 def get(frame: Frame, op: Any) -> None:
@@ -184,8 +161,8 @@ def set_(frame: Frame, op: Any) -> None:
 def reach(frame: Frame, op: Any) -> None:
     """`state.reach`: a search of the marks from the last position down, for each place along the other axes."""
     field = frame.unit.by_state[op.state]
-    offsets, lengths = [frame.index(o) for o in op.offsets], [frame.number(n) for n in op.lengths]
-    target, steps = box(frame, op.state, offsets, op.lengths, ()), list(field.strides)
+    lengths = [frame.number(n) for n in op.lengths]
+    target, steps = box(frame, op, ()), list(field.strides)
     rows, row = lengths.pop(op.axis), steps.pop(op.axis)
     sizes, strides = collapsed(lengths, steps)
     marks, step = (sizes.pop(), strides.pop()) if sizes else (expr.number(1), 1)
@@ -204,7 +181,7 @@ def reach(frame: Frame, op: Any) -> None:
             frame.body.add(c.AssignStatement(found, c.call("oic_index_max", found, here)))
     else:
         found = frame.local(hint, search(target.pointer))
-    start = offsets[op.axis] if op.axis < len(offsets) else expr.ZERO
+    start = frame.index(op.offsets[op.axis]) if op.axis < len(op.offsets) else expr.ZERO
     if start.number != 0:
         some = c.Infix(">", found, expr.ZERO.value)
         found = frame.local(hint, c.Conditional(some, c.Infix("+", start.value, found), expr.ZERO.value))
@@ -252,7 +229,7 @@ def _double_parts(
         there = nest.index([0, *strides[: len(sizes)]])
         source, target = c.total(source, there), c.total(target, there)
         if dtype.packed:
-            frame.body.add(store_element(ring, target, load_element(ring, source)))
+            frame.body.add(loops.store(ring, target, loops.load(ring, source)))
         else:
             to, from_ = (c.total(ring.pointer, at) for at in (target, source))
             frame.body.add(c.call("memcpy", to, from_, size_in_bytes(run, dtype)))
@@ -266,8 +243,8 @@ def add(frame: Frame, op: Any) -> None:
     amount = frame.index(op.amount)
     if dtype.is_float:
         here = Ref(c.Prefix("&", there), TensorType(dtype), (), False)
-        total = c.Infix("+", load_element(here, expr.ZERO.value), _as_float(amount, dtype))
-        frame.body.add(store_element(here, expr.ZERO.value, total))
+        total = c.Infix("+", loops.load(here, expr.ZERO.value), _as_float(amount, dtype))
+        frame.body.add(loops.store(here, expr.ZERO.value, total))
         return
     added: c.Expression
     word = dtypes.u64 if dtype.bits == 64 else dtypes.u32  # unsigned arithmetic wraps

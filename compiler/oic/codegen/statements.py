@@ -259,10 +259,7 @@ class _Writer(Integers):
             return
         number = elements.immediate(self.frame, op.result)
         assert number is not None
-        ref = self.frame.place(op.result)
-        sizes, (strides,) = loops.collapse(ref.type.shape, [ref.strides])
-        with loops.Nest(self.frame, sizes) as nest:
-            self.body.add(loops.store(ref, nest.index(strides, ref.start), number))
+        loops.fill(self.frame, self.frame.place(op.result), number)
 
     def _copy(self, op: Any) -> None:
         target = self.frame.place(op.result)

@@ -158,8 +158,7 @@ def _compile_sets(
     linked = ["-o", str(path), *map(str, objects), *_libraries(files)]
     compile_c([*compiler, *flags, *SHARED, *linked], renamed=renamed)
     told("compiling", len(objects) + 1, len(objects) + 1)
-    choices = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
-    return Figures(choices, missing="it depends on the instruction set (--dispatch)")
+    return Figures(_chosen(compiler, flags), missing="it depends on the instruction set (--dispatch)")
 
 
 def _key(files: Files, compiler: list[str], shown: Path) -> str:
@@ -236,7 +235,7 @@ def _measured(
     """
     source, usage, made = (folder / f"{files.name}.{ending}" for ending in ("s", "su", "o"))
     flags = [*_flags(files.target, compiler), *files.model.thread_flags]
-    choices = f"{described(tuple(compiler))}, {' '.join([*_choices(compiler), *flags])}"
+    choices = _chosen(compiler, flags)
     call = [*compiler, *flags, *_folders(files, compiler, shown), "-fstack-usage", "-S", "-o", str(source)]
     try:
         compile_c([*call, str(_main(files))])
@@ -280,9 +279,10 @@ def _hint() -> str | None:
     return f"it was compiled with OIC_CFLAGS={flags}" if flags else None
 
 
-def _choices(compiler: list[str]) -> list[str]:
-    """Flags that CC itself carries and that change code."""
-    return [f for f in compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
+def _chosen(compiler: list[str], flags: list[str]) -> str:
+    """The compiler, with the flags that change code, those that CC itself carries first."""
+    own = [f for f in compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
+    return f"{described(tuple(compiler))}, {' '.join([*own, *flags])}"
 
 
 def load(files: Files, path: Path, shown: Path) -> Library:

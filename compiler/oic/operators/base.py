@@ -66,20 +66,20 @@ class Scalar:
     def function(self, op: Operator) -> str:
         """The full name of the C function for the types of this op."""
         name = self.name or f"oic_{op.name}"
-        return name if self.by is None else f"{name}_{self._by(op)}"
+        return name if self.by is None else f"{name}_{self.decides(op)}"
 
     def instance(self, op: Operator) -> Instance:
         """What defines the function."""
         if self.file:
             return Instance(self.file, (self.of.name,) if self.of else ())
-        dtype = self._by(op)
+        dtype = self.decides(op)
         if not dtype.is_int and not dtype.is_float:
             return Instance("math/scalar_bool.h", ())
         return Instance("math/scalar_int.h" if dtype.is_int else "math/scalar_float.h", (dtype.name,))
 
-    def _by(self, op: Operator) -> DType:
-        assert self.by is not None, f"{self.name} has no file"
-        return computed((op.result if self.by < 0 else op.operands[self.by]).dtype)
+    def decides(self, op: Op) -> DType:
+        """The computed type of the operand `by`, in which settings are passed, too."""
+        return computed((op.result if self.by == -1 else op.operands[self.by or 0]).dtype)
 
 
 @dataclass(frozen=True)

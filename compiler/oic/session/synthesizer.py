@@ -17,7 +17,6 @@ from numpy import empty, ndarray
 from oic import dtypes
 from oic.codegen.c_module import Input, Output, Signature
 from oic.codegen.names import name_in_private
-from oic.codegen.weights import Told, unheard
 from oic.diagnostics import StepError
 from oic.dtypes import Array, DType
 from oic.ir import dims
@@ -58,13 +57,9 @@ class CompiledProgram:
         """Write the C files; `.paths` lists them.  Raises OicError."""
         return emit(self.spec, out_dir)
 
-    def build(
-        self, out_dir: str | Path | None = None, *, cached: bool = True, told: Told = unheard
-    ) -> Self:
+    def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
 
-        cached  parts that an earlier build made are taken from the user's cache (`library.cache`)
-        told    hears how far it is
         Raises OicError: see `library.build.build`.
         """
         with self._lock:
@@ -72,7 +67,7 @@ class CompiledProgram:
                 out_dir = temporary_folder(self)
                 name = self.spec.module.name if self.spec.name is None else self.spec.name
                 self.spec = replace(self.spec, name=name_in_private(name))
-            self.library = build(self.spec, out_dir, Cache.of_user() if cached else None, told)
+            self.library = build(self.spec, out_dir, Cache.of_user())
         return self
 
     def make_executor(self, threads: int | None = None) -> CompiledExecutor:
