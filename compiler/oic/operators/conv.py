@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -46,9 +46,18 @@ def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...
     return tuple(values)
 
 
-def two_axes(first: int, values: Sequence[int]) -> tuple[int, int]:
-    """Settings of two axes, from one or two."""
+D = TypeVar("D", bound=Dim)
+
+
+def two_axes(first: int, values: Sequence[D]) -> tuple[D | int, D]:
+    """Sizes or settings of two axes, from one or two."""
     return (values[0], values[1]) if len(values) == 2 else (first, values[0])
+
+
+def over_two(first: int, **values: Sequence[Dim]) -> dict[str, Dim]:
+    """Members NAME_y and NAME_x, of one axis or two."""
+    pairs = {name: two_axes(first, value) for name, value in values.items()}
+    return {f"{name}_{axis}": one for name, pair in pairs.items() for axis, one in zip("yx", pair, strict=True)}
 
 
 def _along(window: Sequence[int]) -> bool:
@@ -252,21 +261,16 @@ class Convolution(Operator):
         return self.x.dtype, self.result.dtype, self.result.dtype
 
     def _args(self) -> Members:
-        size, taps, out = (
-            dict(zip(names, v[-2:] if self.spatial == 2 else (1, v[-1])))
-            for names, v in (
-                (("height", "width"), self.x.shape),
-                (("taps_y", "taps_x"), self._window()),
-                (("out_height", "out_width"), self.result.shape),
-            )
-        )
         batch, channels = dims.product(self.x.shape[: -self.spatial - 1]), self.x.shape[-self.spatial - 1]
-        counts = {"batch": batch, "channels": channels, "outputs": self._outputs(), "groups": self.groups}
-        settings: dict[str, int] = {}
-        for name, (along_y, along_x) in zip(("stride", "padding", "dilation"), self._two(), strict=True):
-            settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
-        given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **counts, **size, **taps, **out, **settings}
-        return {**given, **scaling(self)}
+        height, width = two_axes(1, self.x.shape[-self.spatial :])
+        out_height, out_width = two_axes(1, self.result.shape[-self.spatial :])
+        stride, padding, dilation = self._two()
+        return {
+            "x": self.x, "w": self.w, "b": self.b, "y": Out(), "batch": batch, "channels": channels,
+            "outputs": self._outputs(), "groups": self.groups, "height": height, "width": width,
+            **over_two(1, taps=self._window()[1:]), "out_height": out_height, "out_width": out_width,
+            **over_two(0, stride=stride, padding=padding, dilation=dilation), **scaling(self),
+        }  # fmt: skip
 
     def _fits_panels(self) -> bool:
         """All positions are products with one matrix of weights."""
@@ -282,7 +286,13 @@ class Convolution(Operator):
 
     def _in_rows(self) -> bool:
         """Words of bytes go along rows of x."""
-        return _along(tuple(dims.maximum(size) for size in self._window()))
+        channels, taps = self._most()
+        return _along((channels, *taps))
+
+    def _most(self) -> tuple[int, tuple[int, int]]:
+        """Channels of a group, and taps along two axes."""
+        channels, *taps = (dims.maximum(size) for size in self._window())
+        return channels, two_axes(1, taps)
 
     def _room(self) -> int:
         """Positions whose windows are gathered at a time."""
@@ -300,8 +310,7 @@ class Convolution(Operator):
 
     def _blocks(self) -> tuple[tuple[int, int], int, int]:
         """Of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
-        channels, *window = (dims.maximum(size) for size in self._window())
-        (strides, paddings, dilations), taps = self._two(), two_axes(1, window)
+        (strides, paddings, dilations), (channels, taps) = self._two(), self._most()
         width = self.x.dtype.bits // 8
         if self._in_words():
             width = 4
@@ -309,9 +318,9 @@ class Convolution(Operator):
                 taps, dilations = (taps[0], -(-taps[1] // 2)), (dilations[0], 2 * dilations[1])
             else:
                 channels = -(-channels // 2)
-        sizes = (dims.maximum(v) for v in self.result.shape[-self.spatial :])
+        sizes = [dims.maximum(v) for v in self.result.shape[-self.spatial :]]
         reach, phases, counts = [], [], []
-        axes = (strides, paddings, dilations, taps, two_axes(1, list(sizes)))
+        axes = (strides, paddings, dilations, taps, two_axes(1, sizes))
         for stride, padding, dilation, count, size in zip(*axes, strict=True):
             span = (count - 1) * dilation
             if self.transposed:
@@ -343,9 +352,9 @@ class Convolution(Operator):
 
     def _word_args(self) -> Members:
         (rows, columns), _, elements = self._blocks()
-        channels, *taps = (dims.maximum(size) for size in self._window())
+        channels, taps = self._most()
         along = self._in_rows()
-        words = channels * math.prod(taps[:-1]) * -(-taps[-1] // 2) if along else -(-channels // 2) * math.prod(taps)
+        words = channels * taps[0] * -(-taps[1] // 2) if along else -(-channels // 2) * math.prod(taps)
         room = 4 * (elements + LANES + (1 + WORD_ROWS) * words)
         work = Scratch(room, each=True)
         given = {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
@@ -353,12 +362,12 @@ class Convolution(Operator):
 
     def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
         """Winograd's: points of one, rows of them, of all phases, and columns, and of those of a block, at most."""
-        (_, _, dilations), (channels, *taps) = self._two(), (dims.maximum(size) for size in self._window())
-        tall = 2 if two_axes(1, taps)[0] == 3 else 1
+        (_, _, dilations), (channels, taps) = self._two(), self._most()
+        tall = 2 if taps[0] == 3 else 1
         sizes = self.result.shape[-self.spatial :]
         height, width = (
             dims.floor_div(size + apart - 1, apart)
-            for size, apart in zip(sizes if self.spatial == 2 else (1, sizes[0]), dilations, strict=True)
+            for size, apart in zip(two_axes(1, sizes), dilations, strict=True)
         )
         tiles = dims.floor_div(height + tall - 1, tall) * math.prod(dilations), dims.floor_div(width + 1, 2)
         points = 16 if tall == 2 else 4
@@ -370,8 +379,8 @@ class Convolution(Operator):
         """Windows of three taps that move by one, of sums that four times are in range, and so many that it pays."""
         if not self._in_words() or self._in_rows():
             return False
-        channels, *taps = (dims.maximum(size) for size in self._window())
-        if two_axes(1, taps) not in ((1, 3), (3, 3)) or {*self._settings()[0]} != {1}:
+        channels, taps = self._most()
+        if taps not in ((1, 3), (3, 3)) or {*self._settings()[0]} != {1}:
             return False
         points, tiles, _ = self._tiles()
         exact = channels * math.prod(taps) * (4 if points == 16 else 2) << 14 < 1 << 31
@@ -385,7 +394,7 @@ class Convolution(Operator):
 
     def _winograd_args(self) -> Members:
         points, _, (rows, columns) = self._tiles()
-        channels = dims.maximum(self._window()[0])
+        channels, _ = self._most()
         words, deep, lines, tall = -(-channels // 2), -(-channels // FOUR) * FOUR, points // 4, 2 if points == 16 else 1
         pitch = -(-rows * columns // LANES) * LANES
         room = words * (points * (pitch + WORD_ROWS) + 1) + WORD_ROWS * tall * 2 * pitch

@@ -15,7 +15,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, Members, Out, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.conv import per_axis, two_axes
+from oic.operators.conv import over_two, per_axis, two_axes
 
 
 class Pool(Operator):
@@ -77,16 +77,12 @@ class Pool(Operator):
     def _args(self) -> Members:
         sizes, stride, padding = self._settings()
         n = len(sizes)
-        (height, width), (out_height, out_width) = ((1, *v[-n:])[-2:] for v in (self.x.shape, self.result.shape))
-        size = {"planes": dims.product(self.x.shape[:-n]), "height": height, "width": width}
-        settings = {"out_height": out_height, "out_width": out_width}
-        for name, (along_y, along_x) in (
-            ("window", two_axes(1, sizes)),
-            ("stride", two_axes(1, stride)),
-            ("padding", two_axes(0, padding)),
-        ):
-            settings |= {f"{name}_y": along_y, f"{name}_x": along_x}
-        return {"x": self.x, "y": Out(), **size, **settings}
+        (height, width), (out_height, out_width) = (two_axes(1, v[-n:]) for v in (self.x.shape, self.result.shape))
+        return {
+            "x": self.x, "y": Out(), "planes": dims.product(self.x.shape[:-n]), "height": height, "width": width,
+            "out_height": out_height, "out_width": out_width, **over_two(1, window=sizes, stride=stride),
+            **over_two(0, padding=padding),
+        }  # fmt: skip
 
 
 class MaxPool(Pool, name="max_pool"):
