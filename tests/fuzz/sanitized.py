@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from oic import dtypes
-from oic.codegen.c_module import Input, Signature
+from oic.codegen.c_module import EntryMember, Signature
 from oic.diagnostics import StepError
 from oic.driver import Program, interface_of
 from oic.dtypes import Array
@@ -492,7 +492,7 @@ def _extents(face: Signature, inputs: dict[str, Array]) -> dict[Any, int]:
     return {extent: sizes[extent.name] for extent, _ in face.extents}
 
 
-def _stored(given: Input, array: Array) -> bytes:
+def _stored(given: EntryMember, array: Array) -> bytes:
     return dtypes.pack(array, given.value.dtype).tobytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -85,8 +86,11 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> Non
 
 
 @contextmanager
-def stages(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Bars on a terminal for what has parts of known sizes; gives a function that is told how far a part is."""
+def stages(what: str, total: int | None = None) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Bars on a terminal for what has parts of known sizes; gives a function that is told how far a part is.
+
+    total   of the whole, which is the part ""
+    """
     if not sys.stderr.isatty():
         yield lambda part, done, total: None
         return
@@ -94,9 +98,9 @@ def stages(what: str) -> Iterator[Callable[[str, int, int], None]]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        bars = {"": bar.add_task(what, total=None)}
+        bars = {"": bar.add_task(what, total=total)}
 
-        def told(part: str, done: int, total: int) -> None:
+        def told(part: str, done: int, total: int | None) -> None:
             if part not in bars:
                 bars[part] = bar.add_task(part, total=total)
             bar.update(bars[part], completed=done)
@@ -107,12 +111,6 @@ def stages(what: str) -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
     """A bar on a terminal for what may take more than a second; gives a function to advance it."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+    with stages(what, total) as told:
+        done = itertools.count(1)
+        yield lambda: told("", next(done), total)

@@ -25,25 +25,14 @@ def view(frame: Frame, op: Any) -> None:
 
 
 def _start(frame: Frame, op: Any, base: Ref, number: int) -> Index:
-    """Elements from the operand's first to the result's first."""
+    """Elements from the operand's first to the result's first; checks made before keep it within the operand."""
     match op:
         case Slice():
-            axis = op.axis % len(base.strides)
-            return _times(frame, frame.number(op.start), base.strides[axis])
+            steps = [(frame.number(op.start), op.axis)]
         case Split():
-            axis = op.axis % len(base.strides)
-            total = expr.ZERO
-            for size in op.sizes[:number]:
-                total = expr.arithmetic("+", total, _times(frame, frame.dim(size), base.strides[axis]))
-            return total
+            steps = [(frame.dim(size), op.axis) for size in op.sizes[:number]]
         case ConstantSelect():
-            total = expr.ZERO
-            for index, stride in zip(op.indices, base.strides):
-                total = expr.arithmetic("+", total, _times(frame, frame.index(index), stride))
-            return total
-    return expr.ZERO
-
-
-def _times(frame: Frame, index: Index, stride: Any) -> Index:
-    """A number of steps in elements; checks made before keep it within the operand."""
-    return expr.arithmetic("*", index, frame.dim(stride))
+            steps = [(frame.index(index), axis) for axis, index in enumerate(op.indices)]
+        case _:
+            return expr.ZERO
+    return expr.linear((count, frame.dim(base.strides[axis])) for count, axis in steps)

@@ -132,22 +132,17 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Input:
-    """A pointer among an entry's inputs; `value` is the body's argument."""
+class EntryMember:
+    """A pointer among an entry's inputs or outputs.
+
+    value  the body's argument, or what it gives
+    sizes  of an output the member for its shape, "" where that is static
+    """
 
     name: str
     member: str
     value: Value
-
-
-@dataclass(frozen=True)
-class Output:
-    """A result of an entry.  `sizes` is the member for its shape, or "" where that is static."""
-
-    name: str
-    member: str
-    sizes: str
-    value: Value
+    sizes: str = ""
 
     @property
     def type(self) -> TensorType:
@@ -160,18 +155,15 @@ class Signature:
 
     symbol: str
     function: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[EntryMember, ...]
     extents: tuple[tuple[Extent, str], ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[EntryMember, ...]
 
 
 def signature(unit: Unit, func: Any) -> Signature:
     """The inputs, extents and outputs of an entry."""
     members = NameScope()
-    inputs = tuple(
-        Input(name, members.unique(name), arg)
-        for name, arg in zip(func.inputs, func.body.args, strict=True)
-    )
+    inputs = [EntryMember(n, members.unique(n), arg) for n, arg in zip(func.inputs, func.body.args, strict=True)]
     found = {e: None for arg in func.body.args for d in arg.shape if not isinstance(d, int) for e in d.extents}
     ordered = sorted(found, key=lambda e: e.name)
     extents = tuple((e, members.unique(e.name)) for e in ordered)
@@ -180,8 +172,8 @@ def signature(unit: Unit, func: Any) -> Signature:
     for name, value in zip(func.outputs, func.returned, strict=True):
         member = members.unique(name)
         sizes = "" if value.tensor.static else members.unique(f"{member}_shape")
-        outputs.append(Output(name, member, sizes, value))
-    return Signature(func.symbol, unit.names.entries[func.symbol].function, inputs, extents, tuple(outputs))
+        outputs.append(EntryMember(name, member, value, sizes))
+    return Signature(func.symbol, unit.names.entries[func.symbol].function, tuple(inputs), extents, tuple(outputs))
 
 
 def source_name(module: Module) -> str:

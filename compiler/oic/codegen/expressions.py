@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -75,6 +75,11 @@ def arithmetic(op: str, left: Index, right: Index) -> Index:
     if op == "+" and right.number is not None and right.number < 0:
         op, b = "-", integer(-right.number)
     return Index(c.Infix(op, a, b), low, high, wide)
+
+
+def linear(parts: Iterable[tuple[Index, Index]]) -> Index:
+    """The sum of products, of numbers of steps and their sizes."""
+    return reduce(lambda total, part: arithmetic("+", total, arithmetic("*", *part)), parts, ZERO)
 
 
 def signed(length: Index) -> c.Expression:

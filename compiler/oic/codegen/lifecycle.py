@@ -22,11 +22,6 @@ from oic.memory.liveness import liveness
 from oic.memory.saved import Part, saved_form, storage_axes
 
 
-def reserved(field: StateMember) -> bool:
-    """The variable has address space that no reset or save may walk through."""
-    return field.type.reserved
-
-
 def on_demand(unit: Unit, field: StateMember) -> bool:
     """Initial values are written when they are reached: `K.t.filled` says how far that is."""
     marks = (f"{field.op.symbol}.{i.name}.filled" for i in (*field.type.table, *field.type.auto))
@@ -38,18 +33,19 @@ def reset(unit: Unit) -> list[c.Statement]:
     frame = _frame(unit)
     fields = list(unit.fields.values())
     _require_counts(unit, frame)
-    if not any(map(reserved, fields)):
+    if not any(f.type.reserved for f in fields):
         frame.body.add(c.call("memset", STATE, 0, c.Prefix("sizeof ", c.Prefix("*", STATE))))
         fields = [f for f in fields if not expr.is_zero_bits(_initial(f), f.type.dtype)]
     fields = [f for f in fields if not on_demand(unit, f)]  # its marks back at 0 are enough
-    for field in sorted(fields, key=reserved, reverse=True):  # their counts are needed, so they come first
+    # Those that are reserved come first, as their counts are needed.
+    for field in sorted(fields, key=lambda f: f.type.reserved, reverse=True):
         _fill(frame, field, box_lengths(unit, field))
     return frame.body.statements
 
 
 def _require_counts(unit: Unit, frame: Frame) -> None:
     """Reserved memory is walked through as far as counts say; none is, where they are not counts."""
-    walked = [f for f in unit.fields.values() if reserved(f) and not on_demand(unit, f)]
+    walked = [f for f in unit.fields.values() if f.type.reserved and not on_demand(unit, f)]
     lengths = [length for field in walked for length in box_lengths(unit, field)]
     read = {found for length in lengths for found in c.walk(length.value)}
     counts = [f for f in unit.fields.values() if member(f) in read]
@@ -76,7 +72,7 @@ def fresh(unit: Unit) -> list[c.Statement]:
 
 def init(unit: Unit) -> list[c.Statement]:
     """What init does before the reset: the counts, where some are of reserved variables, whose memory is all zeros."""
-    if not any(map(reserved, unit.fields.values())):
+    if not any(f.type.reserved for f in unit.fields.values()):
         return []
     note = "so that reset does not walk through reserved memory"
     counts = (field for field in unit.fields.values() if is_count(field.op))
@@ -96,7 +92,7 @@ def counts_sum(unit: Unit) -> list[c.Statement]:
 def box_lengths(unit: Unit, field: StateMember) -> list[Index]:
     """The part of a variable that may differ from its initial value, along each dimension."""
     shape = field.type.capacity_shape
-    if not reserved(field):
+    if not field.type.reserved:
         return [expr.number(d) for d in shape]
     return [_reached(unit, field, axis) for axis in range(len(shape))]
 
@@ -218,7 +214,7 @@ def _fill(frame: Frame, field: StateMember, lengths: list[Index]) -> None:
 
 def _initial(field: StateMember) -> Any:
     """What every element starts as; reserved address space starts as zeros, being too large to fill."""
-    return 0 if field.op.init is None or reserved(field) else field.op.init
+    return 0 if field.op.init is None or field.type.reserved else field.op.init
 
 
 def _frame(unit: Unit) -> Frame:

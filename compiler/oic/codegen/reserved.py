@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words of C99 and C11, and of C++, from which the header may be included.
 _C = """
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -52,16 +57,15 @@ _MACRO_PATTERNS = re.compile(
     r"|(CLOCK|CLK|PTHREAD|SCHED|HAVE|TIMER|ADJ|MOD|STA|ATOMIC|MB|RENAME|NL|CLOSE_RANGE|ADDR|AIO)_[A-Z0-9_]+"
     r"|si_[a-z_]+|sigev_notify_[a-z]+"  # members of structures of POSIX
 )
-WORDS = frozenset((_C + _CPP + _USED).split())
-MACROS = frozenset((_STANDARD_MACROS + _OTHER_MACROS).split())
+WORDS = _words(_C + _CPP + _USED)
+MACROS = _words(_STANDARD_MACROS + _OTHER_MACROS)
 
 # What functions of ISO C and POSIX begin with: `sem_open`, `atomic_init`.
-_FAMILIES = """
+FAMILIES = _words("""
     aio atomic cnd dbm iconv lio mq mtx nl obstack posix pthread sched sem shm thrd tss uc va
-"""
-FAMILIES = frozenset(_FAMILIES.split())
+""")
 # Functions of ISO C and POSIX that have an underscore and belong to no family.
-_FUNCTIONS = """
+FUNCTIONS = _words("""
     call_once quick_exit at_quick_exit aligned_alloc kill_dependency static_assert on_exit get_avphys_pages
     asctime_r ctime_r gmtime_r localtime_r rand_r readdir_r strerror_r strtok_r ttyname_r getlogin_r lgamma_r
     lgammaf_r lgammal_r drand48_r erand48_r lrand48_r nrand48_r mrand48_r jrand48_r srand48_r seed48_r
@@ -73,12 +77,11 @@ _FUNCTIONS = """
     open_wmemstream explicit_bzero canonicalize_file_name get_current_dir_name group_member clock_getres
     clock_gettime clock_settime clock_nanosleep clock_getcpuclockid clock_adjtime timer_create timer_delete
     timer_settime timer_gettime timer_getoverrun timespec_get timespec_getres
-"""
-FUNCTIONS = frozenset(_FUNCTIONS.split())
+""")
 LOCALE_FUNCTION = re.compile(r"(is|to|str|wc)[a-z0-9]*_l")
 
 # Headers by name without `.h`: of ISO C and POSIX, and what libraries and compilers include themselves.
-_HEADERS = """
+HEADERS = _words("""
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
     stdatomic stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
     wchar wctype aio cpio dirent dlfcn endian fcntl fmtmsg fnmatch ftw getopt glob grp iconv langinfo libgen
@@ -90,16 +93,14 @@ _HEADERS = """
     mm3dnow ia32intrin arm_neon arm_mve arm_acle arm_sve arm_fp16 arm_bf16 altivec vecintrin riscv_vector
     wasm_simd128 arm_cmse arm_cde cet conio crtdefs corecrt direct excpt intrin io malloc process sal
     vcruntime windows windef winnt winbase
-"""
-HEADERS = frozenset(_HEADERS.split())
+""")
 HEADER_PATTERN = re.compile(r"[a-z0-9]*intrin")
 
 # Libraries and targets of build systems: `libm.so` or a CMake target `test` would be taken for another.
-_TOOLS = """
+TOOLS = _words("""
     c m dl rt gcc gcc_s util crypt resolv nsl atomic gomp asan tsan ubsan stdc supc all clean help install
     test package edit_cache rebuild_cache stack uninstall depend preinstall
-"""
-TOOLS = frozenset(_TOOLS.split())
+""")
 
 
 def is_macro(name: str) -> bool:

@@ -276,14 +276,13 @@ class _Writer(Integers):
     def _concat(self, op: Concat) -> None:
         """One copy a part; strides of any kind are welcome."""
         whole = self.frame.place(op.result)
-        axis = op.axis % len(whole.strides)
+        stride = self.frame.dim(whole.strides[op.axis])
         start = expr.ZERO
         for part in op.parts:
             source = self.frame.ref(part)
             moved = expr.arithmetic("+", whole.start, start)
             loops.copy(self.frame, source, _shifted(whole, source.type, whole.strides, moved))
-            step = expr.arithmetic("*", self.frame.dim(part.shape[axis]), self.frame.dim(whole.strides[axis]))
-            start = expr.arithmetic("+", start, step)
+            start = expr.arithmetic("+", start, expr.arithmetic("*", self.frame.dim(part.shape[op.axis]), stride))
 
     def _insert(self, op: Insert) -> None:
         """A part written into a tensor, which is copied first where it lies elsewhere."""

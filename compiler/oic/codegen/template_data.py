@@ -375,23 +375,20 @@ def _described(symbol: str, type_: StateType) -> str:
     return f"{name}: {type_.entry}"
 
 
-def _session_members(unit: Unit, *, several: bool) -> tuple[Declare, ...]:
-    return (
+def _session_members(unit: Unit, *, several: bool) -> list[Declare]:
+    found = [
         Declare(Pointer(f"{unit.name}_state"), "state"),
         Declare(Pointer("void"), "arena"),
         Declare(Pointer("void", const=True), "weights"),
         Declare(Pointer("oic_pool"), "pool"),
         Declare("oic_refusal", "refusal", note="of the last call that was refused"),
-        *([Declare("int32_t", "set", note="instruction set that it computes with")] if several else []),
-        *_profile_members(unit),
-    )
-
-
-def _profile_members(unit: Unit) -> tuple[Declare, ...]:
-    if not unit.profiled:
-        return ()
-    counts = Declare(Array("oic_place", len(unit.places)), "places", note="what a profiling build counts")
-    return counts, Declare("oic_lap", "lap", note="where the step is")
+    ]
+    if several:
+        found.append(Declare("int32_t", "set", note="instruction set that it computes with"))
+    if unit.profiled:
+        found.append(Declare(Array("oic_place", len(unit.places)), "places", note="what a profiling build counts"))
+        found.append(Declare("oic_lap", "lap", note="where the step is"))
+    return found
 
 
 def _entry(unit: Unit, func: Any) -> EntryData:

@@ -12,15 +12,15 @@ from oic.ir.module import Module
 from oic.reference.interpret import Compiled, Machine
 from oic.session.executor import Executor
 
-# By the word that a `Run` has for it; where no copy was kept, one of the present state is.
+# By the word that a `Run` has for it, what was done; where no copy was kept, one of the present state is.
 ACTIONS = {
-    "save": "every session keeps a copy of its state",
-    "load": "every session returns to its copy",
-    "renew": "a new session goes on from the copy",
-    "give": "all sessions load the copy that the reference kept",
-    "take": "all sessions load the copy that the library kept",
-    "fork": "a fork goes on, and the session that was forked is reset",
-    "reset": "all state is as at the start",
+    "save": "saved",  # every session keeps a copy of its state
+    "load": "loaded",  # every session returns to its copy
+    "renew": "loaded into a new session",  # which goes on from the copy
+    "give": "loaded from the reference",  # by all sessions: the copy that it kept
+    "take": "loaded from the library",  # likewise
+    "fork": "forked",  # the fork goes on, and the session that was forked is reset
+    "reset": "reset",  # all state is as at the start
 }
 SHARE = 0.4  # of the steps have an action before them
 RESET = 0.1  # of the actions are resets, after which deep states take many steps
@@ -37,12 +37,7 @@ def drawn(rng: np.random.Generator) -> str:
 
 def told(acts: Counter[str]) -> str:
     """How many of each were done, in words."""
-    words = {
-        "save": "saved", "load": "loaded", "renew": "loaded into a new session",
-        "give": "loaded from the reference", "take": "loaded from the library", "fork": "forked",
-        "reset": "reset",
-    }  # fmt: skip
-    return ", ".join(f"{acts[name]} {word}" for name, word in words.items() if acts[name])
+    return ", ".join(f"{acts[name]} {word}" for name, word in ACTIONS.items() if acts[name])
 
 
 class KeptCopy:

@@ -82,6 +82,14 @@ class Shift(UnaryOperator):
 
     allowed = SHIFTED
     c = Scalar(("x", "count"), wide=("count",))
+    examples = (
+        ("i32[2, 3]", "bits=0"),
+        *((*one, "bits=1") for one in nines(SHIFTED)),
+        ("i8[9]", "bits=7"),
+        ("u64[9]", "bits=64"),
+        ("i64[9]", "bits=64"),
+        ("i4[9]", "bits=1000"),
+    )
 
     def infer(self) -> list[Type]:
         types = super().infer()
@@ -113,13 +121,6 @@ class Shl(Shift, name="shl"):
     Source: OpenInfer op catalog, `shl`.
     """
 
-    examples = (
-        ("i32[2, 3]", "bits=0"),
-        *((*one, "bits=1") for one in nines(SHIFTED)),
-        ("i8[9]", "bits=7"),
-        ("u64[9]", "bits=64"),
-        ("i4[9]", "bits=1000"),
-    )
 
     def reference(self, x: Array) -> Array:
         if self.bits >= self.x.dtype.bits:  # type: ignore[operator]
@@ -138,14 +139,6 @@ class Shr(Shift, name="shr"):
     Source: OpenInfer op catalog, `shr`.
     """
 
-    examples = (
-        ("i32[2, 3]", "bits=0"),
-        *((*one, "bits=1") for one in nines(SHIFTED)),
-        ("i8[9]", "bits=7"),
-        ("u64[9]", "bits=64"),
-        ("i64[9]", "bits=64"),
-        ("i4[9]", "bits=1000"),
-    )
 
     def reference(self, x: Array) -> Array:
         if self.bits >= self.x.dtype.bits:  # type: ignore[operator]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self
@@ -68,8 +69,7 @@ class Executor(ABC):
         NumPy arrays must have the declared dtype; Python numbers and lists convert where nothing
         is lost.  Raises StepError, with nothing inserted.
         """
-        with self._lock:
-            self._require_open()
+        with self._use():
             self._insert({**(values or {}), **named})
 
     def _insert(self, given: Mapping[str, Any], copy: bool = True) -> None:
@@ -106,8 +106,7 @@ class Executor(ABC):
         inputs   of the first step
         Raises StepError; what the steps before did stays.
         """
-        with self._lock:
-            self._require_open()
+        with self._use():
             found = self.interface.entries.get(entry)
             if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
                 raise StepError("OIC_ERR_INPUT", f"a number of steps is a positive integer, not {count!r}")
@@ -151,8 +150,7 @@ class Executor(ABC):
         Tables give their table indices first, counts long.  Raises OicError for a name that
         cannot be fetched.
         """
-        with self._lock:
-            self._require_open()
+        with self._use():
             variable = self._fetchable(name)
             if variable.kind == "persistent":
                 return self._fetch_state(name)
@@ -179,8 +177,7 @@ class Executor(ABC):
 
     def reset(self) -> None:
         """All persistent state as at the start; outputs are forgotten."""
-        with self._lock:
-            self._require_open()
+        with self._use():
             self._forget()
             self._reset()
 
@@ -189,8 +186,7 @@ class Executor(ABC):
 
         Raises StepError where a refused step left it changed.
         """
-        with self._lock:
-            self._require_open()
+        with self._use():
             return self._save()
 
     def load(self, saved: bytes) -> None:
@@ -198,8 +194,7 @@ class Executor(ABC):
 
         Raises StepError, with nothing changed, for anything else.
         """
-        with self._lock:
-            self._require_open()
+        with self._use():
             if not isinstance(saved, (bytes, bytearray, memoryview)):
                 what = f"a saved state is bytes, not {type(saved).__name__}"
                 raise StepError("OIC_ERR_STATE", what)
@@ -212,8 +207,7 @@ class Executor(ABC):
         Raises OicError `truncate` where the graph's state does not say what it was, and StepError, with nothing
         changed, for more positions than there are, or than a ring still has.
         """
-        with self._lock:
-            self._require_open()
+        with self._use():
             reason = self.interface.positions.reason
             if reason:
                 raise fail("truncate", f"positions of '{self.interface.name}' cannot be taken back: {reason}")
@@ -224,8 +218,7 @@ class Executor(ABC):
 
     def fork(self) -> Self:
         """Another session of the same graph with a copy of the state."""
-        with self._lock:
-            self._require_open()
+        with self._use():
             return self._fork()
 
     def _forget(self) -> None:
@@ -235,8 +228,7 @@ class Executor(ABC):
 
     def trace(self) -> Iterator[Record]:
         """The statements of the last step, in the order in which they ran."""
-        with self._lock:
-            self._require_open()
+        with self._use():
             return iter(list(self._trace()))
 
     def close(self) -> None:
@@ -257,6 +249,13 @@ class Executor(ABC):
         where: TracebackType | None,
     ) -> None:
         self.close()
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        """Around a call: one after another, and only while the session is open."""
+        with self._lock:
+            self._require_open()
+            yield
 
     def _require_open(self) -> None:
         if not self._open:

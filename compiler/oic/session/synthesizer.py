@@ -15,7 +15,7 @@ import numpy as np
 from numpy import empty, ndarray
 
 from oic import dtypes
-from oic.codegen.c_module import Input, Output, Signature
+from oic.codegen.c_module import EntryMember, Signature
 from oic.codegen.names import name_in_private
 from oic.diagnostics import StepError
 from oic.dtypes import Array, DType
@@ -382,7 +382,7 @@ class _Slot:
     gets, unless it is small.  Otherwise the maximum is kept.  Of what is kept the caller gets a copy.
     """
 
-    def __init__(self, output: Output, fits: bool, known: bool) -> None:
+    def __init__(self, output: EntryMember, fits: bool, known: bool) -> None:
         self.output, self.type = output, output.type
         self.whole = not output.type.dtype.packed and fits and known
         self.small = output.type.nbytes <= SMALL
@@ -436,14 +436,14 @@ def _has_range(dtype: DType) -> bool:
     return dtype.packed or (dtype.low < dtype.high and dtype.bits < dtype.np.itemsize * 8)
 
 
-def _stored(array: Array, input_: Input) -> Array:
+def _stored(array: Array, input_: EntryMember) -> Array:
     """An input's elements in stored form; at least one byte, so that there is an address."""
     dtype = input_.value.dtype
     data = dtypes.pack(array, dtype) if dtype.packed else np.ascontiguousarray(array)
     return data if data.size else np.zeros(8, np.uint8)
 
 
-def _fits(body: Any, output: Output) -> bool:
+def _fits(body: Any, output: EntryMember) -> bool:
     """An output of the size that it has after a step has room for every value that is computed there."""
     if output.type.static:
         return True
