@@ -168,7 +168,7 @@ def test_freestanding_code_has_no_system(tmp_path: Path) -> None:
     text = "".join(p.read_text() for p in files.paths if p.suffix in (".c", ".h"))
     assert "table_open" not in text and "mman.h" not in text
     with pytest.raises(OicError, match="target-not-here"):
-        builder.build(module, target("freestanding"), tmp_path)
+        builder.build(LibrarySpec(module, target("freestanding")), tmp_path)
 
 
 def test_unknown_target_names_the_nearest() -> None:
@@ -182,12 +182,12 @@ def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, machine = programs.planned("counter"), target("portable")
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(OicError, match="no-such-compiler") as refused:
-        builder.build(module, machine, tmp_path)
+        builder.build(LibrarySpec(module, machine), tmp_path)
     assert refused.value.diagnostics[0].slug == "no-compiler"
     monkeypatch.setenv("CC", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OicError, match="cc, gcc, clang"):
-        builder.build(module, machine, tmp_path)
+        builder.build(LibrarySpec(module, machine), tmp_path)
 
 
 def test_a_failed_compilation_shows_the_first_error(tmp_path: Path) -> None:

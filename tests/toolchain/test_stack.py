@@ -312,9 +312,9 @@ def test_a_compiler_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_compiler_named_measures_for_a_bare_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, machine = programs.planned("table"), target("freestanding")
     monkeypatch.delenv("CC", raising=False)
-    assert builder.emit_measured(module, machine, tmp_path).figures is None
+    assert builder.emit_measured(LibrarySpec(module, machine), tmp_path).figures is None
     monkeypatch.setenv("CC", toolchain.find_compiler()[0])
-    figures = builder.emit_measured(module, machine, tmp_path).figures
+    figures = builder.emit_measured(LibrarySpec(module, machine), tmp_path).figures
     assert figures is not None and [s.function for s in figures.stacks][-2:] == ["table_load", "table_truncate"]
     assert "TABLE_STEP_STACK_BYTES" in (tmp_path / "table.h").read_text()
 
