@@ -311,7 +311,7 @@ class Resolver:
 
     def _check_named(self, name: s.Name, found: Variable | None, scope: Scope) -> None:
         if found is not None and not found.scalar_state:
-            self._check_operand(s.Access(name.name, None, name.span, name.span), found, scope)
+            self._check_operand(s.Access(name.name, None, name.span, span=name.span), found, scope)
 
     def _operand(self, access: s.Access, scope: Scope) -> None:
         """A variable that is read: not persistent, a pattern's member with all its indices."""

@@ -39,17 +39,17 @@ def evaluate(
     Raises `Refused`.
     """
     match expr:
-        case s.Int(value, span):
-            return _within(value, span)
+        case s.Int(value):
+            return _within(value, expr.span)
         case s.Name():
             return lookup(expr)
-        case s.Unary(operand, span):
-            return _within(-evaluate(operand, lookup, divide), span)
-        case s.Binary(op, left, right, span):
+        case s.Unary(operand):
+            return _within(-evaluate(operand, lookup, divide), expr.span)
+        case s.Binary(op, left, right):
             a, b = (evaluate(side, lookup, divide) for side in (left, right))
             if op in "/%":
                 return (divide or exactly)(expr, a, b)
-            return _within(a + b if op == "+" else a - b if op == "-" else a * b, span)
+            return _within(a + b if op == "+" else a - b if op == "-" else a * b, expr.span)
     raise AssertionError(expr)
 
 

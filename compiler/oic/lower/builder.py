@@ -277,7 +277,7 @@ class Builder(IndexBuilder):
         if isinstance(found, LoopIndex):
             return self.loops[found]
         if isinstance(found, Size):
-            return self.binding.size(s.Name(found.name, name.span))
+            return self.binding.size(s.Name(found.name, span=name.span))
         variable = self.variable(name)
         if variable.local:
             return self.loaded(self.held(variable, name.span), name)

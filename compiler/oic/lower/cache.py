@@ -123,7 +123,7 @@ class AccessPositions:
         self.shape: tuple[Dim, ...] = ()
         self.least: dict[int, int] = {}
         self._counts: dict[int, Dim] = {}
-        whole = s.Slice(None, None, access.span)
+        whole = s.Slice(None, None, span=access.span)
         given, tables = list(access.indices or ()), len(type_.table)
         for axis in range(tables):
             index = given[axis] if axis < len(given) else whole

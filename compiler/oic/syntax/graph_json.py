@@ -23,7 +23,7 @@ FORMAT, VERSION = "oic.graph", 1
 NODES: dict[str, type[Any]] = {
     name: cls
     for name, cls in vars(s).items()
-    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and name not in ("Graph", "Source")
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and name not in ("Graph", "Node", "Source")
 }
 PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 
@@ -116,7 +116,7 @@ def _decode_graph(data: dict[str, Any]) -> s.Graph:
             if type(item).__name__ != wanted:
                 raise fail("graph-json", f"{part}[{i}] is no {wanted}")
     span = Span(NOWHERE, 0, 0)
-    return s.Graph(name, parts["sizes"], parts["declarations"], parts["blocks"], NOWHERE, span)
+    return s.Graph(name, parts["sizes"], parts["declarations"], parts["blocks"], NOWHERE, span=span)
 
 
 def _decode(data: Any, path: str) -> Any:

@@ -7,10 +7,10 @@ last.  What the grammar lets through and the language does not is collected in `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from lark import Token
 from lark.visitors import Transformer_NonRecursive
@@ -22,24 +22,40 @@ DEEPEST_EXPRESSION = 100
 DEEPEST_LOOP = 32
 LARGEST_INTEGER = (1 << 64) - 1
 
+Made = TypeVar("Made", bound=s.Node)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 
 
-@dataclass(frozen=True)
-class _Type:
+class _Type(s.Node):
     dtype: str
     dims: tuple[s.Dim, ...]
-    span: Span
     dtype_span: Span
 
 
-@dataclass(frozen=True)
-class _Several:
+class _Several(s.Node):
     """Parts in brackets: indices, dimensions, arguments, positions."""
 
     items: tuple[Any, ...]
-    span: Span
+
+
+def _of_parts(kind: Callable[..., Made]) -> Callable[[TreeBuilder, list[Any]], Made]:
+    """The method of a rule whose node is made of the parts that are no tokens."""
+
+    def made(self: TreeBuilder, parts: list[Any]) -> Made:
+        return kind(*_nodes(parts), span=self._whole(parts))
+
+    return made
+
+
+def _of_names(kind: Callable[..., Made]) -> Callable[[TreeBuilder, list[Any]], Made]:
+    """The method of a rule whose node is made of names."""
+
+    def made(self: TreeBuilder, parts: list[Any]) -> Made:
+        names = tuple(self._name(p) for p in parts if p.type == "NAME")
+        return kind(names, span=self._whole(parts))
+
+    return made
 
 
 class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
@@ -65,10 +81,10 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         return self._span(parts[0]).to(self._span(parts[-1]))
 
     def _name(self, token: Token) -> s.Name:
-        return s.Name(str(token), self._span(token))
+        return s.Name(str(token), span=self._span(token))
 
     def _several(self, parts: list[Any]) -> _Several:
-        return _Several(tuple(p for p in parts if not isinstance(p, Token)), self._whole(parts))
+        return _Several(_nodes(parts), span=self._whole(parts))
 
     sizes = dims = arguments = operands = results = _several
 
@@ -103,19 +119,19 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
             tuple(i for i in inner if isinstance(i, s.Declaration)),
             tuple(p for p in parts if isinstance(p, s.Block)),
             self.source,
-            self._whole(parts) if parts else Span(self.source, 0, 0),
+            span=self._whole(parts) if parts else Span(self.source, 0, 0),
         )
 
     def size(self, parts: list[Any]) -> s.SizeDef:
-        return s.SizeDef(str(parts[0]), parts[2], self._whole(parts), self._span(parts[0]))
+        return s.SizeDef(str(parts[0]), parts[2], self._span(parts[0]), span=self._whole(parts))
 
     def section(self, parts: list[Any]) -> _Several:
         kind = str(parts[0])
         made = tuple(self._declaration(kind, p.items) for p in parts[2:-1])
-        return _Several(made, self._whole(parts))
+        return _Several(made, span=self._whole(parts))
 
     def declaration(self, parts: list[Any]) -> _Several:
-        return _Several(tuple(parts[:-1]), self._whole(parts))
+        return _Several(tuple(parts[:-1]), span=self._whole(parts))
 
     def _declaration(self, kind: str, parts: tuple[Any, ...]) -> s.Declaration:
         """A variable from `NAME [indices] ":" type attribute*`."""
@@ -138,14 +154,13 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     def indices(self, parts: list[Any]) -> _Several:
         names = tuple(p for p in parts if isinstance(p, Token) and p.type == "NAME")
-        return _Several(names, self._whole(parts))
+        return _Several(names, span=self._whole(parts))
 
     def element_type(self, parts: list[Any]) -> _Type:
         dims = parts[1].items if len(parts) > 1 else ()
-        return _Type(str(parts[0]), dims, self._whole(parts), self._span(parts[0]))
+        return _Type(str(parts[0]), dims, self._span(parts[0]), span=self._whole(parts))
 
-    def unknown(self, parts: list[Any]) -> s.Unknown:
-        return s.Unknown(self._whole(parts))
+    unknown = _of_parts(s.Unknown)
 
     def attribute(self, parts: list[Any]) -> s.Attribute:
         name = parts[0] if parts[0].type == "PATTERN" else parts[1]
@@ -153,22 +168,22 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         args = given.items if given else ()
         if name == "ref":
             args = tuple(_quoted(arg) for arg in args)
-        return s.Attribute(str(name), args, given is not None, self._whole(parts), self._span(name))
+        return s.Attribute(str(name), args, given is not None, self._span(name), span=self._whole(parts))
 
     def argument(self, parts: list[Any]) -> s.Argument:
         key = str(parts[0]) if len(parts) == 3 else None
-        return s.Argument(key, _literal(parts[-1]), self._whole(parts))
+        return s.Argument(key, _literal(parts[-1]), span=self._whole(parts))
 
     def block(self, parts: list[Any]) -> s.Block:
         attributes = tuple(p for p in parts if isinstance(p, s.Attribute))
         body = tuple(parts[3 + len(attributes) : -1])
-        return s.Block(str(parts[1]), attributes, body, self._whole(parts), self._span(parts[1]))
+        return s.Block(str(parts[1]), attributes, body, self._span(parts[1]), span=self._whole(parts))
 
     # ------------------------------------------------------------ statements
 
     def assign(self, parts: list[Any]) -> s.Assign:
         made = self._declaration("temporary", tuple(parts[1:-1]))
-        return s.Assign(made, self._whole(parts))
+        return s.Assign(made, span=self._whole(parts))
 
     def call(self, parts: list[Any]) -> s.OpCall:
         operands, results = parts[2].items, parts[4].items
@@ -184,7 +199,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                 )
         plain = tuple(p for p in operands if not isinstance(p, s.Keyword))
         return s.OpCall(
-            str(parts[1]), plain, keywords, results, self._whole(parts), self._span(parts[1])
+            str(parts[1]), plain, keywords, results, self._span(parts[1]), span=self._whole(parts)
         )
 
     def literal(self, parts: list[Any]) -> s.Literal:
@@ -195,14 +210,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         if token.type != "INT":
             return self.real(parts)
         whole = self.integer([token])
-        return s.Int(-whole.value, self._whole(parts)) if minus else whole
+        return s.Int(-whole.value, span=self._whole(parts)) if minus else whole
 
     def keyword(self, parts: list[Any]) -> s.Keyword:
         value = _literal(parts[2])
-        return s.Keyword(str(parts[0]), value, self._whole(parts), self._span(parts[0]))
-
-    def transfer(self, parts: list[Any]) -> s.Transfer:
-        return s.Transfer(parts[1], parts[3], self._whole(parts))
+        return s.Keyword(str(parts[0]), value, self._span(parts[0]), span=self._whole(parts))
 
     def loop(self, parts: list[Any]) -> s.Statement:
         _, tag, _, index, _, start, _, end, close, _, *body, _ = parts
@@ -217,7 +229,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         )
         if self._deeper(made, body, DEEPEST_LOOP, "loops are"):
             return made
-        return s.Barrier(made.span)
+        return s.Barrier(span=made.span)
 
     def branch(self, parts: list[Any]) -> s.Branch:
         names = [self._name(p) for p in parts[1:-1]]
@@ -231,86 +243,66 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                 hint="write 'branch block;' or 'branch condition yes no;'",
             )
         if len(names) == 1:
-            return s.Branch(None, tuple(names), span)
-        return s.Branch(names[0], tuple(names[1:]), span)
-
-    def returns(self, parts: list[Any]) -> s.Return:
-        return s.Return(self._whole(parts))
-
-    def barrier(self, parts: list[Any]) -> s.Barrier:
-        return s.Barrier(self._whole(parts))
+            return s.Branch(None, tuple(names), span=span)
+        return s.Branch(names[0], tuple(names[1:]), span=span)
 
     def dep(self, parts: list[Any]) -> s.Dep:
-        return s.Dep(self._name(parts[3]), self._name(parts[7]), self._whole(parts))
-
-    def yields(self, parts: list[Any]) -> s.Yield:
-        return s.Yield(self._names(parts), self._whole(parts))
-
-    def awaits(self, parts: list[Any]) -> s.Await:
-        return s.Await(self._names(parts), self._whole(parts))
-
-    def _names(self, parts: list[Any]) -> tuple[s.Name, ...]:
-        return tuple(self._name(p) for p in parts if p.type == "NAME")
-
-    def cache_read(self, parts: list[Any]) -> s.CacheRead:
-        return s.CacheRead(parts[1], parts[3], self._whole(parts))
-
-    def cache_write(self, parts: list[Any]) -> s.CacheWrite:
-        return s.CacheWrite(parts[1], parts[3], self._whole(parts))
+        return s.Dep(self._name(parts[3]), self._name(parts[7]), span=self._whole(parts))
 
     def cache_step(self, parts: list[Any]) -> s.CacheStep:
         sign = 1 if parts[0].type == "CACHE_INCREMENT" else -1
         amount = parts[1] if len(parts) == 4 else None
-        return s.CacheStep(sign, amount, parts[-2], self._whole(parts))
+        return s.CacheStep(sign, amount, parts[-2], span=self._whole(parts))
 
-    def cache_reset(self, parts: list[Any]) -> s.CacheReset:
-        return s.CacheReset(parts[1], self._whole(parts))
+    transfer, returns, barrier = map(_of_parts, (s.Transfer, s.Return, s.Barrier))
+    cache_read, cache_write, cache_reset = map(_of_parts, (s.CacheRead, s.CacheWrite, s.CacheReset))
+    yields, awaits = map(_of_names, (s.Yield, s.Await))
 
     # ------------------------------------------------------------ accesses
 
     def variable(self, parts: list[Any]) -> s.Access:
         span = self._span(parts[0])
-        return s.Access(str(parts[0]), None, span, span)
+        return s.Access(str(parts[0]), None, span, span=span)
 
     def element(self, parts: list[Any]) -> s.Access:
         indices = parts[2].items if len(parts) == 4 else ()
-        return s.Access(str(parts[0]), indices, self._whole(parts), self._span(parts[0]))
+        return s.Access(str(parts[0]), indices, self._span(parts[0]), span=self._whole(parts))
 
     def positions(self, parts: list[Any]) -> _Several:
         """The indices of an access; one left empty beside a comma is a full slice."""
         if not parts:
-            return _Several((), Span(self.source, 0, 0))
+            return _Several((), span=Span(self.source, 0, 0))
         found: list[s.Index] = []
         last: Any = None
         for part in parts:
             if not isinstance(part, Token):
                 found.append(part)
             elif last is None or isinstance(last, Token):
-                found.append(s.Slice(None, None, self._span(part)))
+                found.append(s.Slice(None, None, span=self._span(part)))
             last = part
         if isinstance(last, Token):
-            found.append(s.Slice(None, None, self._span(last)))
-        return _Several(tuple(found), self._whole(parts))
+            found.append(s.Slice(None, None, span=self._span(last)))
+        return _Several(tuple(found), span=self._whole(parts))
 
     def range(self, parts: list[Any]) -> s.Slice:
         start = None if isinstance(parts[0], Token) else parts[0]
         end = None if isinstance(parts[-1], Token) else parts[-1]
-        return s.Slice(start, end, self._whole(parts))
+        return s.Slice(start, end, span=self._whole(parts))
 
     # ------------------------------------------------------------ expressions and literals
 
     def binary(self, parts: list[Any]) -> s.Expr:
-        made = s.Binary(str(parts[1]), parts[0], parts[2], self._whole(parts))
+        made = s.Binary(str(parts[1]), parts[0], parts[2], span=self._whole(parts))
         return self._expression(made, parts)
 
     def negative(self, parts: list[Any]) -> s.Expr:
-        made = s.Unary(parts[1], self._whole(parts))
+        made = s.Unary(parts[1], span=self._whole(parts))
         return self._expression(made, parts)
 
     def _expression(self, made: s.Expr, parts: list[Any]) -> s.Expr:
         if self._deeper(made, parts, DEEPEST_EXPRESSION, "expression is"):
             return made
-        return s.Int(1, made.span)
+        return s.Int(1, span=made.span)
 
     def group(self, parts: list[Any]) -> s.Expr:
         inner: s.Expr = replace(parts[1], span=self._whole(parts))
@@ -325,14 +317,14 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
             problem = "has no digits" if value is None else "does not fit 64 bits"
             self._error("integer-range", f"integer literal '{_short(text)}' {problem}", span)
             value = 1
-        return s.Int(value, self._span(parts[0]))
+        return s.Int(value, span=self._span(parts[0]))
 
     def name(self, parts: list[Any]) -> s.Name:
         return self._name(parts[0])
 
     def real(self, parts: list[Any]) -> s.Float:
         value = float(str(parts[-1]).replace("_", ""))
-        return s.Float(-value if len(parts) == 2 else value, self._whole(parts))
+        return s.Float(-value if len(parts) == 2 else value, span=self._whole(parts))
 
     def text(self, parts: list[Any]) -> s.Str:
         span = self._span(parts[0])
@@ -346,30 +338,34 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                     Span(self.source, at, at + 2),
                     hint=r"write '\\' for a backslash",
                 )
-        return s.Str(_ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), text), span)
+        return s.Str(_ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), text), span=span)
 
     def truth(self, parts: list[Any]) -> s.Bool:
-        return s.Bool(str(parts[0]) == "true", self._span(parts[0]))
+        return s.Bool(str(parts[0]) == "true", span=self._span(parts[0]))
 
     def list_of(self, parts: list[Any]) -> s.Setting:
-        items = tuple(_literal(p) for p in parts if not isinstance(p, Token))
-        made = s.ListOf(items, self._whole(parts))
+        made = s.ListOf(tuple(map(_literal, _nodes(parts))), span=self._whole(parts))
         if self._deeper(made, parts, DEEPEST_EXPRESSION, "list is"):
             return made
-        return s.Int(1, made.span)
+        return s.Int(1, span=made.span)
+
+
+def _nodes(parts: list[Any]) -> tuple[Any, ...]:
+    """The parts that are no tokens."""
+    return tuple(p for p in parts if not isinstance(p, Token))
 
 
 def _quoted(arg: s.Argument) -> s.Argument:
     """`@ref(name)` is `@ref("name")`."""
     if arg.key is None and isinstance(arg.value, s.Name):
-        return replace(arg, value=s.Str(arg.value.name, arg.value.span))
+        return replace(arg, value=s.Str(arg.value.name, span=arg.value.span))
     return arg
 
 
 def _literal(value: Any) -> Any:
     """A setting's value: `-` before an integer is the literal's own sign."""
     if isinstance(value, s.Unary) and isinstance(value.operand, s.Int):
-        return s.Int(-value.operand.value, value.span)
+        return s.Int(-value.operand.value, span=value.span)
     return value
 
 

@@ -8,83 +8,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 from oic.diagnostics import Source, Span
 from oic.notebook import table
 
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Frozen:
+    """Classes made of this one are frozen dataclasses."""
+
+    def __init_subclass__(cls, **how: bool) -> None:
+        dataclass(frozen=True, **how)(cls)
+
+
+class Node(_Frozen):
+    """What was written, and where; the span comes by name, behind what a class adds."""
+
+    span: Span = field(kw_only=True)
+
+
 # ---------------------------------------------------------------- expressions
 
 
-@dataclass(frozen=True)
-class Int:
+class Int(Node):
     """An integer literal; its sign is part of it only inside a literal, not in an expression."""
 
     value: int
-    span: Span
 
 
-@dataclass(frozen=True)
-class Float:
+class Float(Node):
     """A float literal, `inf` and `nan` included; `text` is how it was written."""
 
     value: float
-    span: Span
 
 
-@dataclass(frozen=True)
-class Str:
+class Str(Node):
     value: str
-    span: Span
 
 
-@dataclass(frozen=True)
-class Bool:
+class Bool(Node):
     value: bool
-    span: Span
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(Node):
     """A name in an expression or attribute; what it means is decided where it is used."""
 
     name: str
-    span: Span
 
 
-@dataclass(frozen=True)
-class Unary:
+class Unary(Node):
     """`-x`."""
 
     operand: Expr
-    span: Span
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(Node):
     """`a op b` with op one of + - * / %."""
 
     op: str
     left: Expr
     right: Expr
-    span: Span
 
 
-@dataclass(frozen=True)
-class ListOf:
+class ListOf(Node):
     """`[a, b, c]` as a setting's value."""
 
     items: tuple[Setting, ...]
-    span: Span
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(Node):
     """`a..b` in an access; a missing side is None.  An empty position is Slice(None, None)."""
 
     start: Expr | None
     end: Expr | None
-    span: Span
 
 
 Expr = Int | Name | Unary | Binary
@@ -93,11 +90,9 @@ Setting = Expr | Float | Str | Bool | ListOf
 Index = Expr | Slice
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(Node):
     """The dimension `?`."""
 
-    span: Span
 
 
 Dim = Expr | Unknown
@@ -105,28 +100,23 @@ Dim = Expr | Unknown
 # ---------------------------------------------------------------- declarations
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(Node):
     """One argument of an attribute: positional (`key` None) or `key=value`."""
 
     key: str | None
     value: Setting
-    span: Span
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(Node):
     """`@name(args)`; a bare `pattern("…")` is one too.  `parens` tells `@entry` from `@entry()`."""
 
     name: str
     args: tuple[Argument, ...]
     parens: bool
-    span: Span
     name_span: Span
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(Node):
     """A variable of a section, or the temporary of an `assign` (kind 'temporary').
 
     kind     'dynamic', 'constant', 'volatile', 'persistent' or 'temporary'
@@ -141,28 +131,24 @@ class Declaration:
     dtype: str
     dims: tuple[Dim, ...]
     attributes: tuple[Attribute, ...]
-    span: Span
     name_span: Span
     dtype_span: Span
     type_span: Span
     head_span: Span
 
 
-@dataclass(frozen=True)
-class SizeDef:
+class SizeDef(Node):
     """`H = 8;` of a `sizes` section."""
 
     name: str
     value: Expr
-    span: Span
     name_span: Span
 
 
 # ---------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Node):
     """A variable as operand, source or destination: `x`, or `x[i, a..b]`.
 
     indices   None where no brackets were written; () for `x[]`
@@ -170,127 +156,98 @@ class Access:
 
     name: str
     indices: tuple[Index, ...] | None
-    span: Span
     name_span: Span
 
 
 Operand = Access | Int | Float | Bool
 
 
-@dataclass(frozen=True)
-class Keyword:
+class Keyword(Node):
     """`key=value` of an `op`: a setting or an optional operand; the signature says which."""
 
     key: str
     value: Setting | Access
-    span: Span
     key_span: Span
 
 
-@dataclass(frozen=True)
-class Assign:
+class Assign(Node):
     declaration: Declaration
-    span: Span
 
 
-@dataclass(frozen=True)
-class OpCall:
+class OpCall(Node):
     """`op name(a, b, key=value) >> r, s;`  A literal among the operands carries its sign."""
 
     name: str
     operands: tuple[Operand, ...]
     keywords: tuple[Keyword, ...]
     results: tuple[Access, ...]
-    span: Span
     name_span: Span
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(Node):
     source: Access
     target: Access
-    span: Span
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(Node):
     tag: str
     index: Name
     start: Expr
     end: Expr
     body: tuple[Statement, ...]
-    span: Span
     head_span: Span
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(Node):
     """`branch c yes no;` or `branch blk;` (condition None, targets of one name)."""
 
     condition: Name | None
     targets: tuple[Name, ...]
-    span: Span
 
 
-@dataclass(frozen=True)
-class Return:
-    span: Span
+class Return(Node):
+    """`return;`"""
 
 
-@dataclass(frozen=True)
-class Barrier:
-    span: Span
+class Barrier(Node):
+    """`barrier;`"""
 
 
-@dataclass(frozen=True)
-class Dep:
+class Dep(Node):
     """`dep after(x) before(y);` with operator names or `cache.read` and the like."""
 
     after: Name
     before: Name
-    span: Span
 
 
-@dataclass(frozen=True)
-class Yield:
+class Yield(Node):
     names: tuple[Name, ...]
-    span: Span
 
 
-@dataclass(frozen=True)
-class Await:
+class Await(Node):
     names: tuple[Name, ...]
-    span: Span
 
 
-@dataclass(frozen=True)
-class CacheRead:
+class CacheRead(Node):
     source: Access
     target: Access
-    span: Span
 
 
-@dataclass(frozen=True)
-class CacheWrite:
+class CacheWrite(Node):
     source: Access
     target: Access
-    span: Span
 
 
-@dataclass(frozen=True)
-class CacheStep:
+class CacheStep(Node):
     """`cache.increment [n] s;` (sign 1) or `cache.decrement [n] s;` (sign -1)."""
 
     sign: int
     amount: Expr | None
     target: Access
-    span: Span
 
 
-@dataclass(frozen=True)
-class CacheReset:
+class CacheReset(Node):
     target: Access
-    span: Span
 
 
 Statement = (
@@ -311,19 +268,16 @@ Statement = (
 )
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Node):
     """`block name @entry(N=1) { … }`."""
 
     name: str
     attributes: tuple[Attribute, ...]
     body: tuple[Statement, ...]
-    span: Span
     name_span: Span
 
 
-@dataclass(frozen=True, repr=False)
-class Graph:
+class Graph(Node, repr=False):
     """A whole file.  `name` is the one written, else the stem of the file's name."""
 
     name: str
@@ -331,7 +285,6 @@ class Graph:
     declarations: tuple[Declaration, ...]
     blocks: tuple[Block, ...]
     source: Source
-    span: Span
     _by_name: dict[str, Declaration] = field(default_factory=dict, repr=False, compare=False)
 
     encoder: ClassVar[Callable[[Graph], dict[str, Any]]]
