@@ -10,65 +10,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oic.version import __version__
+from oic.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from oic.api import Simulator, Synthesizer
-    from oic.check.source import parse, parse_file
-    from oic.diagnostics import Diagnostic, OicError, Refusal, StepError
-    from oic.generation import Generator, Sampling, Token, generate
-    from oic.importers import import_checkpoint
-    from oic.model import Model, Tensor
-    from oic.session.executor import Executor
-    from oic.session.kv_cache import KVCache
-    from oic.syntax.tree import Graph
-    from oic.verification import verify
+    from oic.api import Simulator as Simulator
+    from oic.api import Synthesizer as Synthesizer
+    from oic.check.source import parse as parse
+    from oic.check.source import parse_file as parse_file
+    from oic.diagnostics import Diagnostic as Diagnostic
+    from oic.diagnostics import OicError as OicError
+    from oic.diagnostics import Refusal as Refusal
+    from oic.diagnostics import StepError as StepError
+    from oic.generation import Generator as Generator
+    from oic.generation import Sampling as Sampling
+    from oic.generation import Token as Token
+    from oic.generation import generate as generate
+    from oic.importers import import_checkpoint as import_checkpoint
+    from oic.model import Model as Model
+    from oic.model import Tensor as Tensor
+    from oic.session.executor import Executor as Executor
+    from oic.session.kv_cache import KVCache as KVCache
+    from oic.syntax.tree import Graph as Graph
+    from oic.verification import verify as verify
 
-# Public names and where they are: imported when first used, so that `import oic` costs nothing.
-_HOME = {
-    "parse": "oic.check.source",
-    "parse_file": "oic.check.source",
-    "Graph": "oic.syntax.tree",
-    "Simulator": "oic.api",
-    "Synthesizer": "oic.api",
-    "Model": "oic.model",
-    "Tensor": "oic.model",
-    "Executor": "oic.session.executor",
-    "KVCache": "oic.session.kv_cache",
-    "Generator": "oic.generation",
-    "Sampling": "oic.generation",
-    "Token": "oic.generation",
-    "generate": "oic.generation",
-    "import_checkpoint": "oic.importers",
-    "verify": "oic.verification",
-    "Diagnostic": "oic.diagnostics",
-    "OicError": "oic.diagnostics",
-    "Refusal": "oic.diagnostics",
-    "StepError": "oic.diagnostics",
+# Public names by where they are: imported when first used, so that `import oic` costs nothing.
+_HOMES = {
+    "oic.api": ("Simulator", "Synthesizer"),
+    "oic.check.source": ("parse", "parse_file"),
+    "oic.diagnostics": ("Diagnostic", "OicError", "Refusal", "StepError"),
+    "oic.generation": ("Generator", "Sampling", "Token", "generate"),
+    "oic.importers": ("import_checkpoint",),
+    "oic.model": ("Model", "Tensor"),
+    "oic.session.executor": ("Executor",),
+    "oic.session.kv_cache": ("KVCache",),
+    "oic.syntax.tree": ("Graph",),
+    "oic.verification": ("verify",),
 }
-
-__all__ = [
-    "Diagnostic",
-    "Executor",
-    "Generator",
-    "Graph",
-    "KVCache",
-    "Model",
-    "OicError",
-    "Refusal",
-    "Sampling",
-    "Simulator",
-    "StepError",
-    "Synthesizer",
-    "Tensor",
-    "Token",
-    "__version__",
-    "generate",
-    "import_checkpoint",
-    "parse",
-    "parse_file",
-    "verify",
-]
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = ["__version__", *_HOME]
 
 
 def __dir__() -> list[str]:

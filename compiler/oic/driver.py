@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,31 +75,27 @@ class Program:
     module: Module
     warnings: list[Diagnostic]
     stored: list[Decision] = field(default_factory=list)
-    _planned: Module | None = None
-    _late: list[Place] | None = None
-    _overtaken: list[Place] | None = None
 
-    @property
+    @cached_property
     def planned(self) -> Module:
         """The PLANNED module, made when first asked for."""
-        if self._planned is None:
-            with uncollected():
-                for _, module in lowered(self.module, self.settings):
-                    self._planned = module
-        assert self._planned is not None
-        return self._planned
+        with uncollected():
+            *_, (_, module) = lowered(self.module, self.settings)
+        return module
+
+    @cached_property
+    def overtaken(self) -> list[Place]:
+        """What may refuse in C later than in the source."""
+        return overtaken(self.planned)
+
+    @cached_property
+    def late(self) -> list[Place]:
+        """What may refuse a step after an effect (SPEC, 8.6)."""
+        return late_places(self.planned)
 
     def compiled(self) -> tuple[Module, list[Place]]:
         """What C is made of, and what may refuse there later than in the source."""
-        if self._overtaken is None:
-            self._overtaken = overtaken(self.planned)
-        return self.planned, self._overtaken
-
-    def late(self) -> list[Place]:
-        """What may refuse a step after an effect (SPEC, 8.6)."""
-        if self._late is None:
-            self._late = late_places(self.planned)
-        return self._late
+        return self.planned, self.overtaken
 
 
 @uncollected()
@@ -143,7 +140,7 @@ def _stored(module: Module, settings: Settings) -> list[Decision]:
 def late_warnings(program: Program) -> list[Diagnostic]:
     """What is said of refusals that leave the state changed."""
     hint = "after it steps are OIC_ERR_STATE until 'reset' or 'load'"
-    found = ((span, f"a refusal about '{name}' leaves state changed") for span, name in program.late())
+    found = ((span, f"a refusal about '{name}' leaves state changed") for span, name in program.late)
     return [Diagnostic("late-refusal", what, span, hint=hint, severity="warning") for span, what in found]
 
 

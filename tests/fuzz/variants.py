@@ -90,7 +90,7 @@ def linear(size: Dim) -> tuple[int, int] | int | None:
     """A size as a number, or as (a, b) for a·N + b; None for any other."""
     if isinstance(size, int):
         return size
-    zero, one, two = (size.evaluate({"N": n}) for n in (0, 1, 2))
+    zero, one, two = (dims.evaluate(size, {"N": n}) for n in (0, 1, 2))
     if {e.name for e in size.extents} != {"N"} or two - one != one - zero or one - zero < 1 or zero < 0:
         return None
     return one - zero, zero

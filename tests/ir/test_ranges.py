@@ -11,7 +11,7 @@ import pytest
 from oic import dtypes
 from oic.ir.control import Cond, For, If, Yield
 from oic.ir.core import Block, Op, Value
-from oic.ir.dims import Extent, of
+from oic.ir.dims import Extent, evaluate, of
 from oic.ir.facts import Facts
 from oic.ir.index import (
     CheckRange,
@@ -156,7 +156,7 @@ class Run:
                 self.values[op.result] = number
             case IndexSize(size=size):
                 assert not isinstance(size, int)
-                self.values[op.result] = size.evaluate(self.sizes)
+                self.values[op.result] = evaluate(size, self.sizes)
             case IndexWrap(value=value, dtype=dtype):
                 self.values[op.result] = (read(value) - dtype.low) % (1 << dtype.bits) + dtype.low
             case CheckRange(value=value, low=low, high=high):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oic.check.binding import Binding, ModelLike, check_bytes
+from oic.check.binding import Binding, check_bytes
 from oic.check.model_data import axes, bound_tensors, check_data, find_data
 from oic.check.report import Refused
 from oic.check.resolved import Resolved
@@ -17,10 +17,11 @@ from oic.check.sizes import size_values
 from oic.check.symbols import Variable
 from oic.diagnostics import Note
 from oic.ir.dims import Extent
+from oic.model import Model
 from oic.syntax import tree as s
 
 
-def bind(resolved: Resolved, model: ModelLike | None, overrides: Mapping[str, int]) -> Binding:
+def bind(resolved: Resolved, model: Model | None, overrides: Mapping[str, int]) -> Binding:
     """The sizes, extents and model data of a graph; errors are collected.
 
     overrides  values of `--set`

@@ -10,33 +10,19 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
-from typing import Any, Protocol
 
 from oic.check.report import Refused, refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import evaluate
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
-from oic.dtypes import Array, DType
+from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.dims import Dim, Extent
+from oic.model import Model
 from oic.syntax import tree as s
 
 RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
-
-
-class ModelLike(Protocol):
-    """What is asked of a model (`oic.model.Model`)."""
-
-    name: str
-    sizevars: dict[str, int]
-    metadata: dict[str, Any]
-
-    def names(self) -> list[str]: ...
-    def has(self, name: str) -> bool: ...
-    def info(self, name: str) -> Any: ...
-    def tensor(self, name: str) -> Array: ...
-    def blocks(self, name: str) -> Any: ...
 
 
 def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span) -> None:
@@ -61,7 +47,7 @@ class Binding:
     """
 
     resolved: Resolved
-    model: ModelLike | None
+    model: Model | None
     sizes: dict[str, int] = field(default_factory=dict)
     extents: dict[str, Extent] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
-from oic.check.binding import Binding, ModelLike
+from oic.check.binding import Binding
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, Span
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.members import Elements, Members
 from oic.ir.quantized import Grouped, Groups
+from oic.model import Model
 from oic.syntax import tree as s
 
 NEAR = 3  # names of a model that are shown for one it lacks
@@ -60,14 +61,14 @@ def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
     return [(a.value.value, a.span) for a in attribute.args if isinstance(a.value, s.Str)]
 
 
-def _find(model: ModelLike, variable: Variable, name: str) -> bool:
+def _find(model: Model, variable: Variable, name: str) -> bool:
     """Bind the variable to what the model has under a name, or pattern; False: nothing."""
     if not variable.family:
         return _find_one(model, variable, name)
     return (_find_stacked if variable.stacked else _find_members)(model, variable, name)
 
 
-def _find_one(model: ModelLike, variable: Variable, name: str) -> bool:
+def _find_one(model: Model, variable: Variable, name: str) -> bool:
     """A tensor, a config value, or for an integer a sizevar."""
     if model.has(name):
         variable.data = name
@@ -80,7 +81,7 @@ def _find_one(model: ModelLike, variable: Variable, name: str) -> bool:
     return True
 
 
-def _find_stacked(model: ModelLike, variable: Variable, name: str) -> bool:
+def _find_stacked(model: Model, variable: Variable, name: str) -> bool:
     """One tensor whose leading axes are the indices."""
     if not model.has(name):
         return False
@@ -89,7 +90,7 @@ def _find_stacked(model: ModelLike, variable: Variable, name: str) -> bool:
     return True
 
 
-def _find_members(model: ModelLike, variable: Variable, pattern: str) -> bool:
+def _find_members(model: Model, variable: Variable, pattern: str) -> bool:
     variable.members = _members(model, pattern, variable.indices)
     if variable.members:
         variable.counts = tuple(max(along) + 1 for along in zip(*variable.members, strict=True))
@@ -97,7 +98,7 @@ def _find_members(model: ModelLike, variable: Variable, pattern: str) -> bool:
 
 
 def _members(
-    model: ModelLike, pattern: str, indices: Sequence[str]
+    model: Model, pattern: str, indices: Sequence[str]
 ) -> dict[tuple[int, ...], str]:
     """Model tensors that match a pattern, by the values of its indices."""
     seen: set[str] = set()
@@ -323,12 +324,13 @@ def _grouped(
     holes = len(members) != math.prod(variable.counts if variable.family else ())
     if not storage or holes or variable.dtype is not dtypes.f32 or len(shape) != 2:
         return "", None
-    if any(blocks.shape != shape for blocks in found.values()):
+    known = {key: blocks for key, blocks in found.items() if blocks is not None and blocks.shape == shape}
+    if len(known) < len(found):
         return "", None
     rows, k = shape
 
     def grouped(key: tuple[int, ...]) -> Grouped:
-        blocks = found[key]
+        blocks = known[key]
         return Grouped((rows, k), storage, lambda first, end: Groups(*blocks.groups(first, end)))
 
     return storage, grouped

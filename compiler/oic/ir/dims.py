@@ -98,11 +98,6 @@ class Expr:
         raise ValueError(f"{self} is not known to be a multiple of {divisor}")
 
     @property
-    def maximum(self) -> int:
-        """An upper bound over all values of the extents; exact for coefficients of one sign."""
-        return bounds(self)[1]
-
-    @property
     def extents(self) -> frozenset[Extent]:
         """Every extent the value depends on."""
         found: set[Extent] = set()
@@ -110,25 +105,6 @@ class Expr:
             for atom in atoms:
                 found |= {atom} if isinstance(atom, Extent) else atom.extents
         return frozenset(found)
-
-    def evaluate(self, value: Mapping[str, int]) -> int:
-        """The size, given the value of every extent by name."""
-        return sum(c * math.prod(_atom(a, value) for a in atoms) for atoms, c in self.terms)
-
-    def substitute(self, to: Callable[[Extent], Dim]) -> Dim:
-        """The same polynomial with every extent replaced."""
-        total: Dim = 0
-        for atoms, c in self.terms:
-            product: Dim = c
-            for atom in atoms:
-                if isinstance(atom, Extent):
-                    product = product * to(atom)
-                else:
-                    product = product * floor_div(
-                        substitute(atom.numerator, to), substitute(atom.divisor, to)
-                    )
-            total = total + product
-        return total
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -161,8 +137,8 @@ def atom(dim: Dim) -> Extent | None:
 
 
 def maximum(dim: Dim) -> int:
-    """The largest value of a size."""
-    return dim if isinstance(dim, int) else dim.maximum
+    """The largest value of a size, exact for coefficients of one sign."""
+    return bounds(dim)[1]
 
 
 def bounds(dim: Dim, of: Callable[[Extent], Range] | None = None) -> Range:
@@ -218,12 +194,19 @@ def quotients(sizes: Iterable[Dim]) -> list[Quotient]:
 
 def evaluate(dim: Dim, value: Mapping[str, int]) -> int:
     """The size, given the value of every extent by name."""
-    return dim if isinstance(dim, int) else dim.evaluate(value)
+    return dim if isinstance(dim, int) else sum(c * math.prod(_atom(a, value) for a in atoms) for atoms, c in dim.terms)
 
 
 def substitute(dim: Dim, to: Callable[[Extent], Dim]) -> Dim:
     """The size with every extent replaced."""
-    return dim if isinstance(dim, int) else dim.substitute(to)
+    total: Dim = 0
+    for atoms, c in _terms(dim):
+        parts = (
+            to(a) if isinstance(a, Extent) else floor_div(substitute(a.numerator, to), substitute(a.divisor, to))
+            for a in atoms
+        )
+        total = total + c * product(parts)
+    return total
 
 
 def extents(sizes: Iterable[Dim]) -> frozenset[Extent]:

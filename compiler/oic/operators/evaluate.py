@@ -113,7 +113,7 @@ def _plain(part: Any, read: Read, sizes: Mapping[str, int]) -> Any:
         array = np.asarray(value)
         return array.reshape(-1)[0].item() if array.size == 1 else array
     if isinstance(part, Expr):
-        return part.evaluate(sizes)
+        return dims.evaluate(part, sizes)
     if isinstance(part, (list, tuple)):
         items = [_plain(item, read, sizes) for item in part]
         if all(a is b for a, b in zip(items, part)):

@@ -65,7 +65,7 @@ class _Found:
         """A size of the extents that take the place of its own."""
         if isinstance(size, int) or self.same.keys().isdisjoint(size.extents):
             return size
-        return size.substitute(self.first)
+        return dims.substitute(size, self.first)
 
     def shape(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         return tuple(map(self.size, shape))
