@@ -308,6 +308,9 @@ class Machine:
         assert isinstance(found, int)
         return found
 
+    def integers(self, parts: Iterable[int | Value]) -> list[int]:
+        return [self.integer(part) for part in parts]
+
     def state(self, value: Value) -> PersistentVariable | StateStorage:
         """The state behind a handle, which a `state` op defines."""
         op: Any = value.op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -9,44 +10,9 @@ import numpy as np
 
 from oic import dtypes
 from oic.diagnostics import StepError
-from oic.ir.control import Barrier, CheckIterations, Cond, For, If, Parallel
-from oic.ir.core import Value
-from oic.ir.index import (
-    AssertShape,
-    CheckIds,
-    CheckRange,
-    ExtentBind,
-    IndexAdd,
-    IndexConst,
-    IndexDiv,
-    IndexEnd,
-    IndexLoad,
-    IndexMax,
-    IndexMin,
-    IndexMod,
-    IndexMul,
-    IndexSize,
-    IndexSub,
-    IndexWhen,
-    IndexWrap,
-)
-from oic.ir.state import (
-    CacheCount,
-    CacheRead,
-    CacheReset,
-    CacheStep,
-    CacheWrite,
-    Splat,
-    StateAdd,
-    StateDouble,
-    StateEntry,
-    StateFill,
-    StateGet,
-    StateLoad,
-    StateReach,
-    StateSet,
-    StateStore,
-)
+from oic.dtypes import Array
+from oic.ir import control, index, state
+from oic.ir.core import Op, Value
 from oic.operators.evaluate import compute, shape_of, stepped
 from oic.operators.fused import Exchange
 from oic.operators.part import Insert, PartEntry
@@ -90,43 +56,20 @@ def _check_iterations(m: Machine, op: Any) -> None:
         raise
 
 
-def _test(m: Machine, op: Any) -> None:
-    m.write(op, [np.asarray(m.integer(op.left) < m.integer(op.right))])
-
-
-def _nothing(m: Machine, op: Any) -> None:
-    """A barrier orders; it does nothing."""
-
-
 # ------------------------------------------------------- index arithmetic
 
 
-def _arithmetic(function: Callable[[int, int], int]) -> Callable[[Machine, Any], None]:
+def _integer(value: Callable[[Machine, Any], int]) -> Callable[[Machine, Any], None]:
+    """What an op with one integer as its result does, by what it gives."""
+
     def run(m: Machine, op: Any) -> None:
-        left, right = (m.integer(v) for v in op.operands)
-        m.values[op.result] = m.exact(function(left, right), op)
+        m.values[op.result] = m.exact(value(m, op), op)
 
     return run
 
 
-def _wrap(m: Machine, op: Any) -> None:
-    m.values[op.result] = int(dtypes.wrap(np.asarray(m.integer(op.value)), op.dtype))
-
-
-def _when(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.integer(op.value) if m.integer(op.test) > 0 else 0
-
-
-def _const(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.exact(op.value, op)
-
-
-def _size(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.exact(m.size(op.size), op)
-
-
-def _load_index(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.exact(int(m.read(op.x).reshape(-1)[0]), op)
+def _arithmetic(function: Callable[[int, int], int]) -> Callable[[Machine, Any], None]:
+    return _integer(lambda m, op: function(*m.integers(op.operands)))
 
 
 def _bind(m: Machine, op: Any) -> None:
@@ -137,7 +80,7 @@ def _bind(m: Machine, op: Any) -> None:
 
 
 def _check_range(m: Machine, op: Any) -> None:
-    value, low, high = (m.integer(v) for v in (op.value, op.low, op.high))
+    value, low, high = m.integers((op.value, op.low, op.high))
     if value < low or value > high:
         shown = value if op.shown is None else m.integer(op.shown)
         raise refusal(op, shown, low if value < low else high)
@@ -162,62 +105,40 @@ def _assert_shape(m: Machine, op: Any) -> None:
         m.write(op, [m.read(op.x)])
 
 
-# ------------------------------------------------------- cache operations
-
-
-def _cache_read(m: Machine, op: Any) -> None:
-    found = m.variable(op).read(op.form, [m.integer(i) for i in op.indices])
-    m.write(op, [found])
-
-
-def _cache_write(m: Machine, op: Any) -> None:
-    m.variable(op).write(op.form, [m.integer(i) for i in op.indices], m.read(op.value))
-
-
-def _cache_step(m: Machine, op: Any) -> None:
-    m.variable(op).step([m.integer(i) for i in op.indices], m.integer(op.amount))
-
-
-def _cache_reset(m: Machine, op: Any) -> None:
-    m.variable(op).reset([m.integer(i) for i in op.indices])
-
-
-def _cache_count(m: Machine, op: Any) -> None:
-    m.values[op.result] = m.variable(op).count(op.axis, [m.integer(i) for i in op.indices])
-
-
 # ---------------------------------------------------------------- storage
 
 
-def _state_get(m: Machine, op: Any) -> None:
-    state = m.state(op.state)
-    if isinstance(state, PersistentVariable):
-        m.values[op.result] = m.exact(int(state.read("", []).reshape(-1)[0]), op)
-        return
-    storage = m.storage(op.state)
-    m.values[op.result] = m.exact(int(storage.read(_element(m, op)).reshape(-1)[0]), op)
+def _held(m: Machine, op: Any) -> int:
+    """The integer that a state holds."""
+    kept = m.state(op.state)
+    found = kept.read("", []) if isinstance(kept, PersistentVariable) else kept.read(_element(m, op))
+    return int(found.reshape(-1)[0])
 
 
 def _element(m: Machine, op: Any) -> Box:
     """The one element that `indices` select."""
     storage = m.storage(op.state)
-    start = tuple(m.integer(i) for i in op.indices)
+    start = tuple(m.integers(op.indices))
     return start + (0,) * (len(storage.shape) - len(start)), (1,) * len(storage.shape)
 
 
-def _state_set(m: Machine, op: Any) -> None:
-    storage = m.storage(op.state)
-    dtype = storage.type.dtype
-    value = dtypes.store(dtypes.wrap(np.asarray(m.integer(op.value)), dtype), dtype)
+def _put(m: Machine, op: Any, box: Box, values: Array) -> None:
+    """Write a box of the state that an op is about."""
     m.effects = True
-    box = _element(m, op)
-    storage.write(box, np.full(box[1], value))
+    m.storage(op.state).write(box, values)
 
 
-def _state_reach(m: Machine, op: Any) -> None:
-    storage, (start, lengths) = m.storage(op.state), box_of(m, op)
-    found = np.nonzero(storage.read((start, lengths)))[op.axis]
-    m.values[op.result] = start[op.axis] + int(found.max()) + 1 if len(found) else 0
+def _state_set(m: Machine, op: Any) -> None:
+    dtype, box = op.state.type.dtype, _element(m, op)
+    value = dtypes.store(dtypes.wrap(np.asarray(m.integer(op.value)), dtype), dtype)
+    _put(m, op, box, np.full(box[1], value))
+
+
+def _reached(m: Machine, op: Any) -> int:
+    """One more than the largest position along an axis with a flag."""
+    box = box_of(m, op)
+    found = np.nonzero(m.storage(op.state).read(box))[op.axis]
+    return box[0][op.axis] + int(found.max()) + 1 if len(found) else 0
 
 
 def _state_double(m: Machine, op: Any) -> None:
@@ -235,16 +156,14 @@ def _state_double(m: Machine, op: Any) -> None:
 
 
 def _state_add(m: Machine, op: Any) -> None:
-    storage = m.storage(op.state)
-    m.effects = True
     box = _element(m, op)
-    storage.write(box, stepped(storage.read(box), m.integer(op.amount), storage.type.dtype))
+    _put(m, op, box, stepped(m.storage(op.state).read(box), m.integer(op.amount), op.state.type.dtype))
 
 
 def box_of(m: Machine, op: Any) -> Box:
     """The box of a state that an op reads or writes."""
     shape = m.storage(op.state).shape
-    start = [m.integer(o) for o in op.offsets] + [0] * (len(shape) - len(op.offsets))
+    start = m.integers(op.offsets) + [0] * (len(shape) - len(op.offsets))
     lengths = [
         1 if n is None else m.integer(n) if isinstance(n, Value) else m.size(n) for n in op.lengths
     ]
@@ -269,17 +188,17 @@ def _part_entry(m: Machine, op: Any) -> None:
     assert m.places is not None, "entries are memory, which only PLANNED has"
     rest = tuple(m.size(n) for n in op.x.shape[len(op.offsets) :])
     lengths = tuple(1 if n is None else m.size(n) for n in op.lengths)
-    m.places.enter_part(op, ((*map(m.integer, op.offsets), *(0 for _ in rest)), (*lengths, *rest)))
+    m.places.enter_part(op, ((*m.integers(op.offsets), *(0 for _ in rest)), (*lengths, *rest)))
 
 
-def _splat(m: Machine, op: Any) -> None:
-    if m.places is None or not op.unread:
-        m.write(op, compute(op, m.read, m.sizes))  # else what was there before may be anything
+def _computed_unless(there: str) -> Callable[[Machine, Any], None]:
+    """An op that writes nothing in PLANNED where this attribute says so."""
 
+    def run(m: Machine, op: Any) -> None:
+        if m.places is None or not getattr(op, there):
+            m.write(op, compute(op, m.read, m.sizes))
 
-def _insert(m: Machine, op: Any) -> None:
-    if m.places is None or not op.entry:
-        m.write(op, compute(op, m.read, m.sizes))  # else the part is there already
+    return run
 
 
 def _exchange(m: Machine, op: Any) -> None:
@@ -290,59 +209,63 @@ def _exchange(m: Machine, op: Any) -> None:
 
 
 def _state_store(m: Machine, op: Any) -> None:
-    storage, box = m.storage(op.state), box_of(m, op)
-    m.effects = True
-    storage.write(box, m.read(op.value).reshape(box[1]))
+    box = box_of(m, op)
+    _put(m, op, box, m.read(op.value).reshape(box[1]))
 
 
 def _state_fill(m: Machine, op: Any) -> None:
-    storage, box = m.storage(op.state), box_of(m, op)
+    box = box_of(m, op)
     value: Any = m.read(op.value) if isinstance(op.value, Value) else op.value
-    m.effects = True
-    stored = dtypes.store(np.asarray(value), storage.type.dtype)
-    storage.write(box, np.broadcast_to(stored.reshape(-1)[0], box[1]))
+    stored = dtypes.store(np.asarray(value), op.state.type.dtype)
+    _put(m, op, box, np.broadcast_to(stored.reshape(-1)[0], box[1]))
 
 
+ARITHMETIC: dict[type[Op], Callable[[int, int], int]] = {
+    index.IndexAdd: operator.add,
+    index.IndexSub: operator.sub,
+    index.IndexMul: operator.mul,
+    index.IndexMin: min,
+    index.IndexMax: max,
+    index.IndexDiv: lambda a, b: a // b if b > 0 else 0,
+    index.IndexMod: lambda a, b: a % b if b > 0 else 0,
+    index.IndexEnd: lambda end, count: end + count if end < 0 else end,
+}
+INTEGERS: dict[type[Op], Callable[[Machine, Any], int]] = {
+    index.IndexConst: lambda m, op: op.value,
+    index.IndexSize: lambda m, op: m.size(op.size),
+    index.IndexLoad: lambda m, op: int(m.read(op.x).reshape(-1)[0]),
+    index.IndexWhen: lambda m, op: m.integer(op.value) if m.integer(op.test) > 0 else 0,
+    index.IndexWrap: lambda m, op: int(dtypes.wrap(np.asarray(m.integer(op.value)), op.dtype)),
+    state.CacheCount: lambda m, op: m.variable(op).count(op.axis, m.integers(op.indices)),
+    state.StateGet: _held,
+    state.StateReach: _reached,
+}
+SEMANTICS.update({kind: _arithmetic(function) for kind, function in ARITHMETIC.items()})
+SEMANTICS.update({kind: _integer(value) for kind, value in INTEGERS.items()})
 SEMANTICS.update({
-    For: _for,
-    If: _if,
-    Parallel: _parallel,
-    Barrier: _nothing,
-    CheckIterations: _check_iterations,
-    Exchange: _exchange,
-    Cond: _test,
-    IndexConst: _const,
-    IndexAdd: _arithmetic(lambda a, b: a + b),
-    IndexSub: _arithmetic(lambda a, b: a - b),
-    IndexMul: _arithmetic(lambda a, b: a * b),
-    IndexMin: _arithmetic(min),
-    IndexMax: _arithmetic(max),
-    IndexDiv: _arithmetic(lambda a, b: a // b if b > 0 else 0),
-    IndexMod: _arithmetic(lambda a, b: a % b if b > 0 else 0),
-    IndexEnd: _arithmetic(lambda end, count: end + count if end < 0 else end),
-    IndexWhen: _when,
-    IndexWrap: _wrap,
-    IndexSize: _size,
-    IndexLoad: _load_index,
-    ExtentBind: _bind,
-    CheckRange: _check_range,
-    CheckIds: _check_ids,
-    AssertShape: _assert_shape,
-    CacheRead: _cache_read,
-    CacheWrite: _cache_write,
-    CacheStep: _cache_step,
-    CacheReset: _cache_reset,
-    CacheCount: _cache_count,
-    StateGet: _state_get,
-    StateSet: _state_set,
-    StateAdd: _state_add,
-    StateReach: _state_reach,
-    StateDouble: _state_double,
-    StateLoad: _state_load,
-    StateEntry: _state_entry,
-    Splat: _splat,
+    control.For: _for,
+    control.If: _if,
+    control.Parallel: _parallel,
+    control.Barrier: lambda m, op: None,
+    control.CheckIterations: _check_iterations,
+    control.Cond: lambda m, op: m.write(op, [np.asarray(m.integer(op.left) < m.integer(op.right))]),
+    index.ExtentBind: _bind,
+    index.CheckRange: _check_range,
+    index.CheckIds: _check_ids,
+    index.AssertShape: _assert_shape,
+    state.CacheRead: lambda m, op: m.write(op, [m.variable(op).read(op.form, m.integers(op.indices))]),
+    state.CacheWrite: lambda m, op: m.variable(op).write(op.form, m.integers(op.indices), m.read(op.value)),
+    state.CacheStep: lambda m, op: m.variable(op).step(m.integers(op.indices), m.integer(op.amount)),
+    state.CacheReset: lambda m, op: m.variable(op).reset(m.integers(op.indices)),
+    state.StateSet: _state_set,
+    state.StateAdd: _state_add,
+    state.StateDouble: _state_double,
+    state.StateLoad: _state_load,
+    state.StateEntry: _state_entry,
+    state.StateStore: _state_store,
+    state.StateFill: _state_fill,
+    state.Splat: _computed_unless("unread"),  # what was there before may be anything
+    Insert: _computed_unless("entry"),  # the part is there already
     PartEntry: _part_entry,
-    Insert: _insert,
-    StateStore: _state_store,
-    StateFill: _state_fill,
+    Exchange: _exchange,
 })
