@@ -26,8 +26,9 @@ from oic.ir.types import TensorType
 from oic.memory.layout import state_layout
 from oic.memory.liveness import liveness
 from oic.reference.interpret import Compiled, Machine
-from oic.reference.memory_image import Packed, Spaces
+from oic.reference.memory_image import Spaces
 from oic.reference.semantics import box_of
+from oic.reference.state_storage import Packed
 
 
 class WatchedMachine(Machine):

@@ -32,22 +32,12 @@ from oic.memory.layout import (
 )
 from oic.operators.base import Operator
 from oic.operators.evaluate import apply, shape_of
-from oic.reference.state_storage import Box, Positions, StateStorage, gather, scatter, zeros
+from oic.reference import state_storage
+from oic.reference.state_storage import Box, Memory, Packed, StateStorage, zeros
 
 NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
 NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
 ZONE = 64  # bytes of a red zone on either side of a space; keeps the space aligned as it was
-
-
-@dataclass
-class Packed:
-    """Memory of a tensor of a packed type: where in it every element is, counted in elements."""
-
-    memory: Array
-    positions: Positions
-
-
-Memory = Array | Packed  # an array is a view of the bytes
 
 
 @dataclass(frozen=True)
@@ -149,18 +139,11 @@ class Spaces:
 
     def read(self, value: Value) -> Array:
         """The value as it is in memory now, copied."""
-        memory = self.memory(value)
-        if isinstance(memory, Packed):
-            return gather(memory.memory, memory.positions, value.dtype)
-        return memory.copy()
+        return state_storage.elements(self.memory(value), value.dtype)
 
     def write(self, value: Value, array: Array) -> None:
         """Store a result at its place."""
-        memory = self.memory(value)
-        if isinstance(memory, Packed):
-            scatter(memory.memory, memory.positions, value.dtype, array)
-        else:
-            memory[...] = array
+        state_storage.put(self.memory(value), value.dtype, array)
 
     def memory(self, value: Value) -> Memory:
         """Where a value lies: at its place, or where the op that made it a view has found it."""
@@ -174,18 +157,9 @@ class Spaces:
         shape = shape_of(value.tensor, self.sizes)
         if value.tensor.encoding:
             return self._decoded(value, space, offset)
-        strides = self._strides(value, place, shape)
-        if dtype.packed:
-            found = np.full((), offset * (8 // dtype.bits), np.int64)
-            for n, s in zip(shape, strides, strict=True):
-                found = found[..., None] + np.arange(n) * s
-            return Packed(space, found)
         assert offset % dtype.align == 0, f"{place} is not aligned for {dtype}"
-        if not all(shape):
-            return np.empty(shape, dtype.np)
-        size = dtype.np.itemsize
-        # The constructor refuses memory outside the space.
-        return np.ndarray(shape, dtype.np, space.data, offset, [s * size for s in strides])
+        strides = self._strides(value, place, shape)
+        return state_storage.located(space, dtype, offset * 8 // dtype.bits, shape, strides)
 
     def _decoded(self, value: Value, space: Array, offset: int) -> Array:
         """An encoded constant as it is computed with; kept, since it does not change."""
@@ -272,26 +246,13 @@ class Spaces:
         """Find the memory of the results of a view; nothing moves."""
         if op.results[0].place is not None and op.results[0].place.offset is not None:
             return  # the planner says where
-        if storage is not None and box is not None:
-            found = [self._box(op, storage, box)]
-        else:
+        if storage is None or box is None:
             memory = self.memory(op.operands[0])
-            seen = memory.positions if isinstance(memory, Packed) else memory
-            found = [
-                Packed(memory.memory, a.astype(np.int64))
-                if isinstance(memory, Packed)
-                else self._alias(op, a, seen)
-                for a in self._see(op, seen, read)
-            ]
-        self.views.update(zip(op.results, found, strict=True))
-
-    def _box(self, op: Op, storage: StateStorage, box: Box) -> Memory:
-        kept = tuple(n for n, m in zip(box[1], op.attributes()["lengths"]) if m is not None)
-        if storage.type.dtype.packed:
-            return Packed(storage.memory, storage.positions(box).reshape(kept))
-        return self._alias(
-            op, _dropped(storage.view(box), op.attributes()["lengths"]), storage.memory
-        )
+            parts = self._see(op, _seen(memory), read)
+        else:
+            memory = storage.at(box)
+            parts = [_dropped(_seen(memory), op.attributes()["lengths"])]
+        self.views.update(zip(op.results, (_part(op, memory, part) for part in parts), strict=True))
 
     def _see(self, op: Op, seen: Array, read: Any) -> list[Array]:
         if op.name == "assert.shape":
@@ -301,11 +262,19 @@ class Spaces:
         assert isinstance(op, Operator), f"{op.name} is no view that is known here"
         return apply(op, [seen], read, self.sizes)
 
-    @staticmethod
-    def _alias(op: Op, found: Array, of: Array) -> Array:
-        shared = found.size == 0 or np.may_share_memory(found, of)
-        assert shared, f"{op.name} of this layout is no view: {of.strides} to {found.shape}"
-        return found
+
+def _seen(memory: Memory) -> Array:
+    """Elements, or where they are."""
+    return memory.positions if isinstance(memory, Packed) else memory
+
+
+def _part(op: Op, memory: Memory, part: Array) -> Memory:
+    """Some memory as a view sees it, by what it sees of elements, or of where they are."""
+    if isinstance(memory, Packed):
+        return Packed(memory.memory, part.astype(np.int64))
+    shared = part.size == 0 or np.may_share_memory(part, memory)
+    assert shared, f"{op.name} of this layout is no view: {memory.strides} to {part.shape}"
+    return part
 
 
 def _disturb(memory: Array) -> None:

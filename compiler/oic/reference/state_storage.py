@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,17 @@ LARGE = 1 << 24  # bytes from which memory is mapped
 CHUNK = 1 << 20  # bytes looked at together when a state is saved
 Positions = NDArray[np.int64]
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
+
+
+@dataclass
+class Packed:
+    """Memory of elements of a packed type: where in it every element is, counted in elements."""
+
+    memory: Array
+    positions: Positions
+
+
+Memory = Array | Packed  # an array is a view of the bytes
 
 
 def zeros(nbytes: int) -> Array:
@@ -76,48 +88,33 @@ class StateStorage:
         """Every element; for small variables."""
         return self.read(self.all)
 
-    def view(self, box: Box) -> Array:
-        """A box of whole-byte elements, in the storage's own memory."""
-        start, lengths = box
-        self._check(box)
-        dtype = self.type.dtype
-        offset = sum(a * s for a, s in zip(start, self.strides)) * dtype.np.itemsize
-        strides = tuple(s * dtype.np.itemsize for s in self.strides)
-        if not all(lengths):
-            return np.empty(lengths, dtype.np)
-        return np.ndarray(lengths, dtype.np, self.memory.data, offset, strides)
+    def at(self, box: Box) -> Memory:
+        """Where the elements of a box lie."""
+        return located(self.memory, self.type.dtype, self._first(box), box[1], self.strides)
 
     def positions(self, box: Box) -> Positions:
-        """Positions of a box's elements among those of the storage, for packed types."""
-        start, lengths = box
-        self._check(box)
-        found: Positions = np.zeros((), np.int64)
-        for a, n, s in zip(start, lengths, self.strides):
-            found = found[..., None] + (a + np.arange(n)) * s
-        return found
+        """Positions of a box's elements among those of the storage."""
+        return positions(self._first(box), box[1], self.strides)
 
     def read(self, box: Box) -> Array:
         """The elements of a box, copied."""
-        if self.type.dtype.packed:
-            return gather(self.memory, self.positions(box), self.type.dtype)
-        return self.view(box).copy()
+        return elements(self.at(box), self.type.dtype)
 
     def write(self, box: Box, values: Array) -> None:
         """Replace the elements of a box."""
-        if self.type.dtype.packed:
-            scatter(self.memory, self.positions(box), self.type.dtype, values)
-        else:
-            self.view(box)[...] = values
+        put(self.at(box), self.type.dtype, values)
         start, lengths = box
         if all(lengths):
             self.reach = [max(r, a + n) for r, a, n in zip(self.reach, start, lengths)]
 
-    def _check(self, box: Box) -> None:
+    def _first(self, box: Box) -> int:
+        """The position of the first element of a box, which lies inside the storage."""
         start, lengths = box
         inside = all(
             a >= 0 and n >= 0 and a + n <= c for a, n, c in zip(start, lengths, self.shape)
         )
         assert inside, f"box {start} + {lengths} of '{self.symbol}' is outside {self.shape}"
+        return sum(a * s for a, s in zip(start, self.strides))
 
     def reset(self) -> None:
         """As it was at the start; what was never written costs nothing."""
@@ -205,6 +202,42 @@ def _raise(
 def _set(storage: StateStorage, value: int) -> None:
     """Set an integer kept beside a variable."""
     storage.write(((), ()), np.asarray(value, storage.type.dtype.np))
+
+
+def positions(first: int, shape: Sequence[int], strides: Sequence[int]) -> Positions:
+    """The positions of elements, from that of the first."""
+    found: Positions = np.full((), first, np.int64)
+    for n, s in zip(shape, strides, strict=True):
+        found = found[..., None] + np.arange(n) * s
+    return found
+
+
+def located(
+    memory: Array, dtype: dtypes.DType, first: int, shape: tuple[int, ...], strides: Sequence[int]
+) -> Memory:
+    """Where elements lie in some bytes; the first and the strides count elements."""
+    if dtype.packed:
+        return Packed(memory, positions(first, shape, strides))
+    if not all(shape):
+        return np.empty(shape, dtype.np)
+    size = dtype.np.itemsize
+    # The constructor refuses memory outside the bytes.
+    return np.ndarray(shape, dtype.np, memory.data, first * size, [s * size for s in strides])
+
+
+def elements(memory: Memory, dtype: dtypes.DType) -> Array:
+    """The elements that are there now, copied."""
+    if isinstance(memory, Packed):
+        return gather(memory.memory, memory.positions, dtype)
+    return memory.copy()
+
+
+def put(memory: Memory, dtype: dtypes.DType, values: Array) -> None:
+    """Replace the elements that are there."""
+    if isinstance(memory, Packed):
+        scatter(memory.memory, memory.positions, dtype, values)
+    else:
+        memory[...] = values
 
 
 def gather(memory: Array, positions: Positions, dtype: dtypes.DType) -> Array:
