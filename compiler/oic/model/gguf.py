@@ -36,30 +36,15 @@ from oic.model.tensors import (
 )
 
 _VALUES = {
-    0: "<u1",
-    1: "<i1",
-    2: "<u2",
-    3: "<i2",
-    4: "<u4",
-    5: "<i4",
-    6: "<f4",
-    10: "<u8",
-    11: "<i8",
-    12: "<f8",
-}  # types of keys
+    0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 10: "<u8", 11: "<i8", 12: "<f8",
+}  # types of keys; fmt: skip
 _BOOL, _TEXT, _ARRAY = 7, 8, 9
 _MAX_DEPTH = 8  # of arrays in arrays
 
 _PLAIN: dict[int, DType] = {
-    0: dtypes.f32,
-    1: dtypes.f16,
-    24: dtypes.i8,
-    25: dtypes.i16,
-    26: dtypes.i32,
-    27: dtypes.i64,
-    28: dtypes.f64,
-    30: dtypes.bf16,
-}
+    0: dtypes.f32, 1: dtypes.f16, 28: dtypes.f64, 30: dtypes.bf16,
+    24: dtypes.i8, 25: dtypes.i16, 26: dtypes.i32, 27: dtypes.i64,
+}  # fmt: skip
 # Block-quantised types: name, elements a block, bytes a block.
 BLOCKS = {
     2: ("Q4_0", 32, 18),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -29,19 +28,29 @@ _SHAPE = re.compile(r"\((?:[0-9]{1,19}, ?)*(?:[0-9]{1,19})?\)")
 _OWN = {"V2": dtypes.bf16, "f1": dtypes.f8, "b1": dtypes.bool_}
 
 
-class HeaderBytes(Protocol):
-    """Something that begins with the header of an array."""
+@dataclass(frozen=True)
+class HeaderBytes:
+    """Something that begins with the header of an array.
 
-    @property
-    def size(self) -> int: ...
+    field, offset   what messages call it, and its first byte in the file
+    size            bytes
+    """
+
+    file: ModelFile
+    field: str
+    offset: int
+    size: int
 
     def start(self, count: int) -> bytes:
         """The first `count` bytes, or all if there are fewer."""
+        return self.file.read(self.offset, min(count, self.size), self.field)
 
     def charge(self, amount: int) -> None:
         """Refuse what takes more memory than is left."""
+        self.file.charge(amount, self.field, self.offset)
 
-    def bad(self, fact: str, slug: str = "model-field") -> OicError: ...
+    def bad(self, fact: str, slug: str = "model-field") -> OicError:
+        return self.file.bad(slug, self.field, self.offset, fact)
 
 
 @dataclass(frozen=True)
@@ -89,26 +98,6 @@ def element_type(descr: str) -> DType:
 # ---------------------------------------------------------------- a file of one array
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """A file that is one array."""
-
-    file: ModelFile
-
-    @property
-    def size(self) -> int:
-        return self.file.size
-
-    def start(self, count: int) -> bytes:
-        return self.file.read(0, min(count, self.size), "header")
-
-    def charge(self, amount: int) -> None:
-        self.file.charge(amount, "header", 0)
-
-    def bad(self, fact: str, slug: str = "model-field") -> OicError:
-        return self.file.bad(slug, "header", 0, fact)
-
-
 def read_npy(path: str | Path) -> Array:
     """The array in a .npy file, row-major, in NumPy's form of its element type.
 
@@ -122,7 +111,7 @@ def read_npy(path: str | Path) -> Array:
 
 
 def _array(file: ModelFile) -> Array:
-    source = _Whole(file)
+    source = HeaderBytes(file, "header", 0, file.size)
     header = read_header(source)
     dtype = element_type(header.descr)
     if "O" in header.descr:

@@ -20,11 +20,10 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from oic.diagnostics import OicError
 from oic.dtypes import Array, DType
 from oic.model.budget import MEMBER, most_inflated, most_inflated_in_all
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.npy import Header, element_type, read_header
+from oic.model.npy import Header, HeaderBytes, element_type, read_header
 from oic.model.tensors import (
     PART,
     Computed,
@@ -44,21 +43,17 @@ _ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, str
 
 
 @dataclass(frozen=True)
-class _Member:
-    """One file of the archive, its bytes at `offset` of the .npz."""
+class _Member(HeaderBytes):
+    """One file of the archive, its bytes at `offset` of the .npz; `size` is that when inflated."""
 
-    file: ModelFile
-    field: str
-    offset: int
     stored: int  # bytes in the archive
-    size: int  # bytes when inflated
     deflated: bool
     crc: int
 
     def start(self, count: int) -> bytes:
         """The first `count` inflated bytes, or all if there are fewer."""
         if not self.deflated:
-            return self.file.read(self.offset, min(count, self.size), self.field)
+            return super().start(count)
         return self._inflate(min(count, self.size), whole=False).tobytes()
 
     def content(self) -> NDArray[np.uint8]:
@@ -108,12 +103,6 @@ class _Member:
                 some = stream.decompress(rest, most)
                 yield some
                 rest = b"" if stream.eof else stream.unconsumed_tail
-
-    def charge(self, amount: int) -> None:
-        self.file.charge(amount, self.field, self.offset)
-
-    def bad(self, fact: str, slug: str = "model-field") -> OicError:
-        return self.file.bad(slug, self.field, self.offset, fact)
 
 
 def read(file: ModelFile) -> Contents:
@@ -211,7 +200,7 @@ def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
     if info.file_size > most or (not deflated and info.file_size != most):
         fact = f"{info.compress_size} bytes cannot hold the {info.file_size} of the directory"
         raise file.bad("model-field", field, at, fact)
-    return _Member(file, field, start, info.compress_size, info.file_size, deflated, info.CRC)
+    return _Member(file, field, start, info.file_size, info.compress_size, deflated, info.CRC)
 
 
 def _encodings(name: str) -> list[bytes]:

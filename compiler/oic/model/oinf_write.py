@@ -8,28 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import BinaryIO
 
 from oic.diagnostics import fail
+from oic.model.model import Model
 from oic.model.oinf_values import NAME, TAGS, padded, quant_bytes, value_bytes
-from oic.model.tensors import Metadata, TensorInfo
+from oic.model.tensors import TensorInfo
 
 
-class _Model(Protocol):
-    """What the writer needs of a `Model`."""
-
-    sizevars: dict[str, int]
-    metadata: dict[str, Metadata]
-
-    def names(self) -> list[str]: ...
-    def info(self, name: str) -> TensorInfo: ...
-    def raw(self, name: str) -> NDArray[np.uint8]: ...
-
-
-def write_oinf(path: str | Path, model: _Model, version: int = 2) -> None:
+def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
     """Write a model as .oinf; equal models give equal bytes.
 
     Names are sorted, so that the order of insertion does not matter.  The file appears complete
@@ -65,7 +52,7 @@ class _Payload:
     content: bytes | None = None
 
 
-def _write(stream: BinaryIO, model: _Model, version: int) -> None:
+def _write(stream: BinaryIO, model: Model, version: int) -> None:
     values = {key: value_bytes(key, value) for key, value in sorted(model.metadata.items())}
     tensors = [model.info(name) for name in sorted(model.names())]
     payloads = {("metadata", k): _Payload(len(raw), raw) for k, (_, raw) in values.items()}
@@ -108,7 +95,7 @@ def _tensor_payloads(info: TensorInfo, version: int) -> dict[_Owner, _Payload]:
 
 
 def _tables(
-    model: _Model,
+    model: Model,
     kinds: dict[str, int],
     tensors: list[TensorInfo],
     payloads: dict[_Owner, _Payload],

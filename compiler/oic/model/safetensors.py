@@ -31,22 +31,8 @@ from oic.model.tensors import (
 MAX_HEADER = 100_000_000  # bytes; the format's own limit
 HEADER = "header"
 
-_DTYPES: dict[str, DType] = {
-    "F8_E5M2": dtypes.f8,
-    "F16": dtypes.f16,
-    "BF16": dtypes.bf16,
-    "F32": dtypes.f32,
-    "F64": dtypes.f64,
-    "I8": dtypes.i8,
-    "I16": dtypes.i16,
-    "I32": dtypes.i32,
-    "I64": dtypes.i64,
-    "U8": dtypes.u8,
-    "U16": dtypes.u16,
-    "U32": dtypes.u32,
-    "U64": dtypes.u64,
-    "BOOL": dtypes.bool_,
-}
+_SAME = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool"  # names as ours, in capitals
+_DTYPES: dict[str, DType] = {name.upper(): dtypes.ALL[name] for name in _SAME.split()} | {"F8_E5M2": dtypes.f8}
 # Stored types without an element type of ours: bits an element.
 _OTHER = {"F8_E4M3": 8, "F8_E8M0": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "C64": 64}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
