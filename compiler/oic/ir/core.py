@@ -331,12 +331,16 @@ class Op:
             op = op.block.owner
         return True
 
+    def within(self, block: Block) -> Op | None:
+        """The op of this block that it is, or in which it is nested; None: it is elsewhere."""
+        op: Op | None = self
+        while op is not None and op.block is not block:
+            op = op.block.owner if op.block is not None else None
+        return op
+
     def inside(self, block: Block) -> bool:
         """The op is in this block or in one nested in it."""
-        at = self.block
-        while at is not None and at is not block:
-            at = at.owner.block if at.owner is not None else None
-        return at is not None
+        return self.within(block) is not None
 
     def touched(self, how: str) -> list[Value]:
         """The states read ('read') or written ('write') here, nested regions included."""

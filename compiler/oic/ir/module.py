@@ -108,6 +108,10 @@ class Module:
         """The `constant` ops."""
         return (op for op in self.top.ops if op.name == "constant")
 
+    def blocks(self) -> Iterator[Block]:
+        """Every block of every function, those around others first."""
+        return (block for func in self.functions() for block in func.body.walk())
+
     def all_ops(self) -> Iterator[Op]:
         """Every op, nested ones included, in order."""
         return self.top.all_ops()

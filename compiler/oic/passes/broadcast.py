@@ -9,7 +9,9 @@ and no kernel knows of broadcasting; a scalar operand stays a scalar.  `broadcas
 
 from __future__ import annotations
 
-from oic.ir.core import Block, Op, Value
+from collections.abc import Iterator
+
+from oic.ir.core import Op, Value
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
@@ -18,23 +20,17 @@ from oic.operators.shape import BroadcastTo
 
 def broadcast(module: Module) -> None:
     """Insert `broadcast_to` before every elementwise operator that needs it."""
-    for func in module.functions():
-        for block in func.body.walk():
-            _block(block)
+    for block in module.blocks():
+        block.set_ops(one for op in block.ops for one in (*_views(op), op))
 
 
-def _block(block: Block) -> None:
-    ops: list[Op] = []
-    for op in block.ops:
-        if isinstance(op, Operator) and op.elementwise:
-            shape = op.result.shape
-            for key, spec in op.fields.items():
-                value = getattr(op, key)
-                if spec.kind == "attribute" or not isinstance(value, Value):
-                    continue  # a setting read at run time stays one element
-                if isinstance(value.type, TensorType) and value.shape not in (shape, ()):
-                    view = BroadcastTo(value, list(shape), span=op.span, hint=value.hint)
-                    ops.append(view)
-                    setattr(op, key, view.result)
-        ops.append(op)
-    block.set_ops(ops)
+def _views(op: Op) -> Iterator[Op]:
+    """The views that an op takes its operands through from now on."""
+    for key, spec in op.fields.items() if isinstance(op, Operator) and op.elementwise else ():
+        value = getattr(op, key)
+        if spec.kind == "attribute" or not isinstance(value, Value):
+            continue  # a setting read at run time stays one element
+        if isinstance(value.type, TensorType) and value.shape not in (op.result.shape, ()):
+            view = BroadcastTo(value, list(op.result.shape), span=op.span, hint=value.hint)
+            setattr(op, key, view.result)
+            yield view

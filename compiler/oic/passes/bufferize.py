@@ -152,7 +152,6 @@ def _at_level(value: Value, block: Block) -> Op:
     """The op of a block that defines a value, or in which it is defined."""
     owner = value.owner
     op = owner if isinstance(owner, Op) else owner.owner if owner is not None else None
-    while op is not None and op.block is not block:
-        op = op.block.owner if op.block is not None else None
-    assert op is not None
-    return op
+    found = op.within(block) if op is not None else None
+    assert found is not None
+    return found

@@ -99,17 +99,17 @@ def _shrink_loop(loop: For) -> bool:
     ends = loop.body.terminator
     assert isinstance(ends, Yield)
     args = loop.body.args[1:]
-    kept: list[int] = []
-    replaced: dict[Value, Value] = {}
+    kept, unchanged = list[int](), list[int]()
     for i, (arg, end) in enumerate(zip(args, ends.values, strict=True)):
         if end is arg and loop.init[i].type == arg.type:
-            replaced[arg] = loop.init[i]
-            replaced[loop.results[i]] = loop.init[i]
+            unchanged.append(i)
         elif loop.results[i].used or arg.used:
             kept.append(i)
     if len(kept) == len(args):
         return False
-    _replace_everywhere(loop, replaced)
+    for i in unchanged:
+        args[i].give_way(loop.init[i])
+        loop.results[i].give_way(loop.init[i])
     loop.init = [loop.init[i] for i in kept]
     ends.values = [ends.values[i] for i in kept]
     loop.body.args = [loop.body.args[0], *(args[i] for i in kept)]
@@ -142,12 +142,3 @@ def _shrink_parallel(op: Parallel) -> bool:
     busy = [i for i, region in enumerate(op.consumers) if len(region.ops) > 1 or kept[i]]
     op.names, op.consumers = [op.names[i] for i in busy], [op.consumers[i] for i in busy]
     return (len(op.results), len(op.consumers)) != before
-
-
-def _replace_everywhere(op: Op, mapping: dict[Value, Value]) -> None:
-    """Wherever the values are used: in the op itself and after it."""
-    block = op.block
-    while block is not None and block.owner is not None:
-        block = block.owner.block
-    assert block is not None
-    block.replace(mapping)

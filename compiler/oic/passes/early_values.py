@@ -427,16 +427,10 @@ def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
 
 def _after_itself(writer: Op, get: StateGet) -> bool:
     """The writer sets the very element that is read, later in the same iteration."""
-    if not isinstance(writer, StateSet):
+    if not isinstance(writer, StateSet) or not _is_same(writer, get) or get.block is None:
         return False
-    if not _is_same(writer, get):
-        return False
-    at: Op | None = writer
-    while at is not None and at.block is not get.block:
-        at = at.block.owner if at.block is not None else None
-    if at is None or at.block is None:
-        return False
-    return at.block.ops.index(at) > at.block.ops.index(get)
+    at, ops = writer.within(get.block), get.block.ops
+    return at is not None and ops.index(at) > ops.index(get)
 
 
 def _is_same(writer: StateSet, get: StateGet) -> bool:

@@ -34,9 +34,8 @@ FEW = 32  # elements: below, one loop costs less than two
 
 def fuse(module: Module) -> None:
     """Fuse in every block; users come before what they use, so that chains grow backwards."""
-    for func in module.functions():
-        for block in list(func.body.walk()):  # without the regions made here
-            _block(block)
+    for block in list(module.blocks()):  # without the regions made here
+        _block(block)
 
 
 def _block(block: Block) -> None:

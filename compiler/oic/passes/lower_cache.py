@@ -44,9 +44,8 @@ def lower_cache(module: Module) -> None:
     """Lower every cache operation of the module."""
     kept = _keep(module)
     numbers = itertools.count()
-    for func in module.functions():
-        for block in list(func.body.walk()):
-            _lower_block(block, kept, numbers)
+    for block in list(module.blocks()):
+        _lower_block(block, kept, numbers)
     module.stage = "indexed"
 
 

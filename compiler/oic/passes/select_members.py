@@ -9,8 +9,9 @@ Kernels may then read it in an encoding: selecting matrices commutes with the or
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Op, Value
 from oic.ir.index import IndexConst
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
@@ -21,25 +22,22 @@ from oic.operators.shape import Reshape, Slice
 def select_members(module: Module) -> None:
     """Replace every slice and reshape that is a selection."""
     mapping: dict[Value, Value] = {}
-    for func in module.functions():
-        for block in func.body.walk():
-            _block(block, mapping)
+    for block in module.blocks():
+        block.set_ops(one for op in block.ops for one in (*_selection(op, mapping), op))
     module.top.replace(mapping)
 
 
-def _block(block: Block, mapping: dict[Value, Value]) -> None:
-    ops: list[Op] = []
-    for op in block.ops:
-        cut = _selecting(op)
-        if cut is not None:
-            start = cut.start
-            if not isinstance(start, Value):
-                ops.append(IndexConst(start, span=op.span))
-                start = ops[-1].result
-            ops.append(ConstantSelect(cut.x, [start], span=op.span, hint=op.result.hint))
-            mapping[op.result] = ops[-1].result
-        ops.append(op)
-    block.set_ops(ops)
+def _selection(op: Op, mapping: dict[Value, Value]) -> Iterator[Op]:
+    """The selection that stands for an op, if it is one."""
+    cut = _selecting(op)
+    if cut is None:
+        return
+    start = cut.start
+    if not isinstance(start, Value):
+        yield (number := IndexConst(start, span=op.span))
+        start = number.result
+    yield (made := ConstantSelect(cut.x, [start], span=op.span, hint=op.result.hint))
+    mapping[op.result] = made.result
 
 
 def _selecting(op: Op) -> Slice | None:
