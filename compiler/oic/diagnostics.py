@@ -11,7 +11,8 @@ import difflib
 import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 
 LEAST_ROOM = 24  # columns of a source line, however narrow the terminal
 MOST_SHOWN = 200  # characters of a source line in a diagnostic
@@ -25,24 +26,21 @@ class Source:
 
     name: str
     text: str
-    _starts: list[int] = field(default_factory=list, repr=False)
 
+    @cached_property
     def line_starts(self) -> list[int]:
         """Offsets of the first character of every line."""
-        if not self._starts:
-            self._starts.append(0)
-            self._starts.extend(i + 1 for i, ch in enumerate(self.text) if ch == "\n")
-        return self._starts
+        return [0, *(i + 1 for i, ch in enumerate(self.text) if ch == "\n")]
 
     def position(self, offset: int) -> tuple[int, int]:
         """The 1-based (line, column) of a character offset."""
-        starts = self.line_starts()
+        starts = self.line_starts
         number = max(1, bisect_right(starts, offset))
         return number, offset - starts[number - 1] + 1
 
     def line(self, number: int) -> str:
         """The text of a 1-based line, without its end."""
-        starts = self.line_starts()
+        starts = self.line_starts
         end = starts[number] - 1 if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end].rstrip("\r\n")
 
@@ -262,6 +260,7 @@ class OicError(Refusal):
         super().__init__("\n\n".join(d.render() for d in self.diagnostics))
 
 
+@dataclass(eq=False, repr=False)
 class StepError(Refusal):
     """A refusal at run time: a status with what it was about.
 
@@ -273,19 +272,16 @@ class StepError(Refusal):
     hint      what to do, where known
     """
 
-    def __init__(
-        self,
-        status: str,
-        message: str,
-        *,
-        variable: str | None = None,
-        index: int | None = None,
-        bound: int | None = None,
-        span: Span | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self.status, self.variable, self.index = status, variable, index
-        self.bound, self.span, self.message, self.hint = bound, span, message, hint
+    status: str
+    message: str
+    _: KW_ONLY
+    variable: str | None = None
+    index: int | None = None
+    bound: int | None = None
+    span: Span | None = None
+    hint: str | None = None
+
+    def __post_init__(self) -> None:
         super().__init__(self.diagnostic().render())
 
     def diagnostic(self) -> Diagnostic:

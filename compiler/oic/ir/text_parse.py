@@ -321,7 +321,7 @@ class _Parser:
         if isinstance(source, Unseen):
             start = line * COLUMNS + column
         else:
-            starts = source.line_starts()
+            starts = source.line_starts
             start = starts[line - 1] + column - 1 if 0 < line <= len(starts) else -1
             if start < 0 or start + length > len(source.text):
                 span = self.c.span(line_at, last)

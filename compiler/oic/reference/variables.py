@@ -25,7 +25,7 @@ from oic.reference.journal import Journal
 from oic.reference.saved import Entries, Saved
 
 Key = tuple[int, ...]
-INDEX, FULL, SHAPE = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL", "OIC_ERR_SHAPE"
+INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
 class Selection(NamedTuple):
@@ -91,7 +91,8 @@ class PersistentVariable:
         after = self._grown_shape(at.rest)
         expected = at.lengths + after
         if value.shape != expected:
-            raise self._refusal(SHAPE, f"{value.shape} is written to {expected}")
+            what = f"{value.shape} is written to {expected}, in '{self.symbol}'"
+            raise StepError("OIC_ERR_SHAPE", what, variable=self.symbol, span=self.span)
         if all(map(len, at.ranges)):  # else nothing is written, and nothing grows
             self._grow(at, slices=True)
         whole = np.array(value).reshape(tuple(map(len, at.ranges)) + after)
@@ -369,14 +370,6 @@ class PersistentVariable:
         if self.type.table[axis].fixed:
             return self.type.table[axis].capacity
         return max((k[axis] for k in self.touched), default=-1) + 1
-
-    def _refusal(
-        self, status: str, what: str, index: int | None = None, bound: int | None = None
-    ) -> StepError:
-        message = f"{what}, in '{self.symbol}'"
-        return StepError(
-            status, message, variable=self.symbol, index=index, bound=bound, span=self.span
-        )
 
 
 def _selection(position: tuple[int, ...]) -> int | slice:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, dataclass_transform
 
 from oic.diagnostics import Source, Span
@@ -285,7 +286,6 @@ class Graph(Node, repr=False):
     declarations: tuple[Declaration, ...]
     blocks: tuple[Block, ...]
     source: Source
-    _by_name: dict[str, Declaration] = field(default_factory=dict, repr=False, compare=False)
 
     encoder: ClassVar[Callable[[Graph], dict[str, Any]]]
     decoder: ClassVar[Callable[[dict[str, Any] | str], Graph]]
@@ -304,10 +304,11 @@ class Graph(Node, repr=False):
 
     def declaration(self, name: str) -> Declaration | None:
         """The section variable of this name (the first, if there are several)."""
-        if not self._by_name:
-            for d in self.declarations:
-                self._by_name.setdefault(d.name, d)
         return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Declaration]:
+        return {d.name: d for d in reversed(self.declarations)}
 
     def to_json(self) -> dict[str, Any]:
         """The graph as plain data for `json` (see `syntax.graph_json`)."""

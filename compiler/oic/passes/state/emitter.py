@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partialmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,24 +130,6 @@ class Emitter:
         """The present value of a size."""
         return self.value(size) if isinstance(size, int) else self.add(IndexSize(size)).result
 
-    def plus(self, a: int | Value, b: int | Value) -> Value:
-        return self._binary(IndexAdd, a, b)
-
-    def minus(self, a: int | Value, b: int | Value) -> Value:
-        return self._binary(IndexSub, a, b)
-
-    def times(self, a: int | Value, b: int | Value) -> Value:
-        return self._binary(IndexMul, a, b)
-
-    def least(self, a: int | Value, b: int | Value) -> Value:
-        return self._binary(IndexMin, a, b)
-
-    def most(self, a: int | Value, b: int | Value) -> Value:
-        return self._binary(IndexMax, a, b)
-
-    def modulo(self, a: int | Value, b: int | Value) -> Value:
-        return self._binary(IndexMod, a, b)
-
     def _binary(self, make: type[Binary], a: int | Value, b: int | Value) -> Value:
         """Arithmetic; of two known integers what it gives."""
         left, right = _known(a), _known(b)
@@ -155,6 +138,10 @@ class Emitter:
             if low == high and within((low, high), WIDE):
                 return self.value(low)
         return self.add(make(self.value(a), self.value(b))).result
+
+    plus, minus = partialmethod(_binary, IndexAdd), partialmethod(_binary, IndexSub)
+    times, modulo = partialmethod(_binary, IndexMul), partialmethod(_binary, IndexMod)
+    least, most = partialmethod(_binary, IndexMin), partialmethod(_binary, IndexMax)
 
     def when(self, test: int | Value, value: int | Value) -> Value:
         """`value` where test > 0, else 0."""
