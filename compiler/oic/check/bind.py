@@ -60,12 +60,7 @@ def _begin(binding: Binding, variable: Variable) -> None:
 
 
 def _init(attribute: s.Attribute | None) -> Any:
-    if attribute is None or not attribute.args:
-        return None
-    value = attribute.args[0].value
-    if isinstance(value, s.Unary) and isinstance(value.operand, s.Int):
-        return -value.operand.value
-    return getattr(value, "value", None)
+    return getattr(attribute.args[0].value, "value", None) if attribute is not None and attribute.args else None
 
 
 # ---------------------------------------------------------------- sizes and extents

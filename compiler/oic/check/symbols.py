@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from oic import dtypes
+from oic.check.literals import number
 from oic.diagnostics import Note, Span
 from oic.dtypes import DType
 from oic.ir.dims import Dim
@@ -86,6 +87,11 @@ class Variable:
     def _named_in(self, attribute: str) -> tuple[str, ...]:
         found = self.attribute(attribute)
         return tuple(a.value.name for a in found.args if isinstance(a.value, s.Name)) if found else ()
+
+    @property
+    def first(self) -> bool | float | int:
+        """What every element is to begin with: t1 has no zero."""
+        return number(self.init if self.init is not None else -1 if self.dtype is dtypes.t1 else 0, self.dtype)
 
     @property
     def family(self) -> bool:

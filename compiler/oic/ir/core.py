@@ -43,11 +43,15 @@ class Field:
         return self.kind in ("region", "regions")
 
     @property
+    def positional(self) -> bool:
+        """It holds operands, which are written by position."""
+        return self.kind in ("operand", "optional", "rest")
+
+    @property
     def values(self) -> bool:
         """It may hold values: an operand, or an attribute whose annotation says so."""
-        return self.kind in ("operand", "optional", "rest") or (
-            self.kind == "attribute" and any(word in self.annotation for word in ("Value", "Any"))
-        )
+        told = any(word in self.annotation for word in ("Value", "Any"))
+        return self.positional or (self.kind == "attribute" and told)
 
     def blocks(self, part: Any) -> list[Block]:
         """The blocks of what an op has there."""
@@ -445,8 +449,7 @@ class Op:
         if isinstance(actual, int) and isinstance(common, int):
             shapes = " and ".join(str(v.type) for _, v in all_)
             raise OpError("shape-mismatch", f"{shapes} do not broadcast together", where)
-        if (isinstance(common, int) and not isinstance(actual, int)) or not isinstance(common, int):
-            raise Unequal(value, axis, common, where)
+        raise Unequal(value, axis, common, where)
 
 
 class Block:

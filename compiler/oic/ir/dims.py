@@ -106,15 +106,18 @@ class Expr:
                 found |= {atom} if isinstance(atom, Extent) else atom.extents
         return frozenset(found)
 
-    def __str__(self) -> str:
+    def text(self, of: Callable[[Atom, bool], str]) -> str:
+        """A sum of products; `of` gives the text of an atom, which may be the whole term."""
         parts: list[str] = []
         for atoms, c in self.terms:
-            alone = c == 1 and len(atoms) == 1
-            factors = [str(a) if alone or isinstance(a, Extent) else f"({a})" for a in atoms]
+            factors = [of(a, c == 1 and len(atoms) == 1) for a in atoms]
             text = "*".join([*([str(abs(c))] if abs(c) != 1 or not atoms else []), *factors])
             sign = "-" if c < 0 else "+"
             parts.append(f" {sign} {text}" if parts else (f"-{text}" if c < 0 else text))
         return "".join(parts)
+
+    def __str__(self) -> str:
+        return self.text(lambda a, alone: str(a) if alone or isinstance(a, Extent) else f"({a})")
 
     __repr__ = __str__
 

@@ -23,6 +23,7 @@ from oic.ir.index import (
     CheckRange,
     ExtentBind,
     IndexAdd,
+    IndexArithmetic,
     IndexConst,
     IndexDiv,
     IndexEnd,
@@ -97,7 +98,7 @@ class Ranges:
         low, high = self.of(value)
         return low if low == high else None
 
-    def fits(self, op: IndexAdd | IndexSub | IndexMul) -> bool:
+    def fits(self, op: IndexArithmetic) -> bool:
         """The result of arithmetic stays within 64 bits."""
         left, right = self.of(op.left), self.of(op.right)
         if intervals.within(BINARY[type(op)](left, right), WIDE):
@@ -288,9 +289,7 @@ _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
     CheckIds: _always,
     IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
     StateGet: lambda _, op: not op.checked and op.state.state_type.dtype.high > WIDE[1],
-    IndexAdd: _overflows,
-    IndexSub: _overflows,
-    IndexMul: _overflows,
+    **dict.fromkeys((IndexAdd, IndexSub, IndexMul), _overflows),
 }
 """What may end the step, by class of op: looked up, because most ops cannot."""
 

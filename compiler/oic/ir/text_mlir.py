@@ -59,7 +59,7 @@ def _dictionary(op: Op) -> str:
     counts = [
         str(0 if v is None else len(v) if isinstance(v, list) else 1)
         for k, s in op.fields.items()
-        if s.kind in ("operand", "optional", "rest")
+        if s.positional
         for v in (getattr(op, k),)
     ]
     if any(s.kind in ("optional", "rest") for s in op.fields.values()):

@@ -13,7 +13,7 @@ from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Block, Op, OpError, Value
 from oic.ir.dims import Extent
 from oic.ir.module import Buffer, Module, Plan
-from oic.ir.text_print import is_operand, type_text
+from oic.ir.text_print import type_text
 from oic.ir.text_tokens import Cursor, Lexeme
 from oic.ir.text_values import DEPTH, Values
 from oic.ir.types import TensorType, same_rank
@@ -175,7 +175,7 @@ class _Parser:
         return names
 
     def operands(self, cls: type[Op], token: Lexeme) -> dict[str, Any]:
-        fields = [(k, s) for k, s in cls.fields.items() if is_operand(s)]
+        fields = [(k, s) for k, s in cls.fields.items() if s.positional]
         given: dict[str, Any] = {}
         if not fields:
             return given

@@ -25,8 +25,8 @@ import numpy as np
 
 from oic.diagnostics import Span
 from oic.dtypes import ALL, DType
-from oic.ir.core import Field, Op, Place, Value
-from oic.ir.dims import Dim, Expr, Extent, Quotient
+from oic.ir.core import Op, Place, Value
+from oic.ir.dims import Atom, Dim, Expr, Extent
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
@@ -106,7 +106,7 @@ def located(op: Op) -> str:
 def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
     results = ", ".join(names(r) for r in op.results)
     head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"
-    operands = [_operand(getattr(op, k), names) for k, s in op.fields.items() if is_operand(s)]
+    operands = [_operand(getattr(op, k), names) for k, s in op.fields.items() if s.positional]
     if operands:
         while operands and operands[-1] == "_":
             operands.pop()
@@ -127,11 +127,6 @@ def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
     if op.span:
         lines[-1] += f" {loc_text(op.span)}"
     return lines
-
-
-def is_operand(field: Field) -> bool:
-    """The field is printed by position."""
-    return field.kind in ("operand", "optional", "rest")
 
 
 def _operand(part: Any, names: ValueNames) -> str:
@@ -176,20 +171,10 @@ def extent_text(extent: Extent) -> str:
 
 def dim_text(dim: Dim) -> str:
     """A size, as an arithmetic expression that gives it when evaluated."""
-    if not isinstance(dim, Expr):
-        return str(int(dim))
-    parts: list[str] = []
-    for atoms, c in dim.terms:
-        factors = [_atom_text(a) for a in atoms]
-        if abs(c) != 1 or not factors:
-            factors.insert(0, str(abs(c)))
-        text = "*".join(factors)
-        sign = ("-" if c < 0 else "") if not parts else (" - " if c < 0 else " + ")
-        parts.append(sign + text)
-    return "".join(parts)
+    return dim.text(_atom_text) if isinstance(dim, Expr) else str(int(dim))
 
 
-def _atom_text(atom: Extent | Quotient) -> str:
+def _atom_text(atom: Atom, _: bool) -> str:
     if isinstance(atom, Extent):
         return extent_text(atom)
     divisor = atom.divisor if isinstance(atom.divisor, int) else f"({dim_text(atom.divisor)})"
@@ -198,11 +183,7 @@ def _atom_text(atom: Extent | Quotient) -> str:
 
 def type_text(type_: Type) -> str:
     """A type as it is printed after a colon."""
-    if isinstance(type_, TensorType):
-        shape = ", ".join(dim_text(d) for d in type_.shape)
-        shown = f"{type_.dtype}[{shape}]" if type_.shape else str(type_.dtype)
-        return f"{shown} {type_.encoding}" if type_.encoding else shown
-    return str(type_)
+    return type_.text(dim_text) if isinstance(type_, TensorType) else str(type_)
 
 
 def place_text(place: Place) -> str:

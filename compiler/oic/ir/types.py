@@ -7,6 +7,7 @@ operations read and write.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,10 +62,14 @@ class TensorType:
     def with_dtype(self, dtype: DType) -> TensorType:
         return TensorType(dtype, self.shape)
 
-    def __str__(self) -> str:
-        inner = ", ".join(str(d) for d in self.shape)
+    def text(self, size: Callable[[Dim], str] = str) -> str:
+        """The type, with its sizes as a function writes them."""
+        inner = ", ".join(map(size, self.shape))
         shown = f"{self.dtype}[{inner}]" if self.shape else str(self.dtype)
         return f"{shown} {self.encoding}" if self.encoding else shown
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 @dataclass(frozen=True)

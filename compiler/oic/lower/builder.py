@@ -17,7 +17,7 @@ from oic.check.resolved import BlockInstance
 from oic.check.sizes import evaluate, exactly
 from oic.check.symbols import Count, LoopIndex, Size, Variable
 from oic.diagnostics import Diagnostic, Span
-from oic.dtypes import INT, t1
+from oic.dtypes import INT
 from oic.ir import dims
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim
@@ -209,9 +209,8 @@ class Builder(IndexBuilder):
         if variable.data is not None or variable.scalar is not None:
             return self.constant(variable)
         dtype, init, temporary = variable.dtype, variable.init, variable.kind == "temporary"
-        first = init if init is not None else -1 if dtype is t1 else 0
         shape = tuple(0 if d is None else d for d in self.dims(variable))
-        op = Splat(number(first, dtype), TensorType(dtype, shape), hint=variable.name)
+        op = Splat(variable.first, TensorType(dtype, shape), hint=variable.name)
         block = self.block if temporary else self.prologue
         for size in shape:
             if dims.bounds(size)[0] < 0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from oic.check.binding import Binding
 from oic.check.report import Refused
@@ -119,16 +118,8 @@ def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagno
 
 
 def _state(variable: Variable, type_: StateType) -> State:
-    init: Any = variable.init
-    if init is None:
-        init = -1 if variable.dtype.name == "t1" else 0
-    if variable.dtype.kind == "bool":
-        init = bool(init)
-    elif variable.dtype.is_float:
-        init = float(init)
-    return State(
-        variable.name, type_, init, hint=variable.name, span=variable.declaration.head_span
-    )
+    span = variable.declaration.head_span
+    return State(variable.name, type_, variable.first, hint=variable.name, span=span)
 
 
 def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diagnostic]) -> None:

@@ -22,6 +22,7 @@ from oic.ir.index import (
     CheckRange,
     ExtentBind,
     IndexAdd,
+    IndexArithmetic,
     IndexConst,
     IndexDiv,
     IndexMod,
@@ -106,7 +107,7 @@ class IndexBuilder:
         assert total is not None
         return total
 
-    def _arithmetic(self, op: IndexAdd | IndexSub | IndexMul, span: Span | None) -> Value:
+    def _arithmetic(self, op: IndexArithmetic, span: Span | None) -> Value:
         op.span, op.written = span, not Ranges().fits(op)
         return self.emit(op).result
 

@@ -150,8 +150,6 @@ class _Setting:
                 return found
             case s.Int() if "int" in choices:
                 return value.value  # the operator knows its range, which may be that of u64
-            case s.Unary(s.Int(magnitude)) if "int" in choices:
-                return -magnitude
             case s.Int() | s.Name() | s.Unary() | s.Binary() if {"int", "Dim"} & set(choices):
                 return self._integer(value, choices)
         raise self._wrong(value, choices)

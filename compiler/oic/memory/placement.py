@@ -92,6 +92,11 @@ class BufferGroup:
         return [last - first + 1 for first, last in zip(self.first, self.last, strict=True)]
 
     @cached_property
+    def crowded(self) -> list[int]:
+        """Units times those of all that it meets."""
+        return [size * crowd for size, crowd in zip(self.sizes, self.crowd, strict=True)]
+
+    @cached_property
     def areas(self) -> list[int]:
         """Units times sections."""
         return [size * length for size, length in zip(self.sizes, self.lengths, strict=True)]
@@ -144,13 +149,12 @@ def connected(spans: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
 
 def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
     """What goes first: the name of each order, and the buffers; ties by size, length and index."""
-    crowded = [size * crowd for size, crowd in zip(part.sizes, part.crowd, strict=True)]
     keys = {
         "size": part.sizes,
         "area": part.areas,
         "lifetime": part.lengths,
         "conflict": part.crowd,
-        "size and conflict": crowded,
+        "size and conflict": part.crowded,
         "first": [-first for first in part.first],
         "last": part.last,
     }

@@ -185,15 +185,8 @@ def _large(part: BufferGroup) -> list[int]:
 
 def _priority(part: BufferGroup, number: int, rng: Rng) -> list[int]:
     """What a search tries first: one of four rules, after that with much left to chance."""
-    match number % 4:
-        case 0:
-            key = part.sizes
-        case 1:
-            key = [length << 30 | size for length, size in zip(part.lengths, part.sizes, strict=True)]
-        case 2:
-            key = [size * crowd for size, crowd in zip(part.sizes, part.crowd, strict=True)]
-        case _:
-            key = part.areas
+    longest = [length << 30 | size for length, size in zip(part.lengths, part.sizes, strict=True)]
+    key = (part.sizes, longest, part.crowded, part.areas)[number % 4]
     return key if number < 4 else [value * (8 + rng.below(8)) for value in key]
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from oic.ir.core import Op, Value
 from oic.ir.index import (
     IndexAdd,
+    IndexArithmetic,
     IndexConst,
     IndexEnd,
     IndexMax,
     IndexMin,
-    IndexMul,
     IndexOp,
-    IndexSub,
     IndexWhen,
     IndexWrap,
 )
@@ -22,7 +21,7 @@ from oic.ir.ranges import Ranges
 def folded_index(op: IndexOp, ranges: Ranges) -> Value | Op | None:
     """A value or an op to use instead; None to keep it."""
     match op:
-        case IndexAdd() | IndexSub() | IndexMul():
+        case IndexArithmetic():
             form = ranges.linear(op.result)
             for value in (op.left, op.right):
                 if ranges.linear(value) == form:
@@ -45,5 +44,5 @@ def folded_index(op: IndexOp, ranges: Ranges) -> Value | Op | None:
             return value
     if (known := ranges.exact(op.result)) is None:
         return None
-    overflows = isinstance(op, (IndexAdd, IndexSub, IndexMul)) and not ranges.fits(op)
+    overflows = isinstance(op, IndexArithmetic) and not ranges.fits(op)
     return None if overflows else IndexConst(known, span=op.span, hint=op.result.hint)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from oic.ir.control import CheckIterations
 from oic.ir.core import Block, Op
 from oic.ir.facts import Facts
-from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexAdd, IndexMul, IndexOp, IndexSub
+from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexArithmetic, IndexOp
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges, may_refuse
 from oic.passes.dead_code import sweep
@@ -75,7 +75,7 @@ class _Settle(_Walk):
                 return []
             op.result.give_way(found.result)
             return self.kept(found)  # which may be folded again
-        if isinstance(op, (IndexAdd, IndexSub, IndexMul)):
+        if isinstance(op, IndexArithmetic):
             op.checked = op.checked or self.facts.fits(op)
         left = super().kept(op)
         passes = isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, self.facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from oic.syntax import tree as s
@@ -19,7 +20,7 @@ def unparse(graph: s.Graph) -> str:
         lines.append("  sizes {")
         lines += [f"    {d.name} = {expression(d.value)};" for d in graph.sizes]
         lines.append("  }")
-    for kind, group in _runs(graph.declarations):
+    for kind, group in groupby(graph.declarations, lambda d: d.kind):
         lines.append(f"  {kind} {{")
         lines += [f"    {declaration(d)};" for d in group]
         lines.append("  }")
@@ -29,16 +30,6 @@ def unparse(graph: s.Graph) -> str:
         lines += _body(block.body, 2)
         lines.append("  }")
     return "\n".join([*lines, "}", ""])
-
-
-def _runs(declarations: Iterable[s.Declaration]) -> list[tuple[str, list[s.Declaration]]]:
-    """Declarations in order, neighbours of one kind together."""
-    runs: list[tuple[str, list[s.Declaration]]] = []
-    for d in declarations:
-        if not runs or runs[-1][0] != d.kind:
-            runs.append((d.kind, []))
-        runs[-1][1].append(d)
-    return runs
 
 
 def declaration(d: s.Declaration) -> str:
@@ -70,8 +61,6 @@ def setting(value: Any) -> str:
             return "[" + ", ".join(setting(i) for i in items) + "]"
         case s.Access():
             return access(value)
-        case s.Unary(operand=s.Float(value=number)):
-            return "-" + _float(number)
     return expression(value)
 
 
