@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from oic import dtypes
 from oic.check.literals import literal_problem
@@ -18,9 +18,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 def names_of_arguments(found: s.Attribute) -> bool:
     """All arguments are plain names, and there is one at least."""
-    return bool(found.args) and all(
-        arg.key is None and isinstance(arg.value, s.Name) for arg in found.args
-    )
+    return bool(found.args) and all(arg.key is None and isinstance(arg.value, s.Name) for arg in found.args)
 
 
 def _arguments(found: s.Attribute, form: str, report: DiagnosticCollector) -> None:
@@ -79,12 +77,15 @@ def _check_pattern(v: Variable, found: s.Attribute, report: DiagnosticCollector)
 
 def _strings(found: s.Attribute, form: str, report: DiagnosticCollector) -> bool:
     """All arguments are names of tensors; an error otherwise."""
-    right = bool(found.args) and all(
-        arg.key is None and isinstance(arg.value, s.Str) and arg.value.value for arg in found.args
-    )
-    if not right:
+    right = (arg.key is None and isinstance(arg.value, s.Str) and arg.value.value != "" for arg in found.args)
+    return _all_right(found, right, form, report)
+
+
+def _all_right(found: s.Attribute, right: Iterable[bool], form: str, report: DiagnosticCollector) -> bool:
+    """There are arguments, and each is right; an error otherwise."""
+    if not (whole := bool(found.args) and all(right)):
         _arguments(found, form, report)
-    return right
+    return whole
 
 
 def _check_table(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
@@ -165,12 +166,8 @@ def _check_max(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> 
 
 def _bounds(found: s.Attribute, form: str, report: DiagnosticCollector) -> bool:
     """All arguments are `name=integer expression`; an error otherwise."""
-    right = bool(found.args) and all(
-        arg.key is not None and isinstance(arg.value, s.Expr) for arg in found.args
-    )
-    if not right:
-        _arguments(found, form, report)
-    return right
+    right = (arg.key is not None and isinstance(arg.value, s.Expr) for arg in found.args)
+    return _all_right(found, right, form, report)
 
 
 def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> None:

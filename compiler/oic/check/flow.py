@@ -62,14 +62,8 @@ def flow_of(symbols: SymbolTable) -> Flow:
                 branches[name].setdefault(target.name, target.span)
     branched_to = {name for targets in branches.values() for name in targets}
     entries = tuple(b for b in blocks if is_entry(b))
-    consumers = tuple(
-        b
-        for b in blocks
-        if not is_entry(b)
-        and b.name not in branched_to
-        and b.body
-        and isinstance(b.body[0], s.Await)
-    )
+    awaiting = [b for b in blocks if b.body and isinstance(b.body[0], s.Await)]
+    consumers = tuple(b for b in awaiting if not is_entry(b) and b.name not in branched_to)
     flow = Flow(entries, consumers, (), branches)
     reached = flow.reached_from(*(block.name for block in (*entries, *consumers)))
     left = tuple(b for b in blocks if b.name not in reached)

@@ -621,13 +621,7 @@ def _chase(value: Value, mapping: Mapping[Value, Value]) -> Value:
 
 def home_of(value: Value) -> Block | None:
     """The block in which a value is defined."""
-    return (
-        value.owner
-        if isinstance(value.owner, Block)
-        else value.owner.block
-        if value.owner
-        else None
-    )
+    return value.owner.block if isinstance(value.owner, Op) else value.owner
 
 
 def sizes_used(op: Op) -> frozenset[dims.Extent]:

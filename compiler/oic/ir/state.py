@@ -9,7 +9,8 @@ A position of a table access is a scalar or a slice; `form` says which, a charac
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from oic.dtypes import INT
 from oic.ir.core import Op, OpError, Value, is_index
@@ -17,6 +18,7 @@ from oic.ir.dims import INDEX_BOUND, Dim
 from oic.ir.module import Module
 from oic.ir.types import INDEX, StateType, TensorType, Type
 
+T = TypeVar("T")
 COUNTS = "all.counts.sum"  # no variable's: of `all` there could be `all.counts` and `all.counts.filled`
 FARTHEST = INDEX_BOUND  # positions of a ring end here, so that arithmetic on them stays in 64 bits
 
@@ -93,7 +95,7 @@ class CacheOp(Op):
     """Base of the cache operations: `table` with a list of positions."""
 
     @staticmethod
-    def positions(form: str, indices: list[Value]) -> list[tuple[Value, ...]]:
+    def positions(form: str, indices: Sequence[T]) -> list[tuple[T, ...]]:
         """The index integers of each position: (i,) or (start, end)."""
         rest = iter(indices)
         return [(next(rest),) if f == "i" else (next(rest), next(rest)) for f in form]

@@ -118,20 +118,13 @@ def reach(value: Value) -> tuple[int, int]:
 
 def _coalesced(op: Op) -> None:
     """Carried values, and what branches give, are all at one place."""
-    groups: list[list[Value]] = []
-    if op.name == "for":
-        body = op.regions[0]
-        lists = (op.operands[2:], body.args[1:], body.terminator.operands, op.results)
-        groups = [list(four) for four in zip(*lists, strict=True)]
-    elif op.name == "if":
-        groups = [
-            list(three)
-            for three in zip(*(r.terminator.operands for r in op.regions), op.results, strict=True)
-        ]
+    alike: list[list[Value]] = []
+    if op.name in ("for", "if"):
+        starts = [op.operands[2:], op.regions[0].args[1:]] if op.name == "for" else []
+        alike = [*starts, *(region.terminator.operands for region in op.regions), op.results]
     elif op.name == "parallel":
-        ends = [v for r in op.regions for v in r.terminator.operands]
-        groups = [list(two) for two in zip(ends, op.results, strict=True)]
-    for group in groups:
+        alike = [[v for region in op.regions for v in region.terminator.operands], op.results]
+    for group in zip(*alike, strict=True):
         if isinstance(group[-1].type, TensorType):
             where = {_address(v) for v in group}
             if len(where) > 1:

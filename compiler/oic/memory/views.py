@@ -47,36 +47,34 @@ def strides_of(value: Value) -> Strides:
     op = value.op
     if op is None or not op.view:
         return dense(value.shape)
-    found = view_strides(op, op.results.index(value))
+    found = view_strides(op)
     return dense(value.shape) if found is None else found
 
 
-def view_strides(op: Op, result: int = 0) -> Strides | None:
-    """Strides of a view op's result; None where its operand must be copied to be seen so."""
+def view_strides(op: Op) -> Strides | None:
+    """Strides of a view op's results; None where its operand must be copied to be seen so."""
     match op:
-        case Reshape(x=x):
-            return _reshaped(x, op.result.shape)
-        case AssertShape(x=x):
-            base = strides_of(x)
-            return dense(op.result.shape) if is_dense(x.shape, base) else base
-        case Transpose(x=x, perm=perm):
-            base = strides_of(x)
-            return tuple(base[p] for p in perm)
-        case BroadcastTo(x=x):
-            return _broadcast(x, op.result.shape)
-        case Slice(x=x, axis=axis, step=step):
-            base = strides_of(x)
-            axis %= len(base)
-            return tuple(s * step if i == axis else s for i, s in enumerate(base))
-        case Split(x=x):
-            return strides_of(x)
         case StateLoad(state=state, lengths=lengths):
             storage = storage_strides(state.state_type)
             return tuple(s for s, n in zip(storage, lengths, strict=True) if n is not None)
         case ConstantSelect(family=family, indices=indices):
             assert family.tensor.static
-            full = constant_strides(family.tensor, len(indices))
-            return full[len(indices) :]
+            return constant_strides(family.tensor, len(indices))[len(indices) :]
+    x = op.operands[0]
+    base = strides_of(x)
+    match op:
+        case Reshape():
+            return _reshaped(x, op.result.shape)
+        case AssertShape():
+            return dense(op.result.shape) if is_dense(x.shape, base) else base
+        case Transpose(perm=perm):
+            return tuple(base[p] for p in perm)
+        case BroadcastTo():
+            return _broadcast(x, op.result.shape)
+        case Slice(axis=axis, step=step):
+            return tuple(s * step if i == axis % len(base) else s for i, s in enumerate(base))
+        case Split():
+            return base
     raise AssertionError(f"{op.name} is no view")
 
 

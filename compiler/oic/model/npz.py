@@ -73,22 +73,17 @@ class _Member(HeaderBytes):
 
     def _inflate(self, count: int, whole: bool) -> NDArray[np.uint8]:
         """The first `count` inflated bytes; with `whole`, there have to be no more."""
-        raw, at = np.empty(count, np.uint8), 0
+        raw = bytearray()
         try:
             for some in self._inflated(min(PART, max(1, count))):
-                if at + len(some) > count and whole:
-                    at = -1
-                    break
-                some = some[: count - at]
-                raw[at : at + len(some)] = np.frombuffer(some, np.uint8)
-                at += len(some)
-                if at == count and not whole:
+                raw += some
+                if len(raw) >= count + whole:
                     break
         except zlib.error as error:
             raise self.bad(f"not deflated data: {error}") from None
-        if at != count:
+        if len(raw) < count or (whole and len(raw) > count):
             raise self.bad(f"does not inflate to the {self.size} bytes of the zip directory")
-        return raw
+        return np.frombuffer(raw, np.uint8)[:count]
 
     def _inflated(self, most: int) -> Iterator[bytes]:
         """The inflated bytes, at most so many at a time."""

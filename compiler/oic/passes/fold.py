@@ -19,7 +19,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ir.control import CheckIterations, Cond, For, Func, If, Yield
+from oic.ir.control import CheckIterations, Cond, For, Func, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import CheckRange, IndexConst, IndexLoad, IndexOp
 from oic.ir.module import Module
@@ -45,12 +45,13 @@ def fold(module: Module) -> None:
 def _block(module: Module, ranges: Ranges, block: Block) -> None:
     kept: list[Op] = []
     for op in block.ops:
-        if isinstance(op, If) and _decided(op):
-            kept += _taken(module, ranges, op)
+        if isinstance(op, If) and (region := _taken(op)) is not None:
+            _block(module, ranges, region)
+            _hand_over(op, region.terminator.operands)
+            kept += region.ops[:-1]
             continue
         if isinstance(op, For) and _never(op, ranges):
-            for result, value in zip(op.results, op.init, strict=True):
-                result.give_way(value)
+            _hand_over(op, op.init)
             continue
         for region in op.regions:
             _block(module, ranges, region)
@@ -72,25 +73,19 @@ def _never(loop: For, ranges: Ranges) -> bool:
     return same and ranges.difference(loop.end, loop.start)[1] <= 0
 
 
-def _decided(op: If) -> bool:
-    """The condition is known, and the results have the types of what the branch taken gives."""
+def _taken(op: If) -> Block | None:
+    """The branch that a known condition takes, if the results have the types of what it gives."""
     if not isinstance(op.condition.op, Splat):
-        return False
+        return None
     region = op.then if op.condition.op.value else op.orelse
     given = region.terminator.operands
-    return all(a.type == b.type for a, b in zip(given, op.results, strict=True))
+    return region if all(a.type == b.type for a, b in zip(given, op.results, strict=True)) else None
 
 
-def _taken(module: Module, ranges: Ranges, op: If) -> list[Op]:
-    """The ops of the branch that a known condition takes."""
-    assert isinstance(op.condition.op, Splat)
-    region = op.then if op.condition.op.value else op.orelse
-    _block(module, ranges, region)
-    ends = region.terminator
-    assert isinstance(ends, Yield)
-    for result, value in zip(op.results, ends.values, strict=True):
+def _hand_over(op: Op, values: list[Value]) -> None:
+    """These values in place of the results."""
+    for result, value in zip(op.results, values, strict=True):
         result.give_way(value)
-    return region.ops[:-1]
 
 
 def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from oic import dtypes
 from oic.diagnostics import Span, StepError
 from oic.dtypes import Array
-from oic.ir.state import FARTHEST
+from oic.ir.state import FARTHEST, CacheOp
 from oic.ir.types import StateType
 from oic.memory.layout import loaded
 from oic.memory.saved import Part
@@ -76,8 +76,8 @@ class PersistentVariable:
     def read(self, form: str, indices: Sequence[int]) -> Array:
         """What an access reads (SPEC, 8.1-8.5); scalar positions raise counts."""
         at = self._access(form, indices, writing=False)
-        if at.part:
-            self._check_part(at.rest)
+        for spec, position, size in zip(self.type.auto, at.rest, self._grown_shape([])) if at.part else ():
+            self._check(spec.name, position, size, INDEX)
         self._grow(at, slices=False)
         if at.scalar:
             key = tuple(r.start for r in at.ranges)
@@ -104,8 +104,7 @@ class PersistentVariable:
         """Add to a scalar, or to one of a table, wrapping or rounding in its type."""
         key = tuple(indices)
         if self.type.ring:  # it is read, so that it lies in the window
-            for axis, index in enumerate(key[:-1]):
-                self._check_scalar(axis, index)
+            self._check_others(key[:-1])
             following = self.following.get(key[:-1], 0)
             oldest = max(following - self.type.window, 0)
             self._require(self.type.table[-1].name, key[-1], oldest, following - 1)
@@ -143,8 +142,7 @@ class PersistentVariable:
     def count(self, axis: int, others: Sequence[int]) -> int:
         """The count of an index or auto-dim; for the index of a ring, `next`."""
         if self.type.ring and axis == len(self.type.table) - 1:
-            for position, value in enumerate(others):
-                self._check_scalar(position, value)
+            self._check_others(others)
             return self.following.get(tuple(others), 0)
         return self.counts[axis]
 
@@ -223,35 +221,33 @@ class PersistentVariable:
     def _access(self, form: str, indices: Sequence[int], *, writing: bool) -> Selection:
         """The positions of an access, all checked before anything changes."""
         table = len(self.type.table)
-        rest_of = iter(indices)
-        positions: list[tuple[int, ...]] = [
-            (next(rest_of),) if f == "i" else (next(rest_of), next(rest_of)) for f in form
-        ]
+        positions = CacheOp.positions(form, indices)
         at = Selection([], [], positions[table:])
-        for axis, position in enumerate(positions[:table]):
+        for axis, (spec, position) in enumerate(zip(self.type.table, positions)):
             if self.type.ring and axis == table - 1:
                 others = tuple(r.start for r in at.ranges)
                 self._check_ring(others, position, writing=writing)
-            elif len(position) == 1:
-                self._check_scalar(axis, position[0])
             else:
-                self._check_slice(axis, *position)
+                self._check(spec.name, position, spec.capacity, FULL)
             last = position[1] if len(position) == 2 else position[0] + 1
             at.ranges.append(range(position[0], last))
             at.sliced.append(len(position) == 2)
-        if not at.part:
-            for axis, (value,) in enumerate(at.rest):
-                self._check_growth(axis, value)
+        for spec, position in zip(self.type.auto, () if at.part else at.rest):
+            self._check(spec.name, position, spec.capacity + 1, FULL)
         return at
 
-    def _check_scalar(self, axis: int, value: int) -> None:
-        spec = self.type.table[axis]
-        self._require(spec.name, value, 0, spec.capacity - 1, FULL)
+    def _check(self, index: str, position: tuple[int, ...], size: int, above: str) -> None:
+        """A scalar or a slice within a size."""
+        if len(position) == 1:
+            self._require(index, position[0], 0, size - 1, above)
+        else:
+            self._require(index, position[0], 0, position[0])
+            self._require(index, position[1], position[0], size, above)
 
-    def _check_slice(self, axis: int, start: int, end: int) -> None:
-        spec = self.type.table[axis]
-        self._require(spec.name, start, 0, start)
-        self._require(spec.name, end, start, spec.capacity, FULL)
+    def _check_others(self, others: Sequence[int]) -> None:
+        """The indices beside that of a ring."""
+        for spec, value in zip(self.type.table, others):
+            self._check(spec.name, (value,), spec.capacity, FULL)
 
     def _check_ring(self, others: Key, position: tuple[int, ...], *, writing: bool) -> None:
         spec = self.type.table[-1]
@@ -265,20 +261,6 @@ class PersistentVariable:
             self._require(spec.name, position[1], first, FARTHEST if writing else following)
         elif not writing:
             self._require(spec.name, first, first, following - 1)
-
-    def _check_growth(self, axis: int, value: int) -> None:
-        spec = self.type.auto[axis]
-        self._require(spec.name, value, 0, spec.capacity, FULL)
-
-    def _check_part(self, rest: list[tuple[int, ...]]) -> None:
-        """Positions inside the matrix as it is."""
-        for axis, position in enumerate(rest):
-            size, name = self._grown_shape([])[axis], self.type.auto[axis].name
-            if len(position) == 1:
-                self._require(name, position[0], 0, size - 1)
-            else:
-                self._require(name, position[0], 0, position[0])
-                self._require(name, position[1], position[0], size)
 
     def _require(self, index: str, value: int, low: int, high: int, above: str = INDEX) -> None:
         """Refuse a value outside low to high, in the words that `check.range` has for it."""
