@@ -289,17 +289,9 @@ class StepError(Refusal):
         return Diagnostic(self.status, self.message, self.span, hint=self.hint)
 
 
-def fail(
-    slug: str,
-    message: str,
-    span: Span | None = None,
-    label: str = "",
-    *,
-    notes: Iterable[Note] = (),
-    hint: str | None = None,
-) -> OicError:
+def fail(slug: str, message: str, span: Span | None = None, label: str = "", *, hint: str | None = None) -> OicError:
     """An OicError of one diagnostic, to be raised."""
-    return OicError(Diagnostic(slug, message, span, label, tuple(notes), hint))
+    return OicError(Diagnostic(slug, message, span, label, hint=hint))
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:

@@ -30,7 +30,6 @@ def _check_names(instance: BlockInstance, given: list[HandOver], report: Diagnos
     """Yielded and awaited names are declared variables that are not persistent, each once."""
     refused: set[str] = set()
     for statement in given:
-        word = _word(statement)
         seen: set[str] = set()
         for name in statement.names:
             found = instance.variable(name)
@@ -39,7 +38,7 @@ def _check_names(instance: BlockInstance, given: list[HandOver], report: Diagnos
             if found is None or found.kind == "persistent":
                 refused.add(name.name)
             if found is None:
-                what = f"'{word}' needs a declared variable, and '{name.name}' is none"
+                what = f"'{statement.word}' needs a declared variable, and '{name.name}' is none"
                 report.error("yield-kind", what, name.span)
             elif found.kind == "persistent":
                 what = f"persistent variable '{name.name}' cannot be given away"
@@ -47,10 +46,6 @@ def _check_names(instance: BlockInstance, given: list[HandOver], report: Diagnos
             elif name.name in seen:
                 report.error("yield-twice", f"'{name.name}' is named twice", name.span)
             seen.add(name.name)
-
-
-def _word(statement: HandOver) -> str:
-    return "yield" if isinstance(statement, s.Yield) else "await"
 
 
 def _named(statement: HandOver) -> set[str]:
@@ -61,7 +56,7 @@ def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticColl
     """A block that is branched to hands nothing over."""
     notes = [Note(block.name_span, "this block is neither")]
     for statement in given:
-        what = f"'{_word(statement)}' stands in an entry or a consumer only"
+        what = f"'{statement.word}' stands in an entry or a consumer only"
         report.error("yield-place", what, statement.span, notes=notes)
 
 
@@ -125,7 +120,7 @@ def _check_consumer(
     for statement in given:
         if statement is not first and statement is not end:
             place = "end" if isinstance(statement, s.Yield) else "start"
-            what = f"a consumer's '{_word(statement)}' stands at its {place} only"
+            what = f"a consumer's '{statement.word}' stands at its {place} only"
             report.error("yield-place", what, statement.span)
     inner = (x for loop in block.body if isinstance(loop, s.Loop) for x in s.walk(loop.body))
     for early in (x for x in inner if isinstance(x, s.Return)):

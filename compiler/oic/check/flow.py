@@ -173,16 +173,5 @@ def _check_dep(body: list[s.Statement], report: DiagnosticCollector) -> None:
 
 
 def _kind(statement: s.Statement) -> str:
-    """What `dep` calls a statement: its operator's name, or the words it starts with."""
-    match statement:
-        case s.OpCall(name):
-            return name
-        case s.CacheStep(sign):
-            return "cache.increment" if sign > 0 else "cache.decrement"
-        case s.CacheRead():
-            return "cache.read"
-        case s.CacheWrite():
-            return "cache.write"
-        case s.CacheReset():
-            return "cache.reset"
-    return type(statement).__name__.lower()
+    """What `dep` calls a statement: its operator's name, or the word it starts with."""
+    return statement.name if isinstance(statement, s.OpCall) else statement.word

@@ -350,9 +350,8 @@ class Resolver:
 
     def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
         found = self._written(access, scope, ("persistent",))
-        what = "cache.increment" if step.sign > 0 else "cache.decrement"
-        if found is not None and check_persistent(access, found, what, None, self.report):
-            check_counter(access, found, what, self.report)
+        if found is not None and check_persistent(access, found, step.word, None, self.report):
+            check_counter(access, found, step.word, self.report)
             self._accessed(found, access, True)
 
     def _accessed(self, found: Variable, access: s.Access, writes: bool) -> None:

@@ -31,20 +31,14 @@ class Unseen(Source):
         return ""
 
 
-def parse_module(
-    text: str,
-    weights: Mapping[str, Array] | None = None,
-    source: Source | None = None,
-    name: str = "module.ir",
-) -> Module:
+def parse_module(text: str, weights: Mapping[str, Array] | None = None, source: Source | None = None) -> Module:
     """The program that a text form describes.
 
     weights  data of the constants, by symbol
     source   the text that locations point into; without it only lines and columns are known
-    name     what the text is called in messages
     Errors: OicError with slug ir-syntax, ir-name, ir-type, or that of the op that refuses.
     """
-    parser = _Parser(Cursor(Source(name, text)), source)
+    parser = _Parser(Cursor(Source("module.ir", text)), source)
     module = parser.module()
     module.weights = dict(weights or {})
     return module

@@ -6,6 +6,9 @@ inside a loop becomes a carried flag, and what follows runs only while it is not
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from oic import dtypes
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
@@ -57,33 +60,7 @@ def lower_statement(f: Builder, statement: s.Statement) -> None:
     if f.binding.is_refused(statement.head_span if isinstance(statement, s.Loop) else statement.span):
         _skip(f, statement)
         return
-    match statement:
-        case s.Assign():
-            _assign(f, statement)
-        case s.OpCall():
-            lower_op(f, statement)
-        case s.Transfer():
-            lower_transfer(f, statement)
-        case s.CacheRead():
-            lower_read(f, statement)
-        case s.CacheWrite():
-            lower_write(f, statement)
-        case s.CacheStep():
-            lower_step(f, statement)
-        case s.CacheReset():
-            lower_reset(f, statement)
-        case s.Loop():
-            lower_loop(f, statement, lambda: _iteration(f, statement))
-        case s.Branch():
-            _branch(f, statement)
-        case s.Barrier():
-            f.emit(Barrier(span=statement.span))
-        case s.Yield():
-            lower_yield(f, statement, lower_body)
-        case s.Await():
-            lower_await(f, statement)
-        case s.Dep():
-            pass  # effects keep their order, and nothing else can tell it
+    _LOWERING[type(statement)](f, statement)
 
 
 def _may_return(f: Builder, loop: s.Loop) -> bool:
@@ -211,3 +188,20 @@ def _guarded(f: Builder, body: Body) -> None:
         lower_body(f, body)
         side = Side(region, f.env)
     join(f, running, None, before, [side, Side(Block(), dict(before))])
+
+
+_LOWERING: dict[type[s.Statement], Callable[[Builder, Any], object]] = {
+    s.Assign: _assign,
+    s.OpCall: lower_op,
+    s.Transfer: lower_transfer,
+    s.CacheRead: lower_read,
+    s.CacheWrite: lower_write,
+    s.CacheStep: lower_step,
+    s.CacheReset: lower_reset,
+    s.Loop: lambda f, loop: lower_loop(f, loop, lambda: _iteration(f, loop)),
+    s.Branch: _branch,
+    s.Barrier: lambda f, barrier: f.emit(Barrier(span=barrier.span)),
+    s.Yield: lambda f, given: lower_yield(f, given, lower_body),
+    s.Await: lower_await,
+    s.Dep: lambda f, dep: None,  # effects keep their order, and nothing else can tell it
+}

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from oic.check.binding import Binding
 from oic.check.report import Refused
@@ -69,12 +70,11 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
             state = _state(variable, type_)
             module.top.append(state)
             states[variable] = state.result
-    constants: dict[str, Value] = {}
     refusals: dict[object, Diagnostic] = {}
-    counter: dict[str, int] = {}
+    make = partial(Builder, module=module, states=states, constants={}, diagnostics=refusals, counter={})
     silent = False
     for entry in entries(binding, found):
-        f = _lower_entry(binding, options, module, states, constants, refusals, entry, counter)
+        f = _lower_entry(binding, options, entry, make)
         silent |= f.silent
     for state in keeps_touched(module):  # passes may find that no step gets there
         state.forgets = True
@@ -144,16 +144,9 @@ def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diag
 
 
 def _lower_entry(
-    binding: Binding,
-    options: LoweringOptions,
-    module: Module,
-    states: dict[Variable, Value],
-    constants: dict[str, Value],
-    refusals: dict[object, Diagnostic],
-    entry: ExportedBlock,
-    counter: dict[str, int],
+    binding: Binding, options: LoweringOptions, entry: ExportedBlock, make: Callable[..., Builder]
 ) -> Builder:
-    """Append the function of one entry to the module."""
+    """Append the function of one entry to the module; `make` gives the builder what all entries share."""
     read, written = set(entry.uses.reads), {variable for variable, _ in entry.uses.writes}
     inputs = [v for v in binding.variables if v.kind == "dynamic" and v in read]
     bound = {axis.name for v in inputs for axis in v.axes} | entry.pinned.keys()
@@ -162,10 +155,7 @@ def _lower_entry(
         pinned=entry.pinned,
         unbound=frozenset(e for e in binding.extents if e not in bound),
     )
-    f = Builder(
-        binding=own, module=module, instance=entry.instance, states=states, constants=constants,
-        diagnostics=refusals, counter=counter,
-    )  # fmt: skip
+    f = make(binding=own, instance=entry.instance)
     body = f.block
     for variable in inputs:
         try:
@@ -181,7 +171,7 @@ def _lower_entry(
     body.set_ops([*f.prologue.ops, *body.ops])
     names, pinned = [v.name for v in inputs], dict(entry.pinned)
     func = Func(entry.symbol, names, outputs, pinned, body, span=entry.instance.block.name_span)
-    module.top.append(func)
+    f.module.top.append(func)
     return f
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of
+from oic.ir.types import TensorType
 from oic.operators.fused import Fused
 
 
@@ -131,6 +132,14 @@ def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> 
             return True
         at = owner.block if owner is not None else None
     return False
+
+
+def tensors(body: Block) -> Iterator[Value]:
+    """The tensors of a function in the order in which it makes them; elements of fused regions are none."""
+    for block in body.walk():
+        if not isinstance(block.owner, Fused):
+            found = [*block.args, *(r for op in block.ops for r in op.results)]
+            yield from (v for v in found if isinstance(v.type, TensorType))
 
 
 def liveness(body: Block) -> Liveness:

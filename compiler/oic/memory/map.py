@@ -15,9 +15,9 @@ from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
 from oic.ir.text_print import ValueNames, dim_text, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
-from oic.memory.liveness import Liveness, liveness
+from oic.memory.liveness import Liveness, liveness, tensors
 from oic.memory.views import root
-from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.fused import Copy, Exchange
 from oic.operators.part import Insert
 
 KINDS = {
@@ -145,7 +145,7 @@ def memory_map(module: Module) -> MemoryMap:
     orders: list[Order] = []
     for func, names in _functions(module):
         live = liveness(func.body)
-        values += [_placed(func.symbol, v, live, names) for v in _values(func) if v.place is not None]
+        values += [_placed(func.symbol, v, live, names) for v in tensors(func.body) if v.place is not None]
         ops = list(func.body.all_ops())
         stores += [_stored(func.symbol, op, names) for op in ops if isinstance(op, (StateStore, Insert))]
         orders.append(_order(func, live, ops))
@@ -309,14 +309,6 @@ def _shared(a: Value, b: Value) -> bool:
     return x is not None and y is not None and x.space in ("arena", "entry", "output") and (
         (x.space, x.buffer) == (y.space, y.buffer)
     )  # fmt: skip
-
-
-def _values(func: Func) -> Iterator[Value]:
-    """The tensors of a function in the order in which it makes them; elements of fused regions are none."""
-    inside = {block for op in func.body.all_ops() if isinstance(op, Fused) for block in op.regions}
-    for block in (b for b in func.body.walk() if b not in inside):
-        found = [*block.args, *(r for op in block.ops for r in op.results)]
-        yield from (v for v in found if isinstance(v.type, TensorType))
 
 
 def _name(op: Op, names: ValueNames) -> None:

@@ -232,8 +232,8 @@ def _extend(part: BufferGroup, packing: Packing, placed: list[Placed], order: Se
 class Rng:
     """Pseudorandom numbers, the same on every machine and in every version of Python."""
 
-    def __init__(self, seed: int = 1) -> None:
-        self.state = seed
+    def __init__(self) -> None:
+        self.state = 1
 
     def below(self, n: int) -> int:
         """One of 0 .. n - 1."""

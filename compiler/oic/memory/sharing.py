@@ -99,9 +99,7 @@ class Sharing:
         once it is there, what the loop computes and carries there stands for that.  Of the result
         of an `if` only the branches write, by values of their own.
         """
-        nested = isinstance(value.op, (For, Parallel)) and value not in storage.values
-        assert not nested or value.op is not None
-        here = self.live.start[value.op] if nested and value.op else self.live.defined(value)
+        here = self.live.defined(value) if value in storage.values else self.lives(value)[0]
         met = storage.lives.meeting(here, self.live.needed(value))
         return any(self._together(value, here, v, over) for v in met if v is not value)
 

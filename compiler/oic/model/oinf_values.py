@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,19 +44,15 @@ def read_value(
     file: ModelFile, what: str, tag: int, tag_at: int, offset: int, nbytes: int
 ) -> Metadata:
     """The metadata value in `nbytes` at `offset`; bitsets are lists of bool, arrays lists."""
-    match tag:
-        case _ if tag == TEXT:
-            return _read_text(file, what, offset, nbytes)
-        case _ if tag == BITSET:
-            return _read_bits(file, what, offset, nbytes)
-        case _ if tag == ARRAY:
-            return _read_array(file, what, offset, nbytes)
-        case _ if tag in TENSOR_TAGS:
-            dtype = TENSOR_TAGS[tag]
-            _expect(file, what, offset, nbytes, dtype.nbytes(1))
-            value: Metadata = _elements(file, what, dtype, (), offset)
-            return value
-    raise file.bad("model-dtype", f"type of {what}", tag_at, f"{tag} is no metadata type")
+    readers: dict[int, Callable[..., Metadata]] = {TEXT: _read_text, BITSET: _read_bits, ARRAY: _read_array}
+    if tag in readers:
+        return readers[tag](file, what, offset, nbytes)
+    if tag not in TENSOR_TAGS:
+        raise file.bad("model-dtype", f"type of {what}", tag_at, f"{tag} is no metadata type")
+    dtype = TENSOR_TAGS[tag]
+    _expect(file, what, offset, nbytes, dtype.nbytes(1))
+    value: Metadata = _elements(file, what, dtype, (), offset)
+    return value
 
 
 def _expect(file: ModelFile, what: str, offset: int, nbytes: int, needed: int) -> None:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oic.ir.control import Parallel
-from oic.ir.core import Block, Op, Value
+from oic.ir.control import Func, Parallel
+from oic.ir.core import Block, Op
 from oic.ir.module import Buffer, Module, Plan
-from oic.ir.types import TensorType
 from oic.kernels.kernel import Scratch
 from oic.memory import planner
 from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_layout
-from oic.memory.liveness import Liveness, liveness
+from oic.memory.liveness import Liveness, liveness, tensors
 from oic.operators.base import Operator
 from oic.operators.fused import Exchange
 
@@ -41,7 +40,7 @@ def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
         arena = [b for b in buffers.values() if b.space == "arena"]
         nbytes, least = _place(func.body, live, arena, reuse=reuse, gap=gap)
         plan.arena_bytes[func.symbol], plan.lower_bound[func.symbol] = nbytes, least
-        for value in _values(func):
+        for value in tensors(func.body):
             place = value.place
             if place is not None and place.space == "arena" and place.offset is not None:
                 # A new one: the module this is a copy of shares the old.
@@ -84,20 +83,10 @@ def _place(
     return nbytes, planner.lower_bound([*arena, *least])
 
 
-def _values(func: object) -> list[Value]:
-    body = func.body  # type: ignore[attr-defined]
-    found = list(body.args)
-    for block in body.walk():
-        found += block.args if block is not body else []
-        for op in block.ops:
-            found += op.results
-    return [v for v in found if isinstance(v.type, TensorType)]
-
-
-def _buffers(func: object, live: Liveness) -> dict[str, Buffer]:
+def _buffers(func: Func, live: Liveness) -> dict[str, Buffer]:
     """One buffer for all the values at one place, live while any of them is."""
     found: dict[str, Buffer] = {}
-    for value in _values(func):
+    for value in tensors(func.body):
         place = value.place
         if place is None or place.space not in ("arena", "entry", "input", "output") or place.offset is None:
             continue
@@ -108,16 +97,16 @@ def _buffers(func: object, live: Liveness) -> dict[str, Buffer]:
         if buffer is None:
             found[key] = Buffer(
                 place.buffer, place.space, 0, value.tensor.nbytes, planner.ALIGN, first, last, line,
-                func.symbol, place.reason,  # type: ignore[attr-defined]
+                func.symbol, place.reason,
             )  # fmt: skip
             continue
         buffer.nbytes = max(buffer.nbytes, value.tensor.nbytes)
         if first < buffer.start:
             buffer.line, buffer.reason = line or buffer.line, place.reason
         buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
-    for group in _exchanged(func.body):  # type: ignore[attr-defined]
+    for group in _exchanged(func.body):
         _one_life([found[name] for name in group])
-    for op in func.body.all_ops():  # type: ignore[attr-defined]
+    for op in func.body.all_ops():
         _scratch(op, func, live, found)
     return found
 
@@ -145,7 +134,7 @@ def _one_life(buffers: list[Buffer]) -> None:
         buffer.nbytes, buffer.start, buffer.end = size, start, end
 
 
-def _scratch(op: Op, func: object, live: Liveness, found: dict[str, Buffer]) -> None:
+def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> None:
     """Working memory of a kernel, for as long as it runs."""
     if not isinstance(op, Operator) or op.elementwise or op.view or op.name == "copy":
         return
@@ -158,5 +147,5 @@ def _scratch(op: Op, func: object, live: Liveness, found: dict[str, Buffer]) -> 
         line = op.span.line if op.span else 0
         found[name] = Buffer(
             name, "arena", 0, nbytes, planner.ALIGN, live.start[op], live.start[op], line,
-            func.symbol, f"working memory of {op.name}",  # type: ignore[attr-defined]
+            func.symbol, f"working memory of {op.name}",
         )  # fmt: skip

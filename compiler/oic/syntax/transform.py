@@ -88,11 +88,8 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     sizes = dims = arguments = operands = results = _several
 
-    def _error(
-        self, slug: str, message: str, span: Span, label: str = "", *, hint: str | None = None,
-        notes: Iterable[Note] = (),
-    ) -> None:  # fmt: skip
-        self.errors.append(Diagnostic(slug, message, span, label, tuple(notes), hint))
+    def _error(self, slug: str, message: str, span: Span, *notes: Note, hint: str | None = None) -> None:
+        self.errors.append(Diagnostic(slug, message, span, "", notes, hint))
 
     def _deeper(self, node: Any, inner: Iterable[Any], limit: int, what: str) -> bool:
         """Note how deep a node nests; False, with one error of each kind, beyond the limit."""
@@ -194,7 +191,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                     "operand-after-setting",
                     f"operand '{operand.span.text}' comes after a setting",
                     operand.span,
-                    notes=[Note(keywords[0].span, "the first setting")],
+                    Note(keywords[0].span, "the first setting"),
                     hint="operands come first, then settings",
                 )
         plain = tuple(p for p in operands if not isinstance(p, s.Keyword))

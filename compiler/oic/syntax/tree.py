@@ -28,6 +28,11 @@ class Node(_Frozen):
 
     span: Span = field(kw_only=True)
 
+    @property
+    def word(self) -> str:
+        """Of a statement: what it begins with."""
+        return type(self).__name__.lower()
+
 
 # ---------------------------------------------------------------- expressions
 
@@ -232,11 +237,13 @@ class Await(Node):
 class CacheRead(Node):
     source: Access
     target: Access
+    word = "cache.read"
 
 
 class CacheWrite(Node):
     source: Access
     target: Access
+    word = "cache.write"
 
 
 class CacheStep(Node):
@@ -246,9 +253,14 @@ class CacheStep(Node):
     amount: Expr | None
     target: Access
 
+    @property
+    def word(self) -> str:
+        return "cache.increment" if self.sign > 0 else "cache.decrement"
+
 
 class CacheReset(Node):
     target: Access
+    word = "cache.reset"
 
 
 Statement = (

@@ -126,35 +126,21 @@ def _statement(statement: s.Statement) -> str:
         case s.OpCall(name=name, operands=operands, keywords=keywords, results=results):
             args = [setting(o) for o in operands] + [f"{k.key}={setting(k.value)}" for k in keywords]
             return f"op {name}({', '.join(args)}) >> {', '.join(access(r) for r in results)}"
-        case s.Transfer(source=source, target=target):
-            return f"transfer {access(source)} >> {access(target)}"
+        case s.Transfer(source, target) | s.CacheRead(source, target) | s.CacheWrite(source, target):
+            return f"{statement.word} {access(source)} >> {access(target)}"
         case s.Branch(condition=condition, targets=targets):
             names = " ".join(t.name for t in targets)
             return f"branch {condition.name} {names}" if condition else f"branch {names}"
-        case s.Return():
-            return "return"
-        case s.Barrier():
-            return "barrier"
+        case s.Return() | s.Barrier():
+            return statement.word
         case s.Dep(after=after, before=before):
             return f"dep after({after.name}) before({before.name})"
-        case s.Yield(names=names):
-            return "yield " + ", ".join(n.name for n in names)
-        case s.Await(names=names):
-            return "await " + ", ".join(n.name for n in names)
-    return _cache(statement)
-
-
-def _cache(statement: s.Statement) -> str:
-    match statement:
-        case s.CacheRead(source=source, target=target):
-            return f"cache.read {access(source)} >> {access(target)}"
-        case s.CacheWrite(source=source, target=target):
-            return f"cache.write {access(source)} >> {access(target)}"
-        case s.CacheStep(sign=sign, amount=amount, target=target):
-            word = "increment" if sign > 0 else "decrement"
+        case s.Yield(names) | s.Await(names):
+            return f"{statement.word} {', '.join(n.name for n in names)}"
+        case s.CacheStep(amount=amount, target=target):
             # In parentheses, so that `-n` or `a - b` cannot run into the target.
             by = f" ({expression(amount)})" if amount is not None else ""
-            return f"cache.{word}{by} {access(target)}"
-        case s.CacheReset(target=target):
-            return f"cache.reset {access(target)}"
+            return f"{statement.word}{by} {access(target)}"
+        case s.CacheReset(target):
+            return f"{statement.word} {access(target)}"
     raise AssertionError(statement)
