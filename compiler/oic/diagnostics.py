@@ -240,10 +240,15 @@ def _escape(ch: str) -> str:
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = MOST_SAID) -> str:
     """The text, with its middle left out where it is long."""
-    half = MOST_SAID // 2
-    return text if len(text) <= MOST_SAID else f"{text[:half]} … {text[-half:]}"
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
+def cut(text: str, most: int, kept: int) -> str:
+    """The text, with only so much of its start where it is longer than `most`."""
+    return text if len(text) <= most else f"{text[:kept]}…"
 
 
 class Refusal(Exception):

@@ -13,7 +13,7 @@ import numpy as np
 from oic import dtypes
 from oic.check.binding import Binding
 from oic.check.symbols import Variable
-from oic.diagnostics import Diagnostic, Span
+from oic.diagnostics import Diagnostic, Span, cut
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.members import Elements, Members
@@ -234,16 +234,11 @@ def _check_scalar(binding: Binding, variable: Variable) -> None:
     value, dtype = variable.scalar, variable.dtype
     span = variable.declaration.dtype_span
     if any(d != 1 for d in variable.dims):
-        message = f"config value {_shown(value)} is a scalar, not {variable.declaration.type_span.text}"
+        message = f"config value {cut(repr(value), 40, 37)} is a scalar, not {variable.declaration.type_span.text}"
         _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
     elif not _converts(value, dtype):
-        message = f"config value {_shown(value)} is not a value of {dtype}"
+        message = f"config value {cut(repr(value), 40, 37)} is not a value of {dtype}"
         _refuse_data(binding, variable, "model-dtype", span, message)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}…"
 
 
 def _converts(value: Any, dtype: DType) -> bool:

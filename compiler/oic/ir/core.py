@@ -619,6 +619,14 @@ def _chase(value: Value, mapping: Mapping[Value, Value]) -> Value:
     return value
 
 
+def seen_through(value: Value) -> Iterator[Value]:
+    """A value, what it is a view of, and so on to what is no view."""
+    yield value
+    while value.op is not None and value.op.view:
+        value = value.op.operands[0]
+        yield value
+
+
 def home_of(value: Value) -> Block | None:
     """The block in which a value is defined."""
     return value.owner.block if isinstance(value.owner, Op) else value.owner

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oic.diagnostics import OicError, Source, Span, did_you_mean, fail
+from oic.diagnostics import OicError, Source, Span, fail
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Block, Op, OpError, Value
 from oic.ir.dims import Extent
@@ -135,10 +135,7 @@ class _Parser:
         token = self.c.kind("word", "the name of an op")
         cls = REGISTRY.get(token.text)
         if cls is None:
-            raise fail(
-                "ir-name", f"no op is called '{token.text}'", self.c.span(token),
-                hint=did_you_mean(token.text, REGISTRY),
-            )  # fmt: skip
+            raise self.c.unknown(f"no op is called '{token.text}'", token, REGISTRY)
         given = self.operands(cls, token)
         given |= self.attributes(cls) if self.c.accept("{") else {}
         outer = dict(self.scope)
@@ -208,9 +205,7 @@ class _Parser:
         if token.text == "workers" and (cls.catalog or cls.elementwise) and token.text not in known:
             return token.text, self.workers()
         if token.text not in known:
-            message = f"{cls.name} has no attribute '{token.text}'"
-            hint = did_you_mean(token.text, known)
-            raise fail("ir-name", message, self.c.span(token), hint=hint)
+            raise self.c.unknown(f"{cls.name} has no attribute '{token.text}'", token, known)
         self.c.expect("=")
         value = self.values.attribute()
         if isinstance(value, DType) and cls.fields[token.text].annotation in ("TensorType", "Type"):
@@ -223,8 +218,7 @@ class _Parser:
         token, name = self.c.now, self.values.attribute()
         known = [k.name for k in getattr(cls, "kernels", ())]
         if name not in known:
-            what = f"{cls.name} has no kernel '{name}'"
-            raise fail("ir-name", what, self.c.span(token), hint=did_you_mean(str(name), known))
+            raise self.c.unknown(f"{cls.name} has no kernel '{name}'", token, known, str(name))
         return str(name)
 
     def workers(self) -> int:
@@ -294,10 +288,7 @@ class _Parser:
         token = self.c.kind("value", "a value")
         found = self.scope.get(token.text[1:])
         if found is None:
-            known = ["%" + n for n in self.scope]
-            message = f"'{token.text}' is not defined here"
-            hint = did_you_mean(token.text, known)
-            raise fail("ir-name", message, self.c.span(token), hint=hint)
+            raise self.c.unknown(f"'{token.text}' is not defined here", token, ["%" + n for n in self.scope])
         return found
 
     def location(self) -> Span | None:

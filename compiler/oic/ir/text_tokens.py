@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from oic.diagnostics import OicError, Source, Span, fail
+from oic.diagnostics import OicError, Source, Span, did_you_mean, fail
 
 T = TypeVar("T")
 
@@ -80,6 +80,10 @@ class Cursor:
     def wrong(self, message: str, token: Lexeme | None = None, slug: str = "ir-syntax") -> OicError:
         """The error for a token, the present one if none is given."""
         return fail(slug, message, self.span(token or self.now))
+
+    def unknown(self, message: str, token: Lexeme, known: Iterable[str], name: str | None = None) -> OicError:
+        """The error for a name that is none of those known."""
+        return fail("ir-name", message, self.span(token), hint=did_you_mean(name or token.text, known))
 
     def sees(self, text: str) -> bool:
         """The present token is this mark or word."""

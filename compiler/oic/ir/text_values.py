@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oic.diagnostics import did_you_mean, fail
 from oic.dtypes import ALL, DType
 from oic.ir import dims
 from oic.ir.core import Place, Value
@@ -107,9 +106,7 @@ class Values:
         token = self.c.take()
         name = self.extent_name(token)
         if name not in self.extents:
-            message = f"extent '{name}' is not declared"
-            hint = did_you_mean(name, self.extents)
-            raise fail("ir-name", message, self.c.span(token), hint=hint)
+            raise self.c.unknown(f"extent '{name}' is not declared", token, self.extents, name)
         return self.extents[name]
 
     def size(self) -> Dim:

@@ -253,11 +253,7 @@ def _alias(value: Value, kind: str, live: Liveness) -> Value | None:
         case "in place" | "entry":
             return _taken_over(value)
         case "exchanged":
-            return (
-                value.op.values[value.op.results.index(value)]
-                if isinstance(value.op, Exchange)
-                else None
-            )
+            return op.values[op.results.index(value)] if isinstance(op, Exchange) else None
         case "carried" if op is None:
             block = value.owner
             assert isinstance(block, Block) and isinstance(block.owner, For)
@@ -323,10 +319,11 @@ def _name(op: Op, names: ValueNames) -> None:
 
 
 def _span(op: For | If | Parallel, live: Liveness) -> PositionRange:
-    name = (
-        op.tag if isinstance(op, For) else ", ".join(op.names) if isinstance(op, Parallel) else ""
-    )
-    kind = {"for": "loop", "if": "branch", "parallel": "consumers"}[op.name]
+    kind, name = "branch", ""
+    if isinstance(op, For):
+        kind, name = "loop", op.tag
+    elif isinstance(op, Parallel):
+        kind, name = "consumers", ", ".join(op.names)
     inside = (o.span.line for block in op.regions for o in block.all_ops() if o.span)
     line = op.span.line if op.span else next(inside, 0)
     return PositionRange(kind, name, live.start[op], live.end[op], line)

@@ -135,11 +135,8 @@ class Sharing:
         assert store.block is not None
         if not value.op.inside(store.block):
             return "from outside the region"
-        first, last, until = (
-            self.live.start[value.op],
-            self.live.start[store],
-            self.live.needed(value),
-        )
+        first, last = self.live.start[value.op], self.live.start[store]
+        until = self.live.needed(value)
         sizes = [self.sizes.get(extent, 0) for extent in sizes_used(store)]
         if any(at > first for at in [*sizes, *map(self.known, store.offsets)]):
             return "its position is known only later"

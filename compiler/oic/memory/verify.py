@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from oic.ir import dims
-from oic.ir.core import Block, Op, Place, Value
+from oic.ir.core import Block, Op, Place, Value, seen_through
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateEntry, StateLoad, StateStore
@@ -361,9 +361,7 @@ def _in_place(op: Op, value: Value, written: Value) -> bool:
 
 
 def _sees(operand: Value, value: Value) -> bool:
-    while operand is not value and operand.op is not None and operand.op.view:
-        operand = operand.op.operands[0]
-    return operand is value
+    return value in seen_through(operand)
 
 
 def _in_order(operand: Value, value: Value, written: Value) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.state import StateEntry, StateStore
 from oic.ir.text_print import located
 from oic.ir.types import StateType, TensorType
@@ -55,11 +55,10 @@ def lives(body: Block) -> Lives:
 
 def root(value: Value) -> Value:
     """The value whose memory a view sees: one with an address, or a state."""
-    while value.op is not None and value.op.view:
-        if value.place is not None and value.place.offset is not None:
-            return value
-        value = value.op.operands[0]
-    return value
+    for found in seen_through(value):
+        if found.place is not None and found.place.offset is not None:
+            break
+    return found
 
 
 def _number(block: Block, at: int, found: Lives) -> int:
@@ -85,29 +84,20 @@ def _number(block: Block, at: int, found: Lives) -> int:
 
 
 def _need(value: Value, at: int, block: Block | None, found: Lives) -> None:
-    while True:
-        found.uses.setdefault(value, []).append((at, block))
-        if value in found.first:
-            found.last[value] = max(found.last[value], at)
-        elif isinstance(value.type, StateType):
-            found.last[value] = max(found.last.get(value, 0), at)
-        if value.op is None or not value.op.view:
-            return
-        value = value.op.operands[0]
+    for seen in seen_through(value):
+        found.uses.setdefault(seen, []).append((at, block))
+        if seen in found.first or isinstance(seen.type, StateType):
+            found.last[seen] = max(found.last.get(seen, 0), at)
 
 
 def _lengthen(outer: Op, end: int, found: Lives) -> None:
     """What a loop takes from outside is needed in every iteration; what consumers take, until all end."""
     start = found.starts[outer]
     for op in (o for region in outer.regions for o in region.all_ops()):
-        for value in op.operands:
-            while True:
-                if value in found.first and found.first[value] < start:
-                    found.last[value] = max(found.last[value], end)
-                    found.uses[value].append((end, outer.block))
-                if value.op is None or not value.op.view:
-                    break
-                value = value.op.operands[0]
+        for value in (seen for operand in op.operands for seen in seen_through(operand)):
+            if value in found.first and found.first[value] < start:
+                found.last[value] = max(found.last[value], end)
+                found.uses[value].append((end, outer.block))
 
 
 def _define(op: Op, at: int, found: Lives) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from oic.diagnostics import OicError, fail
+from oic.diagnostics import OicError, cut, fail, shortened
 from oic.model.budget import Budget
 
 MAX_RANK = 32
@@ -65,7 +65,7 @@ class ModelFile:
     ) -> OicError:
         """The refusal of one field; `offset` in bytes, or None for what has no single place."""
         place = "" if offset is None else f" at byte {offset}"
-        return fail(slug, f"{self.name}: {short(field)}{place}: {short(fact)}", hint=hint)
+        return fail(slug, f"{self.name}: {shortened(field, MAX_FACT)}{place}: {shortened(fact, MAX_FACT)}", hint=hint)
 
     def charge(self, amount: int, field: str, offset: int | None) -> None:
         """Refuse what takes more memory than is left of the budget; `amount` in bytes."""
@@ -103,7 +103,7 @@ class ModelFile:
 
     def check_name(self, name: str, field: str, offset: int | None) -> str:
         """The name, if people and programs can use it; else a refusal."""
-        shown = repr(name if len(name) <= 60 else name[:60] + "…")
+        shown = repr(cut(name, 60, 60))
         if not name:
             raise self.bad("model-name", field, offset, "a name is empty")
         if len(name) > MAX_NAME:
@@ -141,12 +141,6 @@ class ModelFile:
                 fact = "the dimensions multiply to more than 2^63 bytes"
                 raise self.bad("model-field", field, offset, fact)
         return total
-
-
-def short(text: str) -> str:
-    """The text, with its middle left out where it is long."""
-    half = MAX_FACT // 2
-    return text if len(text) <= MAX_FACT else f"{text[:half]} … {text[-half:]}"
 
 
 def cannot_open(path: str | Path, error: Exception) -> OicError:

@@ -79,9 +79,5 @@ def _needed(
 
 def _is_light(op: Op, ranges: Ranges) -> bool:
     """Integers, checks and views: nothing is computed."""
-    return (
-        isinstance(op, (IndexOp, IndexLoad, StateGet, CheckIterations))
-        or ranges.refuses(op)
-        or op.view
-        or isinstance(op, ExtentBind)
-    )
+    integer = isinstance(op, (IndexOp, IndexLoad, StateGet, CheckIterations, ExtentBind))
+    return integer or op.view or ranges.refuses(op)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from oic.ir.control import Barrier
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.index import CheckIds
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
@@ -33,7 +33,7 @@ from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
 from oic.operators.part import Insert
-from oic.operators.shape import Reshape
+from oic.operators.shape import Reshape, Slice, Split
 
 
 def materialize(module: Module) -> None:
@@ -101,11 +101,7 @@ def _own_fills(body: Block) -> None:
 
 def _moved(value: Value) -> bool:
     """A view that may start inside a byte."""
-    while value.op is not None and value.op.view:
-        if value.op.name in ("slice", "split"):
-            return True
-        value = value.op.operands[0]
-    return False
+    return any(isinstance(seen.op, Slice | Split) for seen in seen_through(value))
 
 
 def _operands(op: Op) -> list[tuple[str, Value]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oic.diagnostics import Diagnostic, Note, Source, Span, did_you_mean
+from oic.diagnostics import Diagnostic, Note, Source, Span, cut, did_you_mean
 from oic.syntax import habits
 from oic.syntax.text import Piece, blank
 
@@ -162,7 +162,7 @@ def _missing_semicolon(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] |
     end = stop.pieces[at - 1].end
     error = Diagnostic(
         "missing-semicolon",
-        f"expected ';' after '{_shown(stop.pieces[at - 1].text)}'",
+        f"expected ';' after '{cut(stop.pieces[at - 1].text, 40, 36)}'",
         Span(stop.source, end, end),
         "';' is missing here",
     )
@@ -232,7 +232,7 @@ def _unknown_keyword(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | N
 def _unexpected(stop: ParseFailure) -> Diagnostic:
     """Everything else: expected this, found that."""
     found = stop.found
-    what = "the end of the file" if found.kind == "end" else f"'{_shown(found.text)}'"
+    what = "the end of the file" if found.kind == "end" else f"'{cut(found.text, 40, 36)}'"
     wanted = _phrases(stop.wanted)
     if not wanted:
         message = f"unexpected {what}"
@@ -317,10 +317,6 @@ def _phrases(wanted: frozenset[str]) -> list[str]:
             phrases.append(phrase)
             left -= group
     return phrases + [f"'{mark}'" for terminal, mark in _MARKS.items() if terminal in left]
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:36]}…"
 
 
 # ---------------------------------------------------------------- going on

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from lark import Token
 from lark.visitors import Transformer_NonRecursive
 
-from oic.diagnostics import Diagnostic, Note, Source, Span
+from oic.diagnostics import Diagnostic, Note, Source, Span, cut
 from oic.syntax import tree as s
 
 DEEPEST_EXPRESSION = 100
@@ -312,7 +312,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         if value is None or value > LARGEST_INTEGER:
             span = self._span(parts[0])
             problem = "has no digits" if value is None else "does not fit 64 bits"
-            self._error("integer-range", f"integer literal '{_short(text)}' {problem}", span)
+            self._error("integer-range", f"integer literal '{cut(text, 24, 20)}' {problem}", span)
             value = 1
         return s.Int(value, span=self._span(parts[0]))
 
@@ -373,7 +373,3 @@ def _integer(text: str) -> int | None:
     if len(digits.lstrip("0")) > 64:
         return LARGEST_INTEGER + 1
     return int(digits, base) if digits else None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else f"{text[:20]}…"

@@ -36,7 +36,7 @@ from oic.ir.state import (
 from oic.operators.shape import Slice
 from oic.passes.state import auto as lower_auto
 from oic.passes.state.emitter import INDEX, Emitter, Position, StateVariable
-from oic.passes.state.table import box, check_positions, grow, load, reached, starts
+from oic.passes.state.table import box, check_positions, grow, load, reached, read_raises, starts
 
 
 def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position]) -> Value:
@@ -50,12 +50,7 @@ def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position
     else:
         e.check(start, oldest, end, INDEX, name)
         e.check(end, start, following, INDEX, name)
-    growth = lower_auto.check_growth(e, kept, rest)
-    e.fill(kept, reached(e, kept, others) | lower_auto.reached(e, kept, growth))
-    grow(e, kept, others, slices=False)
-    lower_auto.set_counts(e, kept, growth)
-    if kept.touched is not None and end is None and not growth.part:
-        e.set(kept.touched, 1, starts(others))
+    growth = read_raises(e, kept, others, rest, scalar=end is None)
     slots = [*others, Position(e.modulo(start, window), end)]
     return load(e, kept, op, [*slots, *rest] if growth.part else slots)
 

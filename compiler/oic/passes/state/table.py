@@ -42,13 +42,21 @@ def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position
     table = len(kept.type.table)
     entries, rest = at[:table], at[table:]
     check_positions(e, kept, entries)
+    growth = read_raises(e, kept, entries, rest, scalar=all(p.end is None for p in entries))
+    return load(e, kept, op, at if growth.part else entries)
+
+
+def read_raises(
+    e: Emitter, kept: StateVariable, entries: list[Position], rest: list[Position], *, scalar: bool
+) -> lower_auto.Growth:
+    """What a read of some entries fills, counts and touches; `scalar`: of one alone."""
     growth = lower_auto.check_growth(e, kept, rest)
     e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
     grow(e, kept, entries, slices=False)
     lower_auto.set_counts(e, kept, growth)
-    if kept.touched is not None and not growth.part and all(p.end is None for p in entries):
+    if kept.touched is not None and not growth.part and scalar:
         e.set(kept.touched, 1, starts(entries))
-    return load(e, kept, op, at if growth.part else entries)
+    return growth
 
 
 def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Position]) -> None:
