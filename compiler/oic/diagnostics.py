@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
@@ -297,6 +297,11 @@ class StepError(Refusal):
 def fail(slug: str, message: str, span: Span | None = None, label: str = "", *, hint: str | None = None) -> OicError:
     """An OicError of one diagnostic, to be raised."""
     return OicError(Diagnostic(slug, message, span, label, hint=hint))
+
+
+def listed(words: Sequence[str], last: str) -> str:
+    """`a`, `a or b`, `a, b or c`: with this word before the last."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:

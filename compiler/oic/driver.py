@@ -156,11 +156,7 @@ def interface_of(program: Program) -> Interface:
             written = (v for v, _ in e.uses.writes if v.kind == "volatile" and not v.refused)
             dropped[e.symbol] = {v.name for v in written if v.name not in fetch}
     blocks = [(b.name, b.span) for b in program.graph.blocks]
-    statements = [
-        s.head_span if isinstance(s, syntax.Loop) else s.span
-        for b in program.graph.blocks
-        for s in syntax.walk(b.body)
-    ]
+    statements = [s.shown for b in program.graph.blocks for s in syntax.walk(b.body)]
     return interface(program.module, found, blocks, statements, dropped)
 
 

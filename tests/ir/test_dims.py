@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from oic.diagnostics import Source
 from oic.dtypes import f32
 from oic.ir import dims
-from oic.ir.core import Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.text_print import dim_text
-from oic.ir.text_tokens import Cursor
 from oic.ir.text_values import Values
-from oic.ir.types import INDEX, TensorType
+from oic.ir.types import TensorType
 
 N, M, P = Extent("N", 9), Extent("M", 5), Extent("P", 7)
 n, m, p = dims.of(N), dims.of(M), dims.of(P)
@@ -88,7 +86,7 @@ def test_substitution_of_values_evaluates(size: Dim, values: dict[str, int]) -> 
 
 @given(polynomials)
 def test_the_text_of_a_size_is_read_back(size: Dim) -> None:
-    values = Values(Cursor(Source("type", f"f32[{dim_text(size)}]")), lambda: Value(INDEX))
+    values = Values(Source("type", f"f32[{dim_text(size)}]"))
     values.extents = {e.name: e for e in (N, M, P)}
     assert values.type() == TensorType(f32, (size,))
 

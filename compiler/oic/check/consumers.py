@@ -99,8 +99,7 @@ def _check_away(
         for name in sorted(names & away.keys()):
             what, hint = f"'{name}' is used while it is given away", f"use it after 'await {name};'"
             notes = [Note(away[name].span, "given away here")]
-            span = part.head_span if isinstance(part, s.Loop) else part.span
-            report.error("yielded-use", what, span, notes=notes, hint=hint)
+            report.error("yielded-use", what, part.shown, notes=notes, hint=hint)
 
 
 # ---------------------------------------------------------------- consumers

@@ -9,7 +9,7 @@ from oic.check import attributes as check_attributes
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
 from oic.check.symbols import SymbolTable, Variable
-from oic.diagnostics import Note, Span, did_you_mean
+from oic.diagnostics import Note, Span, did_you_mean, listed
 from oic.syntax import tree as s
 
 # Sections whose variables may have an attribute.  Temporaries take none.
@@ -61,16 +61,12 @@ def _placed(
             report.error("duplicate-attribute", what, found.span, notes=notes)
         elif kind not in places:
             on = {"block": "a block", "temporary": "a temporary"}.get(kind, f"{kind} memory")
-            label = f"for {_listed(places)}{'' if places == ('block',) else ' memory'} only"
+            label = f"for {listed(places, 'and')}{'' if places == ('block',) else ' memory'} only"
             report.error("attribute-place", f"'@{found.name}' cannot stand on {on}", found.span, label)
         else:
             right[found.name] = found
         first.setdefault(found.name, found)
     return right
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 # ---------------------------------------------------------------- types

@@ -112,9 +112,8 @@ def check_dead(
     """A warning at the first statement behind one of the kinds in `ends`."""
     for statement, dead in pairwise(statements):
         if isinstance(statement, ends):
-            span = dead.head_span if isinstance(dead, s.Loop) else dead.span
             note = Note(statement.span, "the block ends here")
-            report.warn("dead-code", "this statement never runs", span, note)
+            report.warn("dead-code", "this statement never runs", dead.shown, note)
             return
 
 

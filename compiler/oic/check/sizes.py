@@ -7,7 +7,7 @@ inferred from the axes of bound tensors, the caller passes in with the model's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from oic.check.report import DiagnosticCollector, Refused, refused
 from oic.diagnostics import MOST_NOTES, Diagnostic, Note, Span
@@ -148,10 +148,7 @@ def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Dia
         size.name: {n.name for n in s.names_in(size.value) if n.name not in values}
         for size in pending.values()
     }
-    users: dict[str, list[str]] = {}
-    for user, names in missing.items():
-        for name in names:
-            users.setdefault(name, []).append(user)
+    users = _users(missing)
     ready = deque(name for name, names in missing.items() if not names)
     while ready:
         size = pending.pop(ready.popleft())
@@ -195,12 +192,18 @@ def _cycles(pending: Mapping[str, s.SizeDef], values: Mapping[str, int]) -> list
     return errors
 
 
-def _without_dead(needs: dict[str, list[str]]) -> None:
-    """Drop the sizes that need, directly or not, what is no part of `needs`."""
+def _users(needs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Of every name, the sizes that need it."""
     users: dict[str, list[str]] = {}
     for user, names in needs.items():
         for name in names:
             users.setdefault(name, []).append(user)
+    return users
+
+
+def _without_dead(needs: dict[str, list[str]]) -> None:
+    """Drop the sizes that need, directly or not, what is no part of `needs`."""
+    users = _users(needs)
     dead = [user for user, names in needs.items() if any(n not in needs for n in names)]
     while dead:
         name = dead.pop()

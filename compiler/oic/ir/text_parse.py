@@ -14,7 +14,7 @@ from oic.ir.core import REGISTRY, Block, Op, OpError, Value
 from oic.ir.dims import Extent
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import type_text
-from oic.ir.text_tokens import Cursor, Lexeme
+from oic.ir.text_tokens import Lexeme
 from oic.ir.text_values import DEPTH, Values
 from oic.ir.types import TensorType, same_rank
 
@@ -38,115 +38,113 @@ def parse_module(text: str, weights: Mapping[str, Array] | None = None, source: 
     source   the text that locations point into; without it only lines and columns are known
     Errors: OicError with slug ir-syntax, ir-name, ir-type, or that of the op that refuses.
     """
-    parser = _Parser(Cursor(Source("module.ir", text)), source)
+    parser = _Parser(Source("module.ir", text), source)
     module = parser.module()
     module.weights = dict(weights or {})
     return module
 
 
-class _Parser:
-    """Recursive descent over the tokens; `scope` holds the values that may be named."""
+class _Parser(Values):
+    """Recursive descent over the tokens; `origin` is the text that locations point into."""
 
-    def __init__(self, cursor: Cursor, source: Source | None) -> None:
-        self.c = cursor
-        self.source = source
-        self.scope: dict[str, Value] = {}
-        self.values = Values(cursor, self.value)
+    def __init__(self, text: Source, origin: Source | None) -> None:
+        super().__init__(text)
+        self.origin = origin
 
     # -- header
 
     def module(self) -> Module:
-        self.c.expect("module")
-        module = Module(self.c.string())
-        self.c.expect("{")
-        head = self.c.list_until("}", self.header_part)
+        self.expect("module")
+        module = Module(self.string())
+        self.expect("{")
+        head = self.list_until("}", self.header_part)
         given = dict(head)
         module.stage = given.get("stage", "graph")
         if module.stage not in ("graph", "indexed", "planned"):
-            raise self.c.wrong(f"no stage is called '{module.stage}'", slug="ir-name")
-        if self.source is None and "source" in given:
-            self.source = Unseen(given["source"], "")
-        module.source = self.source
-        if self.c.accept("extents"):
-            self.c.expect("{")
-            self.c.list_until("}", self.extent)
-        if self.c.accept("plan"):
+            raise self.wrong(f"no stage is called '{module.stage}'", slug="ir-name")
+        if self.origin is None and "source" in given:
+            self.origin = Unseen(given["source"], "")
+        module.source = self.origin
+        if self.accept("extents"):
+            self.expect("{")
+            self.list_until("}", self.declaration)
+        if self.accept("plan"):
             module.plan = self.plan()
-        while self.c.now.kind != "end":
+        while self.now.kind != "end":
             module.top.append(self.op(0))
         return module
 
     def header_part(self) -> tuple[str, str]:
-        token = self.c.take()
+        token = self.take()
         if token.text not in ("stage", "source"):
-            raise self.c.wrong("a module has a stage and a source", token)
-        self.c.expect("=")
-        return token.text, self.c.string()
+            raise self.wrong("a module has a stage and a source", token)
+        self.expect("=")
+        return token.text, self.string()
 
-    def extent(self) -> None:
-        token = self.c.take()
-        name = self.values.extent_name(token)
-        if name in self.values.extents:
-            raise self.c.wrong(f"extent '{name}' is declared twice", token, "ir-name")
-        self.c.expect("<=")
-        self.values.extents[name] = Extent(name, self.c.integer())
+    def declaration(self) -> None:
+        token = self.take()
+        name = self.extent_name(token)
+        if name in self.extents:
+            raise self.wrong(f"extent '{name}' is declared twice", token, "ir-name")
+        self.expect("<=")
+        self.extents[name] = Extent(name, self.integer())
 
     def plan(self) -> Plan:
         plan = Plan()
-        self.c.expect("{")
-        while not self.c.accept("}"):
-            token = self.c.take()
+        self.expect("{")
+        while not self.accept("}"):
+            token = self.take()
             match token.text:
                 case "state":
-                    plan.state_bytes = self.c.integer()
+                    plan.state_bytes = self.integer()
                 case "weights":
-                    plan.weights_bytes = self.c.integer()
+                    plan.weights_bytes = self.integer()
                 case "arena" | "lower_bound":
                     sizes = plan.arena_bytes if token.text == "arena" else plan.lower_bound
-                    symbol = self.c.string()
-                    sizes[symbol] = self.c.integer()
+                    symbol = self.string()
+                    sizes[symbol] = self.integer()
                 case "buffer":
                     plan.buffers.append(self.buffer())
                 case _:
-                    raise self.c.wrong("expected a line of the memory map", token)
+                    raise self.wrong("expected a line of the memory map", token)
         return plan
 
     def buffer(self) -> Buffer:
-        name = self.c.string()
-        space, offset = self.values.address()
+        name = self.string()
+        space, offset = self.address()
         words = {"size": "nbytes", "align": "align", "live": "start", "to": "end", "line": "line"}
         numbers = {field: self.number_after(word) for word, field in words.items()}
         buffer = Buffer(name, space, offset or 0, numbers.pop("nbytes"), **numbers)  # type: ignore[arg-type]
-        self.c.expect("function")
-        buffer.function = self.c.string()
-        buffer.reason = self.c.string() if self.c.accept("because") else ""
+        self.expect("function")
+        buffer.function = self.string()
+        buffer.reason = self.string() if self.accept("because") else ""
         return buffer
 
     def number_after(self, word: str) -> int:
-        self.c.expect(word)
-        return self.c.signed()
+        self.expect(word)
+        return self.signed()
 
     # -- ops
 
     def op(self, depth: int) -> Op:
         if depth > DEPTH:
-            raise self.c.wrong("regions are nested too deeply")
+            raise self.wrong("regions are nested too deeply")
         names = self.result_names()
-        token = self.c.kind("word", "the name of an op")
+        token = self.kind("word", "the name of an op")
         cls = REGISTRY.get(token.text)
         if cls is None:
-            raise self.c.unknown(f"no op is called '{token.text}'", token, REGISTRY)
+            raise self.unknown(f"no op is called '{token.text}'", token, REGISTRY)
         given = self.operands(cls, token)
-        given |= self.attributes(cls) if self.c.accept("{") else {}
+        given |= self.attributes(cls) if self.accept("{") else {}
         outer = dict(self.scope)
         for key, spec in cls.fields.items():
             if spec.kind == "region":
-                self.c.expect(key)
+                self.expect(key)
                 given[key] = self.region(depth)
                 self.scope = dict(outer)
             elif spec.kind == "regions":
                 given[key] = []
-                while self.c.accept(key):
+                while self.accept(key):
                     given[key].append(self.region(depth))
                     self.scope = dict(outer)
         kernel, workers = given.pop("kernel", ""), given.pop("workers", 1)
@@ -158,11 +156,11 @@ class _Parser:
 
     def result_names(self) -> list[Lexeme]:
         names: list[Lexeme] = []
-        if self.c.now.kind == "value":
-            names.append(self.c.take())
-            while self.c.accept(","):
-                names.append(self.c.kind("value", "the name of a result"))
-            self.c.expect("=")
+        if self.now.kind == "value":
+            names.append(self.take())
+            while self.accept(","):
+                names.append(self.kind("value", "the name of a result"))
+            self.expect("=")
         return names
 
     def operands(self, cls: type[Op], token: Lexeme) -> dict[str, Any]:
@@ -170,68 +168,68 @@ class _Parser:
         given: dict[str, Any] = {}
         if not fields:
             return given
-        self.c.expect("(")
+        self.expect("(")
         for i, (key, spec) in enumerate(fields):
-            if spec.kind == "optional" and self.c.sees(")"):
+            if spec.kind == "optional" and self.sees(")"):
                 given[key] = None
                 continue
             if i:
-                self.c.expect(",")
+                self.expect(",")
             if spec.kind == "rest":
-                self.c.expect("[")
-                given[key] = self.c.list_until("]", self.value)
-            elif spec.kind == "optional" and self.c.accept("_"):
+                self.expect("[")
+                given[key] = self.list_until("]", self.value)
+            elif spec.kind == "optional" and self.accept("_"):
                 given[key] = None
             else:
                 given[key] = self.value()
-        self.c.expect(")")
+        self.expect(")")
         return given
 
     def attributes(self, cls: type[Op]) -> dict[str, Any]:
         given: dict[str, Any] = {}
-        for key, value in self.c.list_until("}", lambda: self.attribute(cls)):
+        for key, value in self.list_until("}", lambda: self.setting(cls)):
             if key in given:
-                raise self.c.wrong(
-                    f"attribute '{key}' is given twice", self.c.tokens[self.c.at - 1]
+                raise self.wrong(
+                    f"attribute '{key}' is given twice", self.tokens[self.at - 1]
                 )
             given[key] = value
         return given
 
-    def attribute(self, cls: type[Op]) -> tuple[str, Any]:
-        token = self.c.kind("word", "the name of an attribute")
+    def setting(self, cls: type[Op]) -> tuple[str, Any]:
+        token = self.kind("word", "the name of an attribute")
         known = [k for k, s in cls.fields.items() if s.kind == "attribute"]
         if token.text == "kernel" and cls.catalog:
             return token.text, self.kernel(cls)
         if token.text == "workers" and (cls.catalog or cls.elementwise) and token.text not in known:
             return token.text, self.workers()
         if token.text not in known:
-            raise self.c.unknown(f"{cls.name} has no attribute '{token.text}'", token, known)
-        self.c.expect("=")
-        value = self.values.attribute()
+            raise self.unknown(f"{cls.name} has no attribute '{token.text}'", token, known)
+        self.expect("=")
+        value = self.attribute()
         if isinstance(value, DType) and cls.fields[token.text].annotation in ("TensorType", "Type"):
             value = TensorType(value)  # `f32` for `f32[]`, where no element type is possible
         return token.text, value
 
     def kernel(self, cls: type[Op]) -> str:
         """The name of a kernel of an operator."""
-        self.c.expect("=")
-        token, name = self.c.now, self.values.attribute()
+        self.expect("=")
+        token, name = self.now, self.attribute()
         known = [k.name for k in getattr(cls, "kernels", ())]
         if name not in known:
-            raise self.c.unknown(f"{cls.name} has no kernel '{name}'", token, known, str(name))
+            raise self.unknown(f"{cls.name} has no kernel '{name}'", token, known, str(name))
         return str(name)
 
     def workers(self) -> int:
         """How many threads may share a call."""
-        self.c.expect("=")
-        token, count = self.c.now, self.values.attribute()
+        self.expect("=")
+        token, count = self.now, self.attribute()
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise fail("ir-name", f"workers are a number of threads, not {count}", self.c.span(token))
+            raise fail("ir-name", f"workers are a number of threads, not {count}", self.span(token))
         return count
 
     def build(self, cls: type[Op], given: dict[str, Any], token: Lexeme) -> Op:
         """The op; whatever it refuses becomes a diagnostic at its name."""
-        span = self.c.span(token)
+        span = self.span(token)
         try:
             return cls(**given)
         except OpError as refused:
@@ -245,34 +243,34 @@ class _Parser:
     def results(self, op: Op, names: list[Lexeme], token: Lexeme) -> None:
         if len(names) != len(op.results):
             message = f"{op.name} has {len(op.results)} results, not {len(names)}"
-            raise self.c.wrong(message, token, "ir-type")
+            raise self.wrong(message, token, "ir-type")
         for i, (name, value) in enumerate(zip(names, op.results)):
-            self.c.expect("," if i else ":")
-            first = self.c.now
-            type_ = self.values.type()
+            self.expect("," if i else ":")
+            first = self.now
+            type_ = self.type()
             if op.regions and same_rank(type_, value.type):
                 value.type = type_  # sizes of a loop's body have other names after it
             if type_ != value.type:
                 message = f"the result of {op.name} is {type_text(value.type)}"
-                span = self.c.span(first, self.c.tokens[self.c.at - 1])
+                span = self.span(first, self.tokens[self.at - 1])
                 raise fail("ir-type", message, span, f"{type_text(type_)} is written")
-            value.place = self.values.place()
+            value.place = self.place()
             self.define(name, value)
 
     def region(self, depth: int) -> Block:
         block = Block()
-        self.c.expect("(")
-        self.c.list_until(")", lambda: self.argument(block))
-        self.c.expect("{")
-        while not self.c.accept("}"):
+        self.expect("(")
+        self.list_until(")", lambda: self.argument(block))
+        self.expect("{")
+        while not self.accept("}"):
             block.append(self.op(depth + 1))
         return block
 
     def argument(self, block: Block) -> None:
-        name = self.c.kind("value", "the name of a block's argument")
-        self.c.expect(":")
-        value = block.argument(self.values.type())
-        value.place = self.values.place()
+        name = self.kind("value", "the name of a block's argument")
+        self.expect(":")
+        value = block.argument(self.type())
+        value.place = self.place()
         self.define(name, value)
 
     # -- parts
@@ -280,35 +278,28 @@ class _Parser:
     def define(self, token: Lexeme, value: Value) -> None:
         name = token.text[1:]
         if name in self.scope:
-            raise self.c.wrong(f"'{token.text}' is defined twice", token, "ir-name")
+            raise self.wrong(f"'{token.text}' is defined twice", token, "ir-name")
         value.hint = "" if name.isdigit() else name
         self.scope[name] = value
 
-    def value(self) -> Value:
-        token = self.c.kind("value", "a value")
-        found = self.scope.get(token.text[1:])
-        if found is None:
-            raise self.c.unknown(f"'{token.text}' is not defined here", token, ["%" + n for n in self.scope])
-        return found
-
     def location(self) -> Span | None:
-        if not self.c.accept("loc"):
+        if not self.accept("loc"):
             return None
-        self.c.expect("(")
-        line_at = self.c.now
-        line = self.c.integer()
-        self.c.expect(":")
-        column = self.c.integer()
-        self.c.expect("+")
-        length = self.c.integer()
-        last = self.c.expect(")")
-        source = self.source or Unseen("unknown", "")
+        self.expect("(")
+        line_at = self.now
+        line = self.integer()
+        self.expect(":")
+        column = self.integer()
+        self.expect("+")
+        length = self.integer()
+        last = self.expect(")")
+        source = self.origin or Unseen("unknown", "")
         if isinstance(source, Unseen):
             start = line * COLUMNS + column
         else:
             starts = source.line_starts
             start = starts[line - 1] + column - 1 if 0 < line <= len(starts) else -1
             if start < 0 or start + length > len(source.text):
-                span = self.c.span(line_at, last)
+                span = self.span(line_at, last)
                 raise fail("ir-syntax", f"{source.name} has no such place", span)
         return Span(source, start, start + length)

@@ -57,7 +57,7 @@ def lower_body(f: Builder, body: Body) -> bool:
 def lower_statement(f: Builder, statement: s.Statement) -> None:
     """One statement other than `return`.  Raises Refused."""
     _count(f, statement)
-    if f.binding.is_refused(statement.head_span if isinstance(statement, s.Loop) else statement.span):
+    if f.binding.is_refused(statement.shown):
         _skip(f, statement)
         return
     _LOWERING[type(statement)](f, statement)
@@ -75,10 +75,9 @@ def _count(f: Builder, statement: s.Statement) -> None:
         raise Refused(program_size(f.binding.graph))
     if f.depth + len(f.calls) > DEEPEST_RUN:
         message = f"this runs inside more than {DEEPEST_RUN} loops, branches and blocks"
-        span = statement.head_span if isinstance(statement, s.Loop) else statement.span
         first = f.counter.setdefault("too deep", 1)
         f.counter["too deep"] = 0
-        raise Refused(Diagnostic("nesting-depth", message, span) if first else None)
+        raise Refused(Diagnostic("nesting-depth", message, statement.shown) if first else None)
 
 
 def _skip(f: Builder, statement: s.Statement) -> None:

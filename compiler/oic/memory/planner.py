@@ -15,18 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oic.ir.module import Buffer
-from oic.memory.placement import (
-    BufferGroup,
-    Packing,
-    Rng,
-    completed,
-    connected,
-    improved,
-    lowest,
-    orders,
-    sections,
-    tightest,
-)  # fmt: skip
+from oic.memory import placement
+from oic.memory.placement import BufferGroup, Packing, Rng
 from oic.memory.search import NODE, Search, cells
 
 ALIGN = 64  # bytes: a cache line and the widest vector
@@ -83,7 +73,7 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
         # What the parts before reach is low enough for this one.
         packing, start = _best_order(part, height)
         if packing.height > height:
-            packing = min(packing, improved(part, start, height, SWAPS), key=lambda p: p.height)
+            packing = min(packing, placement.improved(part, start, height, SWAPS), key=lambda p: p.height)
         if packing.height > height:
             searched = True
             packing, known, cost = _searched(part, packing, height, effort)
@@ -97,9 +87,9 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
 def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], BufferGroup]]:
     """The buffers that take room, by index, as parts that no position connects; the fullest first."""
     some = [i for i, b in enumerate(buffers) if b.nbytes]
-    spans = sections([(buffers[i].start, buffers[i].end) for i in some])
+    spans = placement.sections([(buffers[i].start, buffers[i].end) for i in some])
     found: list[tuple[list[int], BufferGroup]] = []
-    for group in connected(spans):
+    for group in placement.connected(spans):
         indices = [some[k] for k in group]
         origin = min(spans[k][0] for k in group)
         part = BufferGroup(
@@ -120,8 +110,8 @@ def _best_order(part: BufferGroup, target: int) -> tuple[Packing, list[int]]:
     """The best packing by an order, or the first at the target; the best order to start from."""
     best: Packing | None = None
     start: tuple[int, list[int]] | None = None
-    for _, order in orders(part):
-        for place_by in (tightest, lowest):
+    for _, order in placement.orders(part):
+        for place_by in (placement.tightest, placement.lowest):
             packing = place_by(part, order)
             if best is None or packing.height < best.height:
                 best = packing
@@ -158,7 +148,7 @@ def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tup
         found = search.find()
         cost += search.cost
         if found is not None:
-            best = min(best, completed(part, some, found), key=lambda p: p.height)
+            best = min(best, placement.completed(part, some, found), key=lambda p: p.height)
         elif search.complete:
             least = low = max(least, height + 1)
         elif turn % 3 == 2:

@@ -24,16 +24,7 @@ from oic.model.blocks import BITS, Blocks
 from oic.model.budget import LIST, TENSOR, TEXT, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.jsontext import sizes_among
-from oic.model.tensors import (
-    Contents,
-    Mapped,
-    Metadata,
-    Origin,
-    TensorInfo,
-    TensorSource,
-    UnreadableTensor,
-    opaque,
-)
+from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque
 
 _VALUES = {
     0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 10: "<u8", 11: "<i8", 12: "<f8",
@@ -214,13 +205,9 @@ def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: in
         raise file.bad("model-field", dims, tensor.place + 4, fact)
     start, total = data + tensor.offset, count // block * nbytes
     file.need(start, total, f"data of {what}")
-    info = TensorInfo(name, dtype, tensor.shape, True, total, file.name, start)
-    origin: Origin = Mapped(file, start, total)
-    if dtype.name in BITS:
-        origin = Blocks(file, start, tensor.shape, dtype.name)
-    elif tag in BLOCKS:
-        origin = UnreadableTensor(f"the stored type {dtype} is block-quantised, which is not read")
-    return TensorSource(info, origin)
+    reason = f"the stored type {dtype} is block-quantised, which is not read" if tag in BLOCKS else ""
+    found = in_file(file, name, dtype, tensor.shape, start, total, reason)
+    return replace(found, origin=Blocks(file, start, tensor.shape, dtype.name)) if dtype.name in BITS else found
 
 
 def _stored(tag: int) -> tuple[DType, int, int]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oic.diagnostics import OicError, did_you_mean, fail
+from oic.diagnostics import OicError, did_you_mean, fail, listed
 from oic.dtypes import Array
 from oic.model.blocks import Blocks
 from oic.model.file import ModelFile
@@ -211,7 +211,7 @@ def _format(file: ModelFile) -> str:
 
 def unknown_format(name: str) -> OicError:
     """The refusal of a file that is none of the formats."""
-    known = ", ".join(WEIGHTS[:-1]) + f" or {WEIGHTS[-1]}"
+    known = listed(WEIGHTS, "or")
     other = described(name)
     if other is not None:
         fact = f"{name}: this is {other[0]}, which is not read; {known} is"

@@ -62,6 +62,19 @@ class Header:
     shape: tuple[int, ...]
     data: int
 
+    def is_swapped(self, dtype: DType) -> bool:
+        """Elements of this type have their most significant byte first."""
+        return self.descr[0] == ">" and dtype.bits > 8
+
+    def arranged(self, raw: Array, dtype: DType) -> Array:
+        """The array of some bytes, which are changed."""
+        flat = raw.view(dtype.np)
+        if self.is_swapped(dtype):
+            flat.byteswap(inplace=True)
+        if self.fortran:
+            flat = np.ascontiguousarray(flat.reshape(self.shape[::-1]).T)
+        return flat.reshape(self.shape)
+
 
 def read_header(source: HeaderBytes) -> Header:
     """The header of an array; its shape is not yet compared with the bytes.  Raises OicError."""
@@ -131,9 +144,4 @@ def _array(file: ModelFile) -> Array:
         raise file.bad(
             "model-field", "elements", header.data + at, f"0x{raw[at]:02x} is no {dtype}"
         )
-    flat = raw.copy().view(dtype.np)
-    if header.descr[0] == ">" and dtype.bits > 8:
-        flat.byteswap(inplace=True)
-    if header.fortran:
-        flat = np.ascontiguousarray(flat.reshape(header.shape[::-1]).T)
-    return flat.reshape(header.shape)
+    return header.arranged(raw.copy(), dtype)

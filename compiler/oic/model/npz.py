@@ -232,9 +232,7 @@ def _entry(name: str, member: _Member, header: Header | None) -> TensorSource:
 
 
 def _origin(member: _Member, header: Header, dtype: DType) -> Origin:
-    order = header.fortran and len(header.shape) > 1
-    swapped = header.descr[0] == ">" and dtype.bits > 8
-    if not (member.deflated or order or swapped):
+    if not (member.deflated or (header.fortran and len(header.shape) > 1) or header.is_swapped(dtype)):
         offset, nbytes = member.offset + header.data, member.size - header.data
         return Mapped(member.file, offset, nbytes, cache(member.check))
 
@@ -242,10 +240,6 @@ def _origin(member: _Member, header: Header, dtype: DType) -> Origin:
         raw = member.content()[header.data :]
         if wrong_code(raw, dtype, 0) is not None:
             raise member.bad(f"holds bytes that are no {dtype} values")
-        flat = raw.view(dtype.np)
-        if swapped:
-            flat.byteswap(inplace=True)
-        shape = header.shape
-        return np.ascontiguousarray(flat.reshape(shape[::-1]).T) if order else flat.reshape(shape)
+        return header.arranged(raw, dtype)
 
     return Computed(load)

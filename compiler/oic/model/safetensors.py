@@ -17,16 +17,7 @@ from oic.dtypes import DType
 from oic.model import jsontext
 from oic.model.budget import TENSOR
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.tensors import (
-    Contents,
-    Mapped,
-    Metadata,
-    Origin,
-    TensorInfo,
-    TensorSource,
-    UnreadableTensor,
-    opaque,
-)
+from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque
 
 MAX_HEADER = 100_000_000  # bytes; the format's own limit
 HEADER = "header"
@@ -120,11 +111,8 @@ def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSo
     if data + offsets[1] > file.size:
         fact = f"ends at byte {data + offsets[1]} of the file, which ends at {file.size}"
         raise _Wrong("data_offsets", fact, "model-truncated")
-    info = TensorInfo(name, dtype, shape, True, nbytes, file.name, data + begin)
-    origin: Origin = Mapped(file, data + begin, nbytes)
-    if stored in _OTHER:
-        origin = UnreadableTensor(f"the language has no element type for the stored {stored}")
-    return TensorSource(info, origin)
+    reason = f"the language has no element type for the stored {stored}" if stored in _OTHER else ""
+    return in_file(file, name, dtype, shape, data + begin, nbytes, reason)
 
 
 def _integers(spec: dict[str, Any], key: str) -> tuple[int, ...]:

@@ -176,6 +176,17 @@ class TensorSource:
         return unpack(raw, dtype, self.info.count)
 
 
+def in_file(
+    file: ModelFile, name: str, dtype: DType, shape: tuple[int, ...], offset: int, nbytes: int, reason: str = ""
+) -> TensorSource:
+    """A tensor whose stored form lies in a file.
+
+    reason   why its elements cannot be read
+    """
+    origin: Origin = UnreadableTensor(reason) if reason else Mapped(file, offset, nbytes)
+    return TensorSource(TensorInfo(name, dtype, shape, True, nbytes, file.name, offset), origin)
+
+
 def wrong_code(raw: NDArray[np.uint8], dtype: DType, count: int) -> int | None:
     """The first byte that stands for no value, or None: a bool of 2, a t2 of -2.
 

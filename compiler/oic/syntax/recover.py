@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oic.diagnostics import Diagnostic, Note, Source, Span, cut, did_you_mean
+from oic.diagnostics import Diagnostic, Note, Source, Span, cut, did_you_mean, listed
 from oic.syntax import habits
 from oic.syntax.text import Piece, blank
 
@@ -234,12 +234,7 @@ def _unexpected(stop: ParseFailure) -> Diagnostic:
     found = stop.found
     what = "the end of the file" if found.kind == "end" else f"'{cut(found.text, 40, 36)}'"
     wanted = _phrases(stop.wanted)
-    if not wanted:
-        message = f"unexpected {what}"
-    elif len(wanted) == 1:
-        message = f"expected {wanted[0]}, found {what}"
-    else:
-        message = f"expected {', '.join(wanted[:-1])} or {wanted[-1]}, found {what}"
+    message = f"expected {listed(wanted, 'or')}, found {what}" if wanted else f"unexpected {what}"
     notes: tuple[Note, ...] = ()
     brackets = stop.open_brackets()
     if brackets and stop.pieces[brackets[-1]].text != "{":

@@ -33,6 +33,11 @@ class Node(_Frozen):
         """Of a statement: what it begins with."""
         return type(self).__name__.lower()
 
+    @property
+    def shown(self) -> Span:
+        """Of a statement: what messages point at."""
+        return self.span
+
 
 # ---------------------------------------------------------------- expressions
 
@@ -202,6 +207,10 @@ class Loop(Node):
     end: Expr
     body: tuple[Statement, ...]
     head_span: Span
+
+    @property
+    def shown(self) -> Span:
+        return self.head_span
 
 
 class Branch(Node):
