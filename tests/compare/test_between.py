@@ -40,10 +40,10 @@ class NotEmptied(SimulatorExecutor):
     """What was in the table stays where the saved state has nothing."""
 
     def _load(self, saved: bytes) -> None:
-        old: Any = self.machine.states["K"]
+        old: Any = self.machine.variables["K"]
         kept = dict(old.entries)
         super()._load(saved)
-        new: Any = self.machine.states["K"]
+        new: Any = self.machine.variables["K"]
         new.entries = kept | new.entries
 
 

@@ -395,8 +395,7 @@ class _Observer:
 
 
 def _counts(machine: Machine) -> dict[str, dict[int, int]]:
-    states: dict[str, Any] = machine.states
-    return {name: dict(v.counts) for name, v in states.items()}
+    return {name: dict(v.counts) for name, v in machine.variables.items()}
 
 
 def _of_growth(

@@ -231,7 +231,7 @@ def inputs_of(r: Random, case: Case, program: Program, machine: Machine, symbol:
 
 def fitting(case: Case, machine: Machine, given: list[str], found: dict[str, Any]) -> list[int]:
     """The grown shape that a write of an auto-dim matrix must have."""
-    counts: dict[int, int] = machine.states["K"].counts  # type: ignore[union-attr]
+    counts: dict[int, int] = machine.variables["K"].counts
     sizes = []
     for n, base in enumerate(case.shape):
         count = counts[len(case.indices) + n]

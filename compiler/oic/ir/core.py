@@ -129,7 +129,7 @@ class Value:
     def symbol(self) -> str:
         """The name of the state or constant that it is."""
         assert self.op is not None, f"{self!r} has no name"
-        return str(self.op.attributes()["symbol"])
+        return str(self.op.__dict__["symbol"])
 
     @property
     def shape(self) -> tuple[Dim, ...]:

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from oic import dtypes
+from oic.diagnostics import OicError
 from oic.dtypes import DType
 from oic.model import jsontext
 from oic.model.budget import TENSOR
@@ -76,50 +77,35 @@ def _place(file: ModelFile, name: str) -> int:
 
 
 def _entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
-    try:
-        return _checked_entry(file, data, name, spec)
-    except _Wrong as error:
-        field = f"tensor {name!r}" + (f", {error.key!r}" if error.key else "")
-        raise file.bad(error.slug, field, _place(file, name), error.fact) from None
+    def wrong(key: str, fact: str, slug: str = "model-field") -> OicError:
+        """A fact against one key of the entry."""
+        field = f"tensor {name!r}" + (f", {key!r}" if key else "")
+        return file.bad(slug, field, _place(file, name), fact)
 
-
-class _Wrong(Exception):
-    """A fact against one key of a tensor's entry."""
-
-    def __init__(self, key: str, fact: str, slug: str = "model-field") -> None:
-        self.key, self.fact, self.slug = key, fact, slug
-
-
-def _checked_entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
     file.charge(TENSOR, "tensors", None)
     file.check_name(name, "tensor name", None)
     if not isinstance(spec, dict) or set(spec) != {"dtype", "shape", "data_offsets"}:
-        raise _Wrong("", "an entry has exactly 'dtype', 'shape' and 'data_offsets'")
-    stored, shape = spec["dtype"], _integers(spec, "shape")
-    offsets = _integers(spec, "data_offsets")
+        raise wrong("", "an entry has exactly 'dtype', 'shape' and 'data_offsets'")
+    stored, shape, offsets = spec["dtype"], spec["shape"], spec["data_offsets"]
+    for key in ("shape", "data_offsets"):
+        if not isinstance(spec[key], list) or not all(type(v) is int and 0 <= v < 1 << 63 for v in spec[key]):
+            raise wrong(key, "not a list of integers from 0 to 2^63-1")
     if not isinstance(stored, str) or stored not in _DTYPES | _OTHER:
-        raise _Wrong("dtype", f"unknown element type {str(stored)[:60]!r}", "model-dtype")
+        raise wrong("dtype", f"unknown element type {str(stored)[:60]!r}", "model-dtype")
     dtype = _DTYPES.get(stored) or opaque(stored)
     bits = _OTHER.get(stored, dtype.bits)
-    count = file.count(shape, bits, f"tensor {name!r}, 'shape'", None)
+    count = file.count(tuple(shape), bits, f"tensor {name!r}, 'shape'", None)
     if len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise _Wrong("data_offsets", f"{list(offsets)} is not a range of bytes")
+        raise wrong("data_offsets", f"{offsets} is not a range of bytes")
     begin, nbytes = offsets[0], offsets[1] - offsets[0]
     if nbytes * 8 != count * bits:
-        fact = f"{nbytes} bytes, but {stored} of shape {list(shape)} has {count * bits / 8:g}"
-        raise _Wrong("data_offsets", fact)
+        fact = f"{nbytes} bytes, but {stored} of shape {shape} has {count * bits / 8:g}"
+        raise wrong("data_offsets", fact)
     if data + offsets[1] > file.size:
         fact = f"ends at byte {data + offsets[1]} of the file, which ends at {file.size}"
-        raise _Wrong("data_offsets", fact, "model-truncated")
+        raise wrong("data_offsets", fact, "model-truncated")
     reason = f"the language has no element type for the stored {stored}" if stored in _OTHER else ""
-    return in_file(file, name, dtype, shape, data + begin, nbytes, reason)
-
-
-def _integers(spec: dict[str, Any], key: str) -> tuple[int, ...]:
-    values = spec[key]
-    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 1 << 63 for v in values):
-        raise _Wrong(key, "not a list of integers from 0 to 2^63-1")
-    return tuple(values)
+    return in_file(file, name, dtype, tuple(shape), data + begin, nbytes, reason)
 
 
 def _check_cover(file: ModelFile, data: int, entries: dict[str, TensorSource]) -> None:

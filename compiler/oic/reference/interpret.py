@@ -60,7 +60,8 @@ class Machine:
         self.broken = False
         self.effects = False
         self.refused_by: Op | None = None
-        self.states: dict[str, PersistentVariable | StateStorage] = {}
+        self.variables: dict[str, PersistentVariable] = {}  # in GRAPH
+        self.storages: dict[str, StateStorage] = {}  # later
         self.form = saved_form(module)
         self.reset()
 
@@ -96,18 +97,19 @@ class Machine:
 
     def reset(self) -> None:
         """All persistent state as at the start."""
-        if self.places is not None and self.states:
-            for storage in self.states.values():
-                assert isinstance(storage, StateStorage)
+        self.broken = False
+        if self.module.stage == "graph":
+            states = self.module.states()
+            self.variables = {op.symbol: PersistentVariable(op.symbol, op.type, op.init, self.journal) for op in states}
+        elif self.places is not None and self.storages:
+            for storage in self.storages.values():
                 storage.reset()
         else:
-            self.states = {op.symbol: self._new_state(op) for op in self.module.states()}
-        self.broken = False
+            self.storages = {op.symbol: self._new_storage(op) for op in self.module.states()}
 
     def fetch_state(self, name: str) -> Array:
         """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5)."""
-        state = self.states[name]
-        return state.logical() if isinstance(state, PersistentVariable) else logical(name, self.states)
+        return self.variables[name].logical() if name in self.variables else logical(name, self.storages)
 
     def save(self) -> bytes:
         """The state, to be loaded by any backend of the same graph (`memory.saved`).
@@ -123,10 +125,9 @@ class Machine:
         found = saved.read(self.form, data)
         self.reset()
         if self.module.stage != "graph":
-            boxes.restore(found, self.form, self._storages())
-        for name, state in self.states.items():
-            if isinstance(state, PersistentVariable):
-                state.restore(found, [p for p in self.form.parts if p.owner == name])
+            boxes.restore(found, self.form, self.storages)
+        for name, variable in self.variables.items():
+            variable.restore(found, [p for p in self.form.parts if p.owner == name])
 
     def truncate(self, n: int) -> None:
         """As if the last `n` positions had not been fed.  Raises StepError, with nothing changed."""
@@ -161,24 +162,17 @@ class Machine:
             return found if (error.span, about) in overtaken and not other.broken else error
         return error
 
-    def _storages(self) -> dict[str, StateStorage]:
-        return {name: state for name, state in self.states.items() if isinstance(state, StateStorage)}
-
     def _saved(self, part: Part, counts: dict[str, int]) -> Iterator[saved.Entries]:
         """The entries of a part: in GRAPH its variable has them, later a storage of its own."""
-        variable = self.states[part.owner]
-        if isinstance(variable, PersistentVariable):
-            return variable.saved(part, counts)
-        return boxes.saved(part, counts, self._storages())
+        if part.owner in self.variables:
+            return self.variables[part.owner].saved(part, counts)
+        return boxes.saved(part, counts, self.storages)
 
     def _count(self, symbol: str) -> int:
-        state = self.states.get(symbol)
-        if state is not None:
-            assert isinstance(state, StateStorage)
-            return int(state.whole())
+        if symbol in self.storages:
+            return int(self.storages[symbol].whole())
         owner, _, index = symbol.partition(".")
-        variable = self.states[owner]
-        assert isinstance(variable, PersistentVariable)
+        variable = self.variables[owner]
         names = [i.name for i in (*variable.type.table, *variable.type.auto)]
         return variable.counts[names.index(index)]
 
@@ -186,9 +180,7 @@ class Machine:
         if self.broken:
             raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
 
-    def _new_state(self, op: Any) -> PersistentVariable | StateStorage:
-        if self.module.stage == "graph":
-            return PersistentVariable(op.symbol, op.type, op.init, self.journal)
+    def _new_storage(self, op: Any) -> StateStorage:
         if self.places is not None:
             return self.places.storage(op)
         return StateStorage(op.symbol, op.type, op.init, zeros(storage_bytes(op.type)))
@@ -311,20 +303,14 @@ class Machine:
     def integers(self, parts: Iterable[int | Value]) -> list[int]:
         return [self.integer(part) for part in parts]
 
-    def state(self, value: Value) -> PersistentVariable | StateStorage:
-        """The state behind a handle, which a `state` op defines."""
-        op: Any = value.op
-        return self.states[op.symbol]
-
-    def storage(self, value: Value) -> StateStorage:
-        found = self.state(value)
-        assert isinstance(found, StateStorage)
-        return found
+    def storage(self, state: Value) -> StateStorage:
+        """The storage of what a `state` op defines."""
+        return self.storages[state.symbol]
 
     def variable(self, op: Op) -> PersistentVariable:
         """The variable of a cache operation, told where refusals point."""
-        found = self.state(op.operands[0])
-        assert isinstance(found, PersistentVariable), f"{op.name} has no meaning in {self.module.stage}"
+        found = self.variables.get(op.operands[0].symbol)
+        assert found is not None, f"{op.name} has no meaning in {self.module.stage}"
         found.span = op.span
         return found
 

@@ -20,7 +20,6 @@ from oic.operators.refusal import refusal
 from oic.reference.interpret import Machine
 from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import Box
-from oic.reference.variables import PersistentVariable
 
 # -------------------------------------------------------------- structure
 
@@ -110,8 +109,8 @@ def _assert_shape(m: Machine, op: Any) -> None:
 
 def _held(m: Machine, op: Any) -> int:
     """The integer that a state holds."""
-    kept = m.state(op.state)
-    found = kept.read("", []) if isinstance(kept, PersistentVariable) else kept.read(_element(m, op))
+    in_graph = m.variables.get(op.state.symbol)
+    found = m.storage(op.state).read(_element(m, op)) if in_graph is None else in_graph.read("", [])
     return int(found.reshape(-1)[0])
 
 
