@@ -22,7 +22,7 @@ from oic.ir.state import (
 )
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Fused
-from oic.reference.registry import SEMANTICS
+from oic.reference.interpret import SEMANTICS
 
 STRUCTURAL: set[Any] = {c for c in REGISTRY.values() if not (c.catalog and issubclass(c, Operator))}
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from oic.diagnostics import Span
 from oic.dtypes import ALL, DType
-from oic.ir.core import Op, Place, Value
+from oic.ir.core import REQUIRED, Op, Place, Value
 from oic.ir.dims import Atom, Dim, Expr, Extent
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
@@ -141,7 +141,7 @@ def _shown_attributes(op: Op, names: ValueNames) -> dict[str, str]:
     shown = {}
     for key, value in op.attributes().items():
         text, default = value_text(value, names), op.fields[key].default
-        if not isinstance(default, _PRINTABLE) or text != value_text(default, names):
+        if default is REQUIRED or text != value_text(default, names):
             shown[key] = text
     if op.kernel:
         shown["kernel"] = quoted(op.kernel)
@@ -198,12 +198,6 @@ def place_text(place: Place) -> str:
 def loc_text(span: Span) -> str:
     """A place in the source: `loc(line:column+length)`."""
     return f"loc({span.line}:{span.column}+{span.end - span.start})"
-
-
-_PRINTABLE = (
-    type(None), bool, int, float, str, list, tuple, dict,
-    DType, Expr, Extent, TensorType, IndexType, StateType, np.generic,
-)  # fmt: skip
 
 
 def value_text(value: Any, names: ValueNames) -> str:

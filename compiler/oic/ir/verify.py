@@ -16,8 +16,6 @@ from oic.ir.module import Module
 from oic.ir.text_print import located, type_text
 from oic.ir.types import StateType, TensorType, Type, same_rank
 
-ENDS = {"func": "return", "for": "yield", "if": "yield", "fused": "yield"}
-
 
 def verify(module: Module) -> None:
     """Raise AssertionError unless the module obeys every rule of its stage."""
@@ -83,7 +81,7 @@ class _Verifier:
             if op.name == "parallel":  # it runs exactly once
                 bound |= _bound_in(region)
             ends = region.terminator.name
-            _require(ends == ENDS.get(op.name, "yield"), op, f"a region that ends in {ends}")
+            _require(ends == ("return" if op.name == "func" else "yield"), op, f"a region that ends in {ends}")
         self._types(op)
         _carried(op)
         if op.name.startswith("cache."):

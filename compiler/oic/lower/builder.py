@@ -21,11 +21,7 @@ from oic.dtypes import INT
 from oic.ir import dims
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim
-from oic.ir.index import (
-    IndexLoad,
-    IndexSize,
-    divides,
-)
+from oic.ir.index import IndexLoad, IndexSize, divides
 from oic.ir.module import Module
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
 from oic.ir.types import TensorType

@@ -11,6 +11,8 @@ Extents that a region binds hold after the op, so nothing is renamed.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from oic.ir.control import Parallel
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
@@ -21,12 +23,9 @@ def serialize(module: Module) -> None:
     for func in module.functions():
         mapping: dict[Value, Value] = {}
         for block in reversed(list(func.body.walk())):
-            block.set_ops([one for op in block.ops for one in _in_order(op, mapping)])
+            ops = (inlined(op, mapping) if isinstance(op, Parallel) else [op] for op in block.ops)
+            block.set_ops(chain.from_iterable(ops))
         func.body.replace(mapping)
-
-
-def _in_order(op: Op, mapping: dict[Value, Value]) -> list[Op]:
-    return inlined(op, mapping) if isinstance(op, Parallel) else [op]
 
 
 def inlined(op: Parallel, mapping: dict[Value, Value]) -> list[Op]:

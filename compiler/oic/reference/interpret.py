@@ -32,10 +32,12 @@ from oic.reference import state_storage as boxes
 from oic.reference.fetch import logical
 from oic.reference.journal import Journal
 from oic.reference.memory_image import Spaces
-from oic.reference.registry import SEMANTICS
 from oic.reference.state_storage import StateStorage, zeros
 from oic.reference.truncated import truncated
 from oic.reference.variables import PersistentVariable
+
+SEMANTICS: dict[type[Op], Callable[[Machine, Any], None]] = {}
+"""What the ops that are no operators do, by class; `semantics` fills it."""
 
 Observer = Callable[[Op], Any]
 Compiled = Callable[[], tuple[Module, Collection[Place]]]

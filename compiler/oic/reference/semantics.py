@@ -17,8 +17,7 @@ from oic.operators.evaluate import compute, shape_of, stepped
 from oic.operators.fused import Exchange
 from oic.operators.part import Insert, PartEntry
 from oic.operators.refusal import refusal
-from oic.reference.interpret import Machine
-from oic.reference.registry import SEMANTICS
+from oic.reference.interpret import SEMANTICS, Machine
 from oic.reference.state_storage import Box
 
 # -------------------------------------------------------------- structure
