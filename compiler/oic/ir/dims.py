@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 
 from oic.ir import intervals
 from oic.ir.intervals import Range
@@ -219,10 +221,7 @@ def extents(sizes: Iterable[Dim]) -> frozenset[Extent]:
 
 def product(sizes: Iterable[Dim]) -> Dim:
     """The number of elements of a shape."""
-    total: Dim = 1
-    for size in sizes:
-        total = total * size
-    return total
+    return reduce(mul, sizes, 1)
 
 
 def quotient(total: Dim, part: Dim) -> Dim | None:

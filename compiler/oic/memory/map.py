@@ -170,8 +170,7 @@ def _functions(module: Module) -> Iterator[tuple[Func, ValueNames]]:
 def _stored(function: str, op: StateStore | Insert, names: ValueNames) -> Stored:
     place = op.value.place
     number = place is not None and place.space == "local"
-    state = op.state.op if isinstance(op, StateStore) else None
-    symbol = str(state.attributes()["symbol"]) if state is not None else op.whole.hint
+    symbol = op.state.symbol if isinstance(op, StateStore) else op.whole.hint
     return Stored(
         function, symbol, names(op.value)[1:], type_text(op.value.type),
         "entry" if op.entry else "number" if number else "copy", op.value.tensor.nbytes,

@@ -34,7 +34,8 @@ def read(folder: Path) -> Contents:
     if CONFIG not in present:
         raise _incomplete(folder, present, f"there is no {CONFIG}")
     budget = Budget()
-    config = _config(ModelFile.open(folder / CONFIG, budget))
+    file = ModelFile.open(folder / CONFIG, budget)
+    config = jsontext.flatten(file, _json(file, CONFIG))
     if SINGLE in present:
         weights = safetensors.read(ModelFile.open(folder / SINGLE, budget))
     elif INDEX in present:
@@ -82,10 +83,6 @@ def _incomplete(folder: Path, present: set[str], fact: str) -> OicError:
     others = sorted(name for name in present if name.endswith(".safetensors"))
     hint = f"open the file itself: '{folder / others[0]}'" if others else None
     return fail("model-format", f"{folder}: not a Hugging Face model: {fact}", hint=hint or pickled(present))
-
-
-def _config(file: ModelFile) -> dict[str, Metadata]:
-    return jsontext.flatten(file, _json(file, CONFIG))
 
 
 def _json(file: ModelFile, field: str) -> dict[str, object]:

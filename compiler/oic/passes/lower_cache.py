@@ -67,22 +67,16 @@ def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterat
 
 def _lower(e: Emitter, kept: StateVariable, op: CacheOp) -> Value | None:
     """Lower one operation; the value that stands for its result."""
+    way = lower_ring if kept.type.ring else lower_table
     match op:
         case CacheRead(indices=indices, form=form):
-            at = _positions(form, indices)
-            if kept.type.ring:
-                return lower_ring.lower_read(e, kept, op, at)
-            return lower_table.lower_read(e, kept, op, at)
+            return way.lower_read(e, kept, op, _positions(form, indices))
         case CacheWrite(indices=indices, form=form):
-            at = _positions(form, indices)
-            if kept.type.ring:
-                lower_ring.lower_write(e, kept, op, at)
-            else:
-                lower_table.lower_write(e, kept, op, at)
+            way.lower_write(e, kept, op, _positions(form, indices))
         case CacheStep(amount=amount, indices=[]):
             e.add(StateAdd(kept.state, amount, []))
         case CacheStep():
-            (lower_ring if kept.type.ring else lower_table).lower_step(e, kept, op)
+            way.lower_step(e, kept, op)
         case CacheReset(indices=indices):
             lower_reset(e, kept, indices)
         case CacheCount(axis=axis, indices=indices):

@@ -105,7 +105,6 @@ class Unknown(Node):
     """The dimension `?`."""
 
 
-
 Dim = Expr | Unknown
 
 # ---------------------------------------------------------------- declarations
