@@ -23,7 +23,7 @@ FORMAT, VERSION = "oic.graph", 1
 NODES: dict[str, type[Any]] = {
     name: cls
     for name, cls in vars(s).items()
-    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and name not in ("Graph", "Node", "Source")
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and name not in ("Graph", "SyntaxNode", "Source")
 }
 PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 

@@ -22,18 +22,18 @@ DEEPEST_EXPRESSION = 100
 DEEPEST_LOOP = 32
 LARGEST_INTEGER = (1 << 64) - 1
 
-Made = TypeVar("Made", bound=s.Node)
+Made = TypeVar("Made", bound=s.SyntaxNode)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 
 
-class _Type(s.Node):
+class _Type(s.SyntaxNode):
     dtype: str
     dims: tuple[s.Dim, ...]
     dtype_span: Span
 
 
-class _Several(s.Node):
+class _Several(s.SyntaxNode):
     """Parts in brackets: indices, dimensions, arguments, positions."""
 
     items: tuple[Any, ...]

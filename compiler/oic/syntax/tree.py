@@ -23,7 +23,7 @@ class _Frozen:
         dataclass(frozen=True, **how)(cls)
 
 
-class Node(_Frozen):
+class SyntaxNode(_Frozen):
     """What was written, and where; the span comes by name, behind what a class adds."""
 
     span: Span = field(kw_only=True)
@@ -42,39 +42,39 @@ class Node(_Frozen):
 # ---------------------------------------------------------------- expressions
 
 
-class Int(Node):
+class Int(SyntaxNode):
     """An integer literal; its sign is part of it only inside a literal, not in an expression."""
 
     value: int
 
 
-class Float(Node):
+class Float(SyntaxNode):
     """A float literal, `inf` and `nan` included; `text` is how it was written."""
 
     value: float
 
 
-class Str(Node):
+class Str(SyntaxNode):
     value: str
 
 
-class Bool(Node):
+class Bool(SyntaxNode):
     value: bool
 
 
-class Name(Node):
+class Name(SyntaxNode):
     """A name in an expression or attribute; what it means is decided where it is used."""
 
     name: str
 
 
-class Unary(Node):
+class Unary(SyntaxNode):
     """`-x`."""
 
     operand: Expr
 
 
-class Binary(Node):
+class Binary(SyntaxNode):
     """`a op b` with op one of + - * / %."""
 
     op: str
@@ -82,13 +82,13 @@ class Binary(Node):
     right: Expr
 
 
-class ListOf(Node):
+class ListOf(SyntaxNode):
     """`[a, b, c]` as a setting's value."""
 
     items: tuple[Setting, ...]
 
 
-class Slice(Node):
+class Slice(SyntaxNode):
     """`a..b` in an access; a missing side is None.  An empty position is Slice(None, None)."""
 
     start: Expr | None
@@ -101,7 +101,7 @@ Setting = Expr | Float | Str | Bool | ListOf
 Index = Expr | Slice
 
 
-class Unknown(Node):
+class Unknown(SyntaxNode):
     """The dimension `?`."""
 
 
@@ -110,14 +110,14 @@ Dim = Expr | Unknown
 # ---------------------------------------------------------------- declarations
 
 
-class Argument(Node):
+class Argument(SyntaxNode):
     """One argument of an attribute: positional (`key` None) or `key=value`."""
 
     key: str | None
     value: Setting
 
 
-class Attribute(Node):
+class Attribute(SyntaxNode):
     """`@name(args)`; a bare `pattern("…")` is one too.  `parens` tells `@entry` from `@entry()`."""
 
     name: str
@@ -126,7 +126,7 @@ class Attribute(Node):
     name_span: Span
 
 
-class Declaration(Node):
+class Declaration(SyntaxNode):
     """A variable of a section, or the temporary of an `assign` (kind 'temporary').
 
     kind     'dynamic', 'constant', 'volatile', 'persistent' or 'temporary'
@@ -147,7 +147,7 @@ class Declaration(Node):
     head_span: Span
 
 
-class SizeDef(Node):
+class SizeDef(SyntaxNode):
     """`H = 8;` of a `sizes` section."""
 
     name: str
@@ -158,7 +158,7 @@ class SizeDef(Node):
 # ---------------------------------------------------------------- statements
 
 
-class Access(Node):
+class Access(SyntaxNode):
     """A variable as operand, source or destination: `x`, or `x[i, a..b]`.
 
     indices   None where no brackets were written; () for `x[]`
@@ -172,7 +172,7 @@ class Access(Node):
 Operand = Access | Int | Float | Bool
 
 
-class Keyword(Node):
+class Keyword(SyntaxNode):
     """`key=value` of an `op`: a setting or an optional operand; the signature says which."""
 
     key: str
@@ -180,11 +180,11 @@ class Keyword(Node):
     key_span: Span
 
 
-class Assign(Node):
+class Assign(SyntaxNode):
     declaration: Declaration
 
 
-class OpCall(Node):
+class OpCall(SyntaxNode):
     """`op name(a, b, key=value) >> r, s;`  A literal among the operands carries its sign."""
 
     name: str
@@ -194,12 +194,12 @@ class OpCall(Node):
     name_span: Span
 
 
-class Transfer(Node):
+class Transfer(SyntaxNode):
     source: Access
     target: Access
 
 
-class Loop(Node):
+class Loop(SyntaxNode):
     tag: str
     index: Name
     start: Expr
@@ -212,49 +212,49 @@ class Loop(Node):
         return self.head_span
 
 
-class Branch(Node):
+class Branch(SyntaxNode):
     """`branch c yes no;` or `branch blk;` (condition None, targets of one name)."""
 
     condition: Name | None
     targets: tuple[Name, ...]
 
 
-class Return(Node):
+class Return(SyntaxNode):
     """`return;`"""
 
 
-class Barrier(Node):
+class Barrier(SyntaxNode):
     """`barrier;`"""
 
 
-class Dep(Node):
+class Dep(SyntaxNode):
     """`dep after(x) before(y);` with operator names or `cache.read` and the like."""
 
     after: Name
     before: Name
 
 
-class Yield(Node):
+class Yield(SyntaxNode):
     names: tuple[Name, ...]
 
 
-class Await(Node):
+class Await(SyntaxNode):
     names: tuple[Name, ...]
 
 
-class CacheRead(Node):
+class CacheRead(SyntaxNode):
     source: Access
     target: Access
     word = "cache.read"
 
 
-class CacheWrite(Node):
+class CacheWrite(SyntaxNode):
     source: Access
     target: Access
     word = "cache.write"
 
 
-class CacheStep(Node):
+class CacheStep(SyntaxNode):
     """`cache.increment [n] s;` (sign 1) or `cache.decrement [n] s;` (sign -1)."""
 
     sign: int
@@ -266,7 +266,7 @@ class CacheStep(Node):
         return "cache.increment" if self.sign > 0 else "cache.decrement"
 
 
-class CacheReset(Node):
+class CacheReset(SyntaxNode):
     target: Access
     word = "cache.reset"
 
@@ -289,7 +289,7 @@ Statement = (
 )
 
 
-class Block(Node):
+class Block(SyntaxNode):
     """`block name @entry(N=1) { … }`."""
 
     name: str
@@ -298,7 +298,7 @@ class Block(Node):
     name_span: Span
 
 
-class Graph(Node, repr=False):
+class Graph(SyntaxNode, repr=False):
     """A whole file.  `name` is the one written, else the stem of the file's name."""
 
     name: str
