@@ -72,7 +72,8 @@ def view_strides(op: Op) -> Strides | None:
         case BroadcastTo():
             return _broadcast(x, op.result.shape)
         case Slice(axis=axis, step=step):
-            return tuple(s * step if i == axis % len(base) else s for i, s in enumerate(base))
+            axis %= len(base)
+            return tuple(s * step if i == axis else s for i, s in enumerate(base))
         case Split():
             return base
     raise AssertionError(f"{op.name} is no view")
