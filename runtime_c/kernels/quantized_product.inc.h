@@ -89,11 +89,15 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
     (void)worker;
     for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
         const ptrdiff_t n = rows - r0 < OIC_TURN ? rows - r0 : OIC_TURN;
-        for (ptrdiff_t s = first, count; s < end; s += count) {
-            count = n <= FEW && end - s >= OIC_STREAMS && (s + OIC_STREAMS) * OIC_STREAM <= N ? OIC_STREAMS : 1;
-            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, count, a->K, N);
+        /* Few rows: OIC_STREAMS shares of the streams, each of which lies in one piece, are read side by side. */
+        const ptrdiff_t whole = (end < N / OIC_STREAM ? end : N / OIC_STREAM) - first;
+        const ptrdiff_t share = OIC_STREAMS > 1 && n <= FEW ? whole / OIC_STREAMS : 0;
+        for (ptrdiff_t s = first; s < end; s = s == first + share - 1 ? first + OIC_STREAMS * share : s + 1) {
+            const int beside = s < first + share;
+            const ptrdiff_t count = beside ? OIC_STREAMS : 1;
+            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, beside ? share : 0, a->K, N);
             for (ptrdiff_t i = 0; i < count * n; ++i) {
-                const ptrdiff_t j0 = (s + i / n) * OIC_STREAM;
+                const ptrdiff_t j0 = (s + i / n * share) * OIC_STREAM;
                 T *const y = a->y + (a->from + r0 + i % n) * N + j0;
                 if (N - j0 >= OIC_STREAM) {
                     PRODUCT_STORE(a, sums + i * OIC_STREAM, y, j0, OIC_STREAM);

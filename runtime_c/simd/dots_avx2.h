@@ -151,7 +151,7 @@ OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, co
     for (int c = 0; c < 8; ++c) {
         for (int p = 0; p < P; ++p) {
             const uint8_t *const from = w + apart * p + 64 * c;
-            OIC_AHEAD_IF(from, ahead);
+            OIC_AHEAD_LINE(from, c, P, ahead);
             oic_dots_step_8(a + p * R, R, oic_dots_bytes(from), oic_dots_bytes(from + 32), x + 4 * c);
         }
     }
@@ -168,7 +168,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
         for (int p = 0; p < P; ++p) {
             const uint8_t *const from = w + apart * p + 64 * c;
             const __m256i w0 = oic_dots_bytes(from), w1 = oic_dots_bytes(from + 32);
-            OIC_AHEAD_IF(from, ahead);
+            OIC_AHEAD_LINE(from, c, P, ahead);
             oic_dots_step_4(a + p * R, R, _mm256_and_si256(w0, nibble), _mm256_and_si256(w1, nibble), x + 4 * c);
             oic_dots_step_4(a + p * R, R, _mm256_and_si256(_mm256_srli_epi16(w0, 4), nibble),
                             _mm256_and_si256(_mm256_srli_epi16(w1, 4), nibble), x + 16 + 4 * c);

@@ -100,7 +100,7 @@ OIC_INLINE void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, co
     for (int c = 0; c < 8; ++c) {
         for (int p = 0; p < P; ++p) {
             const uint8_t *const from = w + apart * p + 64 * c;
-            OIC_AHEAD_IF(from, ahead);
+            OIC_AHEAD_LINE(from, c, P, ahead);
             for (int i = 0; i < DOTS_PARTS; ++i) {
                 const oic_dots_part all = oic_dots_unsigned(oic_dots_some(from + i * (64 / DOTS_PARTS)));
                 for (int r = 0; r < R; ++r) {
@@ -121,7 +121,7 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     for (int c = 0; c < 4; ++c) {
         for (int p = 0; p < P; ++p) {
             const uint8_t *const from = w + apart * p + 64 * c;
-            OIC_AHEAD_IF(from, ahead);
+            OIC_AHEAD_LINE(from, c, P, ahead);
             for (int i = 0; i < DOTS_PARTS; ++i) {
                 const oic_dots_part all = oic_dots_some(from + i * (64 / DOTS_PARTS));
                 const oic_dots_part low = oic_dots_nibbles(all, 0), high = oic_dots_nibbles(all, 1);

@@ -233,7 +233,10 @@ def inputs(rng: np.random.Generator, rows: int, k: int, kind: str) -> Array:
     return x
 
 
-SHAPES = [(0, 5, 3), (1, 1, 1), (1, 96, 280), (2, 33, 17), (5, 70, 130), (17, 257, 67), (70, 40, 80), (3, 320, 64)]
+SHAPES = [
+    (0, 5, 3), (1, 1, 1), (1, 96, 280), (2, 33, 17), (5, 70, 130), (17, 257, 67), (70, 40, 80), (3, 320, 64),
+    (1, 40, 700), (4, 33, 600),  # shares of several streams side by side, and some left
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("bits", [8, 4])

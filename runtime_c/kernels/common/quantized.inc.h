@@ -143,6 +143,48 @@ OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff
         }
     }
 }
+
+/* sum[OIC_STREAM] = a row of x times a stream of so many panels, whose sums stay in registers. */
+OIC_INLINE void Q(oic_quantized_row)(float *restrict sum, int panels, const oic_quantized *m)
+{
+    oic_dots_factors y[OIC_STREAM_PANELS];
+    for (int j = 0; j < panels; ++j) {
+        oic_dots_load(&y[j], sum, 1);
+    }
+    for (ptrdiff_t g = 0; g < m->groups; ++g) {
+        const oic_quantized_rows x = oic_quantized_at(m->x + g * OIC_RECORD, 1, 0);
+        oic_dots a[OIC_STREAM_PANELS];
+        float dx;
+        memcpy(&dx, x.scales, sizeof dx);
+        Q(oic_dots_group)(a, 1, panels, m->w + g * panels * STEP, x.numbers, x.starts, STEP, 0);
+        for (int j = 0; j < panels; ++j) {
+            oic_dots_factors dw;
+            oic_dots_scales(&dw, m->scales + (g * panels + j) * OIC_PANEL);
+            oic_dots_go_on(&y[j], &a[j], &dw, dx);
+        }
+    }
+    for (int j = 0; j < panels; ++j) {
+        oic_dots_store(sum + j * OIC_PANEL, &y[j]);
+    }
+}
+
+/* The same, however many panels there are. */
+OIC_LOOP void Q(oic_quantized_one)(float *restrict sum, const oic_quantized *m)
+{
+    switch (m->panels) {
+    case 1:
+        Q(oic_quantized_row)(sum, 1, m);
+        break;
+    case 2:
+        Q(oic_quantized_row)(sum, 2, m);
+        break;
+    case 3:
+        Q(oic_quantized_row)(sum, 3, m);
+        break;
+    default:
+        Q(oic_quantized_row)(sum, OIC_STREAM_PANELS, m);
+    }
+}
 #endif
 
 /* sum[n][OIC_STREAM] = rows of x from `first` on, of the n of a block, times a stream. */
@@ -179,32 +221,29 @@ OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t first, ptrdi
 /* sum[OIC_STREAMS][n][OIC_STREAM] = n rows of x times OIC_STREAMS streams of full width, a panel of each in turn. */
 OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_quantized *m)
 {
-    const ptrdiff_t gap = m->panels * m->groups; /* panels of groups from a stream to the next */
-    const ptrdiff_t asked = n > OIC_JOIN_2(OIC_UNASKED, OIC_Q) ? OIC_AHEAD_BYTES : 0;
+    const ptrdiff_t ahead = OIC_AHEAD_FEW(n, OIC_JOIN_2(OIC_NEARER, OIC_Q));
     memset(sum, 0, (size_t)(OIC_STREAMS * n * OIC_STREAM) * sizeof *sum);
     for (ptrdiff_t g = 0; g < m->groups; ++g) {
         const uint8_t *const record = m->x + g * n * OIC_RECORD;
-        for (ptrdiff_t j = 0; j < m->panels; ++j) {
-            const int last = g == m->groups - 1 && j == m->panels - 1; /* of these streams: behind it lies another of them */
-            const ptrdiff_t at = g * m->panels + j, next = last ? (OIC_STREAMS - 1) * gap * STEP : 0;
-            const ptrdiff_t ahead = asked == 0 ? 0 : asked + next;
+        for (ptrdiff_t j = 0; j < OIC_STREAM_PANELS; ++j) {
+            const ptrdiff_t at = g * OIC_STREAM_PANELS + j;
             const int P = n == 1 || ROWS == 1 ? OIC_STREAMS : 1; /* panels at a time */
             for (int s = 0; s < OIC_STREAMS; s += P) {
-                const uint8_t *w = m->w + (at + s * gap) * STEP;
+                const uint8_t *w = m->w + (at + s * m->apart) * STEP;
                 float *const to = sum + s * n * OIC_STREAM + j * OIC_PANEL;
                 oic_dots_factors dw[OIC_STREAMS];
                 for (int p = 0; p < P; ++p) {
-                    const oic_f16 *const scales = m->scales + (at + (s + p) * gap) * OIC_PANEL;
-                    OIC_AHEAD(scales + OIC_STREAM);
+                    const oic_f16 *const scales = m->scales + (at + (s + p) * m->apart) * OIC_PANEL;
+                    OIC_AHEAD_LINE((const uint8_t *)scales, 0, P, 2 * OIC_STREAM);
                     oic_dots_scales(&dw[p], scales);
                 }
                 for (int r = 0; r < n; r += ROWS) {
                     const oic_quantized_rows x = oic_quantized_at(record, n, r);
                     OIC_OPAQUE(w);
                     if (r == 0) {
-                        Q(oic_quantized_tile)(to, ROWS == 1 ? 1 : n, P, &x, w, dw, gap * STEP, n * OIC_STREAM, ahead);
+                        Q(oic_quantized_tile)(to, ROWS == 1 ? 1 : n, P, &x, w, dw, m->apart * STEP, n * OIC_STREAM, ahead);
                     } else {
-                        Q(oic_quantized_tile)(to + r * OIC_STREAM, 1, P, &x, w, dw, gap * STEP, n * OIC_STREAM, 0);
+                        Q(oic_quantized_tile)(to + r * OIC_STREAM, 1, P, &x, w, dw, m->apart * STEP, n * OIC_STREAM, 0);
                     }
                 }
             }
@@ -250,10 +289,10 @@ OIC_LOOP void Q(oic_quantized_few)(float *restrict sum, ptrdiff_t n, const oic_q
 }
 #endif
 
-/* sum[streams][n][OIC_STREAM] = rows r0..r0+n-1, a block of those in work, times some streams of w, from `stream` on: one, or
-   OIC_STREAMS of full width for few rows. */
+/* sum[streams][n][OIC_STREAM] = rows r0..r0+n-1, a block of those in work, times streams of w: the one given, or, where `apart` is
+   not 0, OIC_STREAMS of full width for few rows, that one first and the others so many streams from each other. */
 static inline void Q(oic_quantized_product)(float *restrict sum, const void *work, ptrdiff_t r0, ptrdiff_t n, const void *w,
-                                            ptrdiff_t stream, ptrdiff_t streams, ptrdiff_t K, ptrdiff_t N)
+                                            ptrdiff_t stream, ptrdiff_t apart, ptrdiff_t K, ptrdiff_t N)
 {
     const ptrdiff_t groups = oic_groups(K), all = oic_panels(N), first = stream * OIC_STREAM_PANELS;
     const ptrdiff_t at = first * groups; /* panels of groups before */
@@ -261,14 +300,19 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
         .x = (const uint8_t *)work + r0 * groups * OIC_RECORD,
         .w = (const uint8_t *)w + at * STEP,
         .scales = (const oic_f16 *)(const void *)((const uint8_t *)w + all * groups * STEP) + at * OIC_PANEL,
-        .panels = all - first < OIC_STREAM_PANELS ? all - first : OIC_STREAM_PANELS, .groups = groups};
+        .panels = all - first < OIC_STREAM_PANELS ? all - first : OIC_STREAM_PANELS, .groups = groups,
+        .apart = apart * OIC_STREAM_PANELS * groups};
 #if OIC_STREAMS > 1
-    if (streams > 1) {
+    if (apart > 0) {
         Q(oic_quantized_few)(sum, n, &m);
         return;
     }
-#else
-    (void)streams;
+#endif
+#if defined(OIC_DOTS_CHAIN)
+    if (n == 1) {
+        Q(oic_quantized_one)(sum, &m);
+        return;
+    }
 #endif
 #if OIC_Q == 8 && defined(OIC_DOTS_MANY)
     if (n >= OIC_DOTS_MANY) {
