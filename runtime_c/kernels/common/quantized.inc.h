@@ -92,33 +92,34 @@ OIC_LOOP void oic_quantized_many(float *restrict sum, ptrdiff_t n, const oic_qua
 #endif
 
 #if defined(OIC_DOTS_CHAIN)
-/* sum[ROWS][OIC_STREAM] += rows from r on times panel j; zero: = */
-OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, oic_quantized_chain *c, ptrdiff_t r, ptrdiff_t j, int zero)
+/* sum[R][OIC_STREAM] += R rows from r on times P panels from j on; zero: = */
+OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, int P, oic_quantized_chain *c, ptrdiff_t r, ptrdiff_t j, int zero)
 {
     oic_quantized_rows x = oic_quantized_at(c->x, c->n, r);
     const uint8_t *w = c->w + j * STEP, *ahead = c->ahead;
+    float *const to = sum + r * OIC_STREAM + j * OIC_PANEL;
     oic_dots_factors y[ROWS];
-    for (int i = 0; i < ROWS; ++i) {
-        oic_dots_load(&y[i], sum + i * OIC_STREAM, zero);
+    for (int i = 0; i < P * R; ++i) {
+        oic_dots_load(&y[i], to + i % R * OIC_STREAM + i / R * OIC_PANEL, zero);
     }
     for (ptrdiff_t g = 0; g < c->groups; ++g) {
         oic_dots a[ROWS];
         for (const uint8_t *const end = ahead + 64 * c->lines; ahead < end; ahead += 64) {
             OIC_AHEAD_FAR(ahead);
         }
-        Q(oic_dots_group)(a, ROWS, 1, w, x.numbers, x.starts, 0, 0);
-        for (int i = 0; i < ROWS; ++i) {
+        Q(oic_dots_group)(a, R, P, w, x.numbers, x.starts, STEP, 0);
+        for (int i = 0; i < P * R; ++i) {
             float dx;
-            memcpy(&dx, x.scales + i * 4, sizeof dx);
-            oic_dots_go_on(&y[i], &a[i], &c->dw[j][g], dx);
+            memcpy(&dx, x.scales + i % R * 4, sizeof dx);
+            oic_dots_go_on(&y[i], &a[i], &c->dw[j + i / R][g], dx);
         }
         w += c->panels * STEP;
         x.numbers += c->n * OIC_RECORD;
         x.scales += c->n * OIC_RECORD;
         x.starts += c->n * OIC_RECORD;
     }
-    for (int i = 0; i < ROWS; ++i) {
-        oic_dots_store(sum + i * OIC_STREAM, &y[i]);
+    for (int i = 0; i < P * R; ++i) {
+        oic_dots_store(to + i % R * OIC_STREAM + i / R * OIC_PANEL, &y[i]);
     }
     c->ahead = ahead;
 }
@@ -137,8 +138,13 @@ OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff
             oic_dots_scales(&c.dw[i % m->panels][i / m->panels], m->scales + (g * m->panels + i) * OIC_PANEL);
         }
         for (ptrdiff_t r = 0; r < end; r += ROWS) {
-            for (ptrdiff_t j = 0; j < m->panels; ++j) {
-                Q(oic_quantized_chained)(sum + r * OIC_STREAM + j * OIC_PANEL, &c, r, j, g == 0);
+            ptrdiff_t j = 0;
+            for (; j + 2 <= m->panels; j += 2) { /* half of the rows with two panels: fewer loads than all with one */
+                Q(oic_quantized_chained)(sum, ROWS / 2, 2, &c, r, j, g == 0);
+                Q(oic_quantized_chained)(sum, ROWS / 2, 2, &c, r + ROWS / 2, j, g == 0);
+            }
+            if (j < m->panels) {
+                Q(oic_quantized_chained)(sum, ROWS, 1, &c, r, j, g == 0);
             }
         }
     }
