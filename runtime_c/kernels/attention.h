@@ -74,7 +74,11 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
         PART(ranges)(a, &g, &lo, &hi);
     }
     if (hi - lo <= OIC_ATTENTION_SPAN) {
-        oic_divide(pool, most, PART(units)(a), work, NAME(oic_attention_part), a);
+        turn.together = OIC_ATTENTION_ROWS;
+        while (PART(units)(&turn) < OIC_ATTENTION_UNITS * most && turn.together > OIC_ATTENTION_STRIPS) { /* threads end together */
+            turn.together /= 2;
+        }
+        oic_divide(pool, most, PART(units)(&turn), work, NAME(oic_attention_part), &turn);
         return;
     }
     PART(marks) *const marks = PART(marked)(a);
@@ -92,7 +96,8 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
             for (ptrdiff_t i = 1; i <= n; ++i) {
                 const ptrdiff_t j0 = (turn.from + i - 1) * OIC_ATTENTION_SPAN;
                 if (g.lo[r] < j0 + OIC_ATTENTION_SPAN && g.hi[r] > j0) {
-                    PART(join)(&marks[row], total, &marks[i * a->Hk * rows + row], total + i * all, D);
+                    const PART(marks) *const more = &marks[i * a->Hk * rows + row];
+                    PART(join)(&marks[row], total, more, total + i * all, MATH(oic_exp)(PART(nearer)(marks[row].top, more->top)), D);
                 }
             }
             if (left == n) {

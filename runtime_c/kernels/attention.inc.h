@@ -11,8 +11,8 @@
    from nothing, and what it gives is joined to what those before it gave.  A query's bits depend on the keys that take part
    and on nothing else: not on the other queries of a step, nor on the division into units.
 
-   A unit is a leading index, a key head, and OIC_ATTENTION_ROWS of the queries that share its keys.  Where a key head has no
-   more of them, neighbouring heads go through a block together, a few keys of all heads at a time: as they lie in memory, so
+   A unit is a leading index, a key head, and at most OIC_ATTENTION_MOST of the queries that share its keys, fewer where threads
+   would have too few units.  Where a key head has no more of them, neighbouring heads go through a block together, a few keys of all heads at a time: as they lie in memory, so
    that the machine sees what will be read.
 
    Where a key head has OIC_ATTENTION_SHARED rows, threads share spans of the keys, so that each reads memory in order.  `parts`
@@ -22,12 +22,17 @@
    So where few queries go along keys, these are OIC_FOLDED as far from each other as a block has them; and values of up to
    OIC_ATTENTION_BESIDE spans go side by side, each to results of its own.
 
-   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_TOGETHER or those of one unit, and those of all spans
-   side by side, at most as many; widths rounded up to whole lanes, and of keys those of a block at most: rows * (Dk + Dv)
-   and, with those of all spans, rows * (Dv + keys); then, in one place, panels of keys and of values.  Keys: 16 * Dk where a
-   key head has OIC_ATTENTION_PACKED rows, and 4 * Dk more where they are widened; where fewer rows cannot take them as they
-   are stored, OIC_FOLDED * Dk.  Values: keys * min(Dv, 64), but not where fewer rows take them as they are stored, which
-   more than one do of numbers in whole lanes and of narrower ones, and no mask has gaps. */
+   Many queries of a key head go through a block in strips, whose scores, weights and results stay near: for them all, the keys
+   of a block become panels once, and values rows side by side.
+
+   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_MOST of one unit or OIC_ATTENTION_TOGETHER of several,
+   and those of all spans side by side, at most as many; widths rounded up to whole lanes, and of keys those of a block at most:
+   rows * (Dk + Dv); with those of all spans, rows * Dv; scores, rows * keys, of the longest strip where a key head has
+   OIC_ATTENTION_PACKED rows.  Then panels of keys and values.  Keys: 16 * Dk where a key head has OIC_ATTENTION_PACKED rows, and
+   4 * Dk more where they are widened; where fewer rows cannot take them as they are stored, OIC_FOLDED * Dk.  Values, in the
+   same place: keys * min(Dv, 64), but not where fewer rows take them as they are stored, which more than one do of numbers in
+   whole lanes and of narrower ones, and no mask has gaps.  Where there are several strips, keys * (Dk + Dv) instead, keys and
+   values apart, of which the latter's place serves to widen the former. */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
 #if OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)
@@ -44,9 +49,9 @@
    by side, for each of which they have results and scores. */
 typedef struct {
     ptrdiff_t b, hk, heads, first, count, spans, at, pitch; /* at: results before those of the span; pitch: scores of a row */
-    ptrdiff_t lo[OIC_ATTENTION_ROWS], hi[OIC_ATTENTION_ROWS]; /* keys that take part, of each row of a head */
-    C top[OIC_ATTENTION_TOGETHER], sum[OIC_ATTENTION_TOGETHER];
-    uint8_t any[OIC_ATTENTION_TOGETHER];
+    ptrdiff_t lo[OIC_ATTENTION_MOST], hi[OIC_ATTENTION_MOST]; /* keys that take part, of each row of a head */
+    C top[OIC_ATTENTION_MOST], sum[OIC_ATTENTION_MOST];
+    uint8_t any[OIC_ATTENTION_MOST];
     C *q, *acc, *total, *s, *wide; /* [rows, padded Dk], [spans, rows, padded Dv], [rows, padded Dv], [spans, rows, pitch]; widened */
 } PART(group);
 
@@ -70,6 +75,7 @@ typedef struct {
     ptrdiff_t room;
     C *parts;               /* NULL: spans are not shared */
     ptrdiff_t spans, from;  /* from: the first of those that are in `parts` */
+    ptrdiff_t together;     /* rows of a unit, at most; 0: OIC_ATTENTION_MOST */
     ptrdiff_t rank;
     const ptrdiff_t *shape; /* [rank] */
     ptrdiff_t N, keys, Hq, Hk, Dk, Dv;
@@ -80,33 +86,27 @@ typedef struct {
     int64_t window;         /* -1: none */
 } PART(args);
 
-/* One block of one row: of the scores s, those from `lo` to `hi` with ok (NULL: all) stay, the others become -inf; the sum of
-   weights so far, *sum, and acc[D] are brought to the scale of the largest score so far, *top.  Returns how many scores, whole
-   lanes, are to become weights relative to it; 0 where they are already. */
-static inline ptrdiff_t PART(raise)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t lo, ptrdiff_t hi, C *restrict top,
-                                    C *restrict sum, C *restrict acc, ptrdiff_t D)
+/* Of the scores s of a row's block, those from `lo` to `hi` with ok (NULL: all) stay, the others become -inf, up to whole lanes. */
+static inline void PART(leave)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t lo, ptrdiff_t hi)
 {
-    const ptrdiff_t n = oic_padded(hi);
     for (ptrdiff_t j = 0; j < lo; ++j) {
         s[j] = (C)-INFINITY;
     }
-    for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
-        s[j] = ok[j] ? s[j] : (C)-INFINITY;
+    if (ok != NULL) {
+        for (ptrdiff_t j = lo; j < hi; ++j) {
+            s[j] = ok[j] ? s[j] : (C)-INFINITY;
+        }
     }
-    for (ptrdiff_t j = hi; j < n; ++j) {
+    for (ptrdiff_t j = hi; j < oic_padded(hi); ++j) {
         s[j] = (C)-INFINITY;
     }
-    const C high = MATH(oic_largest_of)(s, n, *top);
-    if (high > *top && *top == (C)-INFINITY) { /* the first keys: results are 0 or NaN, and stay what they are */
-        *top = high;
-    } else if (high > *top) {
-        const C factor = MATH(oic_exp)(*top - high);
-        *sum *= factor;
-        for (ptrdiff_t d = 0; d < D; ++d) {
-            acc[d] *= factor;
-        }
-        *top = high;
-    }
+}
+
+/* A row's results, acc[D], and its sum are brought from the scale of its largest score so far, *top, to that of `high`, which
+   is not less: by this factor.  Returns how many of n scores are to become weights; 0 where they are already. */
+static inline ptrdiff_t PART(raise)(C *restrict s, ptrdiff_t n, C high, C factor, C *restrict top, C *restrict sum, C *restrict acc,
+                                    ptrdiff_t D)
+{
     if (high == (C)-INFINITY) { /* only -inf so far, or NaN, which the sum keeps */
         for (ptrdiff_t j = 0; j < n; ++j) {
             *sum += s[j] != s[j] ? s[j] : (C)0;
@@ -114,6 +114,11 @@ static inline ptrdiff_t PART(raise)(C *restrict s, const uint8_t *restrict ok, p
         }
         return 0;
     }
+    if (*top != (C)-INFINITY) { /* before the first keys results are 0 or NaN, and stay what they are */
+        *sum *= factor;
+        MATH(oic_scaled)(acc, D, factor);
+    }
+    *top = high;
     return n;
 }
 
@@ -188,59 +193,57 @@ static inline void PART(panel)(const W_T *restrict from, ptrdiff_t n, C *restric
     PART(widen)(from, n, to);
 }
 
-/* Rows of a head that see any of keys j to j + n: the first see the least of the last keys, the last of the first. */
-static inline void PART(seeing)(const PART(group) *g, ptrdiff_t j, ptrdiff_t n, ptrdiff_t *first, ptrdiff_t *end)
+/* Sixteen keys, or n of them and the last again, which begin at element k0, become a panel. */
+static inline void PART(panel_of)(const PART(args) *a, ptrdiff_t k0, ptrdiff_t n, C *restrict widened, C *restrict to)
 {
-    *first = 0;
-    *end = g->count;
-    while (*first < *end && g->hi[*first] <= j) {
-        ++*first;
-    }
-    while (*first < *end && g->lo[*end - 1] >= j + n) {
-        --*end;
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank];
+    for (ptrdiff_t e = 0; e < OIC_LANES; e += 4) {
+        const ptrdiff_t from = e < n ? e : n - 1, keys = n - from < 4 ? n - from : 4;
+        const W_T *const k = a->k + k0 + from * kt;
+        const C *rows = (const C *)(const void *)k;
+        for (ptrdiff_t i = 0; !W_IS_COMPUTED && i < keys; ++i) {
+            PART(widen)(k + i * kt, Dk, widened + i * width);
+            rows = widened;
+        }
+        MATH(oic_columns)(rows, W_IS_COMPUTED ? kt : width, keys, Dk, to + e);
     }
 }
 
-/* The products of many rows with keys j0 to j0 + n, which begin at element k0: sixteen keys at a time become a panel. */
-static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
+/* Ask for D elements of each of n rows, ld apart. */
+static inline void PART(ask_rows)(const W_T *at, ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1], most = MATH(oic_panel_rows);
-    C *const widened = g->wide + OIC_LANES * width;
-    for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
+    for (uintptr_t from = (uintptr_t)at; n > 0; --n, from += (uintptr_t)ld * sizeof(W_T)) { /* may lie behind the last */
+        for (uintptr_t i = 0; i < (uintptr_t)D * sizeof(W_T); i += 64) {
+            OIC_TILE_NEAR((const void *)(from + i));
+        }
+    }
+}
+
+/* The products of rows r0 to r0 + rows of head hh with keys j0 to j0 + n, of which panels have been made; where a row sees none
+   of sixteen, or the tile of the last rows begins before them, what is there is no matter.  Meanwhile as many keys and values
+   from elements k1 and v1 on are asked for, by all rows of the head together. */
+static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t r0, ptrdiff_t rows, ptrdiff_t j0,
+                                      ptrdiff_t n, ptrdiff_t k1, ptrdiff_t v1, const C *panels, C *restrict s)
+{
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), most = MATH(oic_panel_rows), kt = a->ks[a->rank], vt = a->vs[a->rank];
+    const ptrdiff_t some = (n * most + g->count - 1) / g->count;
+    for (ptrdiff_t r = 0, from = r0 / most * some; r < rows; r += most, from += some) {
+        const ptrdiff_t at = r + most > rows ? rows - most : r, more = n - from < some ? n - from : some;
+        PART(ask_rows)(a->k + k1 + from * kt, kt, more, Dk);
+        PART(ask_rows)(a->v + v1 + from * vt, vt, more, a->Dv);
+        const C *const q = g->q + (hh * g->count + r0 + at) * width;
         for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
-            ptrdiff_t first, end;
-            PART(seeing)(g, j0 + j, OIC_LANES, &first, &end);
-            if (first == end) {
-                continue;
-            }
-            for (ptrdiff_t e = 0; e < OIC_LANES; e += 4) {
-                const ptrdiff_t from = j + e < n ? j + e : n - 1, keys = n - from < 4 ? n - from : 4;
-                const W_T *const k = a->k + k0 + hh * kh + from * kt;
-                const C *rows = (const C *)(const void *)k;
-                for (ptrdiff_t i = 0; !W_IS_COMPUTED && i < keys; ++i) {
-                    PART(widen)(k + i * kt, Dk, widened + i * width);
-                    rows = widened;
-                }
-                MATH(oic_columns)(rows, W_IS_COMPUTED ? kt : width, keys, Dk, g->wide + e);
-            }
-            while (end > first) { /* the tile of the first rows may begin before them */
-                end = end < most ? most : end;
-                const ptrdiff_t row = hh * g->count + end - most;
-                MATH(oic_panel_dots)(g->q + row * width, width, g->wide, Dk, g->s + (g->at + row) * g->pitch + j, g->pitch);
-                end -= most;
+            if (g->hi[r0 + at + most - 1] > j0 + j && g->lo[r0 + at] < j0 + j + OIC_LANES) {
+                MATH(oic_panel_dots)(q, width, panels + j * width, Dk, s + at * g->pitch + j, g->pitch);
             }
         }
     }
 }
 
 /* The products of few rows with these keys, some keys of all heads at a time. */
-static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0)
+static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t n, ptrdiff_t k0)
 {
     const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
-    if (g->count >= OIC_ATTENTION_PACKED) {
-        PART(panel_scores)(a, g, j0, n, k0);
-        return;
-    }
 #if ROWS_AS_STORED
     const ptrdiff_t apart = (n + OIC_FOLDED - 1) / OIC_FOLDED; /* as many places are read at, as far from each other as can be */
     for (ptrdiff_t j = 0; j < apart; ++j) {
@@ -281,8 +284,10 @@ static inline const C *PART(factors)(const PART(args) *a, const PART(group) *g, 
 static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, ptrdiff_t j0,
                                 ptrdiff_t lo, ptrdiff_t hi, const C *restrict factors, C *restrict s)
 {
-    for (ptrdiff_t j = lo; factors != NULL && j < hi; ++j) {
-        s[j] *= factors[j];
+    if (factors != NULL) {
+        for (ptrdiff_t j = lo; j < hi; ++j) {
+            s[j] *= factors[j];
+        }
     }
     if (a->softcap > (C)0) {
         for (ptrdiff_t j = lo; j < hi; ++j) {
@@ -304,118 +309,96 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
     }
 }
 
-/* The scores of a block become weights: first the largest of every row, then what does not depend on any other row. */
-static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n)
+/* The scores of a block become weights, those of `rows` rows of each of `heads` heads, from row r0 of head hh on: first the
+   largest of every row, then what does not depend on any other row.  Scores are at s, a pitch from row to row; `first`: the
+   first row's number in the group. */
+static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t hh, ptrdiff_t heads, ptrdiff_t r0, ptrdiff_t rows,
+                                 ptrdiff_t first, C *restrict s, ptrdiff_t j0, ptrdiff_t n)
 {
-    const ptrdiff_t width = oic_padded(a->Dv), end = g->at + g->heads * g->count;
-    uint8_t left[OIC_ATTENTION_TOGETHER], seen[OIC_ATTENTION_KEYS];
-    C scales[OIC_ATTENTION_KEYS];
+    const ptrdiff_t width = oic_padded(a->Dv), all = heads * rows, pitch = g->pitch;
+    uint8_t left[OIC_ATTENTION_TOGETHER] = {0}, seen[OIC_ATTENTION_KEYS];
+    C scales[OIC_ATTENTION_KEYS], high[OIC_ATTENTION_TOGETHER], *const factor = scales; /* of rows, which are no more than keys */
+    C *const top = g->top + first, *const sum = g->sum + first;
     ptrdiff_t lo, hi;
-    for (ptrdiff_t row = g->at, hh = 0; hh < g->heads; ++hh) {
-        const C *const factors = PART(factors)(a, g, hh, j0, n, a->k_scale, a->kss, scales);
-        for (ptrdiff_t r = 0; r < g->count; ++r, ++row) {
-            left[row] = 0;
-            if (!PART(sees)(g, r, j0, n, &lo, &hi)) {
-                continue;
-            }
-            C *const s = g->s + row * g->pitch;
-            const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
-            PART(adjust)(a, g, r, hh, j0, lo, hi, factors, s);
-            g->any[row] |= ok == NULL;
-            for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
-                g->any[row] |= ok[j];
-            }
-            left[row] = (uint8_t)PART(raise)(s, ok, lo, hi, &g->top[row], &g->sum[row], g->acc + row * width, a->Dv);
-        }
-    }
-    for (ptrdiff_t row = g->at; row < end; ++row) {
-        MATH(oic_exps)(g->s + row * g->pitch, left[row], g->top[row]); /* 0 for -inf */
-    }
-    for (ptrdiff_t row = g->at; row < end; ++row) {
-        if (left[row] > 0) {
-            g->sum[row] += MATH(oic_sum_of)(g->s + row * g->pitch, left[row]);
-        }
-    }
-    for (ptrdiff_t hh = 0; a->v_scale != NULL && hh < g->heads; ++hh) {
-        const C *const factors = PART(factors)(a, g, hh, j0, n, a->v_scale, a->vss, scales);
-        for (ptrdiff_t r = 0; r < g->count; ++r) {
-            C *const s = g->s + (g->at + hh * g->count + r) * g->pitch;
+    for (ptrdiff_t h = 0, i = 0; h < heads; ++h) {
+        const C *const factors = PART(factors)(a, g, hh + h, j0, n, a->k_scale, a->kss, scales);
+        for (ptrdiff_t r = r0; r < r0 + rows; ++r, ++i) {
+            C *const to = s + i * pitch;
+            high[i] = top[i];
             if (PART(sees)(g, r, j0, n, &lo, &hi)) {
-                const uint8_t *const ok = PART(masked)(a, g, r, hh, j0, lo, hi, seen);
+                const uint8_t *const ok = PART(masked)(a, g, r, hh + h, j0, lo, hi, seen);
+                PART(adjust)(a, g, r, hh + h, j0, lo, hi, factors, to);
+                PART(leave)(to, ok, lo, hi);
+                g->any[first + i] |= ok == NULL;
+                for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
+                    g->any[first + i] |= ok[j];
+                }
+                left[i] = (uint8_t)oic_padded(hi);
+                high[i] = MATH(oic_largest_of)(to, left[i], top[i]);
+            }
+        }
+    }
+    for (ptrdiff_t i = 0; i < oic_padded(all); ++i) {
+        factor[i] = i < all && high[i] > top[i] ? top[i] - high[i] : (C)0;
+    }
+    MATH(oic_factors)(factor, all);
+    for (ptrdiff_t i = 0; i < all; ++i) {
+        if (left[i] > 0) {
+            C *const acc = g->acc + (first + i) * width;
+            left[i] = (uint8_t)PART(raise)(s + i * pitch, left[i], high[i], factor[i], &top[i], &sum[i], acc, width);
+        }
+    }
+    MATH(oic_weigh)(s, pitch, all, left, top, sum); /* 0 for -inf */
+    for (ptrdiff_t h = 0, i = 0; a->v_scale != NULL && h < heads; ++h) {
+        const C *const factors = PART(factors)(a, g, hh + h, j0, n, a->v_scale, a->vss, scales);
+        for (ptrdiff_t r = r0; r < r0 + rows; ++r, ++i) {
+            C *const to = s + i * pitch;
+            if (PART(sees)(g, r, j0, n, &lo, &hi)) {
+                const uint8_t *const ok = PART(masked)(a, g, r, hh + h, j0, lo, hi, seen);
                 for (ptrdiff_t j = lo; j < hi; ++j) {
-                    s[j] *= ok == NULL || ok[j] ? factors[j] : (C)0;
+                    to[j] *= factors[j];
+                }
+                for (ptrdiff_t j = lo; ok != NULL && j < hi; ++j) {
+                    to[j] = ok[j] ? to[j] : (C)0;
                 }
             }
         }
     }
 }
 
-/* Values of keys, as they lie or side by side: elements of panel p, sixteen columns, at p * wg, and of key j at j * wk. */
-typedef struct {
-    const C *v;
-    ptrdiff_t wk, wg, panels;
-} PART(block);
-
-/* acc[rows, width apart][panels] += w[rows, pitch apart][n] times the values of n keys from j on. */
-static inline void PART(add)(const PART(block) *b, ptrdiff_t j, ptrdiff_t n, C *restrict acc, ptrdiff_t width,
-                             const C *restrict w, ptrdiff_t pitch, ptrdiff_t rows)
+/* Columns d to d + D of the values of n keys, which begin at element v0, side by side; columns that are not there are zeros. */
+static inline void PART(wide_values)(const PART(args) *a, ptrdiff_t v0, ptrdiff_t n, ptrdiff_t d, ptrdiff_t D, C *restrict to)
 {
-    for (ptrdiff_t p = 0; p < b->panels && n > 0;) {
-        const ptrdiff_t most = MATH(oic_tile_panels)(rows), left = b->panels - p;
-        const ptrdiff_t some = left < most ? MATH(oic_tile_rest)(rows, left) : most;
-        MATH(oic_tile) t = {.x = w, .xm = pitch, .xk = 1, .wk = b->wk, .wg = b->wg, .n = n, .times = 1};
-        t.w = b->v + j * b->wk + p * b->wg;
-        t.next = (uintptr_t)t.w;
-        MATH(oic_tile_sum)(&t, rows, some, acc + p * OIC_LANES, width, OIC_TILE_GO_ON);
-        p += some;
+    const ptrdiff_t vt = a->vs[a->rank];
+    for (ptrdiff_t e = 0; e < n; ++e) {
+        for (ptrdiff_t p = 0; p < D; p += OIC_LANES, to += OIC_LANES) {
+            PART(panel)(a->v + v0 + e * vt + d + p, D - p, to);
+        }
     }
 }
 
-/* The values of keys j0 + j to j0 + j + n to columns d on of all rows of a head. */
-static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t j0, ptrdiff_t j,
-                                     ptrdiff_t n, const PART(block) *b, ptrdiff_t d)
+/* The values of keys j0 to j0 + n, D columns of them, `ld` apart, to columns d on of rows r0 to r0 + rows of head hh, whose
+   weights are at s. */
+static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t r0, ptrdiff_t rows, ptrdiff_t j0,
+                                     ptrdiff_t n, const C *v, ptrdiff_t ld, ptrdiff_t d, ptrdiff_t D, const C *restrict s)
 {
-    const ptrdiff_t width = oic_padded(a->Dv), most = MATH(oic_tile_rows);
-    for (ptrdiff_t r = 0; r < g->count;) {
-        C *const acc = g->acc + (g->at + hh * g->count + r) * width + d;
-        const C *const w = g->s + (g->at + hh * g->count + r) * g->pitch + j;
-        const ptrdiff_t rows = a->mask != NULL ? 1 : g->count - r < most ? g->count - r : most;
+    const ptrdiff_t width = oic_padded(a->Dv);
+    C *acc = g->acc + (g->at + hh * g->count + r0) * width + d;
+    if (a->mask == NULL) {
+        WIDE(oic_mix)(acc, width, s, g->pitch, rows, v, ld, g->lo + r0, g->hi + r0, j0, n, D);
+        return;
+    }
+    for (ptrdiff_t r = 0, lo, hi; r < rows; ++r, acc += width, s += g->pitch) { /* the keys between the gaps of the mask */
         uint8_t seen[OIC_ATTENTION_KEYS];
-        ptrdiff_t from, to, lo, hi;
-        if (!PART(sees)(g, r, j0 + j, n, &lo, &to)) { /* neither bound falls from row to row */
-            lo = to = 0;
-        }
-        if (!PART(sees)(g, r + rows - 1, j0 + j, n, &from, &hi)) {
-            from = hi = n;
-        }
-        const int same = lo == from && to == hi;
-        to = to < from ? from : to;
-        if (a->mask != NULL) { /* the keys between the gaps of the mask */
-            const uint8_t *const ok = PART(masked)(a, g, r, hh, j0 + j, from, to, seen);
-            while (from < to) {
-                ptrdiff_t end = from;
-                while (end < to && ok[end]) {
-                    ++end;
-                }
-                PART(add)(b, from, end - from, acc, width, w + from, g->pitch, 1);
-                for (from = end; from < to && !ok[from]; ++from) {
-                }
-            }
-            r += 1;
+        if (!PART(sees)(g, r0 + r, j0, n, &lo, &hi)) {
             continue;
         }
-        for (ptrdiff_t e = 0; !same && e < rows; ++e) { /* what one sees before all do */
-            const int any = PART(sees)(g, r + e, j0 + j, n, &lo, &hi);
-            const ptrdiff_t end = hi < from ? hi : from;
-            PART(add)(b, lo, any ? end - lo : 0, acc + e * width, width, w + e * g->pitch + lo, g->pitch, 1);
+        const uint8_t *const ok = PART(masked)(a, g, r0 + r, hh, j0, lo, hi, seen);
+        for (ptrdiff_t end; lo < hi; lo = end + 1) {
+            for (end = lo; end < hi && ok[end]; ++end) {
+            }
+            WIDE(oic_mix)(acc, width, s, g->pitch, 1, v, ld, &lo, &end, 0, n, D);
         }
-        PART(add)(b, from, to - from, acc, width, w + from, g->pitch, rows);
-        for (ptrdiff_t e = 0; !same && e < rows; ++e) {
-            const int any = PART(sees)(g, r + e, j0 + j, n, &lo, &hi);
-            const ptrdiff_t begin = lo > to ? lo : to;
-            PART(add)(b, begin, any ? hi - begin : 0, acc + e * width, width, w + e * g->pitch + begin, g->pitch, 1);
-        }
-        r += rows;
     }
 }
 
@@ -528,22 +511,58 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = v0 + hh * vh + j * vt;
             PART(ask)(a, g, v0 + (j + few) * vt, few * hh / g->heads, few * (hh + 1) / g->heads);
+            const C *const s = g->s + (g->at + hh * g->count) * g->pitch + j;
 #if W_IS_COMPUTED
-            if (g->count < OIC_ATTENTION_PACKED && a->mask == NULL && a->Dv % OIC_LANES == 0) {
-                const PART(block) b = {a->v + at, vt, OIC_LANES, a->Dv / OIC_LANES};
-                PART(head_values)(a, g, hh, j0, j, m, &b, 0);
+            if (a->mask == NULL && a->Dv % OIC_LANES == 0) {
+                PART(head_values)(a, g, hh, 0, g->count, j0 + j, m, a->v + at, vt, 0, a->Dv, s);
                 continue;
             }
 #endif
             for (ptrdiff_t d = 0; d < a->Dv; d += 4 * OIC_LANES) { /* columns side by side */
                 const ptrdiff_t D = a->Dv - d < 4 * OIC_LANES ? a->Dv - d : 4 * OIC_LANES;
-                const PART(block) b = {g->wide, OIC_LANES, m * OIC_LANES, oic_padded(D) / OIC_LANES};
-                for (ptrdiff_t e = 0; e < m; ++e) { /* as they lie in memory */
-                    for (ptrdiff_t p = 0; p < D; p += OIC_LANES) {
-                        PART(panel)(a->v + at + e * vt + d + p, D - p, g->wide + p * m + e * OIC_LANES);
-                    }
+                PART(wide_values)(a, at, m, d, D, g->wide);
+                PART(head_values)(a, g, hh, 0, g->count, j0 + j, m, g->wide, oic_padded(D), d, oic_padded(D), s);
+            }
+        }
+    }
+}
+
+/* A block's n keys from j0 on and their values, which begin at elements k0 and v0, for many rows: keys become panels.  Where
+   rows make more than a strip, all panels are made before, else they are made one after the other in one place. */
+static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0, ptrdiff_t v0)
+{
+    const ptrdiff_t side = 4 * OIC_LANES, width = oic_padded(a->Dk), kt = a->ks[a->rank], vt = a->vs[a->rank];
+    const ptrdiff_t kh = a->ks[a->rank + 1], vh = a->vs[a->rank + 1];
+    const ptrdiff_t k1 = k0 + OIC_ATTENTION_KEYS * kt, v1 = v0 + OIC_ATTENTION_KEYS * vt;
+    const int one = g->count < OIC_ATTENTION_STRIPS;
+    C *const values = g->wide + (one ? 0 : g->pitch * width), *const widened = one ? g->wide + OIC_LANES * width : values;
+    for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
+        for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
+            C *const panel = g->wide + (one ? 0 : j * width);
+            PART(panel_of)(a, k0 + hh * kh + j * kt, n - j, widened, panel);
+            if (one) {
+                PART(panel_scores)(a, g, hh, 0, g->count, j0 + j, n - j < OIC_LANES ? n - j : OIC_LANES,
+                                   k1 + hh * kh + j * kt, v1 + hh * vh + j * vt, panel, g->s + j);
+            }
+        }
+        for (ptrdiff_t d = 0; !one && d < a->Dv; d += side) {
+            PART(wide_values)(a, v0 + hh * vh, n, d, a->Dv - d < side ? a->Dv - d : side, values + d * n);
+        }
+        for (ptrdiff_t r = 0, rows; r < g->count; r += rows) {
+            rows = g->count - r < OIC_ATTENTION_STRIPS ? g->count - r : OIC_ATTENTION_STRIP;
+            if (g->hi[r + rows - 1] <= j0 || g->lo[r] >= j0 + n) {
+                continue;
+            }
+            if (!one) {
+                PART(panel_scores)(a, g, hh, r, rows, j0, n, k1 + hh * kh, v1 + hh * vh, g->wide, g->s);
+            }
+            PART(weights)(a, g, hh, 1, r, rows, hh * g->count + r, g->s, j0, n);
+            for (ptrdiff_t d = 0; d < a->Dv; d += side) {
+                const ptrdiff_t D = a->Dv - d < side ? a->Dv - d : side;
+                if (one) {
+                    PART(wide_values)(a, v0 + hh * vh, n, d, D, values);
                 }
-                PART(head_values)(a, g, hh, j0, j, m, &b, d);
+                PART(head_values)(a, g, hh, r, rows, j0, n, values + (one ? 0 : d * n), oic_padded(D), d, oic_padded(D), g->s);
             }
         }
     }
@@ -605,8 +624,12 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t fro
                 continue;
             }
             g->at = s * rows;
-            PART(scores)(a, g, j0, n, k0 + j0 * kt);
-            PART(weights)(a, g, j0, n);
+            if (g->count >= OIC_ATTENTION_PACKED) {
+                PART(many)(a, g, j0, n, k0 + j0 * kt, v0 + j0 * vt);
+                continue;
+            }
+            PART(scores)(a, g, n, k0 + j0 * kt);
+            PART(weights)(a, g, 0, g->heads, 0, g->count, g->at, g->s + g->at * g->pitch, j0, n);
             if (!from_rows) {
                 PART(values)(a, g, j0, n, v0 + j0 * vt);
             }
@@ -622,23 +645,22 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t fro
     }
 }
 
-/* What spans give a row so far, and one more. */
-static inline void PART(join)(PART(marks) *all, C *restrict acc, const PART(marks) *more, const C *restrict added, ptrdiff_t D)
+/* What the smaller scale of two has to be raised by, as a logarithm: where there was no score, results are 0 or NaN, and stay
+   what they are. */
+static inline C PART(nearer)(C a, C b)
 {
-    if (more->top > all->top) { /* where there was no score, results are 0 or NaN, and stay what they are */
-        const C factor = all->top == (C)-INFINITY ? (C)1 : MATH(oic_exp)(all->top - more->top);
-        all->sum = MATH(oic_madd)(all->sum, factor, more->sum);
-        for (ptrdiff_t d = 0; d < D; ++d) {
-            acc[d] = MATH(oic_madd)(acc[d], factor, added[d]);
-        }
-        all->top = more->top;
-    } else {
-        const C factor = more->top == (C)-INFINITY ? (C)1 : MATH(oic_exp)(more->top - all->top);
-        all->sum = MATH(oic_madd)(more->sum, factor, all->sum);
-        for (ptrdiff_t d = 0; d < D; ++d) {
-            acc[d] = MATH(oic_madd)(added[d], factor, acc[d]);
-        }
-    }
+    const C low = a < b ? a : b, high = a < b ? b : a;
+    return low == (C)-INFINITY ? (C)0 : low - high;
+}
+
+/* What spans give a row so far, and one more; the factor of what has the smaller scale. */
+static inline void PART(join)(PART(marks) *all, C *acc, const PART(marks) *more, const C *added, C factor, ptrdiff_t D)
+{
+    const int raised = more->top > all->top;
+    const C few = raised ? all->sum : more->sum, many = raised ? more->sum : all->sum;
+    all->sum = MATH(oic_madd)(few, factor, many);
+    MATH(oic_joined)(acc, raised ? acc : added, raised ? added : acc, D, factor);
+    all->top = raised ? more->top : all->top;
     all->any += more->any;
 }
 
@@ -660,12 +682,33 @@ static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdi
     }
 }
 
+/* What span s of those side by side, from key `at` on, gives the rows of a group that see any of it: factors of some at once. */
+static inline void PART(join_rows)(const PART(group) *g, ptrdiff_t s, ptrdiff_t at, PART(marks) *all, ptrdiff_t width)
+{
+    const ptrdiff_t rows = g->heads * g->count;
+    for (ptrdiff_t from = 0, end; from < rows; from = end) {
+        C factor[OIC_LANES] = {(C)0};
+        end = rows - from < OIC_LANES ? rows : from + OIC_LANES;
+        for (ptrdiff_t row = from; row < end; ++row) {
+            factor[row - from] = PART(nearer)(all[row].top, g->top[s * rows + row]);
+        }
+        MATH(oic_factors)(factor, end - from);
+        for (ptrdiff_t row = from; row < end; ++row) {
+            const ptrdiff_t i = s * rows + row, r = row % g->count;
+            if (g->lo[r] < at + OIC_ATTENTION_SPAN && g->hi[r] > at) {
+                const PART(marks) more = {g->top[i], g->sum[i], (C)g->any[i]};
+                PART(join)(&all[row], g->total + row * width, &more, g->acc + i * width, factor[row - from], width);
+            }
+        }
+    }
+}
+
 /* All of a group, span by span. */
 static inline void PART(attend)(const PART(args) *a, PART(group) *g)
 {
     const ptrdiff_t rows = g->heads * g->count, width = oic_padded(a->Dv);
     C *restrict const total = g->total;
-    PART(marks) all[OIC_ATTENTION_TOGETHER];
+    PART(marks) all[OIC_ATTENTION_MOST];
     ptrdiff_t j0, begin, first, to;
     PART(ranges)(a, g, &first, &to);
     PART(queries)(a, g);
@@ -679,12 +722,8 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
         g->spans = left < g->spans ? left : g->spans;
         const ptrdiff_t end = begin + g->spans * OIC_ATTENTION_SPAN;
         PART(span)(a, g, j0, end < to ? end : to);
-        for (ptrdiff_t i = 0; i < g->spans * rows; ++i) {
-            const ptrdiff_t row = i % rows, r = row % g->count, at = begin + i / rows * OIC_ATTENTION_SPAN;
-            if (g->lo[r] < at + OIC_ATTENTION_SPAN && g->hi[r] > at) {
-                const PART(marks) more = {g->top[i], g->sum[i], (C)g->any[i]};
-                PART(join)(&all[row], total + row * width, &more, g->acc + i * width, width);
-            }
+        for (ptrdiff_t s = 0; s < g->spans; ++s) {
+            PART(join_rows)(g, s, begin + s * OIC_ATTENTION_SPAN, all, width);
         }
     }
     for (ptrdiff_t row = 0; row < rows; ++row) {
@@ -698,9 +737,18 @@ static inline ptrdiff_t PART(rows)(const PART(args) *a)
     return a->Hk > 0 ? a->N * (a->Hq / a->Hk) : 0;
 }
 
+/* Rows of a unit: about as many in each. */
+static inline ptrdiff_t PART(share)(const PART(args) *a)
+{
+    const ptrdiff_t rows = PART(rows)(a), most = a->together > 0 ? a->together : OIC_ATTENTION_MOST, blocks = (rows + most - 1) / most;
+    const ptrdiff_t each = blocks > 0 ? (rows + blocks - 1) / blocks : 1, whole = (each + 3) / 4 * 4;
+    return whole < most ? whole : most;
+}
+
 static inline ptrdiff_t PART(units)(const PART(args) *a)
 {
-    return oic_product(a->rank, a->shape) * a->Hk * ((PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS);
+    const ptrdiff_t share = PART(share)(a);
+    return oic_product(a->rank, a->shape) * a->Hk * ((PART(rows)(a) + share - 1) / share);
 }
 
 /* A group: rows of head hk from `first` on, and of as many of `heads` heads, and then of `spans` spans, as go together; where
@@ -708,12 +756,12 @@ static inline ptrdiff_t PART(units)(const PART(args) *a)
 static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdiff_t hk, ptrdiff_t heads, ptrdiff_t first,
                                         ptrdiff_t spans, C *work)
 {
-    const ptrdiff_t left = PART(rows)(a) - first;
+    const ptrdiff_t left = PART(rows)(a) - first, share = PART(share)(a);
     PART(group) g;
     g.b = b;
     g.hk = hk;
     g.first = first;
-    g.count = left < OIC_ATTENTION_ROWS ? left : OIC_ATTENTION_ROWS;
+    g.count = left < share ? left : share;
     g.heads = 1;
     g.pitch = a->keys < OIC_ATTENTION_KEYS ? oic_padded(a->keys) : OIC_ATTENTION_KEYS;
     while (g.heads < heads && (g.heads + 1) * g.count <= OIC_ATTENTION_TOGETHER) {
@@ -729,17 +777,18 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     g.acc = g.q + rows * oic_padded(a->Dk);
     g.total = g.acc + g.spans * rows * oic_padded(a->Dv);
     g.s = g.total + rows * oic_padded(a->Dv);
-    g.wide = g.s + g.spans * rows * g.pitch;
+    const ptrdiff_t strip = g.count < OIC_ATTENTION_STRIPS ? g.count : OIC_ATTENTION_STRIPS;
+    g.wide = g.s + (g.count < OIC_ATTENTION_PACKED ? g.spans * rows : strip) * g.pitch;
     return g;
 }
 
 /* Units `unit` to `end`, with scratch of their own. */
 static inline void PART(some)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end, C *restrict work)
 {
-    const ptrdiff_t blocks = (PART(rows)(a) + OIC_ATTENTION_ROWS - 1) / OIC_ATTENTION_ROWS;
+    const ptrdiff_t share = PART(share)(a), blocks = (PART(rows)(a) + share - 1) / share;
     while (unit < end) {
         const ptrdiff_t bh = unit / blocks, hk = bh % a->Hk, left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit;
-        PART(group) g = PART(grouped)(a, bh / a->Hk, hk, blocks == 1 ? left : 1, unit % blocks * OIC_ATTENTION_ROWS,
+        PART(group) g = PART(grouped)(a, bh / a->Hk, hk, blocks == 1 ? left : 1, unit % blocks * share,
                                        (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN, work);
         PART(attend)(a, &g);
         unit += g.heads;

@@ -223,6 +223,13 @@ static inline oic_register_i32 oic_register_high_half_i32(oic_register_i32 a, oi
     return (oic_register_i32)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
 }
 
+#define OIC_SCALES 1
+
+static inline oic_register_f32 oic_register_scale_f32(oic_register_f32 x, oic_register_i32 k)
+{
+    return (oic_register_f32)_mm512_scalef_ps((__m512)x, (__m512)oic_register_to_f32(k));
+}
+
 #define OIC_SHIFTS 1
 
 static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v, int n)

@@ -265,12 +265,14 @@ static inline oic_register_f32 oic_register_power_f32(oic_register_i32 k)
     return oic_register_from_bits_f32((oic_register_unsigned(k) + 127u) << 23);
 }
 
+#if !defined(OIC_SCALES) /* of a file that has it in fewer instructions */
 /* x * 2^k for k from -252 to 254, where the product with the half of it is exact: then rounded once. */
 static inline oic_register_f32 oic_register_scale_f32(oic_register_f32 x, oic_register_i32 k)
 {
     const oic_register_u32 biased = oic_register_unsigned(k) + 512u, half = biased >> 1;
     return x * oic_register_from_bits_f32((half - 129u) << 23) * oic_register_from_bits_f32((biased - half - 129u) << 23);
 }
+#endif
 
 /* ------------------------------------------------------------ narrow floats, as num.h defines them */
 

@@ -156,49 +156,109 @@ static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register
 
 #define OIC_EXPS 4 /* registers at a time: one function is a long chain, and several of them take little longer */
 
-/* x[n] = oic_exp_f32(x - top), n being whole lanes, of numbers that are not above top, or NaN. */
-OIC_LOOP void oic_exps_f32(float *x, ptrdiff_t n, float top)
+/* v[count] = oic_exp_f32(v - top), of numbers that are not above top, or NaN. */
+OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top)
 {
+    oic_register_f32 k[OIC_EXPS], q[OIC_EXPS];
+    oic_register_i32 whole[OIC_EXPS];
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        v[i] = v[i] - top;
+        k[i] = oic_register_max_f32(v[i], oic_register_of_f32(-105.0f)); /* a NaN has no integer */
+        v[i] = oic_register_max_f32(oic_register_of_f32(-105.0f), v[i]);
+        whole[i] = oic_register_to_i32(k[i] * 1.44269504f + 256.5f) - 256;
+        k[i] = oic_register_to_f32(whole[i]);
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        v[i] = (v[i] - k[i] * 0.693359375f) - k[i] * -2.12194440e-4f;
+        q[i] = 0.008368780836462975f + v[i] * 0.0013814467238262296f;
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        q[i] = 0.04166839271783829f + v[i] * q[i];
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        q[i] = 0.1666651964187622f + v[i] * q[i];
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        q[i] = 0.4999999403953552f + v[i] * q[i];
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        q[i] = 1.0f + (v[i] + v[i] * v[i] * q[i]);
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        v[i] = oic_register_scale_f32(q[i], whole[i]);
+    }
+}
+
+/* x[n] = oic_exp_f32(x - top), n being whole lanes, of numbers that are not above top, or NaN; their sum, as of oic_sum_of. */
+OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, oic_lanes_f32 *sum)
+{
+    enum { MANY = OIC_EXPS > OIC_PARTS_OF_LANES ? OIC_EXPS : OIC_PARTS_OF_LANES };
     ptrdiff_t j = 0;
-    for (; j + OIC_EXPS * OIC_WIDTH <= n; j += OIC_EXPS * OIC_WIDTH) {
-        oic_register_f32 v[OIC_EXPS], k[OIC_EXPS], q[OIC_EXPS];
-        oic_register_i32 whole[OIC_EXPS];
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            v[i] = oic_register_load_f32(x + j + i * OIC_WIDTH) - top;
-            k[i] = oic_register_max_f32(v[i], oic_register_of_f32(-105.0f)); /* a NaN has no integer */
-            v[i] = oic_register_max_f32(oic_register_of_f32(-105.0f), v[i]);
-            whole[i] = oic_register_to_i32(k[i] * 1.44269504f + 256.5f) - 256;
-            k[i] = oic_register_to_f32(whole[i]);
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            v[i] = (v[i] - k[i] * 0.693359375f) - k[i] * -2.12194440e-4f;
-            q[i] = 0.008368780836462975f + v[i] * 0.0013814467238262296f;
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            q[i] = 0.04166839271783829f + v[i] * q[i];
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            q[i] = 0.1666651964187622f + v[i] * q[i];
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            q[i] = 0.4999999403953552f + v[i] * q[i];
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            q[i] = 1.0f + (v[i] + v[i] * v[i] * q[i]);
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_EXPS; ++i) {
-            oic_register_store_f32(x + j + i * OIC_WIDTH, oic_register_scale_f32(q[i], whole[i]));
+    oic_lanes_zero_f32(sum);
+    for (; j + MANY * OIC_WIDTH <= n; j += MANY * OIC_WIDTH) {
+        for (int p = 0; p < MANY; p += OIC_EXPS) {
+            float *const from = x + j + p * OIC_WIDTH;
+            oic_register_f32 v[OIC_EXPS];
+            OIC_UNROLLED
+            for (int i = 0; i < OIC_EXPS; ++i) {
+                v[i] = oic_register_load_f32(from + i * OIC_WIDTH);
+            }
+            oic_exps_of(v, OIC_EXPS, top);
+            OIC_UNROLLED
+            for (int i = 0; i < OIC_EXPS; ++i) {
+                oic_register_store_f32(from + i * OIC_WIDTH, v[i]);
+                sum->part[(p + i) % OIC_PARTS_OF_LANES] += v[i];
+            }
         }
     }
-    for (; j < n; ++j) {
-        x[j] = oic_exp_f32(x[j] - top);
+    for (; j < n; j += OIC_LANES) {
+        for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+            oic_register_f32 v = oic_register_load_f32(x + j + i * OIC_WIDTH);
+            oic_exps_of(&v, 1, top);
+            oic_register_store_f32(x + j + i * OIC_WIDTH, v);
+            sum->part[i] += v;
+        }
+    }
+}
+
+/* Scores become weights: x[rows, pitch apart][n] = oic_exp_f32(x - top), n of row r being whole lanes, of numbers that are not
+   above top, or NaN; what a row adds up to, as oic_sum_of, is added to its sum. */
+OIC_LOOP void oic_weigh_f32(float *restrict x, ptrdiff_t pitch, ptrdiff_t rows, const uint8_t *restrict n, const float *restrict top,
+                           float *restrict sum)
+{
+    for (ptrdiff_t r = 0; r < rows; r += OIC_FOLDED) {
+        oic_folding_f32 folded[OIC_FOLDED];
+        float sums[OIC_FOLDED];
+        for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
+            oic_lanes_f32 all;
+            if (r + e < rows) {
+                oic_exps_row(x + (r + e) * pitch, n[r + e], top[r + e], &all);
+            } else {
+                oic_lanes_zero_f32(&all);
+            }
+            folded[e] = oic_folding_of_f32(&all);
+        }
+        oic_fold_f32(sums, folded);
+        for (ptrdiff_t e = 0; e < OIC_FOLDED && r + e < rows; ++e) {
+            sum[r + e] += sums[e];
+        }
+    }
+}
+
+/* x[n] = oic_exp_f32(x), of numbers that are not above 0, or NaN; there is room for whole lanes. */
+OIC_LOOP void oic_factors_f32(float *x, ptrdiff_t n)
+{
+    for (ptrdiff_t j = 0; j < n; j += OIC_WIDTH) {
+        oic_register_f32 v = oic_register_load_f32(x + j);
+        oic_exps_of(&v, 1, 0.0f);
+        oic_register_store_f32(x + j, v);
     }
 }
 
@@ -208,10 +268,21 @@ OIC_LOOP void oic_exps_f32(float *x, ptrdiff_t n, float top)
 #define OIC_MAXIMA 0
 #include "rows.inc.h"
 
-static inline void oic_exps_f64(double *x, ptrdiff_t n, double top)
+static inline void oic_factors_f64(double *x, ptrdiff_t n)
 {
     for (ptrdiff_t j = 0; j < n; ++j) {
-        x[j] = oic_exp_f64(x[j] - top);
+        x[j] = oic_exp_f64(x[j]);
+    }
+}
+
+OIC_LOOP void oic_weigh_f64(double *restrict x, ptrdiff_t pitch, ptrdiff_t rows, const uint8_t *restrict n, const double *restrict top,
+                           double *restrict sum)
+{
+    for (ptrdiff_t r = 0; r < rows; ++r, x += pitch) {
+        for (ptrdiff_t j = 0; j < n[r]; ++j) {
+            x[j] = oic_exp_f64(x[j] - top[r]);
+        }
+        sum[r] += oic_sum_of_f64(x, n[r]);
     }
 }
 

@@ -176,10 +176,12 @@ OIC_LOOP void OF(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *res
 static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
 {
     LANES a;
+    OIC_UNROLLED
     for (int r = 0; r < COUNT; ++r) {
         a.part[r] = OF(oic_register_of)(top);
     }
     for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        OIC_UNROLLED
         for (int r = 0; r < COUNT; ++r) {
             a.part[r] = OF(oic_register_max)(OF(oic_register_load)(x + i + r * WIDTH), a.part[r]);
         }
@@ -206,6 +208,32 @@ static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
     return a[0];
 }
 #endif
+
+/* to[n] *= factor, n being whole lanes. */
+static inline void OF(oic_scaled)(S *restrict to, ptrdiff_t n, S factor)
+{
+    const REGISTER all = OF(oic_register_of)(factor);
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        OIC_UNROLLED
+        for (int r = 0; r < COUNT; ++r) {
+            S *const at = to + i + r * WIDTH;
+            OF(oic_register_store)(at, OF(oic_register_load)(at) * all);
+        }
+    }
+}
+
+/* to[n] = few * factor + many, n being whole lanes; `to` may be either. */
+static inline void OF(oic_joined)(S *to, const S *few, const S *many, ptrdiff_t n, S factor)
+{
+    const REGISTER all = OF(oic_register_of)(factor);
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        OIC_UNROLLED
+        for (int r = 0; r < COUNT; ++r) {
+            const ptrdiff_t at = i + r * WIDTH;
+            OF(oic_register_store)(to + at, OF(oic_register_madd)(OF(oic_register_load)(few + at), all, OF(oic_register_load)(many + at)));
+        }
+    }
+}
 
 /* The sum of n numbers, whole lanes of them, in sixteen sums and their tree. */
 static inline S OF(oic_sum_of)(const S *x, ptrdiff_t n)

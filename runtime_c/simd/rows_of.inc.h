@@ -14,6 +14,8 @@
 #define ROW_KEYS (WIDTH > 1 ? 4 : 1) /* beside so many keys, */
 #define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
 #define ROW_SUMS (WIDTH == 16 ? 16 : 8)
+#define ROW_MIXES (WIDTH > 1 ? 6 : 1) /* rows of weights whose results stay in registers, */
+#define ROW_MIXED (WIDTH == 1 ? OIC_LANES : OIC_MANY_REGISTERS ? 4 : 2) /* so many of each */
 
 /* The first n of a register's numbers, 0 < n; the others are 0. */
 static inline REGISTER ROWS(oic_row_some)(const R *from, ptrdiff_t n)
@@ -379,6 +381,101 @@ OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t h
     }
 }
 
+/* One k of rows first..end-1 of a tile of `regs` registers a row. */
+OIC_INLINE void ROWS(oic_mix_step)(REGISTER *restrict a, int first, int end, int regs, const S *w, ptrdiff_t wm, const R *v)
+{
+    REGISTER held[ROW_MIXED];
+    OIC_UNROLLED
+    for (int i = 0; i < regs; ++i) {
+        held[i] = ROW(v + i * WIDTH);
+        OIC_TILE_HELD(held[i]);
+    }
+    OIC_UNROLLED
+    for (int r = first; r < end; ++r) {
+        const REGISTER all = OF(oic_register_of)(w[r * wm]);
+        OIC_UNROLLED
+        for (int i = 0; i < regs; ++i) {
+            a[r * regs + i] = OF(oic_register_madd)(all, held[i], a[r * regs + i]);
+        }
+    }
+}
+
+/* `regs` registers of each of so many rows of oic_mix: first those whose keys begin before the others', then all, then those
+   whose keys end after. */
+OIC_INLINE void ROWS(oic_mix_tile)(S *restrict to, ptrdiff_t tm, int rows, int regs, const S *restrict w, ptrdiff_t wm,
+                                   const R *restrict v, ptrdiff_t ld, const ptrdiff_t *restrict lo, const ptrdiff_t *restrict hi)
+{
+    REGISTER a[ROW_MIXES * ROW_MIXED];
+    ptrdiff_t k = lo[0];
+    OIC_UNROLLED
+    for (int e = 0; e < rows * regs; ++e) {
+        a[e] = OF(oic_register_load)(to + e / regs * tm + e % regs * WIDTH);
+    }
+    OIC_UNROLLED
+    for (int e = 1; e < rows; ++e) {
+        for (; k < lo[e]; ++k) {
+            ROWS(oic_mix_step)(a, 0, e, regs, w + k, wm, v + k * ld);
+        }
+    }
+    OIC_UNROLLED_TWICE
+    for (; k < hi[0]; ++k) {
+        ROWS(oic_mix_step)(a, 0, rows, regs, w + k, wm, v + k * ld);
+    }
+    OIC_UNROLLED
+    for (int e = 1; e < rows; ++e) {
+        for (; k < hi[e]; ++k) {
+            ROWS(oic_mix_step)(a, e, rows, regs, w + k, wm, v + k * ld);
+        }
+    }
+    OIC_UNROLLED
+    for (int e = 0; e < rows * regs; ++e) {
+        OF(oic_register_store)(to + e / regs * tm + e % regs * WIDTH, a[e]);
+    }
+}
+
+/* to[rows, tm apart][D] += w[rows, wm apart][n] times n rows of v, `ld` apart, those that are from[r] - at to end[r] - at - 1
+   for row r, neither of which falls from row to row; D is whole lanes. */
+OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, ptrdiff_t wm, ptrdiff_t rows, const R *restrict v,
+                            ptrdiff_t ld, const ptrdiff_t *from, const ptrdiff_t *end, ptrdiff_t at, ptrdiff_t n, ptrdiff_t D)
+{
+    for (ptrdiff_t r = 0, some; r < rows; r += some, to += some * tm, w += some * wm, from += some, end += some) {
+        ptrdiff_t lo[ROW_MIXES], hi[ROW_MIXES];
+        some = rows - r < ROW_MIXES ? rows - r : ROW_MIXES;
+        some = some < ROW_MIXES && some > 1 ? some & ~(ptrdiff_t)1 : some; /* 6, 4, 2 and 1 */
+        for (ptrdiff_t e = 0; e < some; ++e) {
+            hi[e] = end[e] - at > n ? n : end[e] > at ? end[e] - at : 0;
+            lo[e] = from[e] - at > hi[e] ? hi[e] : from[e] > at ? from[e] - at : 0;
+        }
+        some = lo[some - 1] <= hi[0] ? some : 1;
+        if (lo[0] >= hi[some - 1]) {
+            continue;
+        }
+        ptrdiff_t d = 0;
+        for (; D - d >= ROW_MIXED * WIDTH; d += ROW_MIXED * WIDTH) {
+            if (some == ROW_MIXES) {
+                ROWS(oic_mix_tile)(to + d, tm, ROW_MIXES, ROW_MIXED, w, wm, v + d, ld, lo, hi);
+            } else if (ROW_MIXES > 4 && some == 4) {
+                ROWS(oic_mix_tile)(to + d, tm, 4, ROW_MIXED, w, wm, v + d, ld, lo, hi);
+            } else if (ROW_MIXES > 2 && some == 2) {
+                ROWS(oic_mix_tile)(to + d, tm, 2, ROW_MIXED, w, wm, v + d, ld, lo, hi);
+            } else {
+                ROWS(oic_mix_tile)(to + d, tm, 1, ROW_MIXED, w, wm, v + d, ld, lo, hi);
+            }
+        }
+        for (; ROW_MIXED > COUNT && d < D; d += OIC_LANES) { /* what is left of several lanes */
+            if (some == ROW_MIXES) {
+                ROWS(oic_mix_tile)(to + d, tm, ROW_MIXES, COUNT, w, wm, v + d, ld, lo, hi);
+            } else if (ROW_MIXES > 4 && some == 4) {
+                ROWS(oic_mix_tile)(to + d, tm, 4, COUNT, w, wm, v + d, ld, lo, hi);
+            } else if (ROW_MIXES > 2 && some == 2) {
+                ROWS(oic_mix_tile)(to + d, tm, 2, COUNT, w, wm, v + d, ld, lo, hi);
+            } else {
+                ROWS(oic_mix_tile)(to + d, tm, 1, COUNT, w, wm, v + d, ld, lo, hi);
+            }
+        }
+    }
+}
+
 #undef S
 #undef R
 #undef OF
@@ -392,5 +489,7 @@ OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t h
 #undef ROW_KEYS
 #undef ROW_KEYS_OF_ONE
 #undef ROW_SUMS
+#undef ROW_MIXES
+#undef ROW_MIXED
 #undef OIC_S
 #undef OIC_R

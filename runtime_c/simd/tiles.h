@@ -49,8 +49,10 @@
 /* What is read a little later, while other memory is waited for. */
 #if OIC_REGISTER && OIC_HOSTED
 #define OIC_TILE_AHEAD(p) __builtin_prefetch((p), 0, 2)
+#define OIC_TILE_NEAR(p) __builtin_prefetch((p), 0, 3) /* into the first cache */
 #else
 #define OIC_TILE_AHEAD(p) ((void)(p))
+#define OIC_TILE_NEAR(p) ((void)(p))
 #endif
 
 /* A register that holds what was read: gcc would read memory anew for each use. */

@@ -19,6 +19,7 @@ SHARED = {
     "OIC_ATTENTION_ROWS": attention.ROWS,
     "OIC_ATTENTION_SHARED": attention.SHARED,
     "OIC_ATTENTION_SPAN": attention.SPAN,
+    "OIC_ATTENTION_STRIPS": attention.STRIPS,
     "OIC_ATTENTION_SPANS": attention.BESIDE,
     "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
     "OIC_CHUNK": conv.CHUNK,

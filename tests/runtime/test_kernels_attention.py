@@ -44,6 +44,10 @@ def shapes() -> list[Case]:
     found.append(Case(Attention, heads(1, 600, 3, 3, 40, 70, "f32", "f16"), {"window": 470}))
     found.append(Case(Attention, heads(2, 270, 10, 5, 16, 16, "f32", "bf16"), {"causal": True, "window": 150}))
     found.append(Case(Attention, heads(1, 300, 20, 20, 16, 16)))
+    # Strips of rows: of one unit and of two, of one head and of shared ones, with keys that only some rows see.
+    found.append(Case(Attention, heads(50, 150, 2, 2, 40, 80), {"causal": True}))
+    found.append(Case(Attention, heads(70, 140, 4, 2, 16, 16, "f32", "bf16"), {"causal": True, "window": 30}))
+    found.append(Case(Attention, heads(36, 70, 1, 1, 8, 5, "f32", "f8")))
     # More queries than keys: the first ones see none and give zeros.
     found.append(Case(Attention, heads(6, 3, 2, 1, 8, 8), {"causal": True}))
     return found

@@ -79,12 +79,29 @@ SOURCE = """
             oic_weighted_heads_##T##_##T(sum + 496 + i * 240, 48, 5, 2, x, xm, w, wk, 1, n, narrow[i]);    \\
         }                                                                                                  \\
     }
-#define EXPS(T, C)                                                                                       \\
+#define EXPS(T, C)                                                                                         \\
     void exps_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                \\
     void exps_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                 \\
     {                                                                                                      \\
         (void)x, (void)w, (void)wk, (void)xm;                                                              \\
-        oic_exps_##T(sum, n, 0);                                                                           \\
+        uint8_t many[64]; /* the last sixteen of every fourth row stay */                                  \\
+        C top[64];                                                                                         \\
+        for (ptrdiff_t r = 0; r < 64; ++r) {                                                               \\
+            many[r] = (uint8_t)(r % 4 == 3 ? 48 : 64);                                                     \\
+            top[r] = 0;                                                                                    \\
+        }                                                                                                  \\
+        oic_weigh_##T(sum, 64, n / 64, many, top, sum + n);                                                \\
+        oic_factors_##T(sum + n + n / 64, n);                                                              \\
+    }                                                                                                      \\
+    void mix_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                 \\
+    void mix_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                  \\
+    {                                                                                                      \\
+        ptrdiff_t from[16], end[16];                                                                       \\
+        for (ptrdiff_t r = 0; r < wk; ++r) {                                                               \\
+            from[r] = 3 + r * xm;                                                                          \\
+            end[r] = xm == 0 ? 3 + n : xm == 1 ? 3 + n - 4 + r : 3 + r * xm + 2;                           \\
+        }                                                                                                  \\
+        oic_mix_##T##_##T(sum, 80, x, n, wk, w, 80, from, end, 3, n, 80);                                  \\
     }                                                                                                      \\
     void exp_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);                 \\
     void exp_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                  \\
@@ -246,8 +263,32 @@ def test_weights_are_the_exponentials_of_one_number(library: CDLL, kind: str) ->
     dtype = NUMBERS[kind]
     x = -np.geomspace(1e-9, 2000, 4090).astype(dtype)
     x = np.concatenate([x, np.array([0.0, -0.0, -np.inf, np.nan, -87.3, -104.0], dtype)])
-    found, expected = (called(library, name, kind, x, x, x, 0, 0, len(x)) for name in ("exps", "exp"))
-    assert np.array_equal(found, expected, equal_nan=True)
+    expected = called(library, "exp", kind, x, x, x, 0, 0, len(x))
+    start = np.concatenate([x, np.ones(64, dtype), x])
+    weights, sums, factors = np.split(called(library, "exps", kind, start, x, x, 0, 0, len(x)), [4096, 4160])
+    assert np.array_equal(factors, expected, equal_nan=True)
+    rows, left = expected.reshape(64, 64), x.reshape(64, 64)
+    rows[3::4, 48:] = left[3::4, 48:]
+    assert np.array_equal(weights.reshape(64, 64), rows, equal_nan=True)
+    added = [1 + sixteen(row[:48] if r % 4 == 3 else row) for r, row in enumerate(rows)]
+    assert np.array_equal(sums, np.array(added, dtype), equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("rows", [1, 2, 4, 6, 9, 11, 16])
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_mixed_rows_are_chains_of_those_that_they_see(library: CDLL, step: Step, kind: str, rows: int, steps: int) -> None:
+    """Of all; of one more from row to row, some from outside on; of two, of which the next row has none."""
+    rng, dtype, n = np.random.default_rng(rows), NUMBERS[kind], 20
+    weights, values = rng.standard_normal((rows, n)).astype(dtype), rng.standard_normal((n, 80)).astype(dtype)
+    values[1] = np.nan if steps == 5 else values[1]  # which the first row alone sees
+    start = rng.standard_normal((rows, 80)).astype(dtype)
+    found = called(library, "mix", kind, start, weights, values, rows, steps, n).reshape(rows, 80)
+    for r in range(rows):
+        end = {0: n, 1: min(n, n - 4 + r), 5: min(n, r * steps + 2)}[steps]
+        seen = slice(min(r * steps, end), end)
+        expected = chain(step, start[r], weights[r, seen], values[seen])
+        assert np.array_equal(found[r], expected, equal_nan=True), r
 
 
 def hard(rng: np.random.Generator, dtype: Any, count: int) -> Array:

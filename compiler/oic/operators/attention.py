@@ -21,7 +21,7 @@ from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
 from oic.operators.settings import require_number
 
-ROWS = 48  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
+ROWS = 128  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
 TOGETHER = 48  # OIC_ATTENTION_TOGETHER: and of several, and of all spans that go side by side
 KEYS = 64  # OIC_ATTENTION_KEYS: of a block
 SPAN = 128  # OIC_ATTENTION_SPAN: of some blocks, which threads share where a head has few queries,
@@ -29,6 +29,8 @@ SPANS = 64  # so many of them at a time
 BESIDE = 4  # OIC_ATTENTION_SPANS: spans whose values go side by side, where few queries see them
 MARKS = 3  # numbers that are kept of a span and a row, beside its values
 SHARED = 16  # OIC_ATTENTION_SHARED: queries of a key head, or fewer, for which threads share spans
+STRIPS = 36  # OIC_ATTENTION_STRIPS: queries of a key head that do so in several strips,
+LEAST = 32  # queries of a unit, at least, where threads share more of them
 PACKED = 12  # OIC_ATTENTION_PACKED: queries of a key head for which keys and values of a block become panels
 FOLDED = 8  # OIC_FOLDED: keys that fewer queries go through at a time
 LANES = 16  # OIC_LANES
@@ -217,7 +219,7 @@ class Attention(Operator, name="attention"):
         group = dims.quotient(heads, keys)
         rows = 0 if group is None else queries * group
         spans = dims.floor_div(self.k.shape[-3] + SPAN - 1, SPAN)
-        return dims.product([*lead, keys, spans, dims.floor_div(rows + ROWS - 1, ROWS)])
+        return dims.product([*lead, keys, spans, dims.floor_div(rows + LEAST - 1, LEAST)])
 
     def _work(self) -> Dim:
         return dims.product([*self.q.shape[:-1], self.k.shape[-3], self.q.shape[-1] + self.v.shape[-1]])
@@ -360,18 +362,21 @@ def work(
     wide = of[0] is dtypes.f64
     same = of[1] is (dtypes.f64 if wide else dtypes.f32)  # computed with as they are stored
     in_registers = same or (not wide and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
+    widened = 0 if same else 4 * k
     if mine >= PACKED:
-        panel = (LANES + (0 if same else 4)) * k
+        panel = LANES * k + widened
     else:
         panel = 0 if in_registers else FOLDED * k
     as_they_lie = in_registers and (mine == 1 or not same or dims.maximum(widths[1]) % LANES == 0)
     if masked or mine >= PACKED or not as_they_lie:
         panel = max(panel, block * min(v, 4 * LANES))
+    if mine >= STRIPS:
+        panel = max(panel, block * k + max(block * v, widened))
     few = 0 if masked or not in_registers else min(mine, 1 if same else PACKED - 1)  # rows whose spans go side by side
     if dims.maximum(widths[1]) < 4 * LANES and (same or queries == 1):  # a query's narrow heads do
         few = 0
-    beside = max(rows, min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN))))
-    return rows * (k + v) + beside * (v + block) + panel
+    beside = min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN)))
+    return rows * (k + v) + max(rows, beside) * v + max(min(rows, TOGETHER), beside) * block + panel
 
 
 def _padded(n: int) -> int:

@@ -8,13 +8,17 @@
 #include "../../simd/rows.h"
 #include "../../math/scalar_math.h"
 
-#define OIC_ATTENTION_ROWS 48     /* queries of one key head that go through the keys together, */
+#define OIC_ATTENTION_ROWS 128    /* queries of one key head that go through the keys together, */
 #define OIC_ATTENTION_TOGETHER 48 /* and of several, and of all spans that go side by side */
-#define OIC_ATTENTION_PACKED 12   /* as many of a head, and keys and values of a block become panels */
+#define OIC_ATTENTION_MOST (OIC_HOSTED ? OIC_ATTENTION_ROWS : OIC_ATTENTION_TOGETHER) /* rows that there is stack for */
+#define OIC_ATTENTION_PACKED 12   /* as many of a head, and keys and values of a block become panels, */
+#define OIC_ATTENTION_STRIP 24    /* which so many rows go through at a time: what is theirs stays in L1; */
+#define OIC_ATTENTION_STRIPS 36   /* a strip and PACKED more: fewer rows than these are one */
 #define OIC_ATTENTION_KEYS 64     /* keys of a block; blocks begin at multiples of it, however many take part */
 #define OIC_ATTENTION_SPAN 128    /* keys of a span, which are some blocks */
 #define OIC_ATTENTION_SPANS 4     /* spans whose values go side by side at most, where few queries see them; */
 #define OIC_ATTENTION_BESIDE (OIC_FETCHES ? 2 : OIC_ATTENTION_SPANS) /* and so many do */
+#define OIC_ATTENTION_UNITS 4     /* units of a thread, at least, where rows suffice */
 #define OIC_ATTENTION_SHARED 16   /* queries of a key head, or fewer, for which threads share spans */
 
 /* Keys lo..hi-1 take part for query i of N, when `length` keys are in use of T. */
