@@ -214,7 +214,7 @@ static inline void PART(ask_rows)(const W_T *at, ptrdiff_t ld, ptrdiff_t n, ptrd
 {
     for (uintptr_t from = (uintptr_t)at; n > 0; --n, from += (uintptr_t)ld * sizeof(W_T)) { /* may lie behind the last */
         for (uintptr_t i = 0; i < (uintptr_t)D * sizeof(W_T); i += 64) {
-            OIC_TILE_NEAR((const void *)(from + i));
+            OIC_TILE_AHEAD_NEAR((const void *)(from + i));
         }
     }
 }

@@ -154,7 +154,8 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
     const int kept = COPIES && !few; /* what is copied of x is there for all panels */
-    const int copied = !X_IS_COMPUTED || (kept && (o->xk != 1 || (in_y && end - first >= OIC_PANELS_COPIED)));
+    const int many = in_y && rows >= OIC_ROWS_COPIED && end - first >= OIC_PANELS_COPIED;
+    const int copied = !X_IS_COMPUTED || (kept && (o->xk != 1 || many));
     const ptrdiff_t span = few || !in_y ? side : COPIES ? end - first : OIC_PANELS / side * side, row = side * OIC_LANES;
     for (ptrdiff_t g0 = first; g0 < end; g0 += span) {
         const ptrdiff_t g1 = end - g0 < span ? end : g0 + span;

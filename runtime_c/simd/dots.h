@@ -22,12 +22,10 @@
 #define OIC_INLINE static inline __attribute__((always_inline))
 #define OIC_AHEAD(p) __builtin_prefetch(p) /* what will be read: an address that need not exist */
 #define OIC_AHEAD_FAR(p) __builtin_prefetch(p, 0, 2) /* the same, into L2 */
-#define OIC_OPAQUE(p) __asm__("" : "+r"(p)) /* a pointer of which a compiler knows nothing any more */
 #else
 #define OIC_INLINE static inline
 #define OIC_AHEAD(p) (void)(p)
 #define OIC_AHEAD_FAR(p) (void)(p)
-#define OIC_OPAQUE(p) (void)(p)
 #endif
 #define OIC_AHEAD_IF(p, ahead) ((ahead) == 0 ? (void)0 : OIC_AHEAD((p) + (ahead))) /* 0: not */
 

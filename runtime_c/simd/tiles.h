@@ -42,17 +42,22 @@
 
 #if defined(__GNUC__)
 #define OIC_INLINE static inline __attribute__((always_inline))
+#define OIC_OPAQUE(v) __asm__("" : "+r"(v)) /* a pointer or distance of which a compiler knows nothing any more */
 #else
 #define OIC_INLINE static inline
+#define OIC_OPAQUE(v) (void)(v)
 #endif
 
-/* What is read a little later, while other memory is waited for. */
+/* What is read a little later, while other memory is waited for: into L2, or into L1, too, which costs where memory is all that
+   is waited for; and what is written. */
 #if OIC_REGISTER && OIC_HOSTED
 #define OIC_TILE_AHEAD(p) __builtin_prefetch((p), 0, 2)
-#define OIC_TILE_NEAR(p) __builtin_prefetch((p), 0, 3) /* into the first cache */
+#define OIC_TILE_AHEAD_NEAR(p) __builtin_prefetch((p), 0, 3)
+#define OIC_TILE_AHEAD_SUMS(p) __builtin_prefetch((p), 1, 3)
 #else
 #define OIC_TILE_AHEAD(p) ((void)(p))
-#define OIC_TILE_NEAR(p) ((void)(p))
+#define OIC_TILE_AHEAD_NEAR(p) ((void)(p))
+#define OIC_TILE_AHEAD_SUMS(p) ((void)(p))
 #endif
 
 /* A register that holds what was read: gcc would read memory anew for each use. */

@@ -92,7 +92,7 @@ OIC_INLINE void TILED(oic_tile_step)(REGISTER *restrict sum, int rows, int panel
 }
 
 /* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending, of all tiles.  Strides xm, xk
-   and wk are those of t, and known when this is compiled, if dense. */
+   and wk are those of t, and known when this is compiled, if dense: then rows are many, and their sums lie far away. */
 OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int panels, ptrdiff_t xm, ptrdiff_t xk, ptrdiff_t wk,
                                         int dense, S *restrict sum, ptrdiff_t ld, int how)
 {
@@ -110,6 +110,10 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
         const int32_t *at = t->at;
 #endif
         REGISTER a[SUMS];
+        ptrdiff_t apart = ld;
+        if (dense) {
+            OIC_OPAQUE(apart); /* or addresses of sums are made before the loop, and leave it too few registers */
+        }
         OIC_UNROLLED
         for (int i = 0; i < rows * panels * COUNT; ++i) {
             a[i] = (REGISTER){0};
@@ -117,7 +121,12 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
         if (how == OIC_TILE_GO_ON) {
             OIC_UNROLLED
             for (int i = 0; i < rows * panels * COUNT; ++i) {
-                a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH);
+                a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * apart + i % (panels * COUNT) * WIDTH);
+            }
+        } else if (dense) {
+            OIC_UNROLLED
+            for (int i = 0; i < rows * panels; ++i) {
+                OIC_TILE_AHEAD_SUMS(sum + i / panels * apart + i % panels * OIC_LANES);
             }
         }
         OIC_UNROLLED_TWICE
@@ -127,16 +136,26 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
 #else
             const W_S *const from = w;
 #endif
-            OIC_UNROLLED
-            for (int p = 0; p < ahead; ++p) {
-                OIC_TILE_AHEAD((const void *)(next + (uintptr_t)p * t->apart));
+            if (dense && OIC_WIDTH == 16) {
+                OIC_UNROLLED
+                for (int p = 0; p < ahead; ++p) {
+                    OIC_TILE_AHEAD_NEAR((const void *)(next + (uintptr_t)p * t->apart));
+                }
+            } else {
+                OIC_UNROLLED
+                for (int p = 0; p < ahead; ++p) {
+                    OIC_TILE_AHEAD((const void *)(next + (uintptr_t)p * t->apart));
+                }
             }
             TILED(oic_tile_step)(a, rows, panels, x, xm, from, wg, dense);
+        }
+        if (dense) {
+            OIC_OPAQUE(apart);
         }
         if (how == OIC_TILE_ADD) {
             OIC_UNROLLED
             for (int i = 0; i < rows * panels * COUNT; ++i) {
-                const S *const from = sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH;
+                const S *const from = sum + i / (panels * COUNT) * apart + i % (panels * COUNT) * WIDTH;
                 a[i] = OF(oic_register_load)(from) + a[i];
             }
         } else if (how == OIC_TILE_SET) { /* added to zero: -0 becomes 0 */
@@ -147,7 +166,7 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
         }
         OIC_UNROLLED
         for (int i = 0; i < rows * panels * COUNT; ++i) {
-            memcpy(sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH, &a[i], sizeof a[i]);
+            memcpy(sum + i / (panels * COUNT) * apart + i % (panels * COUNT) * WIDTH, &a[i], sizeof a[i]);
         }
     }
 }

@@ -18,7 +18,7 @@
 
 /* Rows of x that go through a chunk of w together: as many as stay in a cache, and those whose sums are on the stack. */
 #if OIC_HOSTED
-#define OIC_ROWS 72
+#define OIC_ROWS 128
 #define OIC_ROWS_OF_SUMS 48
 #else
 #define OIC_ROWS 16
@@ -26,9 +26,10 @@
 #endif
 
 /* Rows of x that go through many panels are copied first, a chunk of K side by side, so that they are read in order: where
-   stacks are large. */
+   stacks are large.  Where x could be used as it lies, so many rows and panels pay for that. */
 #define OIC_COPIES (OIC_BLOCK == OIC_CHUNK)
-#define OIC_PANELS_COPIED 24 /* that this pays for, where x could be used as it lies */
+#define OIC_ROWS_COPIED (OIC_WIDTH == 16 ? 16 : 1) /* wide tiles of few rows go better without */
+#define OIC_PANELS_COPIED 24
 
 #define OIC_PANELS 16 /* that these go through before the next chunk: as many as leave the sums in that cache */
 #define OIC_ROWS_AS_IS 24 /* of x, for which it does not pay to gather panels from a row-major w */
