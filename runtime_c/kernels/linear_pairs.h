@@ -9,7 +9,7 @@
    Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
    `work` has room for `room` of them: 2 bytes an element, of an even number.  Where there are more rows, they are taken in
    turns.  A turn is two phases: ..._prepare rounds rows first..end-1 of those from `from` on, ..._part computes streams
-   first..end-1, four panels each, for all of them.  Sums and pairs of a chunk are on the stack: 42 KiB. */
+   first..end-1, four panels each, for all of them.  Sums and pairs of a chunk are on the stack: 52 KiB. */
 #include "common/products.h"
 #include "../simd/pairs.h"
 #include "element.h"
@@ -58,16 +58,41 @@ static inline void NAME(oic_linear_pairs_prepare)(const void *args, ptrdiff_t fi
     }
 }
 
+/* Columns j..j+n-1 of a row of y, of their sums and b; those of a row to come are asked for. */
+static inline void NAME(oic_linear_pairs_store)(const ARGS(oic_linear_pairs) *a, const float *restrict sum, ptrdiff_t row,
+                                                ptrdiff_t j, ptrdiff_t n)
+{
+    const B_T *const b = a->b;
+    T *const y = a->y + row * a->N + j;
+    ptrdiff_t l = 0;
+    for (ptrdiff_t e = 8 * a->N; e < 8 * a->N + n; e += OIC_LANES) { /* may lie behind the last */
+        OIC_TILE_AHEAD_SUMS((const void *)((uintptr_t)(void *)y + (uintptr_t)e * sizeof *y));
+    }
+    for (; l + OIC_LANES <= n; l += OIC_LANES) {
+        float v[OIC_LANES];
+        memcpy(v, sum + l, sizeof v);
+        for (ptrdiff_t e = 0; b != NULL && e < OIC_LANES; ++e) {
+            v[e] += (float)B_LOAD(b, j + l + e);
+        }
+        for (ptrdiff_t e = 0; e < OIC_LANES; ++e) {
+            STORE(y, l + e, v[e]);
+        }
+    }
+    for (; l < n; ++l) {
+        STORE(y, l, b != NULL ? sum[l] + (float)B_LOAD(b, j + l) : sum[l]);
+    }
+}
+
 static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(oic_linear_pairs) *const a = args;
     const ptrdiff_t all = NAME(oic_linear_pairs_rows)(a), K = a->K, N = a->N, xm = K + K % 2;
     const ptrdiff_t panels = oic_product_panels(N), last = 4 * end < panels ? 4 * end : panels;
-    float sums[OIC_ROWS_OF_SUMS * oic_pairs_side * OIC_LANES], few_sums[oic_pairs_rows * 8 * OIC_LANES];
+    float sums[OIC_ROWS * oic_pairs_side * OIC_LANES], few_sums[oic_pairs_rows * 8 * OIC_LANES];
     uint32_t made[oic_pairs_side * OIC_CHUNK / 2 * OIC_LANES];
     (void)worker;
     for (ptrdiff_t i0 = 0, rows; i0 < all; i0 += rows) {
-        rows = oic_rows(all - i0, OIC_ROWS_OF_SUMS, oic_pairs_rows);
+        rows = oic_rows(all - i0, OIC_ROWS, oic_pairs_rows);
         const int few = rows <= oic_pairs_rows;
         const ptrdiff_t tiles = (rows + oic_pairs_rows - 1) / oic_pairs_rows;
         const ptrdiff_t side = oic_pairs_panels(few ? rows : oic_pairs_rows);
@@ -84,7 +109,9 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
                 if (!few) {
                     oic_pairs_made(made, w, t.wg, wide, n);
                     t.w = made;
-                    t.wg = OIC_LANES * OIC_CHUNK / 2;
+                    t.next = (uintptr_t)w + (uintptr_t)(k + n < K ? n * OIC_LANES : wide * t.wg - k * OIC_LANES) * sizeof *w;
+                    t.step = (2 * OIC_LANES * sizeof *w + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
+                    t.apart = (uintptr_t)t.wg * sizeof *w;
                 }
                 for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile) {
                     r = (rows - i + tiles - tile - 1) / (tiles - tile); /* as even as can be */
@@ -93,15 +120,13 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
                         oic_pairs_sum(&t, r, wide, sum + i * ld, ld, how);
                     } else {
                         oic_pairs_sum_made(&t, r, wide, sum + i * ld, ld, how);
+                        t.next += (uintptr_t)((n + 1) / 2) * t.step;
                     }
                 }
                 k += OIC_CHUNK;
             } while (k < K);
             for (ptrdiff_t i = 0; i < rows; ++i) {
-                T *const y = a->y + (a->from + i0 + i) * N + j;
-                for (ptrdiff_t l = 0; l < columns; ++l) {
-                    STORE(y, l, a->b != NULL ? sum[i * ld + l] + (float)B_LOAD(a->b, j + l) : sum[i * ld + l]);
-                }
+                NAME(oic_linear_pairs_store)(a, sum + i * ld, a->from + i0 + i, j, columns);
             }
         }
     }

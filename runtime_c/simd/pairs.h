@@ -49,12 +49,16 @@ enum {
 };
 
 /* Rows of x, xm numbers apart, from some element on; w likewise, of panels wg apart: numbers as they lie, or pairs that have
-   been made of them.  n elements. */
+   been made of them, OIC_PAIRS_MADE apart.  n elements.  What pairs are made of later lies at the address next, `step` bytes for
+   each pair, of panels `apart`; a few addresses may lie beyond. */
 typedef struct {
     const uint16_t *x;
     const void *w;
     ptrdiff_t xm, wg, n;
+    uintptr_t next, step, apart;
 } oic_pairs;
+
+#define OIC_PAIRS_MADE (OIC_LANES * OIC_CHUNK / 2)
 
 /* The most panels of a tile of so many rows. */
 static inline ptrdiff_t oic_pairs_panels(ptrdiff_t rows)
@@ -63,7 +67,7 @@ static inline ptrdiff_t oic_pairs_panels(ptrdiff_t rows)
     return panels < 8 ? panels : 8;
 }
 
-/* Pairs of n elements of panels wg apart, OIC_CHUNK / 2 registers of lanes for each. */
+/* Pairs of n elements of panels wg apart. */
 static inline void oic_pairs_made(uint32_t *restrict to, const uint16_t *w, ptrdiff_t wg, ptrdiff_t panels, ptrdiff_t n)
 {
     for (ptrdiff_t p = 0; p < panels; ++p) {
@@ -71,7 +75,7 @@ static inline void oic_pairs_made(uint32_t *restrict to, const uint16_t *w, ptrd
             for (int i = 0; i < OIC_LANES; i += OIC_WIDTH) {
                 const uint16_t *const from = w + p * wg + k * OIC_LANES + i;
                 const oic_register_u32 v = k + 1 < n ? oic_register_load_pairs(from) : oic_register_load_u16(from);
-                memcpy(to + (p * OIC_CHUNK / 2 + k / 2) * OIC_LANES + i, &v, sizeof v);
+                memcpy(to + p * OIC_PAIRS_MADE + k / 2 * OIC_LANES + i, &v, sizeof v);
             }
         }
     }
@@ -99,15 +103,20 @@ OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int m
     const int registers = panels * OIC_PARTS_OF_LANES;
     oic_register_f32 a[OIC_TILE_REGISTERS];
     oic_register_u32 held[8 * OIC_PARTS_OF_LANES];
-    const ptrdiff_t whole = made ? (t->n + 1) / 2 : t->n / 2;
+    const ptrdiff_t whole = made ? (t->n + 1) / 2 : t->n / 2, wg = made ? OIC_PAIRS_MADE : t->wg;
+    uintptr_t next = t->next;
     OIC_UNROLLED
     for (int i = 0; i < rows * registers; ++i) {
         a[i] = (oic_register_f32){0};
     }
-    for (ptrdiff_t k = 0; k < whole; ++k) {
+    for (ptrdiff_t k = 0; k < whole; ++k, next += t->step) {
+        OIC_UNROLLED
+        for (int p = 0; made && p < panels; ++p) {
+            OIC_TILE_AHEAD_NEAR((const void *)(next + (uintptr_t)p * t->apart));
+        }
         OIC_UNROLLED
         for (int i = 0; i < registers; ++i) {
-            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * t->wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
+            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
             if (made) {
                 memcpy(&held[i], (const uint32_t *)t->w + at + k * OIC_LANES + lane, sizeof held[i]);
             } else {
@@ -119,7 +128,7 @@ OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int m
     if (2 * whole < t->n) {
         OIC_UNROLLED
         for (int i = 0; i < registers; ++i) {
-            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * t->wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
+            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
             held[i] = oic_register_load_u16((const uint16_t *)t->w + at + 2 * whole * OIC_LANES + lane);
         }
         oic_pairs_step(a, rows, registers, t->x + 2 * whole, t->xm, held);
