@@ -57,7 +57,7 @@ def test_bytes_are_those_of_the_definition(storage: str, shape: tuple[int, int])
     assert bytes_of(values.T, turned) == data
     back = loaded(np.frombuffer(data, np.uint8), dtypes.f32, shape[::-1], turned.encoding)
     assert np.array_equal(back, found.values(shape[1]).T)
-    assert np.array_equal(back, StoredElements("w", values.T, turned.encoding))
+    assert np.array_equal(back, StoredElements(("w",), values.T, turned.encoding))
 
 
 @pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "bf16 panels", "f16 columns", "bf16"])
@@ -65,12 +65,12 @@ def test_parts_and_members_are_the_whole(encoding: str, monkeypatch: pytest.Monk
     shape = (2, 3, 150, 70)
     values = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
     type_ = TensorType(dtypes.f32, shape, encoding=encoding)
-    members = StoredElements("w", Members(shape[:1], shape[1:], values.dtype, values.__getitem__), encoding)
-    whole = bytes_of(StoredElements("w", values, encoding), type_, 1)
+    members = StoredElements(("w",), Members(shape[:1], shape[1:], values.dtype, values.__getitem__), encoding)
+    whole = bytes_of(StoredElements(("w",), values, encoding), type_, 1)
     assert len(whole) == constant_bytes(type_, 1)
     monkeypatch.setattr(quantized, "PART", 1)
     assert bytes_of(members, type_, 1) == whole
-    assert np.array_equal(members, StoredElements("w", values, encoding))
+    assert np.array_equal(members, StoredElements(("w",), values, encoding))
     step = constant_strides(type_, 1)[0] * type_.stored.bits // 8
     one = TensorType(dtypes.f32, shape[1:], encoding=encoding)
     assert whole[step:] == bytes_of(values[1], one)
@@ -121,7 +121,7 @@ def test_small_numbers_and_zeros(storage: str) -> None:
 def test_values_that_a_storage_does_not_hold_are_refused(storage: str, value: float) -> None:
     values = np.zeros((2, 40), np.float32)
     values[1, 35] = value
-    stored = StoredElements("w", values, f"{storage} panels")
+    stored = StoredElements(("w",), values, f"{storage} panels")
     with pytest.raises(OicError, match=f"'w' has a value that {storage} does not hold") as refused:
         np.asarray(stored)
     assert refused.value.diagnostics[0].slug == "weights-range"

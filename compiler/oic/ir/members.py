@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -70,14 +70,14 @@ class Members:
 class StoredElements:
     """The elements of matrices in a storage of fewer bits than they had.
 
-    name      of the constant, for what is refused
+    names     of the constants, for what is refused
     source    what they were
     encoding  its storage decides the values, of groups its layout, too
 
     NumPy takes it for the whole array as it is computed with, which is made for it, and the same for all that hold it.
     """
 
-    name: str
+    names: tuple[str, ...]
     source: Array | Members
     encoding: str
     _made: weakref.ref[Array] | None = field(default=None, repr=False)
@@ -176,13 +176,69 @@ class StoredElements:
         return found
 
     def _refused(self) -> OicError:
-        storage = storage_of(self.encoding)
-        what = f"'{self.name}' has a value that {storage} does not hold"
-        return fail("weights-range", what, hint=f'--weights "{self.name}=f32,*={storage}" leaves it as it is')
+        storage, kept = storage_of(self.encoding), ",".join(f"{name}=f32" for name in self.names)
+        what = f"{' or '.join(map(repr, self.names))} has a value that {storage} does not hold"
+        return fail("weights-range", what, hint=f'--weights "{kept},*={storage}" leaves it as it is')
 
 
 Matrix = Array | quantized.Grouped
 Elements = Array | Members | StoredElements
+
+
+def form_of(values: Elements) -> Hashable:
+    """What constants have in common whose members may become parts of larger ones: how they are read and stored."""
+    if isinstance(values, StoredElements):
+        return values.encoding, form_of(values.source)
+    return values.dtype, values.storage if isinstance(values, Members) and values.grouped else ""
+
+
+def joined_elements(parts: Sequence[Elements], rank: int, axis: int) -> Members | StoredElements:
+    """The elements of several constants as those of one, whose members are made when they are asked for.
+
+    rank  of a member
+    axis  of a member along which the parts lie side by side
+    """
+    stored = [part for part in parts if isinstance(part, StoredElements)]
+    if stored:
+        names = tuple(name for part in stored for name in part.names)
+        source = joined_elements([part.source for part in stored], rank, axis)
+        assert isinstance(source, Members)
+        return StoredElements(names, source, stored[0].encoding)
+    plain = [part for part in parts if not isinstance(part, StoredElements)]
+    counts, first = plain[0].shape[:-rank], plain[0].shape[-rank:]
+    sizes = [part.shape[len(counts) + axis] for part in plain]
+    inner = (*first[:axis], sum(sizes), *first[axis + 1 :])
+
+    def read(key: tuple[int, ...]) -> Array:
+        whole, end = np.empty(inner, plain[0].dtype), 0
+        for part, size in zip(plain, sizes, strict=True):
+            member = part.read(key) if isinstance(part, Members) else part[key]
+            whole[(slice(None),) * axis + (slice(end, end + size),)] = member
+            end += size
+            forget(member)
+        return whole
+
+    if axis == 0 and isinstance(one := plain[0], Members) and one.grouped:
+        return Members(counts, inner, one.dtype, read, one.storage, partial(_joined_groups, plain))
+    return Members(counts, inner, plain[0].dtype, read)
+
+
+def _joined_groups(parts: Sequence[Array | Members], key: tuple[int, ...]) -> quantized.Grouped:
+    """One matrix whose rows are those of the members of a key, one after the other."""
+    matrices = [part.grouped(key) for part in parts if isinstance(part, Members) and part.grouped]
+
+    def read(first: int, end: int) -> quantized.Groups:
+        found, start = [], 0
+        for matrix in matrices:
+            rows = matrix.shape[0]
+            low, high = max(first - start, 0), min(end - start, rows)
+            if low < high:
+                found.append(matrix.read(low, high))
+            start += rows
+        return quantized.Groups(*(np.concatenate(c) for c in zip(*((g.q, g.scales) for g in found), strict=True)))
+
+    shape = (sum(m.shape[0] for m in matrices), matrices[0].shape[1])
+    return quantized.Grouped(shape, matrices[0].storage, read)
 
 
 def forget(array: Array) -> None:

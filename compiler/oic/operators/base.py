@@ -22,7 +22,7 @@ replaced by plain numbers before it is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,6 +37,24 @@ from oic.kernels.kernel import Instance, Ints, Kernel, Members
 from oic.kernels.targets import Target
 
 EPS = 2.0**-23
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of rows with a matrix.
+
+    x     the rows
+    w     the matrix
+    axis  of the matrix, 0 or 1, that numbers the results of a row
+    b     what is added to each row of results
+    of    the same product with another matrix and another b
+    """
+
+    x: Value
+    w: Value
+    axis: int
+    b: Value | None
+    of: Callable[[Value, Value | None], Operator]
 
 
 @dataclass(frozen=True)
@@ -143,8 +161,8 @@ class Operator(Op):
         """The ops that lowering puts in its place, and the values that are its results; None: itself."""
         return None
 
-    def of_whole(self, split: Any, parts: Sequence[Op]) -> Operator | None:
-        """The op of all that a `split` cuts, where `parts`, this one first, take its results in order, if there is."""
+    def product(self) -> Product | None:
+        """The product with a matrix that it is, where it is nothing else."""
         return None
 
     def with_epilogue(self, user: Operator) -> Operator | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,19 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.core import Op, OpError, Unequal, Value
+from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import COLUMNS, PANELS, ROWS
 from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, Members, Out, Scratch, Stride
 from oic.kernels.targets import Target
 from oic.operators import quantized
-from oic.operators.base import Operator
+from oic.operators.base import Operator, Product
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import PLANES, WORD_ROWS
 from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
 from oic.operators.quantized import product_dtype, products, streamed
 from oic.operators.settings import accumulated
-from oic.operators.shape import Split
 
 RUN, PART = 64, 48  # OIC_LINEAR_RUN and _PART: outputs that a thread takes at a time
 MANY = 8  # rows of bytes, from which on lanes of words pay
@@ -151,16 +149,16 @@ class MatMul(Operator, name="matmul"):
             shape.append(two if one == 1 else one)
         return shape
 
-    def of_whole(self, split: Split, parts: Sequence[Op]) -> Operator | None:
-        rows = self.transpose_b
-        if (split.axis % 2 == 0) is not rows:
+    def product(self) -> Product | None:
+        more = self.transpose_a or self.b_scale is not None or self.acc is not None
+        if more or self.b.tensor.rank != 2 or self.b is self.a:
             return None
-        for op, part in zip(parts, split.results, strict=True):
-            if not isinstance(op, MatMul) or op.b is not part or op.a is not self.a or op.a is part:
-                return None
-            if op.transpose_a or op.transpose_b is not rows or op.b_scale is not None or op.acc is not None:
-                return None
-        return MatMul(self.a, split.x, transpose_b=rows, span=self.span)
+        rows = self.transpose_b
+
+        def of(w: Value, b: Value | None) -> Operator:
+            return MatMul(self.a, w, transpose_b=rows, span=self.span)
+
+        return Product(self.a, self.b, 0 if rows else 1, None, of)
 
     def _oriented(self, a: Array, b: Array, b_scale: Array | None) -> tuple[Array, Array]:
         """a as [.., M, K] and b as [.., K, N], scaled."""
@@ -339,18 +337,10 @@ class Linear(Operator, name="linear"):
     def with_epilogue(self, user: Operator) -> Operator | None:
         return with_requantize(self, user, -1)
 
-    def of_whole(self, split: Split, parts: Sequence[Op]) -> Operator | None:
-        biases: list[Value | None] = []
-        for op, part in zip(parts, split.results, strict=True):
-            if not isinstance(op, Linear) or op.w is not part or op.x is not self.x or part in (op.x, op.b):
-                return None
-            if op.acc is not None or op.to is not None or split.axis % 2:
-                return None
-            biases.append(op.b)
-        source = self.b.op if self.b is not None else None
-        if isinstance(source, Split) and source.results == biases:
-            return Linear(self.x, split.x, b=source.x, span=self.span)
-        return Linear(self.x, split.x, span=self.span) if all(b is None for b in biases) else None
+    def product(self) -> Product | None:
+        if self.acc is not None or self.to is not None or self.w is self.x:
+            return None
+        return Product(self.x, self.w, 0, self.b, lambda w, b: Linear(self.x, w, b=b, span=self.span))
 
     def reference(
         self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None

@@ -38,7 +38,7 @@ def readers(module: Module) -> Iterator[tuple[Value, list[Reader]]]:
     for constant in module.constants():
         values = members(constant.result)
         uses = ((op, value) for value in values for op in value.users)
-        found = [Reader(op, _fields(op, v)) for op, v in uses if not (op.results and op.results[0] in values)]
+        found = [Reader(op, fields_of(op, v)) for op, v in uses if not (op.results and op.results[0] in values)]
         yield constant.result, found
 
 
@@ -48,7 +48,7 @@ def members(constant: Value) -> dict[Value, None]:
     return dict.fromkeys([constant, *selected])
 
 
-def _fields(op: Op, value: Value) -> tuple[str, ...]:
+def fields_of(op: Op, value: Value) -> tuple[str, ...]:
     fields = tuple(name for name in op.fields if getattr(op, name) is value)
     return fields if op.operands.count(value) == len(fields) else ()
 

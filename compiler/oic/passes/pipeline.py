@@ -19,6 +19,7 @@ from oic.passes.fuse import fuse
 from oic.passes.fuse_epilogues import fuse_epilogues
 from oic.passes.hoist_checks import hoist_checks
 from oic.passes.hoist_failures import refuse_early
+from oic.passes.join_products import join_products
 from oic.passes.lower_cache import lower_cache
 from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
@@ -99,6 +100,8 @@ PIPELINE: tuple[Step, ...] = (
          takes=("target",)),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
          "kernel", "indexed", takes=("target", "threads")),
+    Step("join-products", join_products, "once it is known which kernels read constants, and those that read "
+         "results", "indexed", takes=("target", "threads")),
     Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),

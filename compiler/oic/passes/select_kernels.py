@@ -38,8 +38,7 @@ def select_kernels(module: Module, target: Target = TARGETS["portable"], threads
         for reader in found if encoding else ():
             assert isinstance(reader.op, Operator)
             chosen.setdefault(reader.op, {}).update(dict.fromkeys(reader.fields, encoding))
-    consumers = (region for op in module.all_ops() if isinstance(op, Parallel) for region in op.consumers)
-    alone = {op for region in consumers for op in region.all_ops()}
+    alone = on_one_thread(module)
     inside = {op for around in module.all_ops() if isinstance(around, Fused) for op in around.body.ops}
     for op in module.all_ops():
         if isinstance(op, Operator) and op.kernels:
@@ -56,6 +55,12 @@ def settle_native(module: Module) -> None:
     for op in (reader.op for _, found in readers(module) for reader in found if reader.fields):
         own = [k for k in op.kernels if NATIVE in k.needs and k.fits(op)] if isinstance(op, Operator) else []
         op.kernel = own[0].name if own else op.kernel
+
+
+def on_one_thread(module: Module) -> set[Op]:
+    """The ops of consumers, which run on threads themselves."""
+    consumers = (region for op in module.all_ops() if isinstance(op, Parallel) for region in op.consumers)
+    return {op for region in consumers for op in region.all_ops()}
 
 
 def workers(kernel: Kernel, op: Operator, target: Target, threads: int) -> int:

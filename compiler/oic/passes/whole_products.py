@@ -10,6 +10,8 @@ lies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
@@ -39,15 +41,37 @@ def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] 
     users = [part.users for part in split.results]
     if any(len(found) != 1 or found[0].block is not block for found in users):
         return None
-    products = [found[0] for found in users]
-    first = products[0]
-    whole = first.of_whole(split, products) if isinstance(first, Operator) else None
-    if whole is None:
+    ops = [found[0] for found in users]
+    products = [op.product() if isinstance(op, Operator) else None for op in ops]
+    for product, part in zip(products, split.results, strict=True):
+        if product is None or product.w is not part or product.axis != split.axis % 2:
+            return None
+    biases = [product.b for product in products if product is not None]
+    source = biases[0].op if biases[0] is not None else None
+    whole_b = source.x if isinstance(source, Split) and source.results == biases else None
+    if not side_by_side(ops) or (whole_b is None and any(b is not None for b in biases)):
         return None
-    whole.result.hint = "_".join(product.result.hint for product in products)
-    parts = Split(whole.result, whole.result.tensor.rank - 1, list(split.sizes), span=products[0].span)
-    for product, part in zip(products, parts.results, strict=True):
-        part.hint = product.result.hint
-        mapping[product.result] = part
-    return [whole, parts]
+    return one_product(ops, split.x, whole_b, mapping)
 
+
+def side_by_side(ops: Sequence[Op]) -> bool:
+    """Products of the same rows, computed alike."""
+    products = [op.product() if isinstance(op, Operator) else None for op in ops]
+    alike = {(type(op), op.kernel, p and p.x, p and p.axis) for op, p in zip(ops, products, strict=True)}
+    return None not in products and len(alike) == 1
+
+
+def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Value, Value]) -> list[Op]:
+    """The product with the matrices of several side by side, and the parts of its result, mapped to by theirs."""
+    first = ops[0]
+    product = first.product() if isinstance(first, Operator) else None
+    assert product is not None
+    whole = product.of(w, b)
+    whole.kernel = first.kernel
+    whole.result.hint = "_".join(op.result.hint for op in ops)
+    sizes = [op.result.shape[-1] for op in ops]
+    parts = Split(whole.result, whole.result.tensor.rank - 1, sizes, span=first.span)
+    for op, part in zip(ops, parts.results, strict=True):
+        part.hint = op.result.hint
+        mapping[op.result] = part
+    return [whole, parts]

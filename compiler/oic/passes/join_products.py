@@ -1,0 +1,212 @@
+"""Constants whose products are of the same rows become one, and so do their products.
+
+    %wq = constant {symbol="wq", type=f32[4, 64, 16]}            %wq_wk = constant {symbol="wq_wk", type=f32[4, 96, 16]}
+    %wk = constant {symbol="wk", type=f32[4, 32, 16]}
+    %a = constant.select(%wq, [%l])                        ->    %c = constant.select(%wq_wk, [%l])
+    %b = constant.select(%wk, [%l])
+    %q = linear(%x, %a)                                          %q_k = linear(%x, %c)
+    %k = linear(%x, %b)                                          %q, %k = split(%q_k) {axis=1, sizes=[64, 32]}
+
+Each element is the same sum.  It pays where the rows are brought into another form first, which is done once then, or
+where threads share the products; not where what follows would copy the parts, which lie with gaps between them.
+
+Entries share constants, so these become one only where each product of one is beside a product of each other: of the
+same rows, with members of the same indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from oic.ir import dims
+from oic.ir.core import Op, Value
+from oic.ir.members import form_of, joined_elements
+from oic.ir.module import Module
+from oic.ir.state import Constant, ConstantSelect, StateStore
+from oic.ir.types import TensorType
+from oic.kernels.targets import TARGETS, Target
+from oic.operators.base import Operator, Product
+from oic.operators.shape import Reshape
+from oic.passes.pack_weights import fields_of
+from oic.passes.select_kernels import on_one_thread, workers
+from oic.passes.whole_products import one_product
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """A product with a constant, or with a member of it."""
+
+    op: Operator
+    product: Product
+    indices: tuple[Value, ...]
+
+    @property
+    def place(self) -> Hashable:
+        """What it has in common with products that are beside it."""
+        product = self.product
+        return self.op.block, product.x, product.axis, type(self.op), self.op.kernel, self.indices
+
+
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    """A constant that products alone read, all in the same way.
+
+    b     the constant that is added to their results, if there is one
+    uses  in the order of the program
+    """
+
+    op: Constant
+    b: Constant | None
+    uses: list[_Use]
+
+
+def join_products(module: Module, target: Target = TARGETS["portable"], threads: int = 1) -> None:
+    """Join in every function."""
+    alone = on_one_thread(module)
+    mapping: dict[Value, Value] = {}
+    for group in _groups(module):
+        sites = {uses: 1 if uses[0].op in alone else threads for uses in zip(*(m.uses for m in group), strict=True)}
+        if len(group) > 1 and any(_pays(uses, target, shared) for uses, shared in sites.items()):
+            axis = group[0].uses[0].product.axis
+            w = _constant(module, [matrix.op for matrix in group], 2, axis)
+            biases = [matrix.b for matrix in group if matrix.b is not None]
+            b = _constant(module, biases, 1, 0) if biases else None
+            for uses, shared in sites.items():
+                whole = _join(uses, w, b, mapping)
+                whole.workers = workers(whole.chosen(), whole, target, shared)
+            _take_out([matrix.op for matrix in group] + biases)
+    module.top.replace(mapping)
+
+
+def _pays(uses: tuple[_Use, ...], target: Target, threads: int) -> bool:
+    """One product costs less than these: it has phases, or is divided."""
+    kernel = uses[0].op.chosen()
+    if kernel.units is None or not target.hosted:
+        return False
+    work = sum(dims.maximum(kernel.work(use.op)) for use in uses)
+    return kernel.phases or (threads > 1 and work >= 2 * target.costs.thread)
+
+
+def _groups(module: Module) -> list[list[_Matrix]]:
+    """Matrices that are read side by side, each group in the order of its products."""
+    order = {op: i for i, op in enumerate(module.all_ops())}
+    found: dict[Hashable, list[_Matrix]] = {}
+    for constant in module.constants():
+        if (matrix := _matrix(constant)) is not None:
+            matrix.uses.sort(key=lambda use: order[use.op])
+            places = tuple(use.place for use in matrix.uses)
+            if len(set(places)) == len(places):
+                key = places, *(_form(module, op) for op in (matrix.op, matrix.b))
+                found.setdefault(key, []).append(matrix)
+    return [sorted(group, key=lambda matrix: order[matrix.uses[0].op]) for group in found.values()]
+
+
+def _form(module: Module, constant: Constant | None) -> Hashable:
+    """What it has in common with constants that it may become one with."""
+    if constant is None:
+        return None
+    type_ = constant.type
+    return type_.dtype, type_.encoding, type_.rank, form_of(module.weights[constant.symbol])
+
+
+def _matrix(constant: Constant) -> _Matrix | None:
+    """The constant, if products alone read it, whose results may have gaps between rows."""
+    type_ = constant.type
+    if not type_.dtype.is_float or not type_.static or type_.rank < 2:
+        return None
+    uses: list[_Use] = []
+    added: set[Constant | None] = set()
+    for op, value in _reads(constant):
+        if not isinstance(op, Operator) or (product := op.product()) is None:
+            return None
+        if product.w is not value or not _spaced(op.result, 1):
+            return None
+        _, indices = _source(value)
+        uses.append(_Use(op, product, indices))
+        b, found = _source(product.b) if product.b is not None else (None, indices)
+        if found != indices or (b is None) is not (product.b is None):
+            return None
+        added.add(b)
+    if len(added) != 1:
+        return None
+    b = added.pop()
+    return _Matrix(constant, b, uses) if b is None or len(list(_reads(b))) == len(uses) else None
+
+
+def _reads(constant: Constant) -> Iterator[tuple[Op, Value]]:
+    """What reads it or a member of it, and the value that it reads."""
+    for op in constant.result.users:
+        if isinstance(op, ConstantSelect):
+            yield from ((user, op.result) for user in op.result.users)
+        else:
+            yield op, constant.result
+
+
+def _source(value: Value) -> tuple[Constant | None, tuple[Value, ...]]:
+    """The constant that a value is, or is a member of, and of which indices."""
+    select = value.op
+    family, indices = (select.family, select.indices) if isinstance(select, ConstantSelect) else (value, [])
+    return family.op if isinstance(family.op, Constant) else None, tuple(indices)
+
+
+def _spaced(value: Value, inner: int) -> bool:
+    """Nothing has to copy it where only so many of its innermost dimensions lie without gaps."""
+    rows = value.shape[: value.tensor.rank - inner]
+    if dims.product(rows) == 1:
+        return True
+    for op in value.users:
+        if isinstance(op, Reshape):
+            split = op.result.shape[: len(rows)] == rows
+            if not split or not _spaced(op.result, op.result.tensor.rank - len(rows)):
+                return False
+        elif isinstance(op, Operator) and op.kernels:
+            fields, layouts = fields_of(op, value), op.chosen().layouts
+            if not fields or any(layouts.get(field, len(value.shape)) > inner for field in fields):
+                return False
+        elif not op.elementwise and not isinstance(op, StateStore):
+            return False
+    return True
+
+
+def _join(uses: tuple[_Use, ...], w: Constant, b: Constant | None, mapping: dict[Value, Value]) -> Operator:
+    """Put one product, of which the parts are taken, where the first of these is."""
+    ops, indices = [use.op for use in uses], list(uses[0].indices)
+    block, span = ops[0].block, ops[0].span
+    assert block is not None
+    made: list[Op] = []
+    members: list[Value] = []
+    for constant in (w, b):
+        if constant is not None and indices:
+            made.append(ConstantSelect(constant.result, indices, span=span, hint=constant.symbol))
+        if constant is not None:
+            members.append(made[-1].result if indices else constant.result)
+    whole, parts = one_product(ops, members[0], members[1] if b is not None else None, mapping)
+    assert isinstance(whole, Operator)
+    at = min(block.ops.index(op) for op in ops)
+    block.set_ops(op for op in [*block.ops[:at], *made, whole, parts, *block.ops[at:]] if op not in ops)
+    return whole
+
+
+def _constant(module: Module, parts: list[Constant], rank: int, axis: int) -> Constant:
+    """One constant of several, whose members have this rank and lie side by side along this axis."""
+    types = [part.type for part in parts]
+    shape = list(types[0].maximum)
+    shape[axis - rank] = sum(type_.maximum[axis - rank] for type_ in types)
+    name, taken = "_".join(part.symbol for part in parts), {op.attributes().get("symbol") for op in module.top.ops}
+    symbol = next(s for n in count() if (s := f"{name}{n or ''}") not in taken)
+    type_ = TensorType(types[0].dtype, tuple(shape), types[0].encoding)
+    made = Constant(symbol, type_, span=parts[0].span, hint=symbol)
+    module.weights[symbol] = joined_elements([module.weights.pop(part.symbol) for part in parts], rank, axis)
+    module.top.insert(min(module.top.ops.index(part) for part in parts), made)
+    return made
+
+
+def _take_out(constants: list[Constant]) -> None:
+    """Take out constants that nothing reads any more, and the selections of their members."""
+    for constant in constants:
+        for op in [*constant.result.users, constant]:
+            block = op.block
+            assert block is not None
+            block.set_ops(other for other in block.ops if other is not op)
