@@ -10,8 +10,8 @@ from oic.diagnostics import OicError
 from oic.dtypes import Array
 from oic.ir import quantized
 from oic.ir.encodings import loaded
-from oic.ir.members import Members, StoredElements
-from oic.ir.quantized import Groups, matrix_bytes, quantize
+from oic.ir.members import Elements, Members, StoredElements, form_of, joined_elements
+from oic.ir.quantized import Grouped, Groups, matrix_bytes, quantize
 from oic.ir.types import TensorType
 from oic.memory.layout import constant_bytes, constant_parts, constant_strides
 
@@ -103,6 +103,40 @@ def _usual_q4(values: Array) -> Array:
     at = np.abs(grouped).argmax(-1)[..., None]
     scale = (np.take_along_axis(grouped, at, -1) / -8).astype(np.float16).astype(np.float32)
     return np.asarray((np.clip(np.rint(grouped / scale), -8, 7) * scale).reshape(values.shape))
+
+
+@pytest.mark.parametrize(("encoding", "axis"), [("q8 panels", 0), ("q4 columns", 1), ("bf16 panels", 0), ("columns", 1), ("", 0)])
+def test_joined_elements_are_those_of_the_parts(encoding: str, axis: int) -> None:
+    rng = np.random.default_rng(8)
+    shapes = [(2, n, 70) if axis == 0 else (2, 70, n) for n in (36, 100, 5)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    parts: list[Elements] = [arrays[0], arrays[1], Members((2,), shapes[2][1:], arrays[2].dtype, lambda key: arrays[2][key])]
+    whole: Elements = np.concatenate(arrays, axis + 1)
+    if encoding.startswith(("q", "b")):
+        parts, whole = [StoredElements(("w",), part, encoding) for part in parts], StoredElements(("w",), whole, encoding)
+    assert len({form_of(part) for part in parts}) == 1
+    joined = joined_elements(parts, 2, axis)
+    type_ = TensorType(dtypes.f32, np.shape(whole), encoding=encoding)
+    assert bytes_of(joined, type_, 1) == bytes_of(whole, type_, 1) and np.array_equal(joined, whole)
+    with pytest.raises(OicError, match="'a' or 'b' has a value") as refused:
+        list(joined_elements([StoredElements((n,), np.full((3, 40), np.nan), "q8 panels") for n in "ab"], 2, 0).parts("q8 panels"))
+    assert '"a=f32,b=f32,*=q8"' in str(refused.value.diagnostics[0].hint)
+
+
+def test_joined_groups_stay_what_they_are() -> None:
+    """Rows in the groups of a file, of which another scale than ours would be found."""
+    rng = np.random.default_rng(8)
+    parts = []
+    for rows in (36, 100):
+        found = Groups(rng.integers(-9, 9, (rows, 2, 32)).astype(np.int8), rng.random((rows, 2)).astype(np.float16))
+        grouped = Grouped((rows, 64), "q8", lambda first, end, found=found: Groups(found.q[first:end], found.scales[first:end]))
+        read = {(): found.values(64)}.__getitem__
+        parts.append(StoredElements(("w",), Members((), (rows, 64), np.dtype("f4"), read, "q8", {(): grouped}.get), "q8 panels"))
+    joined = joined_elements(parts, 2, 0)
+    assert np.array_equal(joined, np.concatenate(parts))
+    data = bytes_of(joined, TensorType(dtypes.f32, (136, 64), encoding="q8 panels"))
+    assert np.array_equal(loaded(np.frombuffer(data, np.uint8), dtypes.f32, (136, 64), "q8 panels"), np.concatenate(parts))
+    assert form_of(parts[0]) != form_of(StoredElements(("w",), np.zeros((36, 64), np.float32), "q8 panels"))
 
 
 @pytest.mark.parametrize("storage", ["q8", "q4"])

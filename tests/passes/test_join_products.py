@@ -99,7 +99,7 @@ def joined(program: Program) -> set[str]:
 
 def test_only_constants_that_are_always_read_side_by_side() -> None:
     """Not what is read with other rows, in one entry alone, with a bias or none, with one bias; nor what goes out."""
-    program = compiled(weights="q8")
+    program = compiled(weights="q8", threads=2)
     assert joined(program) == JOINED
     found = {o.result.hint for o in program.planned.all_ops() if o.name in ("linear", "matmul")}
     assert {"q_k_v", "m_n"} <= found and {"s1", "s2", "o", "p"} <= found
@@ -108,9 +108,10 @@ def test_only_constants_that_are_always_read_side_by_side() -> None:
 
 
 def test_where_it_pays() -> None:
-    """Rows that are brought into another form, or threads; on hosts."""
+    """Threads, or rows that are brought into another form and loops that do not go on with the results; on hosts."""
     assert not joined(compiled())
     assert joined(compiled(threads=2)) == JOINED
+    assert joined(compiled(weights="q8")) == {"wq_wk_wv", "bq_bk_bv"}
     assert not joined(compiled(weights="q8", target=TARGETS["freestanding"]))
 
 

@@ -7,8 +7,9 @@
     %q = linear(%x, %a)                                          %q_k = linear(%x, %c)
     %k = linear(%x, %b)                                          %q, %k = split(%q_k) {axis=1, sizes=[64, 32]}
 
-Each element is the same sum.  It pays where the rows are brought into another form first, which is done once then, or
-where threads share the products; not where what follows would copy the parts, which lie with gaps between them.
+Each element is the same sum.  It pays where threads share the products, or where the rows are brought into another form
+first, which is done once then.  The rows of the parts lie with gaps between them: it does not pay where what follows
+would copy them, nor on one thread where loops over elements follow, which become loops over rows.
 
 Entries share constants, so these become one only where each product of one is beside a product of each other: of the
 same rows, with members of the same indices.
@@ -66,7 +67,7 @@ def join_products(module: Module, target: Target = TARGETS["portable"], threads:
     """Join in every function."""
     alone = on_one_thread(module)
     mapping: dict[Value, Value] = {}
-    for group in _groups(module):
+    for group in _groups(module, loops=threads > 1):
         sites = {uses: 1 if uses[0].op in alone else threads for uses in zip(*(m.uses for m in group), strict=True)}
         if len(group) > 1 and any(_pays(uses, target, shared) for uses, shared in sites.items()):
             axis = group[0].uses[0].product.axis
@@ -89,12 +90,15 @@ def _pays(uses: tuple[_Use, ...], target: Target, threads: int) -> bool:
     return kernel.phases or (threads > 1 and work >= 2 * target.costs.thread)
 
 
-def _groups(module: Module) -> list[list[_Matrix]]:
-    """Matrices that are read side by side, each group in the order of its products."""
+def _groups(module: Module, *, loops: bool) -> list[list[_Matrix]]:
+    """Matrices that are read side by side, each group in the order of its products.
+
+    loops  over elements may follow
+    """
     order = {op: i for i, op in enumerate(module.all_ops())}
     found: dict[Hashable, list[_Matrix]] = {}
     for constant in module.constants():
-        if (matrix := _matrix(constant)) is not None:
+        if (matrix := _matrix(constant, loops=loops)) is not None:
             matrix.uses.sort(key=lambda use: order[use.op])
             places = tuple(use.place for use in matrix.uses)
             if len(set(places)) == len(places):
@@ -111,7 +115,7 @@ def _form(module: Module, constant: Constant | None) -> Hashable:
     return type_.dtype, type_.encoding, type_.rank, form_of(module.weights[constant.symbol])
 
 
-def _matrix(constant: Constant) -> _Matrix | None:
+def _matrix(constant: Constant, *, loops: bool) -> _Matrix | None:
     """The constant, if products alone read it, whose results may have gaps between rows."""
     type_ = constant.type
     if not type_.dtype.is_float or not type_.static or type_.rank < 2:
@@ -121,7 +125,7 @@ def _matrix(constant: Constant) -> _Matrix | None:
     for op, value in _reads(constant):
         if not isinstance(op, Operator) or (product := op.product()) is None:
             return None
-        if product.w is not value or not _spaced(op.result, 1):
+        if product.w is not value or not _spaced(op.result, 1, loops=loops):
             return None
         _, indices = _source(value)
         uses.append(_Use(op, product, indices))
@@ -151,21 +155,21 @@ def _source(value: Value) -> tuple[Constant | None, tuple[Value, ...]]:
     return family.op if isinstance(family.op, Constant) else None, tuple(indices)
 
 
-def _spaced(value: Value, inner: int) -> bool:
-    """Nothing has to copy it where only so many of its innermost dimensions lie without gaps."""
+def _spaced(value: Value, inner: int, *, loops: bool) -> bool:
+    """What follows takes it as well where only so many of its innermost dimensions lie without gaps."""
     rows = value.shape[: value.tensor.rank - inner]
     if dims.product(rows) == 1:
         return True
     for op in value.users:
         if isinstance(op, Reshape):
             split = op.result.shape[: len(rows)] == rows
-            if not split or not _spaced(op.result, op.result.tensor.rank - len(rows)):
+            if not split or not _spaced(op.result, op.result.tensor.rank - len(rows), loops=loops):
                 return False
         elif isinstance(op, Operator) and op.kernels:
             fields, layouts = fields_of(op, value), op.chosen().layouts
             if not fields or any(layouts.get(field, len(value.shape)) > inner for field in fields):
                 return False
-        elif not op.elementwise and not isinstance(op, StateStore):
+        elif not (loops and op.elementwise) and not isinstance(op, StateStore):
             return False
     return True
 
