@@ -49,6 +49,7 @@ def members(constant: Value) -> dict[Value, None]:
 
 
 def fields_of(op: Op, value: Value) -> tuple[str, ...]:
+    """In which an op takes a value; none where it takes it in another way, too."""
     fields = tuple(name for name in op.fields if getattr(op, name) is value)
     return fields if op.operands.count(value) == len(fields) else ()
 

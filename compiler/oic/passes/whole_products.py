@@ -62,7 +62,7 @@ def side_by_side(ops: Sequence[Op]) -> bool:
 
 
 def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Value, Value]) -> list[Op]:
-    """The product with the matrices of several side by side, and the parts of its result, mapped to by theirs."""
+    """A product with the matrices of several side by side, and the parts that their results are mapped to."""
     first = ops[0]
     product = first.product() if isinstance(first, Operator) else None
     assert product is not None
