@@ -10,6 +10,7 @@ from oic import dtypes
 from oic.check.source import parse
 from oic.driver import Settings, compile_graph
 from oic.dtypes import Array
+from oic.ir import dims
 from oic.ir.module import Module
 from oic.library.emit import Files, LibrarySpec, emit
 from oic.model import Model
@@ -270,7 +271,7 @@ def random_inputs(module: Module, symbol: str, rng: np.random.Generator, step: i
             if not isinstance(d, int):
                 for e in d.extents:
                     sizes.setdefault(e.name, int(rng.integers(0, min(e.maximum, 3) + 1)))
-        shape = tuple(d if isinstance(d, int) else d.evaluate(sizes) for d in arg.shape)
+        shape = tuple(dims.evaluate(d, sizes) for d in arg.shape)
         if arg.dtype.is_float:
             values = rng.standard_normal(shape)
         elif name == "i":
