@@ -9,8 +9,10 @@
    Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
    `work` has room for `room` of them: 2 bytes an element, of an even number.  Where there are more rows, they are taken in
    turns.  A turn is two phases: ..._prepare rounds rows first..end-1 of those from `from` on, ..._part computes streams
-   first..end-1, four panels each, for all of them.  Sums and pairs of a chunk are on the stack: 52 KiB. */
+   first..end-1, four panels each, for all of them.  Where there is `then`, it is given the results (common/then.h), and y is
+   NULL.  Sums and pairs of a chunk are on the stack: 52 KiB. */
 #include "common/products.h"
+#include "common/then.h"
 #include "../simd/pairs.h"
 #include "element.h"
 
@@ -23,6 +25,8 @@ typedef struct {
     ptrdiff_t rank;
     const ptrdiff_t *shape, *xs;
     ptrdiff_t M, K, N, ldx, room, from;
+    oic_then *then;
+    const void *context;
 } ARGS(oic_linear_pairs);
 
 /* Rows of the turn that begins at a->from. */
@@ -125,6 +129,15 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
                 }
                 k += OIC_CHUNK;
             } while (k < K);
+            if (a->then != NULL) {
+                for (ptrdiff_t i = 0; a->b != NULL && i < rows; ++i) {
+                    for (ptrdiff_t l = 0; l < columns; ++l) {
+                        sum[i * ld + l] += (float)B_LOAD(a->b, j + l);
+                    }
+                }
+                a->then(a->context, sum, ld, a->from + i0, a->from + i0 + rows, j, j + columns);
+                continue;
+            }
             for (ptrdiff_t i = 0; i < rows; ++i) {
                 NAME(oic_linear_pairs_store)(a, sum + i * ld, a->from + i0 + i, j, columns);
             }

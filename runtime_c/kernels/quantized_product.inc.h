@@ -16,11 +16,13 @@
    Members: batches shape[rank] of x lie at the strides xs, its rows ldx apart; rows are counted through all batches.
    `work` has room for `room` of them: OIC_QUANTIZED_BYTES bytes for each group of each; it need not be aligned beyond 4.
    Where there are more rows, they are taken in turns.  A turn is two phases: ..._prepare quantises rows first..end-1 of
-   those from `from` on, ..._part computes streams first..end-1 of rows of w for all of them. */
+   those from `from` on, ..._part computes streams first..end-1 of rows of w for all of them.  Where there is `then`, it is
+   given the results (common/then.h), and y is NULL. */
 #include "element.h"
 
 #include "common/batch.h"
 #include "common/quantized.h"
+#include "common/then.h"
 
 #define FEW OIC_JOIN_2(OIC_FEW, WEIGHT_BITS)
 
@@ -33,6 +35,8 @@ typedef struct {
     ptrdiff_t rank;
     const ptrdiff_t *shape, *xs;
     ptrdiff_t M, K, N, ldx, room, from;
+    oic_then *then;
+    const void *context;
 } ARGS(PRODUCT);
 
 /* Rows of the turn that begins at a->from. */
@@ -81,6 +85,18 @@ OIC_INLINE void PRODUCT_STORE(const ARGS(PRODUCT) *a, const float *restrict sum,
     }
 }
 
+/* n rows of the stream that begins with column j, whose first is row `row` of all, go to a->then. */
+static inline void PRODUCT_THEN(const ARGS(PRODUCT) *a, float *sum, ptrdiff_t row, ptrdiff_t n, ptrdiff_t j)
+{
+    const ptrdiff_t width = a->N - j < OIC_STREAM ? a->N - j : OIC_STREAM;
+    for (ptrdiff_t i = 0; a->b != NULL && i < n; ++i) {
+        for (ptrdiff_t l = 0; l < width; ++l) {
+            sum[i * OIC_STREAM + l] += (float)B_LOAD(a->b, j + l);
+        }
+    }
+    a->then(a->context, sum, OIC_STREAM, row, row + n, j, j + width);
+}
+
 static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(PRODUCT) *const a = args;
@@ -96,6 +112,12 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
             const int beside = s < first + share;
             const ptrdiff_t count = beside ? OIC_STREAMS : 1;
             OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, beside ? share : 0, a->K, N);
+            for (ptrdiff_t q = 0; a->then != NULL && q < count; ++q) {
+                PRODUCT_THEN(a, sums + q * n * OIC_STREAM, a->from + r0, n, (s + q * share) * OIC_STREAM);
+            }
+            if (a->then != NULL) {
+                continue;
+            }
             for (ptrdiff_t i = 0; i < count * n; ++i) {
                 const ptrdiff_t j0 = (s + i / n * share) * OIC_STREAM;
                 T *const y = a->y + (a->from + r0 + i % n) * N + j0;
@@ -139,6 +161,7 @@ static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, in
 #undef PRODUCT_ROWS
 #undef PRODUCT_PREPARE
 #undef PRODUCT_STORE
+#undef PRODUCT_THEN
 #undef PRODUCT_PART
 #undef PRODUCT_DIVIDED
 #undef FEW

@@ -211,7 +211,7 @@ def _spaces(places: Spaces) -> dict[str, Array]:
 
 def _in_order(op: Op, value: Value) -> bool:
     """The op reads each element of an operand before it writes the same element of its result."""
-    if op.name in ("fused", "copy", "state.store") or getattr(op, "elementwise", False):
+    if op.name in ("copy", "state.store") or op.takes_elements(value):
         return True
     parts = [getattr(op, name) for name in op.overwritable()]
     return any(part is value or (isinstance(part, list) and value in part) for part in parts)

@@ -90,7 +90,7 @@ class Unit:
                 self.loads.setdefault(Box.of(op).key(self.ranges), []).append(op.result)
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
-        self.divided = False  # threads share calls of some
+        self.divided = False  # threads share calls of some, or run consumers
         if profiled:
             self.headers |= {"profile/laps.h"}
         self._comments: dict[tuple[str, int], str] = {}  # of source lines

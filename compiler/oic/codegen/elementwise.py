@@ -13,9 +13,11 @@ from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.c_print import text
+from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame, Ref, Strides
-from oic.codegen.loops import Nest, broadcast_strides, collapse, load, store
+from oic.codegen.loops import Nest, broadcast_strides, collapse, load, plane, store
 from oic.dtypes import DType
+from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType
 from oic.operators.base import Operator, Scalar, computed
@@ -107,6 +109,28 @@ def fused(frame: Frame, op: Op) -> None:
     _loops(frame, inputs, [frame.ref(r) for r in op.results], body)
 
 
+def handed_on(frame: Frame, op: Op) -> None:
+    """The loops over elements of a fused region whose product is computed by now, and given in parts.
+
+    Rows `first`..`end` of its columns `from`..`to` are in `sum`, rows `ld` apart.
+    """
+    block, (product, *others) = op.regions[0], op.regions[0].ops
+    taken, shape = {v for inner in others for v in inner.operands}, op.results[0].shape
+    inputs = {arg: _source(frame, v, shape) for arg, v in zip(block.args, op.operands, strict=True) if arg in taken}
+    apart, first, columns = dims.Extent("ld", 1), c.Identifier("first"), c.Identifier("from")
+    frame.extents[apart] = c.Identifier("ld")
+    before = c.Infix("+", c.Infix("*", first, frame.extents[apart]), columns)
+    start = Index(frame.local("at", c.Prefix("-", before), "ptrdiff_t"))
+    strides = (dims.of(apart), 1)
+    sums = Ref(c.Identifier("sum"), product.result.tensor, strides, True, start)
+    inputs[product.result] = OperandSource(sums, strides)
+
+    def body(read: Read) -> list[c.Expression]:
+        return _fused_body(frame, block, read)
+
+    _loops(frame, inputs, [frame.ref(r) for r in op.results], body)
+
+
 def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expression]:
     """Write temporaries; give the expression of every result."""
     uses = Counter(v for inner in block.ops for v in inner.operands)
@@ -119,7 +143,7 @@ def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expression]:
             return read(value)
         return c.call(f"oic_round_{value.dtype}", known[value]) if value in raw else known[value]
 
-    for inner in block.ops[:-1]:
+    for inner in block.ops[0 if block.owner.product is None else 1 : -1]:
         result = inner.result
         known[result] = apply(frame, inner, look)
         if result.dtype.narrow:
@@ -149,7 +173,8 @@ def _loops(
     """Loop over the results' elements; operands that stay the same are loaded further out."""
     shape = results[0].type.shape
     operands = list(inputs.values())
-    sizes, strides = collapse(shape, [s.strides for s in operands] + [r.strides for r in results])
+    arranged = collapse if len(frame.spans) < 2 else plane
+    sizes, strides = arranged(shape, [s.strides for s in operands] + [r.strides for r in results])
     nest = Nest(frame, sizes)
     known = {value: source.value for value, source in inputs.items() if source.value is not None}
 

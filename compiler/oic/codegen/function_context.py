@@ -30,7 +30,7 @@ class Ref:
 
     pointer   the address of stored elements (of bytes, for packed types)
     strides   elements between neighbours
-    start     elements before the first; only packed types, whose elements have no address
+    start     elements before the first; of packed types, whose elements have no address, and of parts
     key       what memory this is, where it is known at build: the same for values in one place
     """
 
@@ -60,7 +60,7 @@ class Frame:
         self.late = False  # the state has been changed by now
         self.tried: c.Identifier | None = None  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
-        self.some = False  # the function has some iterations of its outermost loop: `first` to `end`
+        self.spans: tuple[tuple[str, str], ...] = ()  # of its outermost loops it has these iterations, by names
 
     # -- sizes and indices ---------------------------------------------------
 

@@ -17,6 +17,7 @@ from oic.ir.core import Op, Value
 from oic.kernels import kernel as parts
 from oic.kernels.kernel import Deref, Ints, Out, Pointers, Scratch, Stride
 from oic.operators.base import Call
+from oic.operators.fused import around
 
 _DTYPE_OF_C = {
     "float": dtypes.f32,
@@ -27,12 +28,17 @@ _DTYPE_OF_C = {
 }
 
 
-def call(frame: Frame, op: Any) -> None:
-    """The statement that calls an operator's kernel, or that has threads share its units."""
+def call(frame: Frame, op: Any, then: Task | None = None) -> None:
+    """The statement that calls an operator's kernel, or that has threads share its units.
+
+    then   the function that is given its results, which it does not store
+    """
     what: Call = op.call()
     frame.unit.instances.add(what.instance)
-    given = tuple(argument(frame, op, part) for part in what.members.values())
-    args = c.Prefix("&", c.Braces(given, tuple(what.members), f"{what.function}_args"))
+    members = {k: argument(frame, op, part) for k, part in what.members.items() if then is None or part != Out()}
+    if then is not None:
+        members |= {"then": c.Identifier(then.function), "context": then.context}
+    args = c.Prefix("&", c.Braces(tuple(members.values()), tuple(members), f"{what.function}_args"))
     if op.workers == 1:
         frame.body.add(c.call(what.function, args))
         return
@@ -47,8 +53,7 @@ def call(frame: Frame, op: Any) -> None:
 
 def divide(frame: Frame, op: Op, units: c.Expression, work: dims.Dim, part: Task) -> None:
     """The statement that has threads share a loop."""
-    args = c.Prefix("&", c.Braces(tuple(part.takes.values()), tuple(part.takes), part.struct))
-    frame.body.add(c.call("oic_divide", *_shared(frame, op, units, work), c.Identifier(part.function), args))
+    frame.body.add(c.call("oic_divide", *_shared(frame, op, units, work), c.Identifier(part.function), part.context))
 
 
 def _shared(frame: Frame, op: Op, units: c.Expression, work: dims.Dim) -> tuple[c.Expression | int, ...]:
@@ -105,7 +110,7 @@ def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
 
 def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expression:
     """The working memory that the planner listed for this op, in the order of the arguments."""
-    plan, place = frame.unit.module.plan, op.results[0].place
+    plan, place = frame.unit.module.plan, around(op).results[0].place
     assert plan is not None and place is not None
     wanted = [a for a in op.call().args if isinstance(a, Scratch)]
     number = next(i for i, a in enumerate(wanted) if a is part or a == part)

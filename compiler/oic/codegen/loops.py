@@ -47,6 +47,12 @@ def collapse(shape: tuple[Dim, ...], operands: Sequence[Strides]) -> tuple[list[
     return sizes, strides
 
 
+def plane(shape: tuple[Dim, ...], operands: Sequence[Strides]) -> tuple[list[Dim], list[list[Dim]]]:
+    """As `collapse`, but always two loops: over rows and columns of a tensor whose other axes have the size 1."""
+    strides: list[list[Dim]] = [[0, *s][-2:] if len(s) == 1 else [*s[-2:]] for s in operands]
+    return [1, *shape][-2:], strides
+
+
 def collapsed(lengths: Sequence[Index], steps: Sequence[int]) -> tuple[list[Index], list[int]]:
     """As `collapse`, where lengths are index integers."""
     sizes: list[Index] = []
@@ -76,8 +82,8 @@ class Nest:
         """The next loop inward."""
         name, size = self.counters[self.opened], self.sizes[self.opened]
         start, limit = c.integer(0), (size if isinstance(size, Index) else self.frame.dim(size)).value
-        if self.frame.some and self.opened == 0:
-            start, limit = c.Identifier("first"), c.Identifier("end")
+        if self.opened < len(self.frame.spans):
+            start, limit = map(c.Identifier, self.frame.spans[self.opened])
         loop = c.ForStatement("ptrdiff_t", name, start, c.Infix("<", c.Identifier(name), limit))
         self.loops.enter_context(self.frame.body.inside(loop))
         self.opened += 1

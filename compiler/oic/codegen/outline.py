@@ -26,7 +26,7 @@ from oic.codegen.function_context import SESSION, WHY, Frame, Ref, memory
 from oic.codegen.loops import COUNTERS
 from oic.codegen.names import identifier
 from oic.ir.core import Block, Value
-from oic.ir.dims import Dim, Extent, extents
+from oic.ir.dims import Dim, Extent, extents, of
 from oic.ir.types import TensorType
 from oic.memory.views import dense
 
@@ -52,6 +52,11 @@ class Task:
     lines: tuple[str, ...]
     takes: dict[str, c.Expression]
     gives: dict[Extent, str]
+
+    @property
+    def context(self) -> c.Expression:
+        """The address of the structure, written where it is used."""
+        return c.Prefix("&", c.Braces(tuple(self.takes.values()), tuple(self.takes), self.struct))
 
 
 class Seen(dict[Value, T]):
@@ -86,7 +91,7 @@ class TaskFrame(Frame):
         self.head = c.Body()
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
         self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
-        for name in ("s", "state", "why", "args", "context", "first", "end", "worker"):
+        for name in ("s", "state", "why", "args", "context", "first", "end", "worker", "from", "to", "sum", "ld"):
             self.names.reserve(name)
 
     def dim(self, dim: Dim) -> Index:
@@ -94,7 +99,7 @@ class TaskFrame(Frame):
 
     def _extent(self, extent: Extent) -> c.Expression:
         if extent not in self.extents:
-            self.extents[extent] = self._take(extent.name, "ptrdiff_t", self.outer.extents[extent])
+            self.extents[extent] = self._take(extent.name, "ptrdiff_t", self.outer.dim(of(extent)).value)
         return self.extents[extent]
 
     def _name(self, hint: str) -> str:
@@ -189,15 +194,27 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     return _task(frame, title, line, head.statements, out)
 
 
-def shared_loop(outer: Frame, name: str, title: str, write: Callable[[Frame], None]) -> Task:
+def shared_loop(outer: Frame, write: Callable[[Frame], None]) -> Task:
     """The function of some iterations of the outermost loop that `write` makes, an `oic_part`."""
-    frame = TaskFrame(outer, name)
-    frame.some = True
+    frame = TaskFrame(outer, "loop")
+    frame.spans = (("first", "end"),)
     write(frame)
     unused = c.Do(c.Conversion("void", c.Identifier("worker")))
     body = [*frame.head.statements, unused, *frame.body.statements]
     line = f"static void {frame.function}(const void *context, ptrdiff_t first, ptrdiff_t end, int worker)"
+    title = f"Some iterations of a loop of {outer.face.function}."
     return _task(frame, title, line, body, {}, const=True)
+
+
+def continuation(outer: Frame, write: Callable[[Frame], None]) -> Task:
+    """The function of some iterations of the two loops that `write` makes, an `oic_then`."""
+    frame = TaskFrame(outer, "then")
+    frame.spans = (("first", "end"), ("from", "to"))
+    write(frame)
+    given = "const float *restrict sum, ptrdiff_t ld, ptrdiff_t first, ptrdiff_t end,\n    ptrdiff_t from, ptrdiff_t to"
+    line = f"static void {frame.function}(const void *context, {given})"
+    title = f"What {outer.face.function} does to some results of a product."
+    return _task(frame, title, line, [*frame.head.statements, *frame.body.statements], {}, const=True)
 
 
 def _task(

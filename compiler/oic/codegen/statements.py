@@ -18,7 +18,7 @@ from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
 from oic.codegen.index_arithmetic import ARITHMETIC, Integers
-from oic.codegen.outline import Task, shared_loop, task
+from oic.codegen.outline import Task, continuation, shared_loop, task
 from oic.ir import control, dims, index, state
 from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
@@ -162,10 +162,10 @@ def _argument(frame: Frame, name: str, value: Value, address: c.Expression, cons
 class _Writer(Integers):
     """Writes the ops of blocks into a frame."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, tasks: list[Task] | None = None) -> None:
         super().__init__(frame)
         self.current: list[str] = []
-        self.tasks: list[Task] = []
+        self.tasks: list[Task] = [] if tasks is None else tasks
         self.measured = frame.unit.profiled and type(frame) is Frame  # consumers run at once, on any thread
         self.lap = -1  # the place where the step is, of a profiling build; -1: it depends
 
@@ -239,8 +239,7 @@ class _Writer(Integers):
         if op.workers == 1:
             write(self.frame, op)
             return
-        title = f"Some iterations of a loop of {self.frame.face.function}."
-        made = shared_loop(self.frame, "loop", title, lambda frame: write(frame, op))
+        made = shared_loop(self.frame, lambda frame: write(frame, op))
         kernels.divide(self.frame, op, elements.outermost(self.frame, op), elementwise_work(op), made)
         self.tasks.append(made)
 
@@ -271,7 +270,15 @@ class _Writer(Integers):
     def _fused(self, op: Any) -> None:
         for result in op.results:
             self.frame.place(result)
-        self._loops(elements.fused, op)
+        if op.product is None:
+            self._loops(elements.fused, op)
+            return
+        made = continuation(self.frame, lambda frame: elements.handed_on(frame, op))
+        for arg, value in zip(op.body.args, op.operands, strict=True):
+            if not op.takes_elements(value):
+                self.frame.refs[arg] = self.frame.ref(value)
+        kernels.call(self.frame, op.product, made)
+        self.tasks.append(made)
 
     def _concat(self, op: Concat) -> None:
         """One copy a part; strides of any kind are welcome."""
@@ -415,10 +422,11 @@ class _Writer(Integers):
     def _parallel(self, op: Any) -> None:
         """A function a consumer, and one c.call that runs them all."""
         self.frame.unit.headers.add("hosted/pool.h")
+        self.frame.unit.divided = True
         made = []
         for name, region in zip(op.names, op.consumers, strict=True):
             results = op.results_of(region)
-            made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f).block(r)))
+            made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f, self.tasks).block(r)))
         arguments = [c.Identifier(self.frame.names.unique(name)) for name in op.names]
         for argument, one in zip(arguments, made, strict=True):
             given = c.Braces(tuple(one.takes.values()), tuple(one.takes))

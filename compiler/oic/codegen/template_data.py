@@ -205,7 +205,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     weights   fingerprint of the blob
     """
     entries = tuple(_entry(unit, func) for func in unit.module.functions())
-    shared = target.hosted and (unit.divided or any(e.tasks for e in entries))
+    shared = target.hosted and unit.divided
     threads = threads if shared and threads > 1 else 0
     data = {f.__name__: tuple(c_print.lines(f(unit), 0)) for f in (lifecycle.truncated, lifecycle.saved)}
     writers = (lifecycle.init, lifecycle.reset, lifecycle.fresh, lifecycle.counts_sum)

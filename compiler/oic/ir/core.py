@@ -277,6 +277,10 @@ class Op:
         """The operand fields whose memory the result may take over."""
         return self.inplace
 
+    def takes_elements(self, value: Value) -> bool:
+        """Element i of the results depends on element i of this operand alone."""
+        return self.elementwise
+
     # -- structure -----------------------------------------------------------
 
     @property

@@ -132,6 +132,7 @@ class Kernel:
             (`hosted/pool.h`)
     work    multiplications and additions of one call, by which it is decided how many threads it is worth
     phases  the body has `oic_CALL_divided_types`, which divides part of the work and does the rest itself
+    then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
     """
 
     name: str
@@ -148,6 +149,7 @@ class Kernel:
     units: Callable[[Any], Dim] | None = None
     work: Callable[[Any], Dim] = unknown
     phases: bool = False
+    then: bool = False
 
     def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
         """It takes operands of these encodings, by field; those not named are as their types say."""

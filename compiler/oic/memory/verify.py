@@ -77,8 +77,9 @@ def _placed(op: Op, plan: Plan, symbol: str) -> None:
 
 def _kernel_fits(op: Op) -> None:
     """The kernel of an operator takes its operands as they are."""
-    if isinstance(op, Operator) and op.kernels and not op.chosen().computes(op):
-        raise fault(op, f"its kernel {op.chosen().name} does not take these operands")
+    for part in op.regions[0].ops if op.name == "fused" else [op]:
+        if isinstance(part, Operator) and part.kernels and not part.chosen().computes(part):
+            raise fault(op, f"its kernel {part.chosen().name} does not take these operands")
 
 
 def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None:
@@ -356,7 +357,7 @@ def _in_place(op: Op, value: Value, written: Value) -> bool:
         return False
     uses = [v for v in op.operands if _sees(v, value)]
     fields = {id(v) for key in op.overwritable() for v in [getattr(op, key)]}
-    allowed = op.elementwise or op.name == "copy" or all(id(v) in fields for v in uses)
+    allowed = op.name == "copy" or all(op.takes_elements(v) or id(v) in fields for v in uses)
     return allowed and all(_in_order(v, value, written) for v in uses)
 
 

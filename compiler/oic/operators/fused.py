@@ -14,6 +14,9 @@ class Fused(Op, name="fused"):
     shape   of every result
     body    block of one scalar argument an input, ended by a `yield` of the results' elements;
             the meaning is that of the same ops on whole tensors
+
+    A product may come first (`passes/fuse_products.py`): the elements of its result are what the others take, as its
+    kernel computes them.  All types in the body are then those of whole tensors.
     """
 
     inputs: list[Value]
@@ -24,6 +27,22 @@ class Fused(Op, name="fused"):
 
     def infer(self) -> list[Type]:
         return list(self.type)
+
+    @property
+    def product(self) -> Operator | None:
+        """The product that comes first, if there is one."""
+        first = self.body.ops[0]
+        return first if isinstance(first, Operator) and first.kernels else None
+
+    def takes_elements(self, value: Value) -> bool:
+        whole = self.product.operands if self.product is not None else ()
+        return all(arg not in whole for arg, given in zip(self.body.args, self.inputs, strict=True) if given is value)
+
+
+def around(op: Op) -> Op:
+    """The fused region that an op is part of, whose results are all that has memory; or the op itself."""
+    owner = op.block.owner if op.block is not None else None
+    return owner if isinstance(owner, Fused) else op
 
 
 class Copy(Operator, name="copy"):

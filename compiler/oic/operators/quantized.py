@@ -68,7 +68,7 @@ def in_panels(
 
     plain = Kernel("linear_panels", types, args, fits=fits, takes={w: layout}, stored={w: FLOATS}, layouts={x: 1},
                    cost=lambda op, target: streamed(getattr(op, w), layout), units=streams, work=products)  # fmt: skip
-    prepared = replace(plain, phases=True)
+    prepared = replace(plain, phases=True, then=True)
     return (
         replace(prepared, name=PAIRS, args=paired, fits=narrow, stored={w: ("", "bf16")}, needs=frozenset({NATIVE})),
         plain,

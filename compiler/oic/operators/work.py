@@ -43,6 +43,8 @@ def work(op: Op) -> Work:
             return Work(nbytes, nbytes)
         case Fused():
             elements, inner = op.results[0].tensor.size, [part for part in op.body.ops if not part.terminator]
+            if op.product is not None:
+                return Work(_all(op.inputs), _all(op.results), op.product.operations() + (len(inner) - 1) * elements)
             return Work(_all(op.inputs), _all(op.results), len(inner) * elements)
         case Operator() if not op.view and op.results:
             return Work(_read(op), _all(op.results), op.operations())

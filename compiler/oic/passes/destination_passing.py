@@ -20,7 +20,7 @@ from oic.memory.intervals import Intervals
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.state_regions import Box, Put, apart, same
 from oic.memory.views import root, whole_root
-from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.fused import Copy, Exchange
 from oic.operators.part import Insert
 
 ROUNDS = 200  # a copy in a region may make another necessary outside it
@@ -456,7 +456,7 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
     ):
         return True
     for user in sharing.live.users(value):
-        if user.elementwise or isinstance(user, (Copy, If, Fused, StateStore)):
+        if user.takes_elements(value) or isinstance(user, (Copy, If, StateStore)):
             continue
         if isinstance(user, Insert) and user.x is not value:
             continue

@@ -17,6 +17,7 @@ from oic.passes.fold import fold
 from oic.passes.forward_state import forward_state
 from oic.passes.fuse import fuse
 from oic.passes.fuse_epilogues import fuse_epilogues
+from oic.passes.fuse_products import fuse_products
 from oic.passes.hoist_checks import hoist_checks
 from oic.passes.hoist_failures import refuse_early
 from oic.passes.join_products import join_products
@@ -104,6 +105,8 @@ PIPELINE: tuple[Step, ...] = (
          "results", "indexed", takes=("target", "threads")),
     Step("pack-weights", pack_weights, "encodings before layouts", "indexed"),
     Step("materialize", materialize, "copies that layouts and state make necessary, before memory", "indexed"),
+    Step("fuse-products", fuse_products, "kernels are chosen, of which some hand on their results, and operands are as "
+         "these take them; before what is not stored gets memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
     Step("settle-checks", settle_checks, "nothing moves any more: what is left to refuse is what C refuses", "indexed"),
     Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned", takes=("reuse",)),

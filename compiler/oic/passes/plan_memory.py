@@ -20,7 +20,7 @@ from oic.memory import planner
 from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_layout
 from oic.memory.liveness import Liveness, liveness, tensors
 from oic.operators.base import Operator
-from oic.operators.fused import Exchange
+from oic.operators.fused import Exchange, around
 
 
 def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
@@ -140,7 +140,7 @@ def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> No
         return
     sizes = [a.total(op.workers) for a in op.call().args if isinstance(a, Scratch)]
     for i, nbytes in enumerate(sizes):
-        place = op.results[0].place
+        place = around(op).results[0].place
         assert place is not None
         name = f"{place.buffer}.scratch{i or ''}"
         name += f".{live.start[op]}" if name in found else ""

@@ -17,6 +17,7 @@ from oic.ir import dims
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
+from oic.operators.fused import Fused
 from oic.operators.quantized import PAIRS
 from oic.profile.limits import Limits, spread
 from oic.session.interface import Entry, Interface
@@ -158,7 +159,8 @@ def _statements(interface: Interface, place: CodePlace) -> list[Span]:
 
 def _unit(place: CodePlace) -> str:
     """`int8` for products of small integers, also of quantised weights; `bf16` for pairs of the class `native`."""
-    operators = [op for op in place.ops if isinstance(op, Operator)]
+    parts = (part for op in place.ops for part in (op.body.ops if isinstance(op, Fused) else [op]))
+    operators = [op for op in parts if isinstance(op, Operator)]
     if any(op.kernel == PAIRS for op in operators):
         return "bf16"
     types = [v.type for op in operators for v in op.operands]

@@ -73,13 +73,14 @@ def _joined(groups: list[list[Located]]) -> Iterator[tuple[Span, list[Located]]]
 
 
 def _parts(op: Op, microseconds: float) -> list[tuple[Op, float]]:
-    """The op, or what was fused into it; the last of them is given the time, if there is one."""
+    """The op, or what was fused into it; a product, or else the last of them, is given the time, if there is one."""
     if op.name == "parallel":
         return []  # what its regions do has records of its own
     if op.name != "fused":
         return [(op, microseconds)]
     inner = [part for part in op.regions[0].ops if not part.terminator]
-    return [(part, microseconds * (part is inner[-1])) for part in inner]
+    main = inner[-1] if inner[0].elementwise else inner[0]
+    return [(part, microseconds * (part is main)) for part in inner]
 
 
 def _record(interface: Interface, statement: Span, ops: list[Op], microseconds: float) -> Record:

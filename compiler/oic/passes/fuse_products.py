@@ -1,0 +1,98 @@
+"""What elementwise operators do to the result of a product alone is done as its kernel computes it.
+
+    %u = linear(%h, %w) {kernel="linear_q8"}        %y = fused([%h, %w, %x, %b]) {
+    %y = fused([%x, %u, %b]) {                        ^(%0: f32[N, 8], %1: f32[4, 8] q8 panels, %2: f32[N, 4], …):
+      ^(%0: f32, %1: f32, %2: f32):                     %u = linear(%0, %1) {kernel="linear_q8"}
+        %a = add(%1, %2)                    =>          %a = add(%u, %3)
+        %y = add(%0, %a)                                %y = add(%2, %a)
+        yield([%y])                                     yield([%y])
+    }                                                 }
+
+The product's result has no memory: sums go from the stack, where they come to be, through the operators to where these
+store, and on several threads each goes on with what it has computed.  Kernels that can do so (`Kernel.then`) go through
+all of K before they store anything, and hand on what they would have stored: every bit is as before.
+
+Between the two there is nothing that has memory of its own, so that none is needed for longer than before.  Rows whose
+ends fill no registers are better gone through all at once, after the product.
+"""
+
+from __future__ import annotations
+
+from oic import dtypes
+from oic.ir.control import Yield
+from oic.ir.core import Block, Op, Value, clone_op
+from oic.ir.encodings import ROWS
+from oic.ir.module import Module
+from oic.ir.types import TensorType
+from oic.memory.views import is_dense, strides_of
+from oic.operators.base import Operator
+from oic.operators.fused import Fused
+
+
+def fuse_products(module: Module) -> None:
+    """Fuse in every block."""
+    for func in module.functions():
+        for block in list(func.body.walk()):
+            _block(block)
+
+
+def _block(block: Block) -> None:
+    last: Op | None = None  # that has memory or an effect
+    ops: list[Op] = []
+    for op in block.ops:
+        if isinstance(last, Operator) and _hands_on(last) and _continues(op, last.result):
+            ops.remove(last)
+            op = _region(last, op)
+        if not _is_nothing(op):
+            last = op
+        ops.append(op)
+    block.set_ops(ops)
+
+
+def _is_nothing(op: Op) -> bool:
+    """The op gives no value that has memory of its own, and has no effect."""
+    if op.regions or not op.effect_free:
+        return False
+    return op.view or not any(isinstance(r.type, TensorType) for r in op.results)
+
+
+def _hands_on(op: Operator) -> bool:
+    """A product whose kernel can hand on its results, of f32: a row, or rows that fill registers; x has no gaps."""
+    if not op.kernels or not op.chosen().then or op.result.dtype is not dtypes.f32:
+        return False
+    x, (*outer, columns) = op.operands[0], op.result.shape
+    fills = isinstance(columns, int) and columns % ROWS == 0
+    return is_dense(x.shape, strides_of(x)) and all(n == 1 for n in (outer[:-1] if fills else outer))
+
+
+def _continues(op: Op, value: Value) -> bool:
+    """The op alone takes the value, element by element, and gives elements that have bytes of their own."""
+    if not isinstance(op, Fused) and not (isinstance(op, Operator) and op.c is not None):
+        return False
+    if op.view or not op.takes_elements(value) or value.users != [op]:
+        return False
+    if not all(isinstance(v.type, TensorType) for v in op.operands):
+        return False
+    return len(op.results) == 1 and op.result.shape == value.shape and not op.result.dtype.packed
+
+
+def _region(product: Operator, op: Op) -> Fused:
+    """A product and the op that takes its result, in one."""
+    inputs = [v for v in dict.fromkeys([*product.operands, *op.operands]) if v is not product.result]
+    body = Block()
+    mapping: dict[Value, Value] = {v: body.argument(v.type, v.hint) for v in inputs}
+    body.append(clone_op(product, mapping))
+    inner, ends = [op], [op.result]
+    if isinstance(op, Fused):
+        mapping |= {arg: mapping[v] for arg, v in zip(op.body.args, op.inputs, strict=True)}
+        inner, ends = op.body.ops[:-1], op.body.terminator.operands
+    for step in inner:
+        copy = body.append(clone_op(step, mapping))
+        copy.workers = 1  # the product's share it
+        copy.result.type = TensorType(copy.result.dtype, op.result.shape)
+    body.append(Yield([mapping[v] for v in ends]))
+    fused = Fused(inputs, [op.result.type], body, span=op.span, hint=op.result.hint)
+    # The op's own value goes on: its users need not be rewritten.
+    fused.results = [op.result]
+    op.result.owner = fused
+    return fused
