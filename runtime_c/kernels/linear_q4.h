@@ -5,6 +5,7 @@
 #define PRODUCT_PREPARE NAME(oic_linear_q4_prepare)
 #define PRODUCT_STORE NAME(oic_linear_q4_store)
 #define PRODUCT_THEN NAME(oic_linear_q4_then)
+#define PRODUCT_STREAMS NAME(oic_linear_q4_streams)
 #define PRODUCT_PART NAME(oic_linear_q4_part)
 #define PRODUCT_DIVIDED NAME(oic_linear_q4_divided)
 #define WEIGHT_BITS 4

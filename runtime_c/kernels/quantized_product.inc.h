@@ -85,48 +85,66 @@ OIC_INLINE void PRODUCT_STORE(const ARGS(PRODUCT) *a, const float *restrict sum,
     }
 }
 
-/* n rows of the stream that begins with column j, whose first is row `row` of all, go to a->then. */
-static inline void PRODUCT_THEN(const ARGS(PRODUCT) *a, float *sum, ptrdiff_t row, ptrdiff_t n, ptrdiff_t j)
+/* Columns from..to-1 of n rows, whose first is row `row` of all, go to a->then. */
+static inline void PRODUCT_THEN(const ARGS(PRODUCT) *a, float *sum, ptrdiff_t ld, ptrdiff_t row, ptrdiff_t n, ptrdiff_t from,
+                                ptrdiff_t to)
 {
-    const ptrdiff_t width = a->N - j < OIC_STREAM ? a->N - j : OIC_STREAM;
     for (ptrdiff_t i = 0; a->b != NULL && i < n; ++i) {
-        for (ptrdiff_t l = 0; l < width; ++l) {
-            sum[i * OIC_STREAM + l] += (float)B_LOAD(a->b, j + l);
+        for (ptrdiff_t l = 0; l < to - from; ++l) {
+            sum[i * ld + l] += (float)B_LOAD(a->b, from + l);
         }
     }
-    a->then(a->context, sum, OIC_STREAM, row, row + n, j, j + width);
+    a->then(a->context, sum, ld, row, row + n, from, to);
+}
+
+/* What a product with `count` streams, `share` from each other, has left in `sums`, is stored, or handed on; where there is
+   `held`, which begins with column h0, a row waits there until all of it can be handed on. */
+static inline void PRODUCT_STREAMS(const ARGS(PRODUCT) *a, float *restrict sums, float *restrict held, ptrdiff_t h0,
+                                   ptrdiff_t row, ptrdiff_t n, ptrdiff_t stream, ptrdiff_t count, ptrdiff_t share)
+{
+    for (ptrdiff_t q = 0; q < count; ++q) {
+        const ptrdiff_t j0 = (stream + q * share) * OIC_STREAM, width = a->N - j0 < OIC_STREAM ? a->N - j0 : OIC_STREAM;
+        float *const sum = sums + q * n * OIC_STREAM;
+        if (held != NULL) {
+            memcpy(held + j0 - h0, sum, (size_t)width * sizeof *sum);
+            continue;
+        }
+        if (a->then != NULL) {
+            PRODUCT_THEN(a, sum, OIC_STREAM, row, n, j0, j0 + width);
+            continue;
+        }
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            T *const y = a->y + (row + i) * a->N + j0;
+            if (width == OIC_STREAM) {
+                PRODUCT_STORE(a, sum + i * OIC_STREAM, y, j0, OIC_STREAM);
+            } else {
+                PRODUCT_STORE(a, sum + i * OIC_STREAM, y, j0, width);
+            }
+        }
+    }
 }
 
 static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(PRODUCT) *const a = args;
-    const ptrdiff_t rows = PRODUCT_ROWS(a), N = a->N;
+    const ptrdiff_t rows = PRODUCT_ROWS(a), N = a->N, h0 = first * OIC_STREAM, h1 = end * OIC_STREAM < N ? end * OIC_STREAM : N;
     float sums[OIC_TURN * OIC_STREAM];
     (void)worker;
     for (ptrdiff_t r0 = 0; r0 < rows; r0 += OIC_TURN) {
         const ptrdiff_t n = rows - r0 < OIC_TURN ? rows - r0 : OIC_TURN;
+        /* The sums of one row leave room for those of all streams: one call of then, instead of one for each. */
+        const int one = a->then != NULL && n == 1 && h1 - h0 <= (OIC_TURN - OIC_STREAMS) * OIC_STREAM;
+        float *const held = one ? sums + OIC_STREAMS * OIC_STREAM : NULL;
         /* Few rows: OIC_STREAMS shares of the streams, each of which lies in one piece, are read side by side. */
         const ptrdiff_t whole = (end < N / OIC_STREAM ? end : N / OIC_STREAM) - first;
         const ptrdiff_t share = OIC_STREAMS > 1 && n <= FEW ? whole / OIC_STREAMS : 0;
         for (ptrdiff_t s = first; s < end; s = s == first + share - 1 ? first + OIC_STREAMS * share : s + 1) {
             const int beside = s < first + share;
-            const ptrdiff_t count = beside ? OIC_STREAMS : 1;
             OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, beside ? share : 0, a->K, N);
-            for (ptrdiff_t q = 0; a->then != NULL && q < count; ++q) {
-                PRODUCT_THEN(a, sums + q * n * OIC_STREAM, a->from + r0, n, (s + q * share) * OIC_STREAM);
-            }
-            if (a->then != NULL) {
-                continue;
-            }
-            for (ptrdiff_t i = 0; i < count * n; ++i) {
-                const ptrdiff_t j0 = (s + i / n * share) * OIC_STREAM;
-                T *const y = a->y + (a->from + r0 + i % n) * N + j0;
-                if (N - j0 >= OIC_STREAM) {
-                    PRODUCT_STORE(a, sums + i * OIC_STREAM, y, j0, OIC_STREAM);
-                } else {
-                    PRODUCT_STORE(a, sums + i * OIC_STREAM, y, j0, N - j0);
-                }
-            }
+            PRODUCT_STREAMS(a, sums, held, h0, a->from + r0, n, s, beside ? OIC_STREAMS : 1, share);
+        }
+        if (held != NULL && h0 < h1) {
+            PRODUCT_THEN(a, held, h1 - h0, a->from + r0, 1, h0, h1);
         }
     }
 }
@@ -162,6 +180,7 @@ static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, in
 #undef PRODUCT_PREPARE
 #undef PRODUCT_STORE
 #undef PRODUCT_THEN
+#undef PRODUCT_STREAMS
 #undef PRODUCT_PART
 #undef PRODUCT_DIVIDED
 #undef FEW
