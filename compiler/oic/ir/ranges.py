@@ -13,47 +13,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from oic.ir import dims, intervals
+from oic.ir import dims, index, intervals
 from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Expr, Extent
-from oic.ir.index import (
-    AssertShape,
-    CheckIds,
-    CheckRange,
-    ExtentBind,
-    IndexAdd,
-    IndexArithmetic,
-    IndexConst,
-    IndexDiv,
-    IndexEnd,
-    IndexLoad,
-    IndexMax,
-    IndexMin,
-    IndexMod,
-    IndexMul,
-    IndexSize,
-    IndexSub,
-    IndexWhen,
-    IndexWrap,
-)
 from oic.ir.intervals import WIDE, Range
 from oic.ir.state import CacheCount, State, StateGet, StateReach
 
 Atom = Value | Extent | Expr | None
 Linear = dict[Atom, int]  # coefficient, not 0, of each atom; of 1 under None
-CHECKS = (CheckRange, CheckIds, ExtentBind, AssertShape)
+CHECKS = (index.CheckRange, index.CheckIds, index.ExtentBind, index.AssertShape)
 MOST_LOOPS = 8  # around each other, of which an index is followed
 MOST_ATOMS = 32  # of a sum; one of more is an atom itself
 
 BINARY: dict[Any, Callable[[Range, Range], Range]] = {
-    IndexAdd: intervals.plus,
-    IndexSub: intervals.minus,
-    IndexMul: intervals.times,
-    IndexMin: intervals.smaller,
-    IndexMax: intervals.larger,
-    IndexDiv: intervals.quotient,
-    IndexMod: intervals.remainder,
+    index.IndexAdd: intervals.plus,
+    index.IndexSub: intervals.minus,
+    index.IndexMul: intervals.times,
+    index.IndexMin: intervals.smaller,
+    index.IndexMax: intervals.larger,
+    index.IndexDiv: intervals.quotient,
+    index.IndexMod: intervals.remainder,
 }
 
 
@@ -98,7 +78,7 @@ class Ranges:
         low, high = self.of(value)
         return low if low == high else None
 
-    def fits(self, op: IndexArithmetic) -> bool:
+    def fits(self, op: index.IndexArithmetic) -> bool:
         """The result of arithmetic stays within 64 bits."""
         left, right = self.of(op.left), self.of(op.right)
         if intervals.within(BINARY[type(op)](left, right), WIDE):
@@ -155,14 +135,14 @@ class Ranges:
     def _by_loops(self, form: Linear) -> Linear:
         """A sum with loop indices at the ends of their loops that make it least."""
         for _ in range(MOST_LOOPS):
-            for index in form:
-                if (loop := _index_of(index)) is not None:
+            for counter in form:
+                if (loop := _index_of(counter)) is not None:
                     break
             else:
                 break
-            c = form[index]
+            c = form[counter]
             at = self.linear(loop.start) if c > 0 else added(self.linear(loop.end), {None: 1}, -1)
-            form = added({atom: n for atom, n in form.items() if atom is not index}, at, c)
+            form = added({atom: n for atom, n in form.items() if atom is not counter}, at, c)
         return form
 
     def _atom_range(self, atom: Atom) -> Range:
@@ -185,16 +165,16 @@ class Ranges:
         op: Any = value.op
         sums = self._sums
         match op:
-            case IndexAdd(left=left, right=right):
+            case index.IndexAdd(left=left, right=right):
                 return _small(value, added(sums[left], sums[right], 1))
-            case IndexSub(left=left, right=right):
+            case index.IndexSub(left=left, right=right):
                 return _small(value, added(sums[left], sums[right], -1))
-            case IndexConst(value=integer):
+            case index.IndexConst(value=integer):
                 return {None: integer} if integer else {}
-            case IndexSize(size=size):
+            case index.IndexSize(size=size):
                 self._wait_for(size, sums)
                 return self.linear(size)
-            case IndexMul(left=left, right=right):
+            case index.IndexMul(left=left, right=right):
                 (low, high), (least, most) = self._range(left), self._range(right)
                 if low == high:
                     return added({}, sums[right], low)
@@ -221,22 +201,23 @@ class Ranges:
         ranges = self._ranges
         if (binary := BINARY.get(type(op))) is not None:
             left, right = op.left, op.right
-            if type(op) is IndexSub and isinstance(least := right.op, IndexMin) and left in least.operands:
+            least = right.op if type(op) is index.IndexSub else None
+            if isinstance(least, index.IndexMin) and left in least.operands:
                 other = least.left if least.right is left else least.right
                 return 0, max(0, ranges[left][1] - ranges[other][0])  # x - min(x, y) = max(0, x - y)
             return binary(ranges[left], ranges[right])
         match op:
-            case IndexConst(value=integer):
+            case index.IndexConst(value=integer):
                 return integer, integer
-            case IndexSize(size=size):
+            case index.IndexSize(size=size):
                 self._wait_for(size, ranges)
                 return self._size_range(size)
-            case IndexEnd(end=end, count=count):
+            case index.IndexEnd(end=end, count=count):
                 return _end_range(ranges[end], ranges[count])
-            case IndexWrap(value=inner, dtype=dtype):
+            case index.IndexWrap(value=inner, dtype=dtype):
                 whole = dtype.low, dtype.high
                 return ranges[inner] if intervals.within(ranges[inner], whole) else whole
-            case IndexWhen(test=test, value=chosen):
+            case index.IndexWhen(test=test, value=chosen):
                 return _chosen_range(ranges[test], ranges[chosen])
             case If() | For():
                 return intervals.joined(*(ranges[end] for end in _ends(op, op.results.index(value))))
@@ -283,13 +264,13 @@ def _always(_: Ranges, op: Any) -> bool:
 
 
 _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
-    AssertShape: _unless_checked,
-    ExtentBind: _unless_checked,
-    CheckRange: _always,
-    CheckIds: _always,
-    IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
+    index.AssertShape: _unless_checked,
+    index.ExtentBind: _unless_checked,
+    index.CheckRange: _always,
+    index.CheckIds: _always,
+    index.IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
     StateGet: lambda _, op: not op.checked and op.state.state_type.dtype.high > WIDE[1],
-    **dict.fromkeys((IndexAdd, IndexSub, IndexMul), _overflows),
+    **dict.fromkeys((index.IndexAdd, index.IndexSub, index.IndexMul), _overflows),
 }
 """What may end the step, by class of op: looked up, because most ops cannot."""
 
@@ -319,7 +300,7 @@ def _small(value: Value, form: Linear) -> Linear:
 def _read_range(op: Op | None) -> Range:
     """What can be read from a tensor or from state."""
     match op:
-        case IndexLoad(x=x):
+        case index.IndexLoad(x=x):
             return (x.dtype.low, min(x.dtype.high, WIDE[1]))
         case StateGet(state=state):
             assert isinstance(state.op, State)

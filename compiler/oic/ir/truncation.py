@@ -20,24 +20,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from oic.dtypes import INT, u64
+from oic.ir import state
 from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import ExtentBind, IndexLoad
 from oic.ir.module import Module, Truncation
 from oic.ir.ranges import Linear, Ranges, added
-from oic.ir.state import (
-    CacheCount,
-    CacheOp,
-    CacheRead,
-    CacheReset,
-    CacheStep,
-    CacheWrite,
-    State,
-    StateGet,
-    keeps_touched,
-)
 
-Access = CacheRead | CacheWrite | CacheStep
+Access = state.CacheRead | state.CacheWrite | state.CacheStep
 Sides = tuple[Linear, Linear]  # where a position of an access starts, and where it ends
 
 
@@ -66,7 +56,7 @@ def _rules(module: Module) -> Iterator[_Rule]:
     """Integers that are counted up, with the tables whose positions are made of them."""
     for op in module.states():
         plain = op.type.plain and op.type.shape == () and op.type.dtype in INT and op.type.dtype is not u64
-        if plain and any(isinstance(user, CacheStep) for user in op.result.users):
+        if plain and any(isinstance(user, state.CacheStep) for user in op.result.users):
             rule = _Rule(module, op)
             if rule.tables:
                 yield rule
@@ -102,9 +92,9 @@ class _Advance:
 class _Rule:
     """A counter, the tables whose entries are those of positions, and what functions do with both."""
 
-    def __init__(self, module: Module, counter: State) -> None:
+    def __init__(self, module: Module, counter: state.State) -> None:
         self.module, self.counter = module, counter
-        self.touched = {op.result for op in keeps_touched(module)}
+        self.touched = {op.result for op in state.keeps_touched(module)}
         self.ranges = Ranges({op.extent: op.value for op in module.all_ops() if isinstance(op, ExtentBind)})
         self.tables = dict(self._indexed())
         self.group = {counter.result, *self.tables}
@@ -117,7 +107,7 @@ class _Rule:
     def _indexed(self) -> Iterator[tuple[Value, int]]:
         """The tables that are written at the counter, and along which index."""
         for op in self.module.all_ops():
-            if not isinstance(op, (CacheWrite, CacheStep)) or not op.indices:
+            if not isinstance(op, (state.CacheWrite, state.CacheStep)) or not op.indices:
                 continue
             for axis, position in enumerate(_positions(op)):
                 if any(self._is_counter(a) for a in self.ranges.linear(position[0])):
@@ -127,9 +117,9 @@ class _Rule:
     def _is_counter(self, atom: object) -> bool:
         """An integer read from the counter."""
         op = atom.op if isinstance(atom, Value) else None
-        if isinstance(op, IndexLoad) and isinstance(op.x.op, CacheRead):
+        if isinstance(op, IndexLoad) and isinstance(op.x.op, state.CacheRead):
             return op.x.op.table is self.counter.result
-        return isinstance(op, StateGet) and op.state is self.counter.result
+        return isinstance(op, state.StateGet) and op.state is self.counter.result
 
     # ------------------------------------------------------------- the rule
 
@@ -159,8 +149,8 @@ class _Rule:
 
     def _check_others(self, symbol: str, body: Block) -> None:
         """What counts, or reads what was counted, writes nothing else."""
-        ops = [op for op in body.all_ops() if isinstance(op, (CacheOp, StateGet))]
-        if all(_state(op) not in self.group or isinstance(op, CacheReset) for op in ops):
+        ops = [op for op in body.all_ops() if isinstance(op, (state.CacheOp, state.StateGet))]
+        if all(_state(op) not in self.group or isinstance(op, state.CacheReset) for op in ops):
             return
         for op in ops:
             table = _state(op)
@@ -169,11 +159,11 @@ class _Rule:
                 what = f"'{table.symbol}' is written in {where}"
                 raise _RefusalError(f"{what}, and what it held before is not kept")
 
-    def _changes(self, op: CacheOp | StateGet) -> bool:
+    def _changes(self, op: state.CacheOp | state.StateGet) -> bool:
         """An op may change what its variable holds, or what is kept beside it."""
-        if isinstance(op, (StateGet, CacheCount)):
+        if isinstance(op, (state.StateGet, state.CacheCount)):
             return False
-        if not isinstance(op, CacheRead):
+        if not isinstance(op, state.CacheRead):
             return True
         table = len(op.table.state_type.table)
         return bool(_raised(op)) or "i" in op.form[table:] or ("i" in op.form and op.table in self.touched)
@@ -182,7 +172,7 @@ class _Rule:
         """A block with advances of its own."""
         now, forgotten = _Advance(), set[Value]()
         for op in block.ops:
-            if isinstance(op, CacheReset) and op.table in self.group:
+            if isinstance(op, state.CacheReset) and op.table in self.group:
                 if op.indices:
                     raise _RefusalError(f"entries of '{op.table.symbol}' are reset one by one")
                 forgotten.add(op.table)
@@ -190,7 +180,7 @@ class _Rule:
                     self._close(now)
                     now, forgotten = _Advance(), set()
                 continue
-            touched = {_state(inner) for inner in op.walk() if isinstance(inner, (CacheOp, StateGet))}
+            touched = {_state(inner) for inner in op.walk() if isinstance(inner, (state.CacheOp, state.StateGet))}
             if forgotten and touched & self.group:
                 break
             if self._counts(op):
@@ -209,20 +199,20 @@ class _Rule:
         """Something nested in the op moves the counter, or starts over."""
         counted = {self.counter.result}
         return bool(op.regions) and any(
-            (isinstance(inner, CacheStep) and inner.table in counted)
-            or (isinstance(inner, CacheReset) and inner.table in self.group)
+            (isinstance(inner, state.CacheStep) and inner.table in counted)
+            or (isinstance(inner, state.CacheReset) and inner.table in self.group)
             for inner in op.walk()
         )
 
     def _note(self, now: _Advance, op: Op, *, sure: bool) -> None:
         """An op, and what is nested in it, as a part of an advance."""
-        if isinstance(op, CacheStep) and op.table is self.counter.result:
+        if isinstance(op, state.CacheStep) and op.table is self.counter.result:
             if self.ranges.of(op.amount)[0] < 0:
                 raise _RefusalError(f"'{self.counter.symbol}' may be counted down")
             now.moved = added(now.moved, self.ranges.linear(op.amount), 1)
-        elif isinstance(op, CacheWrite) and op.table is self.counter.result:
+        elif isinstance(op, state.CacheWrite) and op.table is self.counter.result:
             raise _RefusalError(f"'{self.counter.symbol}' is set, not only counted up")
-        elif isinstance(op, (StateGet, CacheRead)) and _state(op) is self.counter.result:
+        elif isinstance(op, (state.StateGet, state.CacheRead)) and _state(op) is self.counter.result:
             now.read[op.result] = dict(now.moved)
         elif isinstance(op, IndexLoad) and op.x in now.read:
             now.read[op.result] = now.read[op.x]
@@ -237,14 +227,14 @@ class _Rule:
         """Where a write begins and ends, and a read that may raise a count of the table's."""
         axis, positions = self.tables[op.table], _positions(op)
         others = [p for i, p in enumerate(positions) if i != axis]
-        if isinstance(op, CacheRead) and axis not in _raised(op):
+        if isinstance(op, state.CacheRead) and axis not in _raised(op):
             if _raised(op):
                 now.accesses.append(_Access(op, ({}, {}), sure, others))
             return
         start = self._relative(now, positions[axis][0])
         end = self._relative(now, positions[axis][-1])
         if start is None or end is None:
-            how = "read one by one" if isinstance(op, CacheRead) else "written"
+            how = "read one by one" if isinstance(op, state.CacheRead) else "written"
             name = self.counter.symbol
             raise _RefusalError(f"entries of '{op.table.symbol}' are {how} where '{name}' does not say")
         if len(positions[axis]) == 1:
@@ -272,7 +262,7 @@ class _Rule:
             start, end = access.at
             if self.ranges.least(start) < 0 or self.ranges.least(added(now.moved, end, -1)) < 0:
                 raise _RefusalError(f"'{table}' is written beside what '{name}' is counted up by")
-            if isinstance(access.op, CacheRead):
+            if isinstance(access.op, state.CacheRead):
                 if not now.moved:
                     raise _RefusalError(f"a read that does not count '{name}' up may raise a count of '{table}'")
                 self.raises.append(access)
@@ -284,7 +274,7 @@ class _Rule:
 
     def _check_alike(self, table: Value, accesses: list[_Access]) -> None:
         """Every advance writes the same entries of a counted table for each position."""
-        writes = [a for a in accesses if not isinstance(a.op, CacheRead)]
+        writes = [a for a in accesses if not isinstance(a.op, state.CacheRead)]
         boxes = sorted(str([list(map(self.ranges.of, p)) for p in a.others]) for a in writes)
         static = all(self._is_static(p) for a in writes for p in a.others)
         if self.written.setdefault(table, boxes) != boxes or not boxes or not static:
@@ -301,7 +291,7 @@ class _Rule:
     def _written_at(self, table: Value) -> Iterator[list[tuple[Value, ...]]]:
         """Of every write of a table, the positions beside the one counted."""
         for user in table.users:
-            if isinstance(user, (CacheWrite, CacheStep)):
+            if isinstance(user, (state.CacheWrite, state.CacheStep)):
                 yield [p for i, p in enumerate(_positions(user)) if i != self.tables[table]]
 
     def _is_static(self, position: tuple[Value, ...]) -> bool:
@@ -325,11 +315,11 @@ def _state(op: Op) -> Value:
 
 
 def _positions(op: Access) -> list[tuple[Value, ...]]:
-    form = "i" * len(op.indices) if isinstance(op, CacheStep) else op.form
-    return CacheOp.positions(form, op.indices)
+    form = "i" * len(op.indices) if isinstance(op, state.CacheStep) else op.form
+    return state.CacheOp.positions(form, op.indices)
 
 
-def _raised(op: CacheRead) -> list[int]:
+def _raised(op: state.CacheRead) -> list[int]:
     """The table indices whose counts a read may raise."""
     type_ = op.table.state_type
     grows = [i for i, index in enumerate(type_.table) if not index.fixed]

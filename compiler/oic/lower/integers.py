@@ -14,22 +14,9 @@ from oic.check.binding import Binding
 from oic.check.report import refused
 from oic.check.sizes import HIGH
 from oic.diagnostics import Span
-from oic.ir import dims
+from oic.ir import dims, index
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import INDEX_BOUND, Atom, Dim, Expr, Extent
-from oic.ir.index import (
-    AssertShape,
-    CheckRange,
-    ExtentBind,
-    IndexAdd,
-    IndexArithmetic,
-    IndexConst,
-    IndexDiv,
-    IndexMod,
-    IndexMul,
-    IndexSize,
-    IndexSub,
-)
 from oic.ir.intervals import Range
 from oic.ir.ranges import Ranges
 from oic.ir.types import TensorType, Type
@@ -79,9 +66,9 @@ class IndexBuilder:
             found: Value = self.memo[dim]
             return found
         if isinstance(dim, int):
-            made = self.emit(IndexConst(dim)).result
+            made = self.emit(index.IndexConst(dim)).result
         elif self.size(dim) is not None:
-            made = self.emit(IndexSize(dim)).result
+            made = self.emit(index.IndexSize(dim)).result
         else:
             made = self._sum(dim, span)
         self.memo[dim] = made
@@ -94,20 +81,20 @@ class IndexBuilder:
             for atom in atoms:
                 own = self.atoms.get(atom.name) if isinstance(atom, Extent) else None
                 part = own if own is not None else self.value(Expr((((atom,), 1),)))
-                product = part if product is None else self._arithmetic(IndexMul(product, part), span)
+                product = part if product is None else self._arithmetic(index.IndexMul(product, part), span)
             if product is None:
                 product = self.value(abs(c))
             elif abs(c) != 1:
-                product = self._arithmetic(IndexMul(product, self.value(abs(c))), span)
+                product = self._arithmetic(index.IndexMul(product, self.value(abs(c))), span)
             if total is None:
-                total = product if c > 0 else self._arithmetic(IndexSub(self.value(0), product), span)
+                total = product if c > 0 else self._arithmetic(index.IndexSub(self.value(0), product), span)
             else:
-                make = IndexAdd if c > 0 else IndexSub
+                make = index.IndexAdd if c > 0 else index.IndexSub
                 total = self._arithmetic(make(total, product), span)
         assert total is not None
         return total
 
-    def _arithmetic(self, op: IndexArithmetic, span: Span | None) -> Value:
+    def _arithmetic(self, op: index.IndexArithmetic, span: Span | None) -> Value:
         op.span, op.written = span, not Ranges().fits(op)
         return self.emit(op).result
 
@@ -153,7 +140,7 @@ class IndexBuilder:
         key = ("length", dim, maximum)
         if key not in self.memo:
             extent = Extent(self.fresh("n"), maximum)
-            bind = ExtentBind(
+            bind = index.ExtentBind(
                 self.value(dim, span), extent, "OIC_ERR_INDEX", above, variable, span=span
             )
             self.emit(bind)
@@ -182,7 +169,7 @@ class IndexBuilder:
 
     def emit_size(self, dim: Dim) -> Value:
         """A size as an index value, in the current block."""
-        return self.emit(IndexConst(dim) if isinstance(dim, int) else IndexSize(dim)).result
+        return self.emit(index.IndexConst(dim) if isinstance(dim, int) else index.IndexSize(dim)).result
 
     def floored(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
@@ -201,10 +188,10 @@ class IndexBuilder:
         divisor = self.value(b, node.span)
         if Ranges().of(divisor)[0] < 1:
             status, name = "OIC_ERR_INDEX", node.right.span.text
-            self.emit(CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
+            self.emit(index.CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
         if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
             return dims.floor_div(a, b)
-        make = IndexDiv if node.op == "/" else IndexMod
+        make = index.IndexDiv if node.op == "/" else index.IndexMod
         op = self.emit(make(self.value(a, node.span), divisor, span=node.span))
         low, high = Ranges().of(op.result)
         most = high if dims.maximum(a) < INDEX_BOUND or node.op == "%" else INDEX_BOUND
@@ -219,12 +206,12 @@ class IndexBuilder:
             return value
         key = ("shape", value, shape)
         if key not in self.memo:
-            op = AssertShape(value, list(shape), span=span, hint=value.hint)
+            op = index.AssertShape(value, list(shape), span=span, hint=value.hint)
             self.memo[key] = self.emit(op).result
         found: Value = self.memo[key]
         return found
 
 
-def not_negative(value: Value, size: Dim, name: str, span: Span | None) -> CheckRange:
+def not_negative(value: Value, size: Dim, name: str, span: Span | None) -> index.CheckRange:
     status = "OIC_ERR_SHAPE"
-    return CheckRange(value, 0, dims.maximum(size), status, status, name, span=span)
+    return index.CheckRange(value, 0, dims.maximum(size), status, status, name, span=span)

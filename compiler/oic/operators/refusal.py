@@ -11,16 +11,6 @@ from collections.abc import Iterable
 from oic.diagnostics import StepError
 from oic.ir import index
 from oic.ir.core import Op
-from oic.ir.index import (
-    AssertShape,
-    CheckIds,
-    CheckRange,
-    ExtentBind,
-    IndexAdd,
-    IndexLoad,
-    IndexMul,
-    IndexSub,
-)
 from oic.ir.ranges import CHECKS
 from oic.ir.state import StateGet
 
@@ -30,9 +20,9 @@ OVERFLOW = "OIC_ERR_OVERFLOW"
 def variable_of(op: Op) -> str | None:
     """What an op that may refuse the step is about; None for arithmetic."""
     match op:
-        case CheckRange() | CheckIds() | ExtentBind():
+        case index.CheckRange() | index.CheckIds() | index.ExtentBind():
             return op.variable or None
-        case AssertShape(x=x) | IndexLoad(x=x):
+        case index.AssertShape(x=x) | index.IndexLoad(x=x):
             return x.hint or None
         case StateGet(state=state):
             return state.symbol
@@ -44,20 +34,20 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
     assert not op.attributes().get("checked"), f"{op.name} is marked as checked, and refuses {value}"
     name = variable_of(op)
     match op:
-        case AssertShape() | CheckRange(says=index.UNEQUAL):
+        case index.AssertShape() | index.CheckRange(says=index.UNEQUAL):
             status = "OIC_ERR_SHAPE"
             what = (f"'{name}': " if name else "") + f"size {value} is not {bound}"
-        case ExtentBind() | CheckRange(says=index.SIZE):
+        case index.ExtentBind() | index.CheckRange(says=index.SIZE):
             status = op.below if value < bound else op.above
             what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
-        case CheckRange(says=says) if says:
+        case index.CheckRange(says=says) if says:
             shown = f" {_unraveled(value, op.radix)}" if op.radix else ""
             what = f"'{name}' {says}{shown}" if op.radix else f"'{name}': {value} {says}"
             return StepError(op.below, what, variable=name, index=value, span=op.span)
-        case CheckRange():
+        case index.CheckRange():
             status, side = (op.below, "below") if value < bound else (op.above, "above")
             what = f"'{name}': {value} is {side} {bound}"
-        case CheckIds():
+        case index.CheckIds():
             status, what = "OIC_ERR_INDEX", f"'{name}': id {value} is outside 0 to {bound - 1}"
         case _:
             what = f"'{name}' does not fit an index" if name else "index arithmetic leaves 64 bits"
@@ -73,15 +63,15 @@ def refused_by(ops: Iterable[Op], status: str, variable: str | None, value: int,
 def _can_be(op: Op, status: str, variable: str | None, value: int, bound: int) -> bool:
     if op.attributes().get("checked") or variable_of(op) != variable:
         return False
-    if isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexLoad, StateGet)):
+    if isinstance(op, (index.IndexAdd, index.IndexSub, index.IndexMul, index.IndexLoad, StateGet)):
         return status == OVERFLOW
     if not isinstance(op, CHECKS):
         return False
-    if isinstance(op, CheckRange) and op.says in ("", *index.NUMBERS):
+    if isinstance(op, index.CheckRange) and op.says in ("", *index.NUMBERS):
         passed = op.low if value < bound else op.high
         if value == bound or (isinstance(passed, int) and passed != bound):
             return False
-    if isinstance(op, ExtentBind) and bound != (0 if value < 0 else op.extent.maximum):
+    if isinstance(op, index.ExtentBind) and bound != (0 if value < 0 else op.extent.maximum):
         return False
     return refusal(op, value, bound).status == status
 

@@ -13,23 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from oic.ir import dims
+from oic.ir import dims, index
 from oic.ir.control import Barrier, Cond, For, Parallel
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
 from oic.ir.dims import Atom, Dim, Extent, Quotient
-from oic.ir.index import (
-    AssertShape,
-    ExtentBind,
-    IndexAdd,
-    IndexConst,
-    IndexDiv,
-    IndexLoad,
-    IndexMax,
-    IndexMin,
-    IndexMul,
-    IndexOp,
-    IndexSize,
-)
 from oic.ir.ranges import Ranges, linear
 from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
@@ -69,8 +56,8 @@ class EarlyValues:
         self.barriers = [at for op, at in self.order.items() if isinstance(op, Barrier)]
         self.start = self.order[body.ops[first]]
         self.given = dims.extents(d for arg in body.args for d in arg.shape)
-        self.given |= {op.extent for op in body.ops[:first] if isinstance(op, ExtentBind)}
-        self.binds = {op.extent: op for op in body.all_ops() if isinstance(op, ExtentBind)}
+        self.given |= {op.extent for op in body.ops[:first] if isinstance(op, index.ExtentBind)}
+        self.binds = {op.extent: op for op in body.all_ops() if isinstance(op, index.ExtentBind)}
         for op in body.all_ops():
             if is_effect(op):
                 for state in op.touched("write"):
@@ -122,11 +109,11 @@ class EarlyValues:
                 found[last] = last
             elif isinstance(last.op, StateGet) and (before := _set_before(last.op)) is not None:
                 found[last] = found[before]
-            elif isinstance(last.op, IndexSize):
+            elif isinstance(last.op, index.IndexSize):
                 found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, ops)
             else:
                 mapping = {v: found[v] for v in sources}
-                if isinstance(last.op, IndexLoad) and (part := self.part(last.op.x)) is not None:
+                if isinstance(last.op, index.IndexLoad) and (part := self.part(last.op.x)) is not None:
                     ops.append(clone_op(part, mapping))
                     mapping[last.op.x] = ops[-1].result
                 copy = clone_op(last.op, mapping)
@@ -150,14 +137,14 @@ class EarlyValues:
                 return [before]
             if self.changes(op):
                 return None
-        elif isinstance(op, IndexSize):
+        elif isinstance(op, index.IndexSize):
             return self.bound(op.size)
-        elif isinstance(op, IndexLoad):
+        elif isinstance(op, index.IndexLoad):
             if (part := self.part(op.x)) is not None:
                 return [v for v in part.operands if isinstance(v.type, IndexType)]
             if not self.early_tensor(op.x):
                 return None
-        elif not isinstance(op, IndexOp):
+        elif not isinstance(op, index.IndexOp):
             return None
         # The others are a state, or a tensor that exists.
         return [v for v in op.operands if isinstance(v.type, IndexType)]
@@ -184,17 +171,17 @@ class EarlyValues:
             found[extent] = early
         return _size(size, found, ops)
 
-    def depends(self, value: Value, index: Value) -> bool:
+    def depends(self, value: Value, other: Value) -> bool:
         """The value is computed from the other."""
         seen: set[Value] = set()
         waiting = [value]
         while waiting:
             at = waiting.pop()
-            if at is index:
+            if at is other:
                 return True
             if at not in seen and at.op is not None:
                 waiting += at.op.operands
-                waiting += [v for _, v in self.unknown(at.op.size)] if isinstance(at.op, IndexSize) else []
+                waiting += [v for _, v in self.unknown(at.op.size)] if isinstance(at.op, index.IndexSize) else []
             seen.add(at)
         return False
 
@@ -277,7 +264,7 @@ class EarlyValues:
         """Compute before the first effect what depends on nothing later, with all that it needs."""
         if op in self.moved:
             return True
-        compared = isinstance(op, AssertShape) and op.checked
+        compared = isinstance(op, index.AssertShape) and op.checked
         if op.block is not self.body or not (op.effect_free or compared) or not self.undisturbed(op):
             return False
         mapping: dict[Value, Value] = {}
@@ -363,22 +350,22 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
 
     def atom(one: Atom) -> Value:
         if isinstance(one, Quotient):
-            return made(IndexDiv(whole(one.numerator), whole(one.divisor)))
+            return made(index.IndexDiv(whole(one.numerator), whole(one.divisor)))
         if one not in values:
-            return made(IndexSize(dims.of(one)))
-        least, most = made(IndexConst(0)), made(IndexConst(one.maximum))
-        return made(IndexMin(made(IndexMax(values[one], least)), most))
+            return made(index.IndexSize(dims.of(one)))
+        least, most = made(index.IndexConst(0)), made(index.IndexConst(one.maximum))
+        return made(index.IndexMin(made(index.IndexMax(values[one], least)), most))
 
     def whole(part: Dim) -> Value:
         if not dims.extents([part]) & values.keys():
-            return made(IndexConst(part) if isinstance(part, int) else IndexSize(part))
+            return made(index.IndexConst(part) if isinstance(part, int) else index.IndexSize(part))
         assert not isinstance(part, int)
         total: Value | None = None
         for atoms, c in part.terms:
-            product = made(IndexConst(c))
+            product = made(index.IndexConst(c))
             for one in atoms:
-                product = made(IndexMul(product, atom(one)))
-            total = product if total is None else made(IndexAdd(total, product))
+                product = made(index.IndexMul(product, atom(one)))
+            total = product if total is None else made(index.IndexAdd(total, product))
         assert total is not None
         return total
 
@@ -387,7 +374,7 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
 
 def _bound_in(op: Op) -> frozenset[Extent]:
     """The extents that are bound inside the op."""
-    return frozenset(o.extent for o in op.walk() if isinstance(o, ExtentBind))
+    return frozenset(o.extent for o in op.walk() if isinstance(o, index.ExtentBind))
 
 
 def _set_before(get: StateGet) -> Value | None:
@@ -419,8 +406,8 @@ def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
     if not writers:
         return True
     for loop in loops:
-        index = loop.body.args[0]
-        if not any(set(form := linear(i)) <= {index, None} and form.get(index) for i in get.indices):
+        counter = loop.body.args[0]
+        if not any(set(form := linear(i)) <= {counter, None} and form.get(counter) for i in get.indices):
             return False
     return all(_after_itself(w, get) for w in writers)
 

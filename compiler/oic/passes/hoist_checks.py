@@ -19,24 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oic.ir import dims
+from oic.ir import dims, index
 from oic.ir.control import CheckIterations, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
-from oic.ir.index import (
-    SIZE,
-    AssertShape,
-    CheckIds,
-    CheckRange,
-    ExtentBind,
-    IndexAdd,
-    IndexConst,
-    IndexDiv,
-    IndexLoad,
-    IndexMul,
-    IndexSub,
-    same_size,
-)
 from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
 from oic.ir.state import StateGet
@@ -99,15 +85,15 @@ class _Mover(EarlyValues):
         """The op is a check, or arithmetic of the source that may refuse the step."""
         if isinstance(op, CHECKS):
             return not getattr(op, "checked", False)
-        wanted = isinstance(op, (IndexLoad, StateGet)) or getattr(op, "written", False)
+        wanted = isinstance(op, (index.IndexLoad, StateGet)) or getattr(op, "written", False)
         return wanted and self.ranges.refuses(op)
 
     def hoist(self, op: Op) -> None:
         """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""
         self.start_of_check()
-        if isinstance(op, ExtentBind) and self.hoist_extent(op):
+        if isinstance(op, index.ExtentBind) and self.hoist_extent(op):
             return
-        if isinstance(op, CheckIds):
+        if isinstance(op, index.CheckIds):
             bound = dims.extents([op.bound]) <= self.given
             ids = self.early_ids(op.x) if bound else None
             if ids is not None:
@@ -125,7 +111,7 @@ class _Mover(EarlyValues):
     def forget(self, op: Op) -> None:
         """The check has been made early."""
         assert op.block is not None
-        if isinstance(op, CHECKS) and not isinstance(op, (CheckRange, CheckIds)):
+        if isinstance(op, CHECKS) and not isinstance(op, (index.CheckRange, index.CheckIds)):
             op.checked = True
         elif op.block is self.body:
             self.gone.add(op)
@@ -185,16 +171,16 @@ class _Mover(EarlyValues):
     def looked_at(self, op: Op) -> list[Value]:
         """The integers that a check is about."""
         match op:
-            case CheckIds():
+            case index.CheckIds():
                 return []
-            case AssertShape():
+            case index.AssertShape():
                 return [v for pair in _unequal(op) for size in pair for _, v in self.unknown(size)]
-            case CheckRange() | ExtentBind():
-                found = [op.value, *_limits(op), op.shown if isinstance(op, CheckRange) else None]
+            case index.CheckRange() | index.ExtentBind():
+                found = [op.value, *_limits(op), op.shown if isinstance(op, index.CheckRange) else None]
                 return [v for v in found if isinstance(v, Value)]
         return [op.result]
 
-    def hoist_extent(self, op: ExtentBind) -> bool:
+    def hoist_extent(self, op: index.ExtentBind) -> bool:
         """Bind an extent before the first effect, so that sizes made of it are known there."""
         if op.block is not self.body:
             return False
@@ -246,20 +232,20 @@ class _Mover(EarlyValues):
         used = [i for i in bounds if any(self.depends(p, i) for p in parts)]
         if len(used) > 2 or any(not self.monotone(p, i) for p in parts for i in used):
             return None
-        if isinstance(op, CheckIds) or (isinstance(op, AssertShape) and used):
+        if isinstance(op, index.CheckIds) or (isinstance(op, index.AssertShape) and used):
             return None  # the C of the one is a loop; what is equal at the ends need not be in between
         checks: list[Op] = []
         for corner in range(1 << len(used)):
             values: dict[Value, Value] = {}
-            for n, index in enumerate(used):
-                low, high = bounds[index]
+            for n, counter in enumerate(used):
+                low, high = bounds[counter]
                 if corner >> n & 1:
-                    one = IndexConst(1)
-                    last = IndexSub(high, one.result)
+                    one = index.IndexConst(1)
+                    last = index.IndexSub(high, one.result)
                     checks += [one, last]
-                    values[index] = last.result
+                    values[counter] = last.result
                 else:
-                    values[index] = low
+                    values[counter] = low
             if not self.check(op, values, checks):
                 return None
         return checks
@@ -286,9 +272,9 @@ class _Mover(EarlyValues):
             if low is None or high is None:
                 return None
             body = Block()
-            index = body.argument(INDEX, nest.body.args[0].hint)
+            counter = body.argument(INDEX, nest.body.args[0].hint)
             known = dict(self.copies)
-            rest = self.every_op(nest.body, wanted, iteration | {nest.body.args[0]: index}, known)
+            rest = self.every_op(nest.body, wanted, iteration | {nest.body.args[0]: counter}, known)
             if rest is None:
                 return None
             body.set_ops([*rest, Yield([])])
@@ -315,24 +301,24 @@ class _Mover(EarlyValues):
 
     def check(self, op: Op, iteration: Iteration, ops: list[Op]) -> bool:
         """Add one early check, for the iteration in which the loops' indices have these values."""
-        if isinstance(op, CheckIds):
+        if isinstance(op, index.CheckIds):
             ids = self.early_ids(op.x) if dims.extents([op.bound]) <= self.given else None
             if ids is not None:
-                ops.append(CheckIds(ids, op.bound, op.variable, span=op.span))
+                ops.append(index.CheckIds(ids, op.bound, op.variable, span=op.span))
             return ids is not None
-        if isinstance(op, AssertShape):
+        if isinstance(op, index.AssertShape):
             return self.check_sizes(op, iteration, ops)
-        if not isinstance(op, (CheckRange, ExtentBind)):
+        if not isinstance(op, (index.CheckRange, index.ExtentBind)):
             return self.early(op.result, iteration, ops) is not None
         value = self.early(op.value, iteration, ops)
         limits = [self.early(b, iteration, ops) if isinstance(b, Value) else b for b in _limits(op)]
         low, high = limits
         if value is None or low is None or high is None:
             return False
-        assert isinstance(op, (CheckRange, ExtentBind))
-        new = CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
-        if isinstance(op, ExtentBind):
-            new.says = SIZE
+        assert isinstance(op, (index.CheckRange, index.ExtentBind))
+        new = index.CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
+        if isinstance(op, index.ExtentBind):
+            new.says = index.SIZE
         elif op.says:
             new.says, new.radix = op.says, op.radix
             new.shown = self.early(op.shown, iteration, ops) if op.shown is not None else None
@@ -342,37 +328,37 @@ class _Mover(EarlyValues):
         return True
 
 
-    def check_sizes(self, op: AssertShape, iteration: Iteration, ops: list[Op]) -> bool:
+    def check_sizes(self, op: index.AssertShape, iteration: Iteration, ops: list[Op]) -> bool:
         """Compare the sizes that may differ."""
         for actual, expected in _unequal(op):
             left, right = (self.early_size(size, iteration, ops) for size in (actual, expected))
             if left is None or right is None:
                 return False
-            ops.append(same_size(left, right, op.x.hint, op.span))
+            ops.append(index.same_size(left, right, op.x.hint, op.span))
         return True
 
-    def monotone(self, value: Value, index: Value) -> bool:
-        """The value goes one way as the index grows, so that its extremes are at the loop's ends."""
-        while value is not index and self.depends(value, index):
+    def monotone(self, value: Value, counter: Value) -> bool:
+        """The value goes one way as the counter grows, so that its extremes are at the loop's ends."""
+        while value is not counter and self.depends(value, counter):
             op = value.op
-            if not isinstance(op, (IndexAdd, IndexSub, IndexMul, IndexDiv)):
+            if not isinstance(op, (index.IndexAdd, index.IndexSub, index.IndexMul, index.IndexDiv)):
                 return False
-            sides = [v for v in op.operands if self.depends(v, index)]
-            if len(sides) != 1 or (isinstance(op, IndexDiv) and sides[0] is not op.left):
+            sides = [v for v in op.operands if self.depends(v, counter)]
+            if len(sides) != 1 or (isinstance(op, index.IndexDiv) and sides[0] is not op.left):
                 return False
             value = sides[0]
         return True
 
 
-def _unequal(op: AssertShape) -> list[tuple[Dim, Dim]]:
+def _unequal(op: index.AssertShape) -> list[tuple[Dim, Dim]]:
     """The sizes that are compared."""
     return [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
 
 
 def _limits(op: Op) -> list[int | Value]:
-    if isinstance(op, ExtentBind):
+    if isinstance(op, index.ExtentBind):
         return [0, op.extent.maximum]
-    assert isinstance(op, CheckRange)
+    assert isinstance(op, index.CheckRange)
     return [op.low, op.high]
 
 

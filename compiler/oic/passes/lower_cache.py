@@ -18,21 +18,9 @@ import itertools
 from collections.abc import Iterator
 
 from oic import dtypes
+from oic.ir import state
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
-from oic.ir.state import (
-    COUNTS,
-    FARTHEST,
-    CacheCount,
-    CacheOp,
-    CacheRead,
-    CacheReset,
-    CacheStep,
-    CacheWrite,
-    State,
-    StateAdd,
-    keeps_touched,
-)
 from oic.ir.types import StateType
 from oic.passes.state import ring as lower_ring
 from oic.passes.state import table as lower_table
@@ -54,7 +42,7 @@ def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterat
     mapping: dict[Value, Value] = {}
     constants: dict[int, Value] = {}
     for op in block.ops:
-        if isinstance(op, CacheOp):
+        if isinstance(op, state.CacheOp):
             e = Emitter(ops, op.span, numbers, constants)
             result = _lower(e, kept[op.operands[0]], op)
             if result is not None:
@@ -65,27 +53,27 @@ def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterat
     block.replace(mapping)
 
 
-def _lower(e: Emitter, kept: StateVariable, op: CacheOp) -> Value | None:
+def _lower(e: Emitter, kept: StateVariable, op: state.CacheOp) -> Value | None:
     """Lower one operation; the value that stands for its result."""
     way = lower_ring if kept.type.ring else lower_table
     match op:
-        case CacheRead(indices=indices, form=form):
+        case state.CacheRead(indices=indices, form=form):
             return way.lower_read(e, kept, op, _positions(form, indices))
-        case CacheWrite(indices=indices, form=form):
+        case state.CacheWrite(indices=indices, form=form):
             way.lower_write(e, kept, op, _positions(form, indices))
-        case CacheStep(amount=amount, indices=[]):
-            e.add(StateAdd(kept.state, amount, []))
-        case CacheStep():
+        case state.CacheStep(amount=amount, indices=[]):
+            e.add(state.StateAdd(kept.state, amount, []))
+        case state.CacheStep():
             way.lower_step(e, kept, op)
-        case CacheReset(indices=indices):
+        case state.CacheReset(indices=indices):
             lower_reset(e, kept, indices)
-        case CacheCount(axis=axis, indices=indices):
+        case state.CacheCount(axis=axis, indices=indices):
             return _count(e, kept, axis, indices)
     return None
 
 
 def _positions(form: str, indices: list[Value]) -> list[Position]:
-    return [Position(*p) for p in CacheOp.positions(form, indices)]
+    return [Position(*p) for p in state.CacheOp.positions(form, indices)]
 
 
 def _count(e: Emitter, kept: StateVariable, axis: int, indices: list[Value]) -> Value:
@@ -105,64 +93,64 @@ def _count(e: Emitter, kept: StateVariable, axis: int, indices: list[Value]) -> 
 
 def _keep(module: Module) -> dict[Value, StateVariable]:
     """Add the states that every persistent variable needs, each after it."""
-    reset = {op.table for op in module.all_ops() if isinstance(op, CacheReset)}
-    touched = keeps_touched(module)
+    reset = {op.table for op in module.all_ops() if isinstance(op, state.CacheReset)}
+    touched = state.keeps_touched(module)
     found: dict[Value, StateVariable] = {}
     ops: list[Op] = []
     for op in module.top.ops:
         ops.append(op)
-        if isinstance(op, State):
+        if isinstance(op, state.State):
             kept = StateVariable(op)
             found[op.result] = kept
             ops += _counts(kept, op.result in reset)
             ops += _others(kept, op in touched)
-    last = max((i for i, op in enumerate(ops) if isinstance(op, State)), default=-1)
-    if any(isinstance(op, State) and op.limit is not None and op.type.plain for op in ops):
-        total = State(COUNTS, StateType(dtypes.u64), 0, span=ops[last].span)
-        total.result.hint = COUNTS.replace(".", "_")
+    last = max((i for i, op in enumerate(ops) if isinstance(op, state.State)), default=-1)
+    if any(isinstance(op, state.State) and op.limit is not None and op.type.plain for op in ops):
+        total = state.State(state.COUNTS, StateType(dtypes.u64), 0, span=ops[last].span)
+        total.result.hint = state.COUNTS.replace(".", "_")
         ops.insert(last + 1, total)
     module.top.set_ops(ops)
     return found
 
 
-def _counts(kept: StateVariable, reset: bool) -> Iterator[State]:
+def _counts(kept: StateVariable, reset: bool) -> Iterator[state.State]:
     """Counts of what grows; of fixed indices how far they were touched, if a reset asks."""
     type_ = kept.type
     for axis, index in enumerate([*type_.table, *type_.auto]):
         if type_.ring and axis == kept.outer:
             kept.counts.append(None)
             following = StateType(dtypes.i64, (), type_.table[: kept.outer])
-            state = _beside(kept, index.name, following, FARTHEST + 1)
-            kept.following = state.result
+            made = _beside(kept, index.name, following, state.FARTHEST + 1)
+            kept.following = made.result
         elif index.fixed and axis < len(type_.table) and not reset:
             kept.counts.append(None)
             continue
         else:
-            state = _beside(kept, index.name, StateType(dtypes.i64), index.capacity)
-            kept.counts.append(state.result)
-        yield state
+            made = _beside(kept, index.name, StateType(dtypes.i64), index.capacity)
+            kept.counts.append(made.result)
+        yield made
 
 
-def _others(kept: StateVariable, touched: bool) -> Iterator[State]:
+def _others(kept: StateVariable, touched: bool) -> Iterator[state.State]:
     """Flags of what was touched, for resets of a part; marks of what was filled."""
     type_ = kept.type
     if touched:
         flags = StateType(dtypes.u8, (), type_.table[: kept.outer])
-        state = _beside(kept, "entry.touched", flags, 1)
-        kept.touched = state.result
-        yield state
+        made = _beside(kept, "entry.touched", flags, 1)
+        kept.touched = made.result
+        yield made
     if is_zeros(kept.op):
         return
     for axis, index in enumerate([*type_.table, *type_.auto]):
         if index.reserved:
             limit = type_.capacity_shape[axis]
-            state = _beside(kept, f"{index.name}.filled", StateType(dtypes.i64), limit)
-            kept.filled[axis] = state.result
-            yield state
+            made = _beside(kept, f"{index.name}.filled", StateType(dtypes.i64), limit)
+            kept.filled[axis] = made.result
+            yield made
 
 
-def _beside(kept: StateVariable, name: str, type_: StateType, limit: int) -> State:
+def _beside(kept: StateVariable, name: str, type_: StateType, limit: int) -> state.State:
     symbol = f"{kept.op.symbol}.{name}"
-    state = State(symbol, type_, 0, limit, span=kept.op.span)
-    state.result.hint = symbol.replace(".", "_")
-    return state
+    made = state.State(symbol, type_, 0, limit, span=kept.op.span)
+    made.result.hint = symbol.replace(".", "_")
+    return made

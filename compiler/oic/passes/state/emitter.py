@@ -17,26 +17,15 @@ import numpy as np
 
 from oic import dtypes
 from oic.diagnostics import Span
+from oic.ir import index
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
-from oic.ir.index import (
-    CheckRange,
-    IndexAdd,
-    IndexConst,
-    IndexMax,
-    IndexMin,
-    IndexMod,
-    IndexMul,
-    IndexSize,
-    IndexSub,
-    IndexWhen,
-)
 from oic.ir.intervals import WIDE, within
 from oic.ir.ranges import BINARY
 from oic.ir.state import State, StateFill, StateGet, StateSet
 from oic.ir.types import StateType
 
-Binary = IndexAdd | IndexSub | IndexMul | IndexMin | IndexMax | IndexMod
+Binary = index.IndexAdd | index.IndexSub | index.IndexMul | index.IndexMin | index.IndexMax | index.IndexMod
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
@@ -92,7 +81,7 @@ def _known(part: int | Value) -> int | None:
     """An integer known here."""
     if isinstance(part, int):
         return part
-    return part.op.value if isinstance(part.op, IndexConst) else None
+    return part.op.value if isinstance(part.op, index.IndexConst) else None
 
 
 class Emitter:
@@ -123,12 +112,12 @@ class Emitter:
             return part
         found = self.constants.get(part)
         if found is None:
-            found = self.constants[part] = self.add(IndexConst(part)).result
+            found = self.constants[part] = self.add(index.IndexConst(part)).result
         return found
 
     def size(self, size: Any) -> Value:
         """The present value of a size."""
-        return self.value(size) if isinstance(size, int) else self.add(IndexSize(size)).result
+        return self.value(size) if isinstance(size, int) else self.add(index.IndexSize(size)).result
 
     def _binary(self, make: type[Binary], a: int | Value, b: int | Value) -> Value:
         """Arithmetic; of two known integers what it gives."""
@@ -139,15 +128,15 @@ class Emitter:
                 return self.value(low)
         return self.add(make(self.value(a), self.value(b))).result
 
-    plus, minus = partialmethod(_binary, IndexAdd), partialmethod(_binary, IndexSub)
-    times, modulo = partialmethod(_binary, IndexMul), partialmethod(_binary, IndexMod)
-    least, most = partialmethod(_binary, IndexMin), partialmethod(_binary, IndexMax)
+    plus, minus = partialmethod(_binary, index.IndexAdd), partialmethod(_binary, index.IndexSub)
+    times, modulo = partialmethod(_binary, index.IndexMul), partialmethod(_binary, index.IndexMod)
+    least, most = partialmethod(_binary, index.IndexMin), partialmethod(_binary, index.IndexMax)
 
     def when(self, test: int | Value, value: int | Value) -> Value:
         """`value` where test > 0, else 0."""
         if (known := _known(test)) is not None and known > 0:
             return self.value(value)
-        return self.add(IndexWhen(self.value(test), self.value(value))).result
+        return self.add(index.IndexWhen(self.value(test), self.value(value))).result
 
     # -- states
 
@@ -172,7 +161,7 @@ class Emitter:
         known, least, most = _known(value), _known(low), _known(high)
         if known is not None and least is not None and most is not None and least <= known <= most:
             return
-        self.add(CheckRange(value, low, high, INDEX, above, variable))
+        self.add(index.CheckRange(value, low, high, INDEX, above, variable))
 
     def fill(self, kept: StateVariable, needed: dict[int, Value]) -> None:
         """Initial values in what an access reaches for the first time.

@@ -20,26 +20,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from oic.ir import dims
+from oic.ir import dims, state
 from oic.ir.core import Value
 from oic.ir.index import ExtentBind
-from oic.ir.state import (
-    FARTHEST,
-    CacheRead,
-    CacheStep,
-    CacheWrite,
-    StateAdd,
-    StateDouble,
-    StateFill,
-    StateStore,
-)
 from oic.operators.shape import Slice
 from oic.passes.state import auto as lower_auto
 from oic.passes.state.emitter import INDEX, Emitter, Position, StateVariable
 from oic.passes.state.table import box, check_positions, grow, load, reached, read_raises, starts
 
 
-def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position]) -> Value:
+def lower_read(e: Emitter, kept: StateVariable, op: state.CacheRead, at: list[Position]) -> Value:
     """The value read: a view of the doubled storage."""
     others, (start, end), rest = _split(kept, at)
     name, window = kept.name(kept.outer), kept.type.window
@@ -55,15 +45,15 @@ def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position
     return load(e, kept, op, [*slots, *rest] if growth.part else slots)
 
 
-def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Position]) -> None:
+def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[Position]) -> None:
     """Store the newest entries of the value, forget those skipped, and double both."""
     others, (start, end), rest = _split(kept, at)
     name, window, selected = kept.name(kept.outer), kept.type.window, starts(others)
     following = next_of(e, kept, selected)
     oldest = e.most(e.minus(following, window), 0)
-    e.check(start, oldest, FARTHEST if end is None else end, INDEX, name)
+    e.check(start, oldest, state.FARTHEST if end is None else end, INDEX, name)
     if end is not None:
-        e.check(end, start, FARTHEST, INDEX, name)
+        e.check(end, start, state.FARTHEST, INDEX, name)
     growth = lower_auto.check_growth(e, kept, rest)
     value, count = op.value, 1 if end is None else op.value.shape[0]
     if count == 0:
@@ -84,7 +74,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Positi
         e.set(kept.touched, e.least(e.plus(old, e.size(count)), 1), selected)
 
 
-def lower_step(e: Emitter, kept: StateVariable, op: CacheStep) -> None:
+def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
     """One scalar of the window stepped, where it lies twice."""
     others, start = op.indices[:-1], op.indices[-1]
     window = kept.type.window
@@ -93,7 +83,7 @@ def lower_step(e: Emitter, kept: StateVariable, op: CacheStep) -> None:
     e.check(start, oldest, e.minus(following, 1), INDEX, kept.name(kept.outer))
     slot = e.modulo(start, window)
     for place in (slot, e.plus(slot, window)):
-        e.add(StateAdd(kept.state, op.amount, [*others, place]))
+        e.add(state.StateAdd(kept.state, op.amount, [*others, place]))
     grow(e, kept, [Position(i) for i in others], slices=False)
     if kept.touched is not None:
         e.set(kept.touched, 1, others)
@@ -130,9 +120,9 @@ def _store(
     skipped = e.when(size, e.minus(start, low))
     slot = e.modulo(e.minus(start, skipped), kept.type.window)
     _fill(e, kept, [*selected, slot], [skipped, *entry])
-    e.add(StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
+    e.add(state.StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
     changed = e.plus(e.minus(after, start), skipped)
-    e.add(StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
+    e.add(state.StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
 
 
 def next_of(e: Emitter, kept: StateVariable, others: list[Value]) -> Value:
@@ -163,7 +153,7 @@ def forget(e: Emitter, kept: StateVariable, indices: list[Value], inside: Value)
         _fill(e, kept, [*others, at], lengths)
 
 
-def _newest(e: Emitter, op: CacheWrite, start: Value, window: int) -> tuple[Value, Value]:
+def _newest(e: Emitter, op: state.CacheWrite, start: Value, window: int) -> tuple[Value, Value]:
     """The last W entries of a value that may be longer, and the position they start at."""
     count = op.value.shape[0]
     if isinstance(count, int):
@@ -180,4 +170,4 @@ def _newest(e: Emitter, op: CacheWrite, start: Value, window: int) -> tuple[Valu
 def _fill(e: Emitter, kept: StateVariable, offsets: list[Value], lengths: list[Any]) -> None:
     """Initial values in positions of one ring."""
     ones = [1] * kept.outer
-    e.add(StateFill(kept.state, kept.op.init, offsets, [*ones, *lengths]))
+    e.add(state.StateFill(kept.state, kept.op.init, offsets, [*ones, *lengths]))

@@ -21,23 +21,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oic.ir import dims
+from oic.ir import dims, state
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ir.state import (
-    CacheRead,
-    CacheStep,
-    CacheWrite,
-    StateAdd,
-    StateFill,
-    StateLoad,
-    StateStore,
-)
 from oic.passes.state import auto as lower_auto
 from oic.passes.state.emitter import FULL, INDEX, Emitter, Position, StateVariable
 
 
-def lower_read(e: Emitter, kept: StateVariable, op: CacheRead, at: list[Position]) -> Value:
+def lower_read(e: Emitter, kept: StateVariable, op: state.CacheRead, at: list[Position]) -> Value:
     """The value read: a view of the storage."""
     table = len(kept.type.table)
     entries, rest = at[:table], at[table:]
@@ -59,7 +50,7 @@ def read_raises(
     return growth
 
 
-def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Position]) -> None:
+def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[Position]) -> None:
     """The value has the shape that a read would give: `lower` compared them."""
     table = len(kept.type.table)
     entries, rest = at[:table], at[table:]
@@ -67,7 +58,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Positi
     growth = lower_auto.check_growth(e, kept, rest)
     e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
     lengths = box(entries, op.value.shape)
-    e.add(StateStore(kept.state, op.value, starts(entries), lengths))
+    e.add(state.StateStore(kept.state, op.value, starts(entries), lengths))
     stored = dims.product(n for n in lengths[:table] if n is not None)
     grow(e, kept, entries, slices=True, stored=stored)
     lower_auto.set_counts(e, kept, growth, stored)
@@ -77,15 +68,15 @@ def lower_write(e: Emitter, kept: StateVariable, op: CacheWrite, at: list[Positi
         e.set(kept.touched, 1, starts(entries))
     else:
         sizes = [1 if n is None else n for n in lengths[:table]]
-        e.add(StateFill(kept.touched, 1, starts(entries), sizes))
+        e.add(state.StateFill(kept.touched, 1, starts(entries), sizes))
 
 
-def lower_step(e: Emitter, kept: StateVariable, op: CacheStep) -> None:
+def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
     """One scalar of a table stepped where it lies."""
     at = [Position(index) for index in op.indices]
     check_positions(e, kept, at)
     e.fill(kept, reached(e, kept, at))
-    e.add(StateAdd(kept.state, op.amount, op.indices))
+    e.add(state.StateAdd(kept.state, op.amount, op.indices))
     grow(e, kept, at, slices=True)
     if kept.touched is not None:
         e.set(kept.touched, 1, op.indices)
@@ -136,8 +127,8 @@ def grow(e: Emitter, kept: StateVariable, at: Sequence[Position], *, slices: boo
         e.raise_to(count, reach)
 
 
-def load(e: Emitter, kept: StateVariable, op: CacheRead, at: Sequence[Position]) -> Value:
+def load(e: Emitter, kept: StateVariable, op: state.CacheRead, at: Sequence[Position]) -> Value:
     """The box as a view."""
-    found = e.add(StateLoad(kept.state, starts(at), box(at, op.type.shape)))
+    found = e.add(state.StateLoad(kept.state, starts(at), box(at, op.type.shape)))
     found.result.hint = op.result.hint
     return found.result
