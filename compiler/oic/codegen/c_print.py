@@ -6,16 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from oic.codegen import c_tree as c
-from oic.codegen.c_tree import (
-    Declare,
-    Expression,
-    Identifier,
-    Statement,
-    Type,
-    block_names,
-    blocks,
-    parts,
-)
 
 WIDTH = 110  # columns before a line is broken
 INDENT = 4
@@ -26,7 +16,7 @@ LEVELS = {"*": 2, "/": 2, "%": 2, "+": 3, "-": 3, "&&": AND, "||": OR} | dict.fr
     ("<", "<=", ">", ">=", "==", "!="), COMPARISON
 )
 
-_LEVELS: dict[type[Expression], int] = {c.Conditional: CHOICE, c.Conversion: PREFIX, c.Prefix: PREFIX}
+_LEVELS: dict[type[c.Expression], int] = {c.Conditional: CHOICE, c.Conversion: PREFIX, c.Prefix: PREFIX}
 
 # ---------------------------------------------------------------- expressions
 
@@ -50,20 +40,20 @@ class Close(str):
 OPEN, CLOSE, SPACE, COMMA = Open(), Close(), SoftBreak(" "), SoftBreak(", ")
 
 
-def text(value: Expression) -> str:
+def text(value: c.Expression) -> str:
     """An expression on one line."""
     return "".join(_pieces(value))
 
 
-def _pieces(value: Expression) -> list[str]:
+def _pieces(value: c.Expression) -> list[str]:
     found: list[str] = []
     _write(found, value)
     return found
 
 
-def _write(to: list[str], value: Expression, level: int = CHOICE) -> None:
+def _write(to: list[str], value: c.Expression, level: int = CHOICE) -> None:
     """Add the pieces of an expression, in parentheses where it binds more loosely than the level allows."""
-    if isinstance(value, (Identifier, c.Literal)):
+    if isinstance(value, (c.Identifier, c.Literal)):
         to.append(value.text)
         return
     own = LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(type(value), POSTFIX)
@@ -122,7 +112,7 @@ def _chain(to: list[str], value: c.Infix, level: int) -> None:
     _write(to, value.right, operand)
 
 
-def _items(to: list[str], head: Open, items: Sequence[Expression], end: Close, names: Sequence[str] = ()) -> None:
+def _items(to: list[str], head: Open, items: Sequence[c.Expression], end: Close, names: Sequence[str] = ()) -> None:
     to.append(head)
     for at, item in enumerate(items):
         if at:
@@ -133,7 +123,7 @@ def _items(to: list[str], head: Open, items: Sequence[Expression], end: Close, n
     to.append(end)
 
 
-def declared(type_: Type, name: str = "", *, const: bool = False) -> str:
+def declared(type_: c.Type, name: str = "", *, const: bool = False) -> str:
     """A type, or the declaration of a name that has it."""
     match type_:
         case c.Array(of, size):
@@ -238,53 +228,53 @@ def _set(depth: int, pieces: Sequence[str], end: str, note: str = "") -> list[st
     return [*line.done, line.now + end]
 
 
-def lines(statements: Sequence[Statement], depth: int = 1) -> list[str]:
+def lines(statements: Sequence[c.Statement], depth: int = 1) -> list[str]:
     """The lines of statements, without what nothing uses."""
     found: list[str] = []
     _block(found, kept(statements), depth)
     return found
 
 
-def function(before: str, type_: Type, name: str, parameters: Sequence[Declare]) -> str:
+def function(before: str, type_: c.Type, name: str, parameters: Sequence[c.Declare]) -> str:
     """The declaration of a function, without its end; `before` is `static`, or the macro of what is exported."""
     pieces: list[str] = []
     head = Open(f"{before} {declared(type_, name)}(".lstrip())
-    _items(pieces, head, [Identifier(declared(p.type, p.name)) for p in parameters], Close(")"))
+    _items(pieces, head, [c.Identifier(declared(p.type, p.name)) for p in parameters], Close(")"))
     return "\n".join(_set(0, pieces, ""))
 
 
-def member(declaration: Declare) -> str:
+def member(declaration: c.Declare) -> str:
     """A declaration without a value: the member of a structure."""
     return declared(declaration.type, declaration.name, const=declaration.const) + ";"
 
 
-def members(declarations: Sequence[Declare]) -> list[str]:
+def members(declarations: Sequence[c.Declare]) -> list[str]:
     """The members of a structure, their comments in one column as far as that is not far away."""
     texts = [member(d) for d in declarations]
     width = max((len(text) for text, d in zip(texts, declarations) if d.note and len(text) <= 48), default=0)
     return [f"{text:<{width}} /* {d.note} */" if d.note else text for text, d in zip(texts, declarations)]
 
 
-def _block(to: list[str], statements: Sequence[Statement], depth: int) -> None:
+def _block(to: list[str], statements: Sequence[c.Statement], depth: int) -> None:
     for at, statement in enumerate(statements):
         if isinstance(statement, c.Comment) and at:
             to.append("")
         _statement(to, statement, depth)
 
 
-def _statement(to: list[str], statement: Statement, depth: int) -> None:
+def _statement(to: list[str], statement: c.Statement, depth: int) -> None:
     """Add the lines of a statement."""
     match statement:
         case c.Comment(found):
             _comments(to, depth, found)
-        case Declare(value=c.Braces(rows, rows=True), note=note):
+        case c.Declare(value=c.Braces(rows, rows=True), note=note):
             to += _set(depth, (*_head(statement), " = "), "{", note)
             for row in rows:
                 plain = row if isinstance(row, c.BracedRow) else c.BracedRow(row)
                 _comments(to, depth + 1, (plain.above,) if plain.above else ())
                 to += _set(depth + 1, _pieces(plain.value), ",", plain.note)
             _end(to, depth, "};")
-        case Declare(value=value, note=note):
+        case c.Declare(value=value, note=note):
             given = () if value is None else (" = ", *_pieces(value))
             to += _set(depth, (*_head(statement), *given), ";", note)
         case c.AssignStatement(target, value, note):
@@ -318,7 +308,7 @@ def _end(to: list[str], depth: int, brace: str = "}") -> None:
     to.append(f"{' ' * INDENT * depth}{brace}")
 
 
-def _head(statement: Declare) -> tuple[str]:
+def _head(statement: c.Declare) -> tuple[str]:
     head = declared(statement.type, statement.name, const=statement.const)
     return (f"static {head}" if statement.static else head,)
 
@@ -330,39 +320,39 @@ def _comments(to: list[str], depth: int, found: Sequence[str]) -> None:
 # ---------------------------------------------------------------- names that are used
 
 
-def names(statements: Iterable[Statement]) -> set[str]:
+def names(statements: Iterable[c.Statement]) -> set[str]:
     """The names that are used, also to set them."""
-    return {name for s in _all(statements) for name in _names(parts(s))}
+    return {name for s in _all(statements) for name in _names(c.parts(s))}
 
 
-def _names(values: Iterable[Expression]) -> list[str]:
+def _names(values: Iterable[c.Expression]) -> list[str]:
     waiting, found = list(values), []
     for value in waiting:
-        if type(value) is Identifier:
+        if type(value) is c.Identifier:
             found.append(value.text)
         elif type(value) is not c.Literal:
-            waiting += parts(value)
+            waiting += c.parts(value)
     return found
 
 
-def _all(statements: Iterable[Statement]) -> Iterator[Statement]:
+def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:
     for statement in statements:
         yield statement
-        for block in blocks(statement):
+        for block in c.blocks(statement):
             yield from _all(block)
 
 
-def kept(statements: Sequence[Statement]) -> list[Statement]:
+def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
     """The statements without optional declarations of names that nothing uses, and what sets those names."""
     uses: dict[str, int] = {}
     mentions: dict[str, list[str]] = {}  # in what declares a name or sets it, beside the name
     optional: set[str] = set()
     for statement in _all(statements):
-        found = _names(parts(statement))
+        found = _names(c.parts(statement))
         if own := _sets(statement):
             found = [name for name in found if name != own]
             mentions.setdefault(own, []).extend(found)
-        if isinstance(statement, Declare) and statement.optional:
+        if isinstance(statement, c.Declare) and statement.optional:
             optional.add(statement.name)
         for name in found:
             uses[name] = uses.get(name, 0) + 1
@@ -377,16 +367,16 @@ def kept(statements: Sequence[Statement]) -> list[Statement]:
     return list(_without(statements, gone))
 
 
-def _sets(statement: Statement) -> str:
+def _sets(statement: c.Statement) -> str:
     """The variable that a statement declares or assigns."""
     match statement:
-        case Declare(name=name) | c.AssignStatement(Identifier(name)):
+        case c.Declare(name=name) | c.AssignStatement(c.Identifier(name)):
             return name
     return ""
 
 
-def _without(statements: Sequence[Statement], gone: set[str]) -> Iterator[Statement]:
+def _without(statements: Sequence[c.Statement], gone: set[str]) -> Iterator[c.Statement]:
     for s in statements:
         if _sets(s) not in gone:
-            inner = {k: list(_without(getattr(s, k), gone)) for k in block_names(type(s))}  # type: ignore[arg-type]
+            inner = {k: list(_without(getattr(s, k), gone)) for k in c.block_names(type(s))}  # type: ignore[arg-type]
             yield replace(s, **inner) if inner else s  # type: ignore[type-var]  # those with blocks are dataclasses

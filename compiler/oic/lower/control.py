@@ -10,16 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from oic import dtypes
+from oic.check import resolved
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
-from oic.check.resolved import (
-    MOST_STATEMENTS,
-    BlockInstance,
-    assigned,
-    program_size,
-    returns,
-    returns_early,
-)
 from oic.diagnostics import Diagnostic
 from oic.ir.control import Barrier, Cond
 from oic.ir.core import Block, Value
@@ -65,14 +58,14 @@ def lower_statement(f: Builder, statement: s.Statement) -> None:
 
 def _may_return(f: Builder, loop: s.Loop) -> bool:
     """The loop has a `return`, and the checks left the loop as it is."""
-    return f.returns and returns(loop.body) and not f.binding.is_refused(loop.head_span)
+    return f.returns and resolved.returns(loop.body) and not f.binding.is_refused(loop.head_span)
 
 
 def _count(f: Builder, statement: s.Statement) -> None:
     """A block is lowered at each branch to it: small sources make programs without end, or depth."""
     f.counter["statements"] = f.counter.get("statements", 0) + 1
-    if f.counter["statements"] > MOST_STATEMENTS:
-        raise Refused(program_size(f.binding.graph))
+    if f.counter["statements"] > resolved.MOST_STATEMENTS:
+        raise Refused(resolved.program_size(f.binding.graph))
     if f.depth + len(f.calls) > DEEPEST_RUN:
         message = f"this runs inside more than {DEEPEST_RUN} loops, branches and blocks"
         first = f.counter.setdefault("too deep", 1)
@@ -86,7 +79,7 @@ def _skip(f: Builder, statement: s.Statement) -> None:
     if isinstance(statement, s.Loop):
         lower_dead(f, statement, lambda: _iteration(f, statement))
     if not isinstance(statement, s.Yield):
-        f.env |= dict.fromkeys(assigned(f.instance, (statement,)), POISON)
+        f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
 
 
 def _assign(f: Builder, statement: s.Assign) -> None:
@@ -106,14 +99,14 @@ def _assign(f: Builder, statement: s.Assign) -> None:
 # ---------------------------------------------------------------- blocks
 
 
-def lower_block(f: Builder, instance: BlockInstance | None) -> None:
+def lower_block(f: Builder, instance: resolved.BlockInstance | None) -> None:
     """Run a block: its own scope inside the caller's, its own `return`."""
     if instance is None or any(instance.block is other.block for other in f.calls):
         f.silent = True  # reported by the checks of blocks
         return
     f.calls.append(instance)
     outer = f.env.pop(RETURNED, None)
-    with f.inside(instance, returns_early(instance.block.body)):
+    with f.inside(instance, resolved.returns_early(instance.block.body)):
         if f.returns:
             f.env[RETURNED] = f.value(0)
         lower_body(f, instance.block.body)
@@ -157,7 +150,7 @@ def _condition(f: Builder, name: s.Name) -> Value:
 
 def _iteration(f: Builder, loop: s.Loop) -> None:
     """The body of a loop, once; nothing of it where an earlier iteration returned."""
-    if RETURNED in f.env and returns(loop.body):
+    if RETURNED in f.env and resolved.returns(loop.body):
         _guarded(f, loop.body)
     else:
         lower_body(f, loop.body)

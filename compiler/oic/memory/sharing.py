@@ -18,19 +18,10 @@ from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import TensorType
+from oic.memory import state_regions
 from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
 from oic.memory.liveness import Liveness, liveness
-from oic.memory.state_regions import (
-    Box,
-    Put,
-    apart,
-    bound_sizes,
-    is_apart,
-    same,
-    whole_bytes,
-    whole_entries,
-)
 from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange, Fused
@@ -50,7 +41,7 @@ class Storage:
     name: str
     space: str
     values: list[Value] = field(default_factory=list)
-    store: Put | None = None
+    store: state_regions.Put | None = None
     lives: Intervals[Value] = field(default_factory=Intervals)
 
     def put(self, value: Value, live: Liveness) -> None:
@@ -64,7 +55,7 @@ class Sharing:
 
     def __init__(self, body: Block) -> None:
         self.live = liveness(body)
-        self.bound = bound_sizes(body)
+        self.bound = state_regions.bound_sizes(body)
         self.sizes: dict[Extent, int] = {}  # the position from which on an extent is known
         self.refusing: list[Op] = []  # in program order
         self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
@@ -127,7 +118,7 @@ class Sharing:
         """Why a value cannot be computed in the box that it will be put into; "" if it can."""
         store = storage.store
         assert store is not None
-        box = Box.of(store)
+        box = state_regions.Box.of(store)
         why = _why_not_in_part(store, box) if isinstance(store, Insert) else _why_not_dense(store, box)
         if why:
             return why
@@ -203,7 +194,7 @@ class Sharing:
             after += [writes[before - 1] + 1] if before else []
         return max(after, default=0)
 
-    def _meets(self, op: Op, value: Value, box: Box, window: tuple[int, int, int]) -> bool:
+    def _meets(self, op: Op, value: Value, box: state_regions.Box, window: tuple[int, int, int]) -> bool:
         """An access sees the entry before it is stored, or changes it while it is needed."""
         first, last, until = window
         at = self.live.start[op]
@@ -211,14 +202,14 @@ class Sharing:
             return False
         if isinstance(op, StateLoad):
             needed = self.live.needed(op.result, home_of(value))
-            if needed < first or apart(box, Box.of(op), self.bound, self.ranges):
+            if needed < first or state_regions.apart(box, state_regions.Box.of(op), self.bound, self.ranges):
                 return False
-            if value.op is None or not same(box, Box.of(op), self.ranges):
+            if value.op is None or not state_regions.same(box, state_regions.Box.of(op), self.ranges):
                 return True
             if isinstance(value.op, If):  # what the branches compute is looked at by itself
                 return at > first or needed > self.live.end[value.op]
             return needed > first or not takes_over(value.op, op.result, value)
-        return at >= first and not is_apart(op, box, self.bound, self.ranges)
+        return at >= first and not state_regions.is_apart(op, box, self.bound, self.ranges)
 
 
 def refused(op: Op) -> str:
@@ -240,23 +231,23 @@ def movable(op: Op, ranges: Ranges) -> bool:
     return isinstance(op, (IndexOp, StateGet)) and not ranges.refuses(op)
 
 
-def _why_not_in_part(insert: Insert, box: Box) -> str:
+def _why_not_in_part(insert: Insert, box: state_regions.Box) -> str:
     """Why the box of a tensor is no memory that any op could compute in."""
     strides = strides_of(insert.x)
     if not is_dense(insert.value.shape, tuple(s for s, n in zip(strides, box.lengths) if n is not None)):
         return "its place has gaps"
-    if insert.x.dtype.packed and not whole_bytes(box, strides):
+    if insert.x.dtype.packed and not state_regions.whole_bytes(box, strides):
         return "its place may begin or end inside a byte"
     return ""
 
 
-def _why_not_dense(store: StateStore, box: Box) -> str:
+def _why_not_dense(store: StateStore, box: state_regions.Box) -> str:
     """Why the box is no memory that any op could compute in."""
     type_ = store.state.state_type
     strides = zip(storage_strides(type_), box.lengths, strict=True)
     if not is_dense(store.value.shape, tuple(s for s, n in strides if n is not None)):
         return "its place in the state has gaps"
-    if type_.dtype.packed and (type_.auto or not whole_entries(box)):
+    if type_.dtype.packed and (type_.auto or not state_regions.whole_entries(box)):
         return "its place in the state may begin inside a byte"
     return ""
 

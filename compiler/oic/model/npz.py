@@ -21,21 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.dtypes import Array, DType
+from oic.model import tensors
 from oic.model.budget import MEMBER, most_inflated, most_inflated_in_all
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.npy import Header, HeaderBytes, element_type, read_header
-from oic.model.tensors import (
-    PART,
-    Computed,
-    Contents,
-    Mapped,
-    Metadata,
-    Origin,
-    TensorInfo,
-    TensorSource,
-    UnreadableTensor,
-    wrong_code,
-)
 
 _STORED, _DEFLATED = 0, 8
 _MAX_RATIO = 1032  # no deflate stream grows by more
@@ -75,7 +64,7 @@ class _Member(HeaderBytes):
         """The first `count` inflated bytes; with `whole`, there have to be no more."""
         raw = bytearray()
         try:
-            for some in self._inflated(min(PART, max(1, count))):
+            for some in self._inflated(min(tensors.PART, max(1, count))):
                 raw += some
                 if len(raw) >= count + whole:
                     break
@@ -100,13 +89,13 @@ class _Member(HeaderBytes):
                 rest = b"" if stream.eof else stream.unconsumed_tail
 
 
-def read(file: ModelFile) -> Contents:
+def read(file: ModelFile) -> tensors.Contents:
     """The contents of an .npz file; arrays the language has no element type for are listed only."""
     members = {info.filename: _member(file, info) for info in _directory(file)}
     check_no_overlap(file, [(m.offset, m.stored, m.field) for m in members.values()])
     _check_inflated(file, members.values())
-    entries: dict[str, TensorSource] = {}
-    metadata: dict[str, Metadata] = {}
+    entries: dict[str, tensors.TensorSource] = {}
+    metadata: dict[str, tensors.Metadata] = {}
     for filename, member in members.items():
         name = filename.removesuffix(".npy")
         if name in entries or name in metadata:
@@ -116,7 +105,7 @@ def read(file: ModelFile) -> Contents:
             metadata[name] = _text(member, header)
         else:
             entries[name] = _entry(name, member, header)
-    return Contents(entries, {}, metadata)
+    return tensors.Contents(entries, {}, metadata)
 
 
 def _check_inflated(file: ModelFile, members: Iterable[_Member]) -> None:
@@ -213,33 +202,33 @@ def _text(member: _Member, header: Header) -> str:
         raise member.bad("its text is not Unicode") from None
 
 
-def _entry(name: str, member: _Member, header: Header | None) -> TensorSource:
+def _entry(name: str, member: _Member, header: Header | None) -> tensors.TensorSource:
     header = header or Header("bytes", False, (member.size,), 0)
     dtype, shape = element_type(header.descr), header.shape
     count = member.file.count(shape, dtype.bits, f"shape of {member.field}", member.offset)
     nbytes, offset = member.size - header.data, member.offset
     if "O" in header.descr:
-        origin: Origin = UnreadableTensor("its elements are pickled Python objects, which are not read")
+        origin: tensors.Origin = tensors.UnreadableTensor("its elements are pickled Python objects, which are not read")
     elif dtype.kind == "opaque":
-        origin = UnreadableTensor(f"the language has no element type for NumPy's {header.descr!r:.60}")
+        origin = tensors.UnreadableTensor(f"the language has no element type for NumPy's {header.descr!r:.60}")
     elif nbytes != dtype.nbytes(count):
         fact = f"{nbytes} bytes, but {dtype} of shape {list(shape)} has {dtype.nbytes(count)}"
         raise member.bad(fact)
     else:
         origin = _origin(member, header, dtype)
     offset += 0 if member.deflated else header.data
-    return TensorSource(TensorInfo(name, dtype, shape, True, nbytes, member.file.name, offset), origin)
+    return tensors.TensorSource(tensors.TensorInfo(name, dtype, shape, True, nbytes, member.file.name, offset), origin)
 
 
-def _origin(member: _Member, header: Header, dtype: DType) -> Origin:
+def _origin(member: _Member, header: Header, dtype: DType) -> tensors.Origin:
     if not (member.deflated or (header.fortran and len(header.shape) > 1) or header.is_swapped(dtype)):
         offset, nbytes = member.offset + header.data, member.size - header.data
-        return Mapped(member.file, offset, nbytes, cache(member.check))
+        return tensors.Mapped(member.file, offset, nbytes, cache(member.check))
 
     def load() -> Array:
         raw = member.content()[header.data :]
-        if wrong_code(raw, dtype, 0) is not None:
+        if tensors.wrong_code(raw, dtype, 0) is not None:
             raise member.bad(f"holds bytes that are no {dtype} values")
         return header.arranged(raw, dtype)
 
-    return Computed(load)
+    return tensors.Computed(load)

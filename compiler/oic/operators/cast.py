@@ -10,14 +10,8 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.types import Type
+from oic.operators import settings
 from oic.operators.base import Scalar, UnaryOperator, computed
-from oic.operators.settings import (
-    as_computed,
-    range_checks,
-    refuse,
-    require_flag,
-    require_number,
-)
 
 ROUNDING = ("trunc", "floor", "ceil", "nearest")
 KINDS = dtypes.NUM | {dtypes.bool_}
@@ -71,13 +65,13 @@ class Cast(UnaryOperator, name="cast"):
     def infer(self) -> list[Type]:
         super().infer()
         if not isinstance(self.to, DType):
-            raise refuse(self, "to", "an element type")
+            raise settings.refuse(self, "to", "an element type")
         if self.to not in KINDS:
             raise OpError("op-dtype", f"cast does not make {self.to}", "to")
         if self.rounding_mode not in ROUNDING:
-            raise refuse(self, "rounding_mode", "one of " + ", ".join(ROUNDING))
+            raise settings.refuse(self, "rounding_mode", "one of " + ", ".join(ROUNDING))
         if self.saturate is not None:
-            require_flag(self, "saturate")
+            settings.require_flag(self, "saturate")
         self._require_saturate()
         return [self.x.tensor.with_dtype(self.to)]
 
@@ -168,7 +162,7 @@ class Fill(UnaryOperator, name="fill"):
 
     def checks(self) -> list[Op]:
         """A value that is only known at run time must be one of the type."""
-        return range_checks(self, self.x.dtype, "value")
+        return settings.range_checks(self, self.x.dtype, "value")
 
     def _require_variable(self, value: Value) -> None:
         dtype = computed(self.x.dtype)
@@ -176,22 +170,22 @@ class Fill(UnaryOperator, name="fill"):
         if not is_index(value):
             fits = value.dtype is dtype and value.tensor.size == 1
         if not fits:
-            raise refuse(self, "value", f"an {dtype} scalar")
+            raise settings.refuse(self, "value", f"an {dtype} scalar")
 
     def _require_literal(self) -> None:
         dtype, given = self.x.dtype, self.value
         if dtype.kind == "bool":
             if given not in (0, 1) or isinstance(given, float):
-                raise refuse(self, "value", "true or false")
+                raise settings.refuse(self, "value", "true or false")
         elif dtype.is_float:
             if not isinstance(given, float):
                 hint = f"write {given}.0" if type(given) is int else None
-                raise refuse(self, "value", f"a float for {dtype}", hint)
-            require_number(self, "value", dtype)
+                raise settings.refuse(self, "value", f"a float for {dtype}", hint)
+            settings.require_number(self, "value", dtype)
         elif isinstance(given, bool) or not isinstance(given, int):
-            raise refuse(self, "value", f"an integer for {dtype}")
+            raise settings.refuse(self, "value", f"an integer for {dtype}")
         elif not dtype.low <= given <= dtype.high:
-            raise refuse(self, "value", f"from {dtype.low} to {dtype.high} for {dtype}")
+            raise settings.refuse(self, "value", f"from {dtype.low} to {dtype.high} for {dtype}")
 
     @property
     def element(self) -> Any:
@@ -201,7 +195,7 @@ class Fill(UnaryOperator, name="fill"):
         return int(self.value) if isinstance(self.value, bool) else self.value
 
     def reference(self, x: Array) -> Array:
-        return np.full(np.shape(x), as_computed(self.element, self.x.dtype).astype(x.dtype))
+        return np.full(np.shape(x), settings.as_computed(self.element, self.x.dtype).astype(x.dtype))
 
 
 def rounded(x: Array, mode: str) -> Array:

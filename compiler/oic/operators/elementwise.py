@@ -15,15 +15,8 @@ from oic import dtypes
 from oic.dtypes import FLT, SINT, WHOLE, Array, DType
 from oic.ir.core import Op, Value
 from oic.ir.types import TensorType, Type
+from oic.operators import settings
 from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator, nines
-from oic.operators.settings import (
-    accumulated,
-    as_computed,
-    given,
-    in_64_bits,
-    range_checks,
-    require_number,
-)
 
 quiet = np.errstate(all="ignore")
 
@@ -41,12 +34,12 @@ class Arithmetic(BinaryOperator):
     def infer(self) -> list[Type]:
         super().infer()
         shape = self.broadcast("a", "b")
-        return [TensorType(accumulated(self, self.a.dtype), shape)]
+        return [TensorType(settings.accumulated(self, self.a.dtype), shape)]
 
     def reference(self, *operands: Array) -> Array:
         if self.of_bool is not None and self.a.dtype.kind == "bool":
             return self.of_bool(*operands)
-        return super().reference(*(in_64_bits(x, self.a.dtype) if self.acc else x for x in operands))
+        return super().reference(*(settings.in_64_bits(x, self.a.dtype) if self.acc else x for x in operands))
 
 
 class Add(Arithmetic, name="add"):
@@ -131,16 +124,16 @@ class Division(BinaryOperator):
 
     def infer(self) -> list[Type]:
         types = super().infer()
-        require_number(self, "div_by_zero_mask", self.a.dtype)
+        settings.require_number(self, "div_by_zero_mask", self.a.dtype)
         return types
 
     def checks(self) -> list[Op]:
-        return range_checks(self, self.a.dtype, "div_by_zero_mask")
+        return settings.range_checks(self, self.a.dtype, "div_by_zero_mask")
 
     @property
     def mask(self) -> Any:
         """What a division by zero gives: the setting, else NaN, 0 for integers."""
-        return given(self.div_by_zero_mask, self.a.dtype, math.nan, 0)
+        return settings.given(self.div_by_zero_mask, self.a.dtype, math.nan, 0)
 
 
 class Div(Division, name="div"):
@@ -166,7 +159,7 @@ class Div(Division, name="div"):
 
     @quiet
     def reference(self, a: Array, b: Array) -> Array:
-        mask = as_computed(self.mask, self.a.dtype)
+        mask = settings.as_computed(self.mask, self.a.dtype)
         if self.a.dtype.is_float:
             return np.where(b == 0, mask, np.divide(a, b))
         divisor = np.where(b == 0, np.ones_like(b), b)
@@ -196,7 +189,7 @@ class FloorDiv(Division, name="floor_div"):
 
     @quiet
     def reference(self, a: Array, b: Array) -> Array:
-        mask = as_computed(self.mask, self.a.dtype)
+        mask = settings.as_computed(self.mask, self.a.dtype)
         return np.where(b == 0, mask, np.floor_divide(a, np.where(b == 0, np.ones_like(b), b)))
 
 
@@ -297,11 +290,11 @@ class Abs(UnaryOperator, name="abs"):
 
     def infer(self) -> list[Type]:
         super().infer()
-        return [self.x.tensor.with_dtype(accumulated(self, self.x.dtype))]
+        return [self.x.tensor.with_dtype(settings.accumulated(self, self.x.dtype))]
 
     @quiet
     def reference(self, x: Array) -> Array:
-        return np.abs(in_64_bits(x, self.x.dtype) if self.acc else x)
+        return np.abs(settings.in_64_bits(x, self.x.dtype) if self.acc else x)
 
 
 class Sign(UnaryOperator, name="sign"):
@@ -330,11 +323,11 @@ class Tuned(UnaryOperator):
     def infer(self) -> list[Type]:
         types = super().infer()
         for where in self.numbers:
-            require_number(self, where, self.x.dtype)
+            settings.require_number(self, where, self.x.dtype)
         return types
 
     def checks(self) -> list[Op]:
-        return range_checks(self, self.x.dtype, *self.numbers)
+        return settings.range_checks(self, self.x.dtype, *self.numbers)
 
 
 class Recip(Tuned, name="recip"):
@@ -360,7 +353,7 @@ class Recip(Tuned, name="recip"):
 
     @quiet
     def reference(self, x: Array) -> Array:
-        mask = as_computed(self.div_by_zero_mask, self.x.dtype)
+        mask = settings.as_computed(self.div_by_zero_mask, self.x.dtype)
         return np.where(x == 0, mask, np.divide(x.dtype.type(1), x))
 
 
@@ -396,16 +389,16 @@ class Relu(Tuned, name="relu"):
     @property
     def ceiling(self) -> Any:
         """The largest result: the setting, else what nothing exceeds."""
-        return given(self.clamp_max, self.x.dtype, math.inf, self.x.dtype.high)
+        return settings.given(self.clamp_max, self.x.dtype, math.inf, self.x.dtype.high)
 
     @quiet
     def reference(self, x: Array) -> Array:
         dtype = self.x.dtype
-        below = np.multiply(x, as_computed(self.alpha, dtype))
+        below = np.multiply(x, settings.as_computed(self.alpha, dtype))
         if dtype.is_int:
             below = dtypes.wrap(below, dtype).astype(x.dtype)
         y = np.where(x >= 0, x, below)
-        ceiling = as_computed(self.ceiling, dtype)
+        ceiling = settings.as_computed(self.ceiling, dtype)
         return np.where(y > ceiling, ceiling, y)
 
 
@@ -483,14 +476,14 @@ class Clamp(Tuned, name="clamp"):
     @property
     def low(self) -> Any:
         """The lower bound; one that is NaN does not bind."""
-        return given(self.min, self.x.dtype, math.nan, self.x.dtype.low)
+        return settings.given(self.min, self.x.dtype, math.nan, self.x.dtype.low)
 
     @property
     def high(self) -> Any:
         """The upper bound."""
-        return given(self.max, self.x.dtype, math.inf, self.x.dtype.high)
+        return settings.given(self.max, self.x.dtype, math.inf, self.x.dtype.high)
 
     def reference(self, x: Array) -> Array:
-        y = greater(x, as_computed(self.low, self.x.dtype))
-        high = as_computed(self.high, self.x.dtype)
+        y = greater(x, settings.as_computed(self.low, self.x.dtype))
+        high = settings.as_computed(self.high, self.x.dtype)
         return np.where(y > high, high, y)

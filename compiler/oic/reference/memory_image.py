@@ -22,14 +22,7 @@ from oic.ir.core import Op, Place, Value
 from oic.ir.encodings import loaded
 from oic.ir.module import Module
 from oic.ir.types import TensorType
-from oic.memory.layout import (
-    constant_parts,
-    constant_strides,
-    family_ranks,
-    state_bytes,
-    state_layout,
-    weights_layout,
-)
+from oic.memory import layout
 from oic.operators.base import Operator
 from oic.operators.evaluate import apply, shape_of
 from oic.reference import state_storage
@@ -78,8 +71,8 @@ class Spaces:
         assert module.plan is not None, "a planned module has a plan"
         self.module, self.plan = module, module.plan
         self.zones: dict[str, Guarded] = {}
-        self.state = self._guarded("the state", max(module.plan.state_bytes, state_bytes(module)))
-        end = max((o + n for o, n in weights_layout(module).values()), default=0)
+        self.state = self._guarded("the state", max(module.plan.state_bytes, layout.state_bytes(module)))
+        end = max((o + n for o, n in layout.weights_layout(module).values()), default=0)
         self.weights = self._guarded("the weights", max(module.plan.weights_bytes, end))
         _fill_weights(module, self.weights)
         self.weights.flags.writeable = False
@@ -92,7 +85,7 @@ class Spaces:
         self.symbol = ""
         self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
         self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
-        ranks = family_ranks(module)
+        ranks = layout.family_ranks(module)
         self.families = {op.result: ranks[op.symbol] for op in module.constants()}
         self.sizes: Mapping[str, int] = {}
 
@@ -108,7 +101,7 @@ class Spaces:
 
     def storage(self, op: Any) -> StateStorage:
         """The storage of a `state` op, inside the state."""
-        offsets = {symbol: (at, n) for symbol, at, n in state_layout(self.module)}
+        offsets = {symbol: (at, n) for symbol, at, n in layout.state_layout(self.module)}
         at, nbytes = offsets[op.symbol]
         place = op.result.place
         at = place.offset if place is not None and place.offset is not None else at
@@ -174,7 +167,7 @@ class Spaces:
         if place.strides is not None:
             return [dims.evaluate(s, self.sizes) for s in place.strides]
         family = self.families.get(value, 0)  # members of packed types start at whole bytes
-        return list(constant_strides(TensorType(value.dtype, shape, value.tensor.encoding), family))
+        return list(layout.constant_strides(TensorType(value.dtype, shape, value.tensor.encoding), family))
 
     def space(self, place: Place) -> Array:
         """The memory that a place is in."""
@@ -291,12 +284,12 @@ def _dropped(array: Array, lengths: list[Any]) -> Array:
 
 def _fill_weights(module: Module, blob: Array) -> None:
     """Put every constant into the blob."""
-    layout, ranks = weights_layout(module), family_ranks(module)
+    offsets, ranks = layout.weights_layout(module), layout.family_ranks(module)
     for op in module.constants():
         place = op.result.place
-        offset = layout[op.symbol][0]
+        offset = offsets[op.symbol][0]
         if place is not None and place.offset is not None:
             offset = place.offset
-        for part in constant_parts(module.weights[op.symbol], op.type, ranks[op.symbol]):
+        for part in layout.constant_parts(module.weights[op.symbol], op.type, ranks[op.symbol]):
             blob[offset : offset + len(part)] = part
             offset += len(part)
