@@ -203,10 +203,7 @@ class Rem(BinaryOperator, name="rem"):
     """
 
     allowed = DIVISIBLE - FLT
-    examples = (
-        ("i32[2, 3]", "i32[3]"),
-        *nines(allowed, 2),
-    )
+    examples = (("i32[2, 3]", "i32[3]"), *nines(allowed, 2))
 
     @quiet
     def reference(self, a: Array, b: Array) -> Array:
@@ -231,10 +228,7 @@ class Fma(Operator, name="fma"):
     elementwise = True
     inplace = ("a", "b", "addend")
     c = Scalar()
-    examples = (
-        ("f32[2, 3]", "f32[3]", "f32"),
-        *nines(FLT, 3),
-    )
+    examples = (("f32[2, 3]", "f32[3]", "f32"), *nines(FLT, 3))
 
     def infer(self) -> list[Type]:
         self.require("a", FLT)
@@ -257,11 +251,7 @@ class Neg(UnaryOperator, name="neg"):
     """
 
     allowed = FLT | SINT
-    examples = (
-        ("f32[2, 3]",),
-        ("f32",),
-        *nines(allowed),
-    )
+    examples = (("f32[2, 3]",), ("f32",), *nines(allowed))
     of = np.negative
 
 
@@ -344,11 +334,7 @@ class Recip(Tuned, name="recip"):
     div_by_zero_mask: float | int | Value = math.nan
 
     c = Scalar(("x", "div_by_zero_mask"))
-    examples = (
-        ("f32[2, 3]",),
-        *nines(FLT),
-        ("f32[5]", "div_by_zero_mask=0.5"),
-    )
+    examples = (("f32[2, 3]",), *nines(FLT), ("f32[5]", "div_by_zero_mask=0.5"))
     numbers = ("div_by_zero_mask",)
 
     @quiet
@@ -421,10 +407,7 @@ class Min(BinaryOperator, name="min"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `min`.
     """
 
-    examples = (
-        ("f32[2, 3]", "f32[3]"),
-        *nines(dtypes.NUM, 2),
-    )
+    examples = (("f32[2, 3]", "f32[3]"), *nines(dtypes.NUM, 2))
     of = staticmethod(lesser)
 
 
@@ -437,10 +420,7 @@ class Max(BinaryOperator, name="max"):
     Exact.  Errors: dtypes differ or do not broadcast.  Source: OpenInfer op catalog, `max`.
     """
 
-    examples = (
-        ("f32[2, 3]", "f32[3]"),
-        *nines(dtypes.NUM, 2),
-    )
+    examples = (("f32[2, 3]", "f32[3]"), *nines(dtypes.NUM, 2))
     of = staticmethod(greater)
 
 

@@ -267,11 +267,7 @@ class Pow(BinaryOperator, name="pow"):
 
     allowed = dtypes.FLT
     c = Scalar(file=MATH)
-    examples = (
-        ("f32[2, 3]", "f32[3]"),
-        ("f32[9]", "f32"),
-        *nines(dtypes.FLT, 2),
-    )
+    examples = (("f32[2, 3]", "f32[3]"), ("f32[9]", "f32"), *nines(dtypes.FLT, 2))
 
     @quiet
     def reference(self, a: Array, b: Array) -> Array:
