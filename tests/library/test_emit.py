@@ -17,11 +17,12 @@ from codegen import programs
 from oic.codegen.template_data import model as view_model
 from oic.diagnostics import OicError
 from oic.kernels.kernel import Instance
+from oic.kernels.targets import TARGETS
 from oic.library import build as builder
 from oic.library.emit import LibrarySpec, emit, render, runtime_headers
 from oic.resources import runtime_dir, templates_dir
 from oic.session.synthesizer import status_names
-from oic.toolchain.target import MEANING, STANDARD, TARGETS, WARNINGS, target
+from oic.toolchain.target import MEANING, STANDARD, WARNINGS, target
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]

@@ -12,17 +12,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from oic import dtypes
+from oic.check import kinds
 from oic.check.cache import check_access
 from oic.check.declarations import check_declaration
 from oic.check.flow import Flow, awaited, check_branch, check_dead, is_entry
-from oic.check.kinds import (
-    check_condition,
-    check_counter,
-    check_integer,
-    check_operand,
-    check_persistent,
-    check_target,
-)
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import MOST_STATEMENTS, BlockInstance, Resolved, Uses, program_size
@@ -151,7 +144,7 @@ class Resolver:
                 self._loop(statement, scope)
             case s.Branch(condition, targets):
                 if condition is not None and (found := self._read(condition, scope)) is not None:
-                    check_condition(condition, found, self.report)
+                    kinds.check_condition(condition, found, self.report)
                 self.instance.runs[id(statement)] = tuple(self._branched(t, scope) for t in targets)
             case s.Yield(names) | s.Await(names):
                 self._hand_over(statement, names)
@@ -319,7 +312,7 @@ class Resolver:
 
     def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
         if found is not None:
-            check_operand(access, found, ChainMap(scope.temporaries, self.symbols.variables), self.report)
+            kinds.check_operand(access, found, ChainMap(scope.temporaries, self.symbols.variables), self.report)
         self._positions(access, found, scope)
 
     def _transfer_source(self, access: s.Access, scope: Scope) -> None:
@@ -331,7 +324,7 @@ class Resolver:
     def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
         found = self._written(access, scope, ("volatile", "temporary"))
         if found is not None:
-            check_target(access, found, part, self.report)
+            kinds.check_target(access, found, part, self.report)
 
     # ------------------------------------------------------------ cache statements
 
@@ -343,15 +336,15 @@ class Resolver:
         else:
             found = self._written(access, scope, ("persistent",))
         hint = "'transfer a >> b;' copies any other variable" if mode != "reset" else None
-        if found is not None and check_persistent(access, found, f"cache.{mode}", hint, self.report):
+        if found is not None and kinds.check_persistent(access, found, f"cache.{mode}", hint, self.report):
             check_access(access, found, mode, self.report)
             if mode != "reset":
                 self._accessed(found, access, mode == "write")
 
     def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
         found = self._written(access, scope, ("persistent",))
-        if found is not None and check_persistent(access, found, step.word, None, self.report):
-            check_counter(access, found, step.word, self.report)
+        if found is not None and kinds.check_persistent(access, found, step.word, None, self.report):
+            kinds.check_counter(access, found, step.word, self.report)
             self._accessed(found, access, True)
 
     def _accessed(self, found: Variable, access: s.Access, writes: bool) -> None:
@@ -376,7 +369,7 @@ class Resolver:
             if name.name in counts:
                 self.instance.meanings[id(name)] = Count(counts.index(name.name))
             elif (found := self._integer(name, scope)) is not None:
-                check_integer(name, found, self.report)
+                kinds.check_integer(name, found, self.report)
 
     def _integer(self, name: s.Name, scope: Scope, also: Collection[str] = ()) -> Variable | None:
         """A name in an expression: loop index, else scalar variable, which is returned, else size.
@@ -417,12 +410,12 @@ class Resolver:
         found = self._variable(node, scope)
         return self._noted(node, found) if found is not None else None
 
-    def _written(self, access: s.Access, scope: Scope, kinds: tuple[str, ...]) -> Variable | None:
+    def _written(self, access: s.Access, scope: Scope, among: tuple[str, ...]) -> Variable | None:
         """The variable that is written, if it is of these kinds, and the names in its brackets; as `_read`."""
         found = self._variable(access, scope)
         if found is not None:
             self.instance.meanings[id(access)] = found
-            if found.kind in kinds:
+            if found.kind in among:
                 self.uses.writes.append((found, access))
         self._positions(access, found, scope)
         return found

@@ -15,24 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oic.cli import options as common
 from oic.cli.checkpoints import generate, import_, quantize, verify
-from oic.cli.options import (
-    MISMATCH,
-    USER,
-    binding,
-    code_options,
-    dispatch_option,
-    entry_option,
-    graph_command,
-    guarded,
-    inputs_option,
-    load,
-    no_reuse_option,
-    steps_option,
-    target_option,
-    threads_option,
-    weights_option,
-)
 from oic.cli.text import json_text, progress, report, say, stages
 from oic.collector import uncollected
 from oic.version import __version__
@@ -75,10 +59,10 @@ def main() -> None:
 
 
 @main.command()
-@graph_command
+@common.graph_command
 def check(as_json: bool, color: bool, **options: Any) -> None:
     """Say everything that is wrong with a graph."""
-    program = load(**options)
+    program = common.load(**options)
     report(program.warnings, as_json, color)
     if not as_json:
         count = len(program.warnings)
@@ -96,7 +80,7 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 
 @main.command()
-@graph_command
+@common.graph_command
 @click.option(
     "--stage", type=click.Choice(("graph", "indexed", "planned")), default="planned",
     show_default=True, help="the last stage to reach",
@@ -112,10 +96,10 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     help="list the passes and their reasons, and do nothing else",
 )  # fmt: skip
 @click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
-@no_reuse_option
-@weights_option
-@threads_option
-@target_option
+@common.no_reuse_option
+@common.weights_option
+@common.threads_option
+@common.target_option
 def ir(
     as_json: bool, color: bool, stage: str, after: str | None, changed: bool, only: str | None,
     mlir: bool, verified: bool, no_reuse: bool, **options: Any,
@@ -123,25 +107,25 @@ def ir(
     """Print a graph's intermediate representation at any stage."""
     from oic.cli.ir import modules, shown
 
-    program = load(**options, verified=verified, reuse=not no_reuse)
+    program = common.load(**options, verified=verified, reuse=not no_reuse)
     found = modules(program, stage, after, only)
     say(shown(found, changed=changed, mlir=mlir, as_json=as_json))
 
 
 @main.command()
-@graph_command
+@common.graph_command
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
 @click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
-@target_option
-@dispatch_option
-@weights_option
+@common.target_option
+@common.dispatch_option
+@common.weights_option
 @click.option(
     "--weights-as", type=click.Choice(("blob", "array")), default="blob", show_default=True,
     help="a file beside the code, or a C array",
 )  # fmt: skip
 @click.option("--flash", metavar="BYTES", help="with --weights auto: for all constants, like 8M")
-@no_reuse_option
-@threads_option
+@common.no_reuse_option
+@common.threads_option
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-cache", is_flag=True, help="pack and compile all anew")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
@@ -157,7 +141,7 @@ def build(
         if options["weights"] != "auto":
             raise click.UsageError("--flash goes with --weights auto")
         options["weights"] = f"auto:{flash}"
-    program = load(**options, reuse=not no_reuse)
+    program = common.load(**options, reuse=not no_reuse)
     if not as_json:
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
@@ -169,16 +153,16 @@ def build(
 
 
 @main.command()
-@graph_command
-@inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
-@steps_option(1)
-@entry_option
+@common.graph_command
+@common.inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
+@common.steps_option(1)
+@common.entry_option
 @click.option(
     "--backend", type=click.Choice(("c", "reference")), default="c", show_default=True,
     help="compiled code, or the NumPy reference",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
-@code_options
+@common.code_options
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
 def run(
     as_json: bool, color: bool, inputs: Any, steps: int, entry: str, backend: str,
@@ -187,7 +171,7 @@ def run(
     """Run a graph for a number of steps and print or save its outputs."""
     from oic.cli.run import outcome, run_steps, save_outputs
 
-    program = load(**options)
+    program = common.load(**options)
     with progress(f"running {program.graph.name}", steps) as advance:
         result = run_steps(program, dict(inputs), steps, entry, backend, advance, traced=trace)
     files = save_outputs(result.outputs, Path(output)) if output and result.outputs else None
@@ -197,19 +181,19 @@ def run(
     if result.refusal is not None:
         if not as_json:
             raise result.refusal
-        sys.exit(USER)
+        sys.exit(common.USER)
 
 
 @main.command()
-@graph_command
-@inputs_option("a dynamic input of every step, given instead of random")
-@steps_option(20)
+@common.graph_command
+@common.inputs_option("a dynamic input of every step, given instead of random")
+@common.steps_option(20)
 @click.option(
     "--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True,
     help="of the random inputs",
 )  # fmt: skip
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
-@code_options
+@common.code_options
 @click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
 def diff(
     as_json: bool, color: bool, inputs: Any, steps: int, seed: int, entry: str | None,
@@ -218,25 +202,26 @@ def diff(
     """Compare the reference and the compiled C, step by step."""
     from oic.cli.run import compared, diff_steps
 
-    program = load(**options)
+    program = common.load(**options)
     with progress(f"comparing {program.graph.name}", steps) as advance:
         verdict, culprit = diff_steps(program, dict(inputs), steps, seed, entry, bisected, advance)
     say(compared(program.graph.name, verdict, culprit, bisected, as_json))
     if not verdict.equal or culprit:
-        sys.exit(MISMATCH)
+        sys.exit(common.MISMATCH)
 
 
 @main.command()
-@graph_command
-@inputs_option("a dynamic input of every step, given instead of random")
+@common.graph_command
+@common.inputs_option("a dynamic input of every step, given instead of random")
 @click.option(
-    "--extent", "extents", type=binding, metavar="NAME=N", multiple=True, help="a size of the inputs (default: 1)"
-)
-@steps_option(20)
-@entry_option
+    "--extent", "extents", type=common.binding, metavar="NAME=N", multiple=True,
+    help="a size of the inputs (default: 1)",
+)  # fmt: skip
+@common.steps_option(20)
+@common.entry_option
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
-@code_options
+@common.code_options
 def bench(
     as_json: bool, color: bool, inputs: Any, extents: Any, steps: int, entry: str, shortest: bool,
     output: str | None, **options: Any,
@@ -249,7 +234,7 @@ def bench(
     from oic.cli.bench import bench as measure
     from oic.cli.bench import shown
 
-    program = load(**options)
+    program = common.load(**options)
     folder = Path(output) if output else None
     with progress(f"measuring {program.graph.name}", steps) as advance:
         found = measure(program, dict(inputs), dict(extents), steps, entry, folder, advance)
@@ -257,7 +242,7 @@ def bench(
 
 
 @main.command()
-@graph_command
+@common.graph_command
 @click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons (the default)")
 def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any) -> None:
     """Say why values lie where they lie, or what an error means.
@@ -274,11 +259,11 @@ def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any
         say(json_text(asdict(found)) if as_json else text)
         return
     del memory  # the only kind of decision there is to explain so far
-    print_decisions(load(graph, **options), as_json)
+    print_decisions(common.load(graph, **options), as_json)
 
 
 @main.command()
-@graph_command
+@common.graph_command
 @click.option("--ram", metavar="BYTES", help="for state, arena and stack: 256K, 1M")
 @click.option("--flash", metavar="BYTES", help="for weights and code")
 @click.option("--vary", metavar="NAME", help="the bound to enlarge (default: the likeliest)")
@@ -286,7 +271,7 @@ def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any
     "--target", type=click.Choice(("host", "portable", "freestanding")), default="freestanding",
     show_default=True, help="whose stack and code count, as CC compiles for it",
 )  # fmt: skip
-@weights_option
+@common.weights_option
 def fit(
     as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, target: str,
     sizes: Any, capacity: Any, **options: Any,
@@ -296,7 +281,7 @@ def fit(
     from oic.cli.fit import fit as print_fit
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
-        found = load(
+        found = common.load(
             sizes=[*sizes, *more_sizes.items()], capacity=[*capacity, *more_capacity.items()],
             **options,
         )  # fmt: skip
@@ -304,12 +289,12 @@ def fit(
 
     room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
     if not print_fit(compiled, room, vary, target, as_json):
-        sys.exit(USER)
+        sys.exit(common.USER)
 
 
 @main.command()
 @click.argument("name", required=False)
-@guarded
+@common.guarded
 def ops(as_json: bool, color: bool, name: str | None) -> None:
     """List the operators, or describe one."""
     from oic.cli.ops import describe, listing
@@ -320,7 +305,7 @@ def ops(as_json: bool, color: bool, name: str | None) -> None:
 @main.command()
 @click.argument("file", type=click.Path())
 @click.option("--stats", is_flag=True, help="smallest, largest and mean value of every tensor")
-@guarded
+@common.guarded
 def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
     """Print the sizevars, metadata and tensors of a model file.
 

@@ -7,15 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from oic.diagnostics import OicError, did_you_mean, fail
-from oic.kernels.targets import (
-    FUSED,
-    INSTRUCTION_SETS,
-    NATIVE,
-    NUMERICS,
-    SEPARATE,
-    TARGETS,
-    InstructionSet,
-)
+from oic.kernels import targets
 from oic.kernels.targets import Target as Target
 from oic.toolchain.compiler import find_compiler, macros, words_of
 
@@ -56,22 +48,22 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
     Raises OicError: `unknown-target`, `unknown-numerics`, `native-numerics`, `dispatch-target`, `dispatch-numerics`,
     `unknown-instruction-set`.
     """
-    if name not in TARGETS:
-        known = ", ".join(TARGETS)
+    if name not in targets.TARGETS:
+        known = ", ".join(targets.TARGETS)
         raise fail(
             "unknown-target",
             f"there is no target '{name}' (there are {known})",
-            hint=did_you_mean(name, TARGETS),
+            hint=did_you_mean(name, targets.TARGETS),
         )
-    if numerics is not None and numerics not in NUMERICS:
+    if numerics is not None and numerics not in targets.NUMERICS:
         raise fail(
             "unknown-numerics",
-            f"numerics are {', '.join(NUMERICS[:-1])} or {NUMERICS[-1]}, not '{numerics}'",
-            hint=did_you_mean(numerics, NUMERICS),
+            f"numerics are {', '.join(targets.NUMERICS[:-1])} or {targets.NUMERICS[-1]}, not '{numerics}'",
+            hint=did_you_mean(numerics, targets.NUMERICS),
         )
-    found = TARGETS[name]
+    found = targets.TARGETS[name]
     found = found.seen(_macros(found)) if not dispatch else _dispatched(found, numerics, dispatch)
-    if numerics == NATIVE and found.features and found.is_this_machine and "bf16" not in found.features:
+    if numerics == targets.NATIVE and found.features and found.is_this_machine and "bf16" not in found.features:
         raise fail(
             "native-numerics",
             "this machine has no products of bf16 of its own, and numerics are 'native'",
@@ -89,7 +81,7 @@ def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
             f"code for the target '{found.name}' has one instruction set",
             hint="leave out --dispatch; the compiler's flags name the machine",
         )
-    if numerics == NATIVE:
+    if numerics == targets.NATIVE:
         raise fail(
             "dispatch-numerics",
             "code for several instruction sets has the same bits on all, and numerics are 'native'",
@@ -97,26 +89,27 @@ def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
         )
     plain = replace(found, flags=tuple(f for f in found.flags if not f.startswith("-m")))
     kinds = {s: plain.seen(_macros(replace(plain, flags=s.flags))) for s in _named_sets(plain, dispatch)}
-    without = [s.name for s, kind in kinds.items() if kind.numerics != FUSED]
-    if numerics == FUSED and dispatch == "all":
-        kinds = {s: kind for s, kind in kinds.items() if kind.numerics == FUSED}
-    elif numerics == FUSED and without:
+    without = [s.name for s, kind in kinds.items() if kind.numerics != targets.FUSED]
+    if numerics == targets.FUSED and dispatch == "all":
+        kinds = {s: kind for s, kind in kinds.items() if kind.numerics == targets.FUSED}
+    elif numerics == targets.FUSED and without:
         raise fail(
             "dispatch-numerics",
             f"{' and '.join(without)} cannot multiply and add in one rounding, and numerics are 'fused'",
             hint=f"leave out {', '.join(without)}, or build with --numerics separate",
         )
+    separate = any(kind.numerics != targets.FUSED for kind in kinds.values())
     return replace(
         plain,
         features=frozenset.intersection(*(kind.features for kind in kinds.values())),
-        numerics=FUSED if all(kind.numerics == FUSED for kind in kinds.values()) else SEPARATE,
+        numerics=targets.SEPARATE if separate else targets.FUSED,
         sets=tuple(kinds),
     )
 
 
-def _named_sets(plain: Target, dispatch: str) -> list[InstructionSet]:
+def _named_sets(plain: Target, dispatch: str) -> list[targets.InstructionSet]:
     """Those that an option names, in the order of INSTRUCTION_SETS, all of the compiler's machine."""
-    known = {name: s for name, s in INSTRUCTION_SETS.items() if s.machine in _macros(plain)}
+    known = {name: s for name, s in targets.INSTRUCTION_SETS.items() if s.machine in _macros(plain)}
     names = list(known) if dispatch == "all" else [n.strip() for n in dispatch.split(",")]
     for name in names:
         if name not in known:
