@@ -23,7 +23,7 @@ from oic.toolchain.code_metrics import Figures
 from oic.toolchain.compiler import compile_c, described, find_compiler, macros
 from oic.toolchain.elf import code_bytes
 from oic.toolchain.folders import scratch_folder
-from oic.toolchain.target import SHARED, WARNINGS, Target, optimized
+from oic.toolchain.target import SHARED, WARNINGS, optimized
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,28 @@ def emit_measured(spec: LibrarySpec, out_dir: str | Path) -> Files:
         return published(files, stage)
 
 
-def _command(files: Files, compiler: list[str], output: Path, shown: Path) -> list[str]:
-    """The one call that makes the shared library."""
-    flags = [*optimized(compiler), *files.target.flags, *SHARED, *WARNINGS]
-    sources = [str(p) for p in files.sources]
-    return [*compiler, *flags, *_folders(files, compiler, shown), "-o", str(output), *sources, *_libraries(files)]
+class _Compilation:
+    """The files of a library, the compiler that there is, and what its calls have in common.
+
+    shown   the folder to name where compilation fails
+    flags   those that decide about the code
+    Raises OicError: `no-compiler`, `capacity-unknown`.
+    """
+
+    def __init__(self, files: Files, shown: Path) -> None:
+        self.files, self.shown, self.compiler = files, shown, find_compiler()
+        self.main = files.folder / f"{files.name}.c"
+        self.renamed = {str(files.folder): str(shown)}
+        plain = [*optimized(self.compiler), *files.target.flags]
+        self.flags = [*plain, *(f for f in SHARED if files.target.hosted and f != "-shared")]
+        self.threaded = [*self.flags, *files.model.thread_flags]
+        self.shared = [*self.compiler, *plain, *SHARED]
+        self.libraries = [*files.model.thread_flags, "-lm"]
+        self.includes = ["-I", str(files.folder)]
+        self.for_debuggers = any(f.startswith("-g") for f in [*self.compiler[1:], *plain])
+        if self.for_debuggers:  # where all sources will lie when they are complete
+            self.includes.append(f"-fdebug-prefix-map={files.folder}={shown.resolve()}")
+        _require_room(files, self.compiler, self.flags)
 
 
 def compile_library(
@@ -107,16 +124,15 @@ def compile_library(
     Raises OicError: `no-compiler`, `compile-failed`, `load-failed`.
     """
     path = files.folder / f"lib{files.name}.so"
-    compiler = find_compiler()
-    _require_room(files, compiler)
-    key = _key(files, compiler, shown) if cache else ""
+    this = _Compilation(files, shown)
+    key = _key(this) if cache else ""
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     with scratch_folder() as folder:
         one = _compile_sets if files.target.sets else _compile_one
-        figures = one(files, compiler, path, folder, shown, told)
+        figures = one(this, path, folder, told)
     if not path.is_file():
-        raise fail("load-failed", f"{compiler[0]} made no {shown / path.name}", hint=_hint())
+        raise fail("load-failed", f"{this.compiler[0]} made no {shown / path.name}", hint=_hint())
     if cache is not None:
         cache.put(key, path, figures.to_json())
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
@@ -125,50 +141,45 @@ def compile_library(
 COMPILED = 3  # parts of a compilation, of which the first takes longest: to assembly, to an object, linked
 
 
-def _compile_one(
-    files: Files, compiler: list[str], path: Path, folder: Path, shown: Path, told: Told
-) -> Figures:
+def _compile_one(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
     """Compile the code by way of its assembly, and link it; what the compiler made of it."""
-    whole = _command(files, compiler, path, shown)
+    sources, output = [str(p) for p in this.files.sources], ["-o", str(path)]
+    whole = [*this.shared, *WARNINGS, *this.includes, *output, *sources, *this.libraries]
     told("compiling", 0, COMPILED)
-    figures, made = _measured(files, compiler, folder, shown)
+    figures, made = _measured(this, folder)
     told("compiling", COMPILED - 1, COMPILED)
-    rest = [str(p) for p in files.sources if p != _main(files)]
-    flags = [*optimized(compiler), *files.target.flags, *SHARED]
-    call = [*compiler, *flags, "-o", str(path), str(made), *rest, *_libraries(files)] if made else whole
-    compile_c(call, whole, {str(files.folder): str(shown)})
+    others = (p for p in sources if p != str(this.main))
+    call = [*this.shared, *output, str(made), *others, *this.libraries]
+    compile_c(call if made else whole, whole, this.renamed)
     told("compiling", COMPILED, COMPILED)
     return figures
 
 
-def _compile_sets(
-    files: Files, compiler: list[str], path: Path, folder: Path, shown: Path, told: Told
-) -> Figures:
+def _compile_sets(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
     """Compile the code once for each instruction set, and link all into one library."""
-    flags = [*_flags(files.target, compiler), *files.model.thread_flags]
-    renamed = {str(files.folder): str(shown)}
+    files, call = this.files, [*this.compiler, *this.threaded]
     own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
     objects = [folder / f"{source.stem}.o" for source in files.sources]
     for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
         told("compiling", at, len(objects) + 1)
-        call = [*compiler, *flags, *own.get(source.name, ()), *WARNINGS]
-        call += _folders(files, compiler, shown)
-        compile_c([*call, "-c", "-o", str(made), str(source)], renamed=renamed)
+        flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
+        compile_c([*call, *flags, "-c", "-o", str(made), str(source)], renamed=this.renamed)
     told("compiling", len(objects), len(objects) + 1)
-    linked = ["-o", str(path), *map(str, objects), *_libraries(files)]
-    compile_c([*compiler, *flags, *SHARED, *linked], renamed=renamed)
+    linked = ["-o", str(path), *map(str, objects), *this.libraries]
+    compile_c([*call, *SHARED, *linked], renamed=this.renamed)
     told("compiling", len(objects) + 1, len(objects) + 1)
-    return Figures(_chosen(compiler, flags), missing="it depends on the instruction set (--dispatch)")
+    return Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)")
 
 
-def _key(files: Files, compiler: list[str], shown: Path) -> str:
+def _key(this: _Compilation) -> str:
     """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
-    flags = [*_flags(files.target, compiler), *_libraries(files), *(" ".join(s.flags) for s in files.target.sets)]
+    files, compiler = this.files, this.compiler
+    flags = [*this.flags, *this.libraries, *(" ".join(s.flags) for s in files.target.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
     stat = program.stat() if program.exists() else None
     about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]
-    about += [shown.resolve()] if _for_debuggers(compiler) else []
-    known = sorted(macros((*compiler, *_flags(files.target, compiler))).items())
+    about += [this.shown.resolve()] if this.for_debuggers else []
+    known = sorted(macros((*compiler, *this.flags)).items())
     texts = (p for p in files.paths if p.suffix in (".c", ".h"))
     return key_of(
         "library", files.name, repr(about), repr(known), code_of("oic.library.build", "oic.toolchain.stack"),
@@ -182,20 +193,18 @@ def measure(files: Files, shown: Path) -> Figures:
     shown   the folder to name where compilation fails
     Raises OicError: `no-compiler`, `compile-failed`.
     """
-    compiler = find_compiler()
-    _require_room(files, compiler)
+    this = _Compilation(files, shown)
     with scratch_folder() as folder:
-        figures, made = _measured(files, compiler, folder, shown)
+        figures, made = _measured(this, folder)
         if made is None:  # is it C for this compiler at all?
-            call = [*compiler, *_flags(files.target, compiler), *_folders(files, compiler, shown), "-c"]
-            call += ["-o", str(folder / f"{files.name}.o"), str(_main(files))]
-            compile_c(call, renamed={str(files.folder): str(shown)})
+            call = [*this.compiler, *this.flags, *this.includes, "-c"]
+            compile_c([*call, "-o", str(folder / f"{files.name}.o"), str(this.main)], renamed=this.renamed)
     return figures
 
 
-def _require_room(files: Files, compiler: list[str]) -> None:
+def _require_room(files: Files, compiler: list[str], flags: list[str]) -> None:
     """Refuse indices without a bound for a machine that has no address space to reserve for them."""
-    if macros((*compiler, *_flags(files.target, compiler))).get("__SIZEOF_POINTER__", "8") == "8":
+    if macros((*compiler, *flags)).get("__SIZEOF_POINTER__", "8") == "8":
         return
     found = [
         Diagnostic(
@@ -213,42 +222,25 @@ def _require_room(files: Files, compiler: list[str]) -> None:
         raise OicError(found)
 
 
-def _flags(target: Target, compiler: list[str]) -> list[str]:
-    """Flags that decide about the code of a target."""
-    return [*optimized(compiler), *target.flags, *(f for f in SHARED if target.hosted and f != "-shared")]
-
-
-def _libraries(files: Files) -> list[str]:
-    return [*files.model.thread_flags, "-lm"]
-
-
-def _main(files: Files) -> Path:
-    return files.folder / f"{files.name}.c"
-
-
-def _measured(
-    files: Files, compiler: list[str], folder: Path, shown: Path
-) -> tuple[Figures, Path | None]:
+def _measured(this: _Compilation, folder: Path) -> tuple[Figures, Path | None]:
     """Compile the main source by way of its assembly; the figures and the object file, in a folder.
 
     None for the object where the compiler refuses, be it `-fstack-usage` or the source.
     """
-    source, usage, made = (folder / f"{files.name}.{ending}" for ending in ("s", "su", "o"))
-    flags = [*_flags(files.target, compiler), *files.model.thread_flags]
-    choices = _chosen(compiler, flags)
-    call = [*compiler, *flags, *_folders(files, compiler, shown), "-fstack-usage", "-S", "-o", str(source)]
+    source, usage, made = (folder / f"{this.files.name}.{ending}" for ending in ("s", "su", "o"))
+    call, choices = [*this.compiler, *this.threaded], _chosen(this)
     try:
-        compile_c([*call, str(_main(files))])
+        compile_c([*call, *this.includes, "-fstack-usage", "-S", "-o", str(source), str(this.main)])
         texts = [p.read_text(encoding="utf-8", errors="replace") for p in (usage, source)]
-        compile_c([*compiler, *flags, "-c", "-o", str(made), str(source)])
+        compile_c([*call, "-c", "-o", str(made), str(source)])
         size = code_bytes(made)
     except (OSError, OicError) as failure:
         if isinstance(failure, OicError) and failure.diagnostics[0].slug == "no-compiler":
             raise
         return Figures(choices, missing="the compiler does not tell it (-fstack-usage)"), None
     try:
-        stack.check_machine(macros((*compiler, *flags)))
-        return Figures(choices, _stacks(files, *texts), "", size), made
+        stack.check_machine(macros(tuple(call)))
+        return Figures(choices, _stacks(this.files, *texts), "", size), made
     except stack.UnknownStack as why:
         return Figures(choices, (), str(why), size), made
 
@@ -264,25 +256,15 @@ def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ..
     return tuple(replace(s, function=n) for n, s in zip(names, found))
 
 
-def _folders(files: Files, compiler: list[str], shown: Path) -> list[str]:
-    """Flags for where headers lie and, for a debugger, where all sources will lie when they are complete."""
-    lines = [f"-fdebug-prefix-map={files.folder}={shown.resolve()}"] if _for_debuggers(compiler) else []
-    return ["-I", str(files.folder), *lines]
-
-
-def _for_debuggers(compiler: list[str]) -> bool:
-    return any(flag.startswith("-g") for flag in [*compiler[1:], *optimized(compiler)])
-
-
 def _hint() -> str | None:
     flags = os.environ.get("OIC_CFLAGS")
     return f"it was compiled with OIC_CFLAGS={flags}" if flags else None
 
 
-def _chosen(compiler: list[str], flags: list[str]) -> str:
+def _chosen(this: _Compilation) -> str:
     """The compiler, with the flags that change code, those that CC itself carries first."""
-    own = [f for f in compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
-    return f"{described(tuple(compiler))}, {' '.join([*own, *flags])}"
+    own = [f for f in this.compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
+    return f"{described(tuple(this.compiler))}, {' '.join([*own, *this.threaded])}"
 
 
 def load(files: Files, path: Path, shown: Path) -> Library:
