@@ -294,6 +294,6 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=select_autoescape(["html.j2"]),
     )
-    made.filters.update(report.FILTERS)
-    made.globals.update(compiler=compiler)
+    made.filters |= report.FILTERS
+    made.globals["compiler"] = compiler
     return made
