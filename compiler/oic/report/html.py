@@ -46,7 +46,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True)
-class SideMark:
+class Mark:
     """A text at the left, at a height; `grid`: a line across the picture begins there."""
 
     y: float
@@ -73,7 +73,7 @@ class Drawing:
     top: float
     bottom: float
     boxes: list[Rectangle]
-    marks: list[SideMark]
+    marks: list[Mark]
     below: float = 0
     ticks: Sequence[tuple[float, int]] = ()
     spans: Sequence[Rectangle] = ()
@@ -200,7 +200,7 @@ def _arena(plan: Plan, order: Order, found: MemoryMap, source: Source | None) ->
         for s, depth in zip(order.spans, depths, strict=True)
     ]  # fmt: skip
     caption = f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed"
-    names = [SideMark((i + 0.45) * LANE, _cut(f"{b.space} {b.name}", LEFT - 8)) for i, b in enumerate(lanes)]
+    names = [Mark((i + 0.45) * LANE, _cut(f"{b.space} {b.name}", LEFT - 8)) for i, b in enumerate(lanes)]
     return Drawing(
         f"arena of {symbol}", caption, LEFT + WIDTH, top, top + height, boxes,
         [*(_offsets(nbytes, top, height) if buffers else ()), *names],
@@ -274,8 +274,8 @@ def _ticks(order: Order, across: Across) -> list[tuple[float, int]]:
     return found
 
 
-def _offsets(nbytes: int, top: float, height: float) -> list[SideMark]:
-    return [SideMark(top + height * (1 - m), _size(round(nbytes * m)), grid=True) for m in MARKS]
+def _offsets(nbytes: int, top: float, height: float) -> list[Mark]:
+    return [Mark(top + height * (1 - m), _size(round(nbytes * m)), grid=True) for m in MARKS]
 
 
 def _size(nbytes: int) -> str:
