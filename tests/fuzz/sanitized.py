@@ -255,7 +255,7 @@ void run{number}(void)
     state = filled({unit.state_bytes});
     arena = filled({unit.arena_bytes});
     weights = filled({unit.weights_bytes});
-{f"    memset(state, 0, {unit.state_bytes});" if files.model.code['init'] else ""}
+{f"    memset(state, 0, {unit.state_bytes});" if files.model.init_lines else ""}
     take(weights, {unit.weights_bytes if unit.weights else 0});
     int32_t status = (int32_t){name}_init(&s, &(const {name}_memory){{
         state, {unit.state_bytes}, arena, {unit.arena_bytes}, weights, {unit.weights_bytes}}});
@@ -283,7 +283,7 @@ void run{number}(void)
 
 def _truncated(files: Files) -> str:
     """Positions taken back, of a graph that can."""
-    if files.unit.module.truncation.reason:
+    if files.model.truncated is None:
         return ""
     return f"""\
         case -5: {{

@@ -176,12 +176,6 @@ def signature(unit: Unit, func: Any) -> Signature:
     return Signature(func.symbol, unit.names.entries[func.symbol].function, tuple(inputs), extents, tuple(outputs))
 
 
-def source_name(module: Module) -> str:
-    """The file that a module was made from, without folders."""
-    name = module.source.name if module.source else f"{module.name}.oi"
-    return name.replace("\\", "/").rpartition("/")[2]
-
-
 def where(span: Span) -> str:
     """A place in the source without the folders of this machine: `decode.oi:12`."""
     return f"{os.path.basename(span.source.name)}:{span.line}"

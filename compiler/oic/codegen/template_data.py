@@ -12,20 +12,30 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from oic.codegen import c_print, lifecycle
-from oic.codegen.c_module import Signature, StateMember, Unit, signature, source_name
+from oic.codegen.c_module import Signature, StateMember, Unit, signature
 from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
 from oic.codegen.outline import Task
 from oic.codegen.statements import function_body
+from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType
+from oic.kernels.kernel import Instance
 from oic.kernels.targets import FUSED, NATIVE, SEPARATE
 from oic.memory.saved import saved_form
 from oic.resources import runtime_dir
 from oic.toolchain import code_metrics as measured
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.stack import THREAD
-from oic.toolchain.target import SHARED, Target
+from oic.toolchain.target import (
+    LANGUAGE,
+    MEANING,
+    ONE_COPY,
+    ONE_COPY_SINCE,
+    SHARED,
+    WARNINGS,
+    Target,
+)
 
 ALIGN = 8
 _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bits are the same
@@ -36,166 +46,158 @@ _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bi
 
 
 @dataclass(frozen=True)
-class Struct:
-    """A structure, by its members."""
+class Macro:
+    """`#define name value`, and a comment after it."""
 
     name: str
-    members: Sequence[Declare]
+    value: str
+    note: str
 
-    @property
-    def lines(self) -> list[str]:
-        """Of its members, with comments."""
-        return c_print.members(self.members)
 
-    @property
-    def plain(self) -> str:
-        """Its definition without comments."""
-        members = "".join(f"{c_print.member(m)}\n" for m in self.members)
-        return f"typedef struct {{\n{members}}} {self.name};"
+@dataclass(frozen=True)
+class Struct:
+    """A structure: the lines of its members, and its definition without comments."""
+
+    name: str
+    lines: tuple[str, ...]
+    plain: str
 
 
 @dataclass(frozen=True)
 class Prototype:
-    """A function of the API, or a static one."""
+    """A function as the source defines it, and as the header declares it."""
 
+    source: str
+    header: str
     result: str
     name: str
     parameters: tuple[Declare, ...]
-    static: bool = False
 
-    @property
-    def source(self) -> str:
-        """As the source defines it."""
-        return c_print.function("static" if self.static else "", self.result, self.name, self.parameters)
 
-    @property
-    def header(self) -> str:
-        """As the header declares it."""
-        return c_print.function("OIC_API", self.result, self.name, self.parameters)
+@dataclass(frozen=True)
+class Dispatched:
+    """A function of the API of a library with several instruction sets.
 
-    def of_set(self, name: str) -> str:
-        """That of one of several instruction sets."""
-        return c_print.function("", self.result, f"{self.name}_{name}", self.parameters)
+    declarations  of the function that each set has
+    cases         lines that call it, of a switch over the numbers of the sets
+    opens         it makes a session, and chooses the set
+    """
+
+    name: str
+    source: str
+    declarations: tuple[str, ...]
+    cases: tuple[str, ...]
+    opens: bool
+
+
+@dataclass(frozen=True)
+class SetFile:
+    """The source of one of several instruction sets, and the flags it is compiled with."""
+
+    name: str
+    source: str
+    flags: str
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """The functions that every library has."""
+
+    attach: Prototype
+    init: Prototype
+    reset: Prototype
+    save: Prototype
+    load: Prototype
+    truncate: Prototype
+    open: Prototype
+    close: Prototype
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """The counter that positions are taken back of, as a member of the state; its type, its start and its name."""
+
+    member: str
+    type: str
+    first: int
+    name: str
+    tables: int
 
 
 @dataclass(frozen=True)
 class EntryData:
-    """One function a caller steps with, its two structures, and the functions that its code is in.
+    """One function a caller steps with, and its two structures."""
 
-    place   where a profiling build counts what comes before the first statement
-    """
-
-    face: Signature
+    title: str
+    purpose: str
     prototype: Prototype
-    body: Prototype
+    body: str
+    body_prototype: Prototype
     inputs: Struct
     outputs: Struct
     lines: tuple[str, ...]
     tasks: tuple[Task, ...]
+    face: Signature
     place: int
 
 
 @dataclass(frozen=True)
 class TemplateData:
-    """What the templates arrange, beside the unit and the target themselves.
+    """Everything that the templates name."""
 
-    prototypes    of the functions that every library has, by what they do, and of `attach`
-    code          lines of `codegen.lifecycle`, by the function that writes them
-    macros        lines of the header
-    weights_array the weights are a C array
-    threads       the most that a session runs on; 0: there is no pool
-    """
-
-    unit: Unit
-    target: Target
-    entries: tuple[EntryData, ...]
+    name: str
+    graph: str
+    macro: str
+    fingerprint: str
+    source: str
+    memory_table: tuple[str, ...]
+    macros: tuple[Macro, ...]
     state: Struct
     session: Struct
     memory: Struct
-    prototypes: dict[str, Prototype]
-    code: dict[str, tuple[str, ...]]
-    macros: tuple[str, ...]
+    entries: tuple[EntryData, ...]
+    prototypes: Prototypes
+    functions: tuple[str, ...]
+    headers: tuple[str, ...]
+    instances: tuple[Instance, ...]
+    init_lines: tuple[str, ...]
+    reset_lines: tuple[str, ...]
+    fresh_lines: tuple[str, ...]
+    saved_lines: tuple[str, ...]
+    truncated: Truncated | None
+    truncated_lines: tuple[str, ...]
+    not_truncated: tuple[str, ...]
+    sum_lines: tuple[str, ...]
+    total: str
+    hosted: bool
+    has_weights: bool
     weights_array: bool
-    threads: int
-    fingerprint: str
-    figures: Figures | None = None
-
-    @property
-    def name(self) -> str:
-        return self.unit.name
-
-    @property
-    def macro(self) -> str:
-        return self.unit.macro
-
-    @property
-    def source(self) -> str:
-        """The file that the graph is from, safe for a comment."""
-        return source_name(self.unit.module).replace("*/", "")
-
-    @property
-    def maps_weights(self) -> bool:
-        """The weights are a file."""
-        return bool(self.unit.weights) and not self.weights_array
-
-    @property
-    def sources(self) -> list[str]:
-        """The files to compile: where there are several instruction sets, their files include the code."""
-        code = [f"{self.name}.dispatch.c", *(f"{self.name}.{s.name}.c" for s in self.target.sets)]
-        return [*(code if self.target.sets else [f"{self.name}.c"]), *[f"{self.name}.weights.c"] * self.weights_array]
-
-    @property
-    def thread_flags(self) -> list[str]:
-        """Of compiler and linker."""
-        return ["-pthread"] if self.threads else []
-
-    @property
-    def machine_flags(self) -> list[str]:
-        """Of the compiler, which a user may have others for."""
-        return [f for f in self.target.flags if f.startswith("-m")]
-
-    @property
-    def target_flags(self) -> list[str]:
-        """Of the compiler, which code for the target must have."""
-        own = [f for f in self.target.flags if f not in self.machine_flags]
-        return [*own, *(f for f in SHARED if self.target.hosted and f != "-shared")]
-
-    @property
-    def api(self) -> list[Prototype]:
-        """The functions of the API, entries first."""
-        return [*(e.prototype for e in self.entries), *(p for p in self.prototypes.values() if not p.static)]
-
-    @property
-    def rounding(self) -> tuple[int, str, str]:
-        """How sums of products are rounded."""
-        return _ROUNDINGS[self.target.numerics]
+    maps_weights: bool
+    language_flag: str
+    code_flags: str
+    one_copy_flags: str
+    one_copy_since: int
+    machine_flags: str
+    target_flags: str
+    sources: str
+    objects: str
+    pooled: bool
+    threads: str
+    thread_flags: str
+    fused: int
+    fused_note: str
+    profiled: bool
+    sets: tuple[SetFile, ...] = ()
+    dispatched: tuple[Dispatched, ...] = ()
+    set_names: str = ""
+    set_features: str = ""
+    set_count: int = 0
+    set_flags: str = ""
 
     @property
     def included(self) -> list[str]:
-        """The runtime headers by name: beside generated code they lie in one folder."""
-        return sorted(PurePosixPath(header).name for header in self.unit.headers)
-
-    @property
-    def memory_table(self) -> tuple[str, ...]:
-        """Bytes of each kind of memory, for the header."""
-        unit = self.unit
-        array = f"{self.name}_weights: linked in, read only"
-        weights = array if self.weights_array else f"{self.name}.weights, read only"
-        rows = [
-            ("state", unit.state_bytes, f"{self.name}_state: all that is kept between steps"),
-            ("arena", unit.arena_bytes, "scratch of a step; holds nothing between steps"),
-            ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
-            ("session", None, f"{self.name}_session: four pointers and the last refusal"),
-        ]
-        return measured.table(rows, self.figures)
-
-    @property
-    def not_truncated(self) -> list[str]:
-        """A comment that says why positions are not taken back, if there is a state."""
-        reason = self.unit.module.truncation.reason
-        if not reason or not self.unit.fields:
-            return []
-        return textwrap.wrap(f"/* There is no {self.name}_truncate: {reason}. */", 108, subsequent_indent="   ")
+        """The names of `headers`, which are paths below runtime_c; beside generated code they lie in one folder."""
+        return sorted(PurePosixPath(header).name for header in self.headers)
 
 
 def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> TemplateData:
@@ -204,25 +206,87 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     threads   that `<name>_open` lets a step run on
     weights   fingerprint of the blob
     """
-    entries = tuple(_entry(unit, func) for func in unit.module.functions())
-    shared = target.hosted and unit.divided
-    threads = threads if shared and threads > 1 else 0
-    data = {f.__name__: tuple(c_print.lines(f(unit), 0)) for f in (lifecycle.truncated, lifecycle.saved)}
-    writers = (lifecycle.init, lifecycle.reset, lifecycle.fresh, lifecycle.counts_sum)
+    module = unit.module
+    entries = tuple(_entry(unit, func) for func in module.functions())
+    truncated_lines = tuple(c_print.lines(lifecycle.truncated(unit), 0))
+    has_weights = bool(unit.weights)
+    array = weights_array and has_weights
+    pooled = target.hosted and threads > 1 and unit.divided
+    sets = tuple(SetFile(s.name, f"{unit.name}.{s.name}.c", " ".join(s.flags)) for s in target.sets)
+    code = [f"{unit.name}.dispatch.c", *(s.source for s in sets)] if sets else [f"{unit.name}.c"]
+    sources = [*code, *([f"{unit.name}.weights.c"] if array else [])]
     return TemplateData(
-        unit,
-        target,
-        entries,
-        Struct(f"{unit.name}_state", _state_members(unit)),
-        Struct(f"{unit.name}_session", _session_members(unit, several=bool(target.sets))),
-        Struct(f"{unit.name}_memory", MEMORY),
-        _prototypes(unit, target),
-        data | {f.__name__: tuple(c_print.lines(f(unit))) for f in writers},
-        _macros(unit, entries, target.numerics, threads, weights),
-        weights_array and bool(unit.weights),
-        threads,
-        _uint64(0),
+        name=unit.name,
+        graph=module.name,
+        macro=unit.macro,
+        fingerprint=_uint64(0),
+        source=_source_name(module),
+        memory_table=_memory_table(unit, array),
+        macros=_macros(unit, entries, target.numerics, threads if pooled else 0, weights),
+        state=_struct(f"{unit.name}_state", _state_members(unit)),
+        session=_struct(f"{unit.name}_session", _session_members(unit, several=bool(sets))),
+        memory=_struct(f"{unit.name}_memory", MEMORY),
+        entries=entries,
+        prototypes=_prototypes(unit.name),
+        functions=_functions(unit, entries, hosted=target.hosted),
+        headers=tuple(sorted(unit.headers)),
+        instances=tuple(sorted(unit.instances)),
+        init_lines=tuple(c_print.lines(lifecycle.init(unit))),
+        reset_lines=tuple(c_print.lines(lifecycle.reset(unit))),
+        fresh_lines=tuple(c_print.lines(lifecycle.fresh(unit))),
+        saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
+        truncated=_truncated(unit),
+        truncated_lines=truncated_lines,
+        not_truncated=_not_truncated(unit),
+        sum_lines=tuple(c_print.lines(lifecycle.counts_sum(unit))),
+        total=unit.total.member if unit.total is not None else "",
+        hosted=target.hosted,
+        has_weights=has_weights,
+        weights_array=array,
+        maps_weights=has_weights and not array,
+        language_flag=LANGUAGE,
+        code_flags=" ".join((*MEANING, *WARNINGS)),
+        one_copy_flags=" ".join(ONE_COPY),
+        one_copy_since=ONE_COPY_SINCE,
+        machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
+        target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
+        + "".join(f" {f}" for f in SHARED if target.hosted and f != "-shared"),
+        sources=" ".join(sources),
+        objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
+        pooled=pooled,
+        threads=f"{unit.macro}_THREADS" if pooled else "1",
+        thread_flags=" -pthread" if pooled else "",
+        fused=_ROUNDINGS[target.numerics][0],
+        fused_note=f"a step of a sum of products is {_ROUNDINGS[target.numerics][1]}",
+        profiled=unit.profiled,
+        sets=sets,
+        dispatched=_dispatched(unit, entries, sets),
+        set_names="{" + ", ".join(f'"{s.name}"' for s in target.sets) + "}",
+        set_features="{" + ", ".join(s.has for s in target.sets) + "}",
+        set_count=len(sets),
+        set_flags=" $(SET_FLAGS)" if sets else "",
     )
+
+
+def _dispatched(unit: Unit, entries: tuple[EntryData, ...], sets: tuple[SetFile, ...]) -> tuple[Dispatched, ...]:
+    """The functions of the API that call those of a set; none where there is one set."""
+    p = _prototypes(unit.name)
+    truncate = () if unit.module.truncation.reason else (p.truncate,)
+    found = (p.init, *(e.prototype for e in entries), p.reset, p.save, p.load, *truncate, p.open, p.close)
+    return tuple(_dispatched_function(f, sets, opens=f in (p.init, p.open)) for f in (found if sets else ()))
+
+
+def _dispatched_function(f: Prototype, sets: tuple[SetFile, ...], *, opens: bool) -> Dispatched:
+    """A function that hands on what it is given; where it opens no session, a number without a set is the first's."""
+    given = ", ".join(parameter.name for parameter in f.parameters)
+    before = "status = " if opens else "" if f.result == "void" else "return "
+    cases: list[str] = []
+    for number, one in reversed(list(enumerate(sets))):
+        cases.append(f"    case {number}:" if number or opens else "    default:")
+        cases.append(f"        {before}{f.name}_{one.name}({given});")
+        cases += [] if before == "return " else ["        break;"]
+    declared = (c_print.function("", f.result, f"{f.name}_{one.name}", f.parameters) for one in sets)
+    return Dispatched(f.name, f.source, tuple(declared), tuple(cases), opens)
 
 
 def with_fingerprint(m: TemplateData, texts: Iterable[str]) -> TemplateData:
@@ -231,21 +295,25 @@ def with_fingerprint(m: TemplateData, texts: Iterable[str]) -> TemplateData:
     return replace(m, fingerprint=_uint64(int.from_bytes(digest[:8], "little")))
 
 
-def with_figures(m: TemplateData, figures: Figures) -> TemplateData:
+def with_figures(m: TemplateData, unit: Unit, figures: Figures) -> TemplateData:
     """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
-    names = m.unit.names.scope.copy()
+    names = unit.names.scope.copy()
     found = []
     for stack in figures.stacks:
         what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_").removesuffix("_as")
-        found.append(f"#define {names.unique(f'{m.macro}_{what.upper()}_STACK_BYTES')} {stack.nbytes}")
-    return replace(m, figures=figures, macros=(*m.macros, *found))
+        found.append(Macro(names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
+    return replace(m, memory_table=_memory_table(unit, m.weights_array, figures), macros=(*m.macros, *found))
 
 
 def declarations(m: TemplateData) -> str:
     """The types and functions of the header in the form cffi reads."""
-    parts = [*_shared_types(m.unit.profiled), *(struct.plain for struct in (m.state, m.session, m.memory))]
-    parts += [struct.plain for entry in m.entries for struct in (entry.inputs, entry.outputs)]
-    return "\n".join([*parts, *(f"{function.source};" for function in m.api)])
+    parts = [*_shared_types(m.profiled), *(struct.plain for struct in (m.state, m.session, m.memory))]
+    for entry in m.entries:
+        parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
+    p = m.prototypes
+    own = [p.init, p.reset, p.save, p.load, *([p.truncate] if m.truncated else [])]
+    parts += [f"{f.source};" for f in (*own, *([p.open, p.close] if m.hosted else []))]
+    return "\n".join(parts)
 
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -260,6 +328,11 @@ def _shared_types(profiled: bool) -> list[str]:
     return ["typedef int oic_status;", *(found for text in texts for found in _TYPE.findall(text))]
 
 
+def _struct(name: str, members: Sequence[Declare]) -> Struct:
+    plain = "".join(f"{c_print.member(m)}\n" for m in members)
+    return Struct(name, tuple(c_print.members(members)), f"typedef struct {{\n{plain}}} {name};")
+
+
 MEMORY = (
     Declare(Pointer("void"), "state"),
     Declare("size_t", "state_bytes"),
@@ -270,56 +343,106 @@ MEMORY = (
 )
 
 
-def _prototypes(unit: Unit, target: Target) -> dict[str, Prototype]:
-    n = unit.name
+def _prototype(type_: str, name: str, *parameters: Declare, static: bool = False) -> Prototype:
+    kinds = ("static", "static") if static else ("", "OIC_API")
+    source, header = (c_print.function(before, type_, name, parameters) for before in kinds)
+    return Prototype(source, header, type_, name, parameters)
+
+
+def _prototypes(n: str) -> Prototypes:
     session, kept = Declare(Pointer(f"{n}_session"), "s"), Declare(Pointer(f"{n}_session", const=True), "s")
     memory, build = Declare(Pointer(f"{n}_memory", const=True), "m"), Declare("uint64_t", "build")
     path, threads = Declare(Pointer("char", const=True), "path"), Declare("int", "threads")
     to, capacity = Declare(Pointer("void"), "to"), Declare("size_t", "capacity")
     from_, nbytes = Declare(Pointer("void", const=True), "from"), Declare("size_t", "bytes")
-    found = {
-        "attach": Prototype("oic_status", f"{n}_attach", (session, memory, build), static=True),
-        "init": Prototype("oic_status", f"{n}_init_as", (session, memory, build)),
-        "reset": Prototype("void", f"{n}_reset", (session,)),
-        "save": Prototype("size_t", f"{n}_save", (kept, to, capacity)),
-        "load": Prototype("oic_status", f"{n}_load", (session, from_, nbytes)),
-    }
-    if not unit.module.truncation.reason:
-        found["truncate"] = Prototype("oic_status", f"{n}_truncate", (session, Declare("int64_t", "n")))
-    if target.hosted:
-        found["open"] = Prototype("oic_status", f"{n}_open_as", (session, path, threads, build))
-        found["close"] = Prototype("void", f"{n}_close", (session,))
-    return found
+
+    def head(type_: str, name: str, *parameters: Declare) -> Prototype:
+        return _prototype(type_, f"{n}_{name}", *parameters, static=name == "attach")
+
+    return Prototypes(
+        attach=head("oic_status", "attach", session, memory, build),
+        init=head("oic_status", "init_as", session, memory, build),
+        reset=head("void", "reset", session),
+        save=head("size_t", "save", kept, to, capacity),
+        load=head("oic_status", "load", session, from_, nbytes),
+        truncate=head("oic_status", "truncate", session, Declare("int64_t", "n")),
+        open=head("oic_status", "open_as", session, path, threads, build),
+        close=head("void", "close", session),
+    )
 
 
-# ---------------------------------------------------------------- the header's macros
+def _functions(unit: Unit, entries: tuple[EntryData, ...], *, hosted: bool) -> tuple[str, ...]:
+    """The functions of the API, entries first."""
+    more = () if unit.module.truncation.reason else ("truncate",)
+    rest = ("init_as", "reset", "save", "load", *more, *(("open_as", "close") if hosted else ()))
+    return (*(e.face.function for e in entries), *(f"{unit.name}_{r}" for r in rest))
 
 
-def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: int, weights: int) -> tuple[str, ...]:
-    """Lines that define them, their comments in one column."""
+def _truncated(unit: Unit) -> Truncated | None:
+    """What positions are taken back of, if they can be."""
+    found = unit.module.truncation
+    if found.reason:
+        return None
+    field = unit.fields[found.counter]
+    return Truncated(field.member, field.type.dtype.c, found.first, found.counter, len(found.tables))
+
+
+def _source_name(module: Module) -> str:
+    name = module.source.name if module.source else f"{module.name}.oi"
+    return name.replace("\\", "/").rpartition("/")[2].replace("*/", "")
+
+
+def _not_truncated(unit: Unit) -> tuple[str, ...]:
+    """A comment that says why positions are not taken back, if there is a state."""
+    reason = unit.module.truncation.reason
+    if not reason or not any(unit.module.states()):
+        return ()
+    return tuple(textwrap.wrap(f"/* There is no {unit.name}_truncate: {reason}. */", 108, subsequent_indent="   "))
+
+
+# ---------------------------------------------------------------- the header's table and macros
+
+
+def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tuple[str, ...]:
+    weights = f"{unit.name}_weights: linked in, read only" if array else f"{unit.name}.weights, read only"
+    rows = [
+        ("state", unit.state_bytes, f"{unit.name}_state: all that is kept between steps"),
+        ("arena", unit.arena_bytes, "scratch of a step; holds nothing between steps"),
+        ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
+        ("session", None, f"{unit.name}_session: four pointers and the last refusal"),
+    ]
+    return measured.table(rows, figures)
+
+
+def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: int, weights: int) -> tuple[Macro, ...]:
     form = saved_form(unit.module)
-    rows = [  # ending, value, comment
-        ("ALIGN", str(ALIGN), "of state, arena and weights; 64 is faster"),
-        ("STATE_BYTES", _size(unit.state_bytes), ""),
-        ("ARENA_BYTES", _size(unit.arena_bytes), ""),
-        ("WEIGHTS_BYTES", _size(unit.weights_bytes), ""),
-        ("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
-        ("STATE_FINGERPRINT", _uint64(form.fingerprint), ""),
-        ("WEIGHTS_FINGERPRINT", _uint64(weights), ""),
-        ("NUMERICS", f'"{numerics}"', f"builds of one class give the same bits{_ROUNDINGS[numerics][2]}"),
+
+    def macro(name: str, value: str, note: str = "") -> Macro:
+        return Macro(unit.names.define(name), value, f" /* {note} */" if note else "")
+
+    found: list[Macro] = [
+        macro("ALIGN", str(ALIGN), "of state, arena and weights; 64 is faster"),
+        macro("STATE_BYTES", _size(unit.state_bytes)),
+        macro("ARENA_BYTES", _size(unit.arena_bytes)),
+        macro("WEIGHTS_BYTES", _size(unit.weights_bytes)),
+        macro("SAVED_BYTES", _size(form.largest), "the most that a saved state has"),
+        macro("STATE_FINGERPRINT", _uint64(form.fingerprint)),
+        macro("WEIGHTS_FINGERPRINT", _uint64(weights)),
+        macro("NUMERICS", f'"{numerics}"', f"builds of one class give the same bits{_ROUNDINGS[numerics][2]}"),
     ]
     if threads:
-        rows.append(("THREADS", str(threads), "the most that a session runs on"))
+        found.append(macro("THREADS", str(threads), "the most that a session runs on"))
     for entry in entries:
         prefix = entry.face.function.removeprefix(f"{unit.name}_").upper()
         for extent, member in entry.face.extents:
-            rows.append((f"{prefix}_{member.upper()}_MAX", str(extent.maximum), f"largest {extent.name}"))
+            found.append(macro(f"{prefix}_{member.upper()}_MAX", str(extent.maximum), f"largest {extent.name}"))
         for output in entry.face.outputs:
-            nbytes = _size(output.type.nbytes)
-            rows.append((f"{prefix}_{output.member.upper()}_BYTES", nbytes, f"output {output.name}"))
-    found = [(f"#define {unit.names.define(ending)} {value}", note) for ending, value, note in rows]
-    width = max(len(line) for line, note in found if note)
-    return tuple(f"{line:<{width}} /* {note} */" if note else line for line, note in found)
+            nbytes = output.type.nbytes
+            found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
+    width = max(len(m.name) + len(m.value) for m in found if m.note)
+    return tuple(
+        Macro(m.name, f"{m.value:<{width - len(m.name)}}" if m.note else m.value, m.note) for m in found
+    )
 
 
 def _uint64(number: int) -> str:
@@ -401,15 +524,19 @@ def _entry(unit: Unit, func: Any) -> EntryData:
         Declare(Pointer(named.inputs, const=True), "in"),
         Declare(Pointer(named.outputs), "out"),
     )
+    body = unit.names.scope.unique(f"{face.function}_body")
     return EntryData(
-        face,
-        Prototype("oic_status", face.function, takes),
-        Prototype("oic_status", unit.names.scope.unique(f"{face.function}_body"), takes, static=True),
-        Struct(named.inputs, _input_members(face)),
-        Struct(named.outputs, _output_members(face)),
-        tuple(c_print.lines(written.statements)),
-        tuple(tasks),
-        place,
+        title=f"What {face.function} takes and gives.",
+        purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
+        prototype=_prototype("oic_status", face.function, *takes),
+        body=body,
+        body_prototype=_prototype("oic_status", body, *takes, static=True),
+        inputs=_struct(named.inputs, _input_members(face)),
+        outputs=_struct(named.outputs, _output_members(face)),
+        lines=tuple(c_print.lines(written.statements)),
+        tasks=tuple(tasks),
+        face=face,
+        place=place,
     )
 
 

@@ -103,9 +103,9 @@ class _Compilation:
         self.renamed = {str(files.folder): str(shown)}
         plain = [*optimized(self.compiler), *files.target.flags]
         self.flags = [*plain, *(f for f in SHARED if files.target.hosted and f != "-shared")]
-        self.threaded = [*self.flags, *files.model.thread_flags]
+        self.threaded = [*self.flags, *files.model.thread_flags.split()]
         self.shared = [*self.compiler, *plain, *SHARED]
-        self.libraries = [*files.model.thread_flags, "-lm"]
+        self.libraries = [*files.model.thread_flags.split(), "-lm"]
         self.includes = ["-I", str(files.folder)]
         self.for_debuggers = any(f.startswith("-g") for f in [*self.compiler[1:], *plain])
         if self.for_debuggers:  # where all sources will lie when they are complete
@@ -248,7 +248,7 @@ def _measured(this: _Compilation, folder: Path) -> tuple[Figures, Path | None]:
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
     """Of every function of the API, and of a thread of the pool that the library makes.  Raises UnknownStack."""
     graph = stack.read(usage, assembly)
-    names = [*(f.name for f in files.model.api), *([stack.THREAD] if files.model.threads else [])]
+    names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]
     missing = [n for n in names if n not in graph and f"_{n}" not in graph]
     if missing:
         raise stack.UnknownStack(f"the assembly has no function {missing[0]}")

@@ -27,7 +27,6 @@ from oic.operators.late import Place, late_places
 from oic.report import html as report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
-from oic.toolchain import target as compiler
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.target import Target
 
@@ -40,29 +39,17 @@ class Files:
     names         every file, by path in the folder
     late_checks   what may refuse after an effect (`operators.late`): steps are then OIC_ERR_STATE until
                   reset or load
+    figures       what the compiler made of it; None as long as nothing is compiled
     """
 
+    name: str
     folder: Path
     names: tuple[str, ...]
+    unit: Unit
     model: view.TemplateData
+    target: Target
     late_checks: tuple[Place, ...]
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def unit(self) -> Unit:
-        return self.model.unit
-
-    @property
-    def target(self) -> Target:
-        return self.model.target
-
-    @property
-    def figures(self) -> Figures | None:
-        """What the compiler made of it; None as long as nothing is compiled."""
-        return self.model.figures
+    figures: Figures | None = None
 
     @property
     def paths(self) -> list[Path]:
@@ -71,8 +58,8 @@ class Files:
 
     @property
     def sources(self) -> list[Path]:
-        """The files to compile."""
-        return [self.folder / name for name in self.model.sources]
+        """The files to compile: where there are several instruction sets, their files include the code."""
+        return [self.folder / name for name in self.model.sources.split()]
 
     @property
     def weights(self) -> Path | None:
@@ -133,7 +120,8 @@ def write(
         arrays = {f"{unit.name}.weights.c": blob.getvalue()}
     elif unit.weights:
         fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
-    return _write_code(view.model(unit, spec.target, array, spec.threads, fingerprint), folder, arrays)
+    m = view.model(unit, spec.target, array, spec.threads, fingerprint)
+    return _write_code(m, unit, spec.target, folder, arrays)
 
 
 PACKED_BY = (
@@ -158,29 +146,32 @@ def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -
 def write_code(module: Module, target: Target, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
     unit = Unit(module, name=name_in_private(module.name))
-    return _write_code(view.model(unit, target, False), folder, {})
+    return _write_code(view.model(unit, target, False), unit, target, folder, {})
 
 
-def _write_code(m: view.TemplateData, folder: Path, arrays: Mapping[str, bytes]) -> Files:
+def _write_code(
+    m: view.TemplateData, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes]
+) -> Files:
     """Write all but the blob.
 
     arrays   what is written as a C array, by the name of its file
     """
-    module = m.unit.module
+    module = unit.module
     assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
     m = view.with_fingerprint(m, _texts(m).values())
     texts = _texts(m) | {name: _weights_source(m, data) for name, data in arrays.items()}
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
     names += [f"{m.name}.weights"] if m.maps_weights else []
-    files = Files(folder, tuple(names), m, tuple(late_places(module)))
+    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(module)))
     _write(texts | _described(files), folder)
     return files
 
 
 def with_figures(files: Files, figures: Figures) -> Files:
     """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
-    found = replace(files, model=view.with_figures(files.model, figures))
-    _write({f"{found.name}.h": _header(found.model), **_described(found)}, files.folder)
+    m = view.with_figures(files.model, files.unit, figures)
+    found = replace(files, model=m, figures=figures)
+    _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
     return found
 
 
@@ -200,10 +191,10 @@ def render(m: view.TemplateData) -> dict[str, str]:
         "CMakeLists.txt": "CMakeLists.txt.j2",
         "Makefile": "Makefile.j2",
     }
-    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.target.sets else {}
+    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
     texts = {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
-    for one in m.target.sets:
-        texts[f"{m.name}.{one.name}.c"] = _environment().get_template("instruction_set.c.j2").render(m=m, set=one)
+    for one in m.sets:
+        texts[one.source] = _environment().get_template("instruction_set.c.j2").render(m=m, set=one)
     return {f"{m.name}.h": _header(m), **texts}
 
 
@@ -264,10 +255,10 @@ def _described(files: Files, times: Sequence[report.LineTime] = ()) -> dict[str,
 def _texts(m: view.TemplateData) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
-    bodies = sorted({instance.file for instance in m.unit.instances})
-    hosted = ["hosted/hosted.h"] if m.target.hosted else []
-    hosted += ["hosted/processor.h", "session.h"] if m.target.sets else []
-    for name in runtime_headers(["oic.h", "state/journal.h", *m.unit.headers, *bodies, *hosted]):
+    bodies = sorted({instance.file for instance in m.instances})
+    hosted = ["hosted/hosted.h"] if m.hosted else []
+    hosted += ["hosted/processor.h", "session.h"] if m.sets else []
+    for name in runtime_headers(["oic.h", "state/journal.h", *m.headers, *bodies, *hosted]):
         texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(name))
     return texts
 
@@ -295,5 +286,4 @@ def _environment() -> Environment:
         autoescape=select_autoescape(["html.j2"]),
     )
     made.filters |= report.FILTERS
-    made.globals["compiler"] = compiler
     return made

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from oic.codegen.c_module import source_name
 from oic.diagnostics import Source
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
@@ -131,11 +130,12 @@ def report(
     """
     plan = module.plan
     assert plan is not None, "a planned module has a plan"
+    source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
     used = {v.kind for v in shown} | {found.kind(b) for b in buffers}
     return ReportData(
-        module, plan, source_name(module), arena_bytes(module), found, figures, buffers, shown,
+        module, plan, source, arena_bytes(module), found, figures, buffers, shown,
         {k: text for k, text in KINDS.items() if k in used and k not in ("view", "number")},
         [_arena(plan, order, found, module.source) for order in found.orders],
         [*_states(module, plan), *_weights(module, plan)], late_checks,
