@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oic.codegen import template_data as view
 from oic.codegen import weights
@@ -24,7 +24,7 @@ from oic.library.cache import Cache, code_of, key_of
 from oic.library.publish import Stage, staged
 from oic.memory.map import memory_map
 from oic.operators.late import Place, late_places
-from oic.report import html as report
+from oic.report.html import LineTime, report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
 from oic.toolchain.code_metrics import Figures
@@ -175,7 +175,7 @@ def with_figures(files: Files, figures: Figures) -> Files:
     return found
 
 
-def with_times(files: Files, times: Sequence[report.LineTime]) -> None:
+def with_times(files: Files, times: Sequence[LineTime]) -> None:
     """Write the report once more, with the times of source lines.  Raises OicError `output-folder`."""
     path = files.folder / f"{files.name}.report.html"
     try:
@@ -242,11 +242,11 @@ def _runtime_header(name: str) -> str:
     return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
 
 
-def _described(files: Files, times: Sequence[report.LineTime] = ()) -> dict[str, str]:
+def _described(files: Files, times: Sequence[LineTime] = ()) -> dict[str, str]:
     """The memory map, for tools and for people; for them with the times of source lines, where they were measured."""
     late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
     found = memory_map(files.unit.module)
-    made = report.report(files.unit.module, found, late, files.figures, times)
+    made = report(files.unit.module, found, late, files.figures, times)
     page = _environment().get_template("report.html.j2").render(r=made)
     table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
@@ -277,13 +277,11 @@ def _weights_source(m: view.TemplateData, data: bytes) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    return Environment(
         loader=FileSystemLoader(templates_dir()),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=select_autoescape(["html.j2"]),
+        autoescape=False,
     )
-    made.filters |= report.FILTERS
-    return made

@@ -9,6 +9,7 @@ weights.
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,49 +36,84 @@ MARKS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of an axis of offsets
 class Rectangle:
     """A rectangle with what the mouse says of it.  Lengths in pixels."""
 
-    x: float
-    y: float
-    width: float
-    height: float
+    x: str
+    y: str
+    width: str
+    height: str
     kind: str
     title: str
     label: str
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A text at the left, at a height; `grid`: a line across the picture begins there."""
+class Label:
+    """A text at a place, and where a line that belongs to it ends."""
 
-    y: float
+    x: str
+    y: str
+    to: str
     text: str
-    grid: bool = False
 
 
 @dataclass(frozen=True)
 class Drawing:
     """One picture.
 
-    right, top, bottom   of the part that shows memory, in pixels; its left is LEFT
+    left, right, top, bottom   of the part that shows memory, in pixels
     marks    of offsets, at the left
-    below    where the source lines begin
-    ticks    where source lines begin, from the left, and their numbers
+    ticks    of source lines, below
     spans    loops and branches, below
     curve    points of the bytes that are live, "" if there is none
-    bound    the lower bound, if there is one: its height
+    bound    the lower bound, if there is one
     """
 
     title: str
     caption: str
-    right: float
-    top: float
-    bottom: float
-    boxes: list[Rectangle]
-    marks: list[Mark]
-    below: float = 0
-    ticks: Sequence[tuple[float, int]] = ()
-    spans: Sequence[Rectangle] = ()
+    width: int
+    height: int
+    left: str
+    right: str
+    top: str
+    bottom: str
+    boxes: tuple[Rectangle, ...]
+    marks: tuple[Label, ...] = ()
+    ticks: tuple[Label, ...] = ()
+    spans: tuple[Rectangle, ...] = ()
     curve: str = ""
-    bound: float | None = None
+    bound: tuple[Label, ...] = ()
+
+
+@dataclass(frozen=True)
+class Total:
+    """Bytes of one kind of memory."""
+
+    name: str
+    nbytes: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of buffers or of values."""
+
+    name: str
+    kind: str
+    space: str
+    offset: str
+    nbytes: str
+    life: str
+    line: str
+    alias: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An entry of the legend."""
+
+    name: str
+    style: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -95,29 +131,35 @@ class LineTime:
 
 
 @dataclass(frozen=True)
+class SourceLine:
+    """A line of the source with what was measured of it; "" where nothing was."""
+
+    number: str
+    text: str
+    time: str
+    bar: str
+    share: str
+    nbytes: str
+    operations: str
+    roofline: str
+
+
+@dataclass(frozen=True)
 class ReportData:
-    """Everything that the template names.
+    """Everything that the template names."""
 
-    kinds         of values and buffers that there are, with what they mean
-    seconds       of all that was measured
-    source_lines  number, text and what was measured, from the first line that was measured to the last
-    """
-
-    module: Module
-    plan: Plan
+    name: str
     source: str
-    arena: int
-    map: MemoryMap
-    figures: Figures | None
-    buffers: list[Buffer]
-    values: list[Placed]
-    kinds: dict[str, str]
-    arenas: list[Drawing]
-    bars: list[Drawing]
+    totals: tuple[Total, ...]
+    stacks: tuple[Total, ...]
+    compiler: str
+    kinds: tuple[Kind, ...]
+    arenas: tuple[Drawing, ...]
+    bars: tuple[Drawing, ...]
+    rows: tuple[Row, ...]
+    values: tuple[Row, ...]
     late_checks: tuple[str, ...]
-    seconds: float
-    source_lines: list[tuple[int, str, LineTime | None]]
-    left: int = LEFT
+    source_lines: tuple[SourceLine, ...]
 
 
 def report(
@@ -133,41 +175,80 @@ def report(
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
-    used = {v.kind for v in shown} | {found.kind(b) for b in buffers}
     return ReportData(
-        module, plan, source, arena_bytes(module), found, figures, buffers, shown,
-        {k: text for k, text in KINDS.items() if k in used and k not in ("view", "number")},
-        [_arena(plan, order, found, module.source) for order in found.orders],
-        [*_states(module, plan), *_weights(module, plan)], late_checks,
-        sum(time.seconds for time in times), list(_timed(module, times)),
-    )  # fmt: skip
+        html.escape(module.name),
+        html.escape(source),
+        tuple(_totals(plan, arena_bytes(module), figures)),
+        tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
+        html.escape(figures.compiler) if figures else "",
+        tuple(_legend(found, buffers, shown)),
+        tuple(_arena(plan, order, found, module.source) for order in found.orders),
+        (*_states(module), *_weights(module)),
+        tuple(_buffer_row(b, found.kind(b)) for b in buffers),
+        tuple(_value_row(v) for v in shown),
+        tuple(html.escape(place) for place in late_checks),
+        tuple(_timed(module, times)),
+    )
 
 
-def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[tuple[int, str, LineTime | None]]:
-    """What several lines do together is shown at the last of them."""
+def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
+    """The lines of the source from the first that was measured to the last, with what was measured.
+
+    What several lines do together is shown at the last of them.
+    """
     if not times or module.source is None:
         return
-    at: dict[int, LineTime] = {}
+    at: dict[int, list[LineTime]] = {}
     for time in times:
-        number = max(time.lines)
-        at[number] = _both(at[number], time) if number in at else time
+        at.setdefault(max(time.lines), []).append(time)
+    whole = sum(time.seconds for time in times)
     for number in range(min(min(t.lines) for t in times), max(at) + 1):
-        yield number, module.source.line(number).rstrip(), at.get(number)
+        here = at.get(number, [])
+        text = html.escape(module.source.line(number).rstrip())
+        if not here:
+            yield SourceLine(str(number), text, "", "0", "", "", "", "")
+            continue
+        seconds, nbytes, operations = (sum(getattr(t, n) for t in here) for n in ("seconds", "nbytes", "operations"))
+        best = sum(t.roofline * t.seconds for t in here) / seconds if seconds else 0.0
+        share = seconds / whole if whole else 0.0
+        yield SourceLine(
+            str(number), text, f"{seconds * 1e6:,.1f}", f"{100 * share:.1f}", f"{100 * share:.1f} %",
+            f"{nbytes / 1e6:,.2f}", f"{operations / 1e6:,.2f}", f"{best:.2f}",
+        )  # fmt: skip
 
 
-def _both(a: LineTime, b: LineTime) -> LineTime:
-    """The times of statements on the same lines, one after the other."""
-    seconds = a.seconds + b.seconds
-    roofline = (a.roofline * a.seconds + b.roofline * b.seconds) / seconds if seconds else 0.0
-    return LineTime(b.lines, seconds, a.nbytes + b.nbytes, a.operations + b.operations, roofline)
+def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[Total]:
+    rows = [
+        Total("state", f"{plan.state_bytes:,}", "all that is kept between steps"),
+        Total("arena", f"{arena:,}", "the most of an entry, and at least a cache line"),
+    ]
+    for symbol, nbytes in plan.arena_bytes.items():
+        bound = plan.lower_bound.get(symbol, 0)
+        ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
+        rows.append(Total(f"&emsp;{html.escape(symbol)}", f"{nbytes:,}", ratio))
+    weights = plan.weights_bytes if plan.space("weights") else 0  # a blob without any has a header, and is none
+    rows.append(Total("weights", f"{weights:,}", "read only, shared by sessions"))
+    if figures is not None and figures.code_bytes is not None:
+        rows.append(Total("code", f"{figures.code_bytes:,}", "instructions and constant tables"))
+    if figures is not None and figures.worst is not None:
+        rows.append(Total("stack", f"{figures.worst.nbytes:,}", f"at most, in {figures.worst.function}; see below"))
+    elif figures is not None:
+        rows.append(Total("stack", "", f"not known: {html.escape(figures.missing)}"))
+    return rows
 
 
-def style(kind: str) -> str:
-    """The class of a kind of value or buffer."""
+def _beside(externals: tuple[str, ...]) -> str:
+    return f"+ {', '.join(externals)}" if externals else ""
+
+
+def _legend(found: MemoryMap, buffers: list[Buffer], values: list[Placed]) -> list[Kind]:
+    """The kinds that there are, in their order."""
+    used = {v.kind for v in values} | {found.kind(b) for b in buffers}
+    return [Kind(k, _style(k), KINDS[k]) for k in KINDS if k in used and k not in ("view", "number")]
+
+
+def _style(kind: str) -> str:
     return "k-" + kind.replace(" ", "-")
-
-
-FILTERS = {"commas": "{:,}".format, "px": "{:.1f}".format, "style": style}  # of the template
 
 
 # ---------------------------------------------------------------- arenas
@@ -199,14 +280,15 @@ def _arena(plan: Plan, order: Order, found: MemoryMap, source: Source | None) ->
              LABEL - 3.0, "span", f"{s.kind} {s.name}\nline {s.line}", f"{s.kind} {s.name} (line {s.line})")
         for s, depth in zip(order.spans, depths, strict=True)
     ]  # fmt: skip
+    below = top + height + (max(depths, default=-1) + 1) * LABEL
     caption = f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed"
-    names = [Mark((i + 0.45) * LANE, _cut(f"{b.space} {b.name}", LEFT - 8)) for i, b in enumerate(lanes)]
+    marks = (*(_offsets(nbytes, top, height) if buffers else ()), *_lane_names(lanes))
     return Drawing(
-        f"arena of {symbol}", caption, LEFT + WIDTH, top, top + height, boxes,
-        [*(_offsets(nbytes, top, height) if buffers else ()), *names],
-        top + height + (max(depths, default=-1) + 1) * LABEL, _ticks(order, across), spans,
+        f"arena of {html.escape(symbol)}", caption, LEFT + WIDTH + 90, round(below + 2 * LABEL + 8),
+        f"{LEFT}", f"{LEFT + WIDTH}", f"{top}", f"{top + height}", tuple(boxes),
+        marks, _lines(order, across, below + LABEL + 2), tuple(spans),
         _curve(buffers, nbytes, across, top, height, last),
-        top + height - min(1.0, bound / nbytes) * height if bound else None,
+        (_bound(bound, nbytes, top, height),) if bound else (),
     )  # fmt: skip
 
 
@@ -222,7 +304,7 @@ def _lifetimes(
     kind = found.kind(buffer)
     x, end = across(buffer.start), across(buffer.end + 1)
     text = _said(buffer, source, kind)
-    boxes = [_box(x, y, end - x, height, f"{style(kind)} {'' if kind == 'scratch' else 'held'}", text, buffer.name)]
+    boxes = [_box(x, y, end - x, height, f"{_style(kind)} {'' if kind == 'scratch' else 'held'}", text, buffer.name)]
     for i, v in enumerate(inside):
         seen = views.get(v.name, [])
         until = max([v.end, *(w.end for w in seen)])
@@ -233,7 +315,7 @@ def _lifetimes(
         title = (f"{v.name}: {v.type}  ({v.kind})\n{v.nbytes:,} bytes in {buffer.space}+{buffer.offset:,} "
                  f"'{buffer.name}'{_where(v.line, source)}{alias}{shown}\n{v.reason}")  # fmt: skip
         left = across(max(v.start, buffer.start))
-        boxes.append(_box(left, y, across(until + 1) - left, height, style(v.kind), title, v.name))
+        boxes.append(_box(left, y, across(until + 1) - left, height, _style(v.kind), title, v.name))
     return boxes
 
 
@@ -261,21 +343,28 @@ def _depths(spans: Sequence[PositionRange]) -> list[int]:
     return found
 
 
-def _ticks(order: Order, across: Across) -> list[tuple[float, int]]:
+def _lines(order: Order, across: Across, y: float) -> tuple[Label, ...]:
     """Source lines at the positions where they begin, as many as can be read."""
-    found: list[tuple[float, int]] = []
+    found: list[Label] = []
     free, before = -math.inf, 0
     for position, line in order.lines:
         x = across(position)
         if line != before and x >= free:
-            found.append((x, line))
+            found.append(Label(f"{x:.1f}", f"{y:.1f}", f"{y - LABEL:.1f}", str(line)))
             free = x + CHARACTER * len(str(line)) + 8
         before = line
-    return found
+    return tuple(found)
 
 
-def _offsets(nbytes: int, top: float, height: float) -> list[Mark]:
-    return [Mark(top + height * (1 - m), _size(round(nbytes * m)), grid=True) for m in MARKS]
+def _offsets(nbytes: int, top: float, height: float) -> tuple[Label, ...]:
+    places = [(m, f"{top + height * (1 - m):.1f}") for m in MARKS]
+    return tuple(Label(f"{LEFT - 6}", y, y, _size(round(nbytes * m))) for m, y in places)
+
+
+def _lane_names(lanes: list[Buffer]) -> list[Label]:
+    """What the caller gives and gets, beside its lane."""
+    return [Label(f"{LEFT - 6}", f"{(i + 0.45) * LANE:.1f}", "", html.escape(_cut(f"{b.space} {b.name}", LEFT - 8)))
+            for i, b in enumerate(lanes)]  # fmt: skip
 
 
 def _size(nbytes: int) -> str:
@@ -287,6 +376,11 @@ def _cut(text: str, width: float) -> str:
     """As much of a text as has room; nothing if that says nothing."""
     room = int(width / CHARACTER)
     return text if len(text) <= room else text[: room - 1] + "…" if room >= 4 else ""
+
+
+def _bound(bound: int, nbytes: int, top: float, height: float) -> Label:
+    y = f"{top + height - min(1.0, bound / nbytes) * height:.1f}"
+    return Label(f"{LEFT + WIDTH + 4}", y, y, "lower bound")
 
 
 def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, height: float, last: int) -> str:
@@ -307,24 +401,26 @@ def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, heigh
 # ---------------------------------------------------------------- state and weights
 
 
-def _states(module: Module, plan: Plan) -> list[Drawing]:
+def _states(module: Module) -> list[Drawing]:
     """The state; where tables grow, with none, half and all of their entries."""
     types: dict[str, StateType] = {op.symbol: op.type for op in module.states()}
     lines = {op.symbol: op.span.line if op.span else 0 for op in module.states()}
     if all(t.plain for t in types.values()):
-        return [_state(module, plan, types, lines, 1.0, "")]
-    return [_state(module, plan, types, lines, share, word)
+        return [_state(module, types, lines, 1.0, "")]
+    return [_state(module, types, lines, share, word)
             for share, word in ((0.0, "empty"), (0.5, "half full"), (1.0, "full"))]  # fmt: skip
 
 
 def _state(
-    module: Module, plan: Plan, types: dict[str, StateType], lines: dict[str, int], share: float, word: str
+    module: Module, types: dict[str, StateType], lines: dict[str, int], share: float, word: str
 ) -> Drawing:
     """The state with every growing index at a share of its capacity.
 
     What is reserved and not touched costs nothing, so then the bytes in use are stacked; otherwise
     they lie where they are, in memory that is taken from the start.
     """
+    plan = module.plan
+    assert plan is not None
     reserved = any(t.reserved for t in types.values())
     boxes, at, used_bytes = [], 0, 0
     placed_ = [(s, offset, n, _used(types[s], n, share)) for s, offset, n in state_layout(module)]
@@ -381,7 +477,9 @@ def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
     return [(round(s), stripe) for s in starts]
 
 
-def _weights(module: Module, plan: Plan) -> list[Drawing]:
+def _weights(module: Module) -> list[Drawing]:
+    plan = module.plan
+    assert plan is not None
     types = {op.symbol: (op.result.type, op.span.line if op.span else 0) for op in module.constants()}
     total = max(1, plan.weights_bytes)
     boxes = []
@@ -399,10 +497,35 @@ def _slab(offset: float, nbytes: float, total: int, kind: str, title: str, label
 
 
 def _bar(title: str, caption: str, boxes: list[Rectangle], total: int) -> Drawing:
-    return Drawing(title, caption, LEFT + BAR, 8, HEIGHT + 8, boxes, _offsets(total, 8, HEIGHT))
+    return Drawing(
+        title, caption, LEFT + BAR + 4, HEIGHT + 16, f"{LEFT}", f"{LEFT + BAR}", "8", f"{HEIGHT + 8}",
+        tuple(boxes), _offsets(total, 8, HEIGHT),
+    )  # fmt: skip
 
 
 def _box(x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> Rectangle:
     """A box; its label as far as there is room."""
     width = max(1.5, width)
-    return Rectangle(x, y, width, height, kind.strip(), title, _cut(label, width - 6) if height >= 11 else "")
+    label = _cut(label, width - 6) if height >= 11 else ""
+    return Rectangle(
+        f"{x:.1f}", f"{y:.1f}", f"{width:.1f}", f"{height:.1f}", kind.strip(), html.escape(title), html.escape(label)
+    )
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _buffer_row(buffer: Buffer, kind: str) -> Row:
+    life = f"{buffer.start} to {buffer.end}" if buffer.space == "arena" else ""
+    return Row(
+        html.escape(buffer.name), kind, f"{buffer.space} {html.escape(buffer.function)}".strip(),
+        f"{buffer.offset:,}", f"{buffer.nbytes:,}", life, str(buffer.line or ""), "", html.escape(buffer.reason),
+    )  # fmt: skip
+
+
+def _value_row(v: Placed) -> Row:
+    return Row(
+        html.escape(f"{v.name}: {v.type}"), v.kind, html.escape(f"{v.space} {v.buffer}"),
+        "" if v.offset is None else f"{v.offset:,}", f"{v.nbytes:,}", f"{v.start} to {v.end}", str(v.line or ""),
+        html.escape(v.alias_of), html.escape(v.reason),
+    )  # fmt: skip
