@@ -58,4 +58,6 @@ def laid_out(program: Program, layout: Layout, threads: int = 1) -> Program:
     """The program with its memory planned in this way: what code is made of."""
     planned = planned_as(bufferized(program.module, threads), layout)
     settings = replace(program.settings, reuse=layout.reuse, threads=threads)
-    return replace(program, settings=settings, _planned=planned)
+    made = replace(program, settings=settings)
+    made.planned = planned
+    return made
