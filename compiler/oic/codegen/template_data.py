@@ -25,17 +25,10 @@ from oic.kernels.targets import FUSED, NATIVE, SEPARATE
 from oic.memory.saved import saved_form
 from oic.resources import runtime_dir
 from oic.toolchain import code_metrics as measured
+from oic.toolchain import target as compiler
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.stack import THREAD
-from oic.toolchain.target import (
-    LANGUAGE,
-    MEANING,
-    ONE_COPY,
-    ONE_COPY_SINCE,
-    SHARED,
-    WARNINGS,
-    Target,
-)
+from oic.toolchain.target import Target
 
 ALIGN = 8
 _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bits are the same
@@ -100,20 +93,6 @@ class SetFile:
 
 
 @dataclass(frozen=True)
-class Prototypes:
-    """The functions that every library has."""
-
-    attach: Prototype
-    init: Prototype
-    reset: Prototype
-    save: Prototype
-    load: Prototype
-    truncate: Prototype
-    open: Prototype
-    close: Prototype
-
-
-@dataclass(frozen=True)
 class Truncated:
     """The counter that positions are taken back of, as a member of the state; its type, its start and its name."""
 
@@ -156,7 +135,7 @@ class TemplateData:
     session: Struct
     memory: Struct
     entries: tuple[EntryData, ...]
-    prototypes: Prototypes
+    prototypes: dict[str, Prototype]
     functions: tuple[str, ...]
     headers: tuple[str, ...]
     instances: tuple[Instance, ...]
@@ -244,13 +223,13 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         has_weights=has_weights,
         weights_array=array,
         maps_weights=has_weights and not array,
-        language_flag=LANGUAGE,
-        code_flags=" ".join((*MEANING, *WARNINGS)),
-        one_copy_flags=" ".join(ONE_COPY),
-        one_copy_since=ONE_COPY_SINCE,
+        language_flag=compiler.LANGUAGE,
+        code_flags=" ".join((*compiler.MEANING, *compiler.WARNINGS)),
+        one_copy_flags=" ".join(compiler.ONE_COPY),
+        one_copy_since=compiler.ONE_COPY_SINCE,
         machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
         target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
-        + "".join(f" {f}" for f in SHARED if target.hosted and f != "-shared"),
+        + "".join(f" {f}" for f in compiler.SHARED if target.hosted and f != "-shared"),
         sources=" ".join(sources),
         objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
         pooled=pooled,
@@ -270,10 +249,10 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
 
 def _dispatched(unit: Unit, entries: tuple[EntryData, ...], sets: tuple[SetFile, ...]) -> tuple[Dispatched, ...]:
     """The functions of the API that call those of a set; none where there is one set."""
-    p = _prototypes(unit.name)
-    truncate = () if unit.module.truncation.reason else (p.truncate,)
-    found = (p.init, *(e.prototype for e in entries), p.reset, p.save, p.load, *truncate, p.open, p.close)
-    return tuple(_dispatched_function(f, sets, opens=f in (p.init, p.open)) for f in (found if sets else ()))
+    prototypes = _prototypes(unit.name)
+    init, *rest = _api(prototypes, truncates=not unit.module.truncation.reason, hosted=True)
+    found = (init, *(e.prototype for e in entries), *rest) if sets else ()
+    return tuple(_dispatched_function(f, sets, opens=f in (init, prototypes["open"])) for f in found)
 
 
 def _dispatched_function(f: Prototype, sets: tuple[SetFile, ...], *, opens: bool) -> Dispatched:
@@ -310,10 +289,8 @@ def declarations(m: TemplateData) -> str:
     parts = [*_shared_types(m.profiled), *(struct.plain for struct in (m.state, m.session, m.memory))]
     for entry in m.entries:
         parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
-    p = m.prototypes
-    own = [p.init, p.reset, p.save, p.load, *([p.truncate] if m.truncated else [])]
-    parts += [f"{f.source};" for f in (*own, *([p.open, p.close] if m.hosted else []))]
-    return "\n".join(parts)
+    own = _api(m.prototypes, truncates=m.truncated is not None, hosted=m.hosted)
+    return "\n".join([*parts, *(f"{f.source};" for f in own)])
 
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -349,7 +326,8 @@ def _prototype(type_: str, name: str, *parameters: Declare, static: bool = False
     return Prototype(source, header, type_, name, parameters)
 
 
-def _prototypes(n: str) -> Prototypes:
+def _prototypes(n: str) -> dict[str, Prototype]:
+    """The functions that every library has, by what the templates call them."""
     session, kept = Declare(Pointer(f"{n}_session"), "s"), Declare(Pointer(f"{n}_session", const=True), "s")
     memory, build = Declare(Pointer(f"{n}_memory", const=True), "m"), Declare("uint64_t", "build")
     path, threads = Declare(Pointer("char", const=True), "path"), Declare("int", "threads")
@@ -359,23 +337,28 @@ def _prototypes(n: str) -> Prototypes:
     def head(type_: str, name: str, *parameters: Declare) -> Prototype:
         return _prototype(type_, f"{n}_{name}", *parameters, static=name == "attach")
 
-    return Prototypes(
-        attach=head("oic_status", "attach", session, memory, build),
-        init=head("oic_status", "init_as", session, memory, build),
-        reset=head("void", "reset", session),
-        save=head("size_t", "save", kept, to, capacity),
-        load=head("oic_status", "load", session, from_, nbytes),
-        truncate=head("oic_status", "truncate", session, Declare("int64_t", "n")),
-        open=head("oic_status", "open_as", session, path, threads, build),
-        close=head("void", "close", session),
-    )
+    return {
+        "attach": head("oic_status", "attach", session, memory, build),
+        "init": head("oic_status", "init_as", session, memory, build),
+        "reset": head("void", "reset", session),
+        "save": head("size_t", "save", kept, to, capacity),
+        "load": head("oic_status", "load", session, from_, nbytes),
+        "truncate": head("oic_status", "truncate", session, Declare("int64_t", "n")),
+        "open": head("oic_status", "open_as", session, path, threads, build),
+        "close": head("void", "close", session),
+    }
+
+
+def _api(prototypes: dict[str, Prototype], *, truncates: bool, hosted: bool) -> list[Prototype]:
+    """Those that callers see, beside the entries."""
+    hidden = {"attach"} | (set() if truncates else {"truncate"}) | (set() if hosted else {"open", "close"})
+    return [f for name, f in prototypes.items() if name not in hidden]
 
 
 def _functions(unit: Unit, entries: tuple[EntryData, ...], *, hosted: bool) -> tuple[str, ...]:
     """The functions of the API, entries first."""
-    more = () if unit.module.truncation.reason else ("truncate",)
-    rest = ("init_as", "reset", "save", "load", *more, *(("open_as", "close") if hosted else ()))
-    return (*(e.face.function for e in entries), *(f"{unit.name}_{r}" for r in rest))
+    rest = _api(_prototypes(unit.name), truncates=not unit.module.truncation.reason, hosted=hosted)
+    return (*(e.face.function for e in entries), *(f.name for f in rest))
 
 
 def _truncated(unit: Unit) -> Truncated | None:
