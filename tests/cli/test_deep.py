@@ -29,7 +29,7 @@ def test_every_program_ends_in_a_result_or_a_diagnostic(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parsed, checked, lowered and planned."""
-    monkeypatch.setattr("oic.lower.control.MOST_STATEMENTS", 2500)
+    monkeypatch.setattr("oic.check.resolved.MOST_STATEMENTS", 2500)
     make, slug = PROGRAMS[name]
     if slug is None:
         program = compile_graph(parse(make()), None, Settings())
