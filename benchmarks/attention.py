@@ -53,7 +53,7 @@ void attend_{t}(oic_pool *pool, int threads, const float *q, const oic_stored_{e
                 const float *ks, const float *vs, float *y, ptrdiff_t layers, ptrdiff_t keys, ptrdiff_t Hq,
                 ptrdiff_t Hk, ptrdiff_t D)
 {{
-    static float work[64 << 16], parts[1 << 22];
+    static float work[64 << 16] __attribute__((aligned(64))), parts[1 << 22] __attribute__((aligned(64)));
     for (ptrdiff_t l = 0; l < layers; ++l) {{
         const ptrdiff_t at = l * keys * Hk * D;
         oic_attention_divided_f32_{e}(pool, threads, Hk * (keys + 127) / 128, (int64_t)(Hq * keys * 2 * D),
