@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from oic.driver import Program
 from oic.ir.module import Buffer
-from oic.memory import planner, sharing
+from oic.memory import planner, sharing, state_regions
 from oic.memory.liveness import Liveness
 from oic.passes import destination_passing as destinations
 from oic.passes import materialize
@@ -107,7 +107,7 @@ RULES = {
     ),
     "a view needs what it sees": (Liveness, "needed", lambda self, v, _=None: self.last_use(v), (2, 5)),
     "an entry is not seen before it is stored": (sharing.Sharing, "_meets", lambda *_: False, (24, 69)),
-    "boxes are apart only where that is known": (sharing, "apart", lambda *_: True, (69, 81)),
+    "boxes are apart only where that is known": (state_regions, "apart", lambda *_: True, (69, 81)),
     "what is exchanged is needed no more": (destinations, "_exchangeable", lambda *_, **__: True, (0, 3)),
 }  # fmt: skip
 

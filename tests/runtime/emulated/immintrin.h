@@ -67,6 +67,21 @@ E_FN void e_mask_storeu_ps(float *p, __mmask16 m, __m512 a)
 
 E_FN __m512 e_add_ps(__m512 a, __m512 b) { emulated u = e_of(a), v = e_of(b); E_LANES u.f32[i_] += v.f32[i_]; return u.f; }
 E_FN __m512 e_mul_ps(__m512 a, __m512 b) { emulated u = e_of(a), v = e_of(b); E_LANES u.f32[i_] *= v.f32[i_]; return u.f; }
+/* a * 2^b, rounded once: powers of whole numbers b, of which those beyond 300 make 0 or infinity all the same. */
+E_FN __m512 e_scalef_ps(__m512 a, __m512 b)
+{
+    emulated u = e_of(a), v = e_of(b);
+    E_LANES {
+        const float most = v.f32[i_] > 300.0f ? 300.0f : v.f32[i_] < -300.0f ? -300.0f : v.f32[i_];
+        const int32_t k = (int32_t)most;
+        double power = 1.0;
+        for (int32_t n = 0; n < (k < 0 ? -k : k); ++n) {
+            power *= k < 0 ? 0.5 : 2.0;
+        }
+        u.f32[i_] = (float)(u.f32[i_] * power);
+    }
+    return u.f;
+}
 E_FN __m512 e_fmadd_ps(__m512 a, __m512 b, __m512 c)
 {
     emulated u = e_of(a), v = e_of(b), w = e_of(c);
@@ -353,6 +368,7 @@ E_FN __m512i e_si256(__m256i a) { emulated u = {0}; u.i2[0] = a; return u.i; }
 E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2[n] = b; return u.i; }
 
 #define _mm512_set1_ps e_set1_ps
+#define _mm512_scalef_ps e_scalef_ps
 #define _mm512_set1_epi32 e_set1_epi32
 #define _mm512_set1_epi64 e_set1_epi64
 #define _mm512_add_epi64 e_add_epi64
