@@ -433,6 +433,21 @@ OIC_INLINE void ROWS(oic_mix_tile)(S *restrict to, ptrdiff_t tm, int rows, int r
     }
 }
 
+/* The same for a number of rows that is known when it runs: ROW_MIXES, 4, 2 or 1. */
+OIC_INLINE void ROWS(oic_mix_rows)(S *restrict to, ptrdiff_t tm, ptrdiff_t rows, int regs, const S *restrict w, ptrdiff_t wm,
+                                   const R *restrict v, ptrdiff_t ld, const ptrdiff_t *restrict lo, const ptrdiff_t *restrict hi)
+{
+    if (rows == ROW_MIXES) {
+        ROWS(oic_mix_tile)(to, tm, ROW_MIXES, regs, w, wm, v, ld, lo, hi);
+    } else if (ROW_MIXES > 4 && rows == 4) {
+        ROWS(oic_mix_tile)(to, tm, 4, regs, w, wm, v, ld, lo, hi);
+    } else if (ROW_MIXES > 2 && rows == 2) {
+        ROWS(oic_mix_tile)(to, tm, 2, regs, w, wm, v, ld, lo, hi);
+    } else {
+        ROWS(oic_mix_tile)(to, tm, 1, regs, w, wm, v, ld, lo, hi);
+    }
+}
+
 /* to[rows, tm apart][D] += w[rows, wm apart][n] times n rows of v, `ld` apart, those that are from[r] - at to end[r] - at - 1
    for row r, neither of which falls from row to row; D is whole lanes. */
 OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, ptrdiff_t wm, ptrdiff_t rows, const R *restrict v,
@@ -452,26 +467,10 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
         }
         ptrdiff_t d = 0;
         for (; D - d >= ROW_MIXED * WIDTH; d += ROW_MIXED * WIDTH) {
-            if (some == ROW_MIXES) {
-                ROWS(oic_mix_tile)(to + d, tm, ROW_MIXES, ROW_MIXED, w, wm, v + d, ld, lo, hi);
-            } else if (ROW_MIXES > 4 && some == 4) {
-                ROWS(oic_mix_tile)(to + d, tm, 4, ROW_MIXED, w, wm, v + d, ld, lo, hi);
-            } else if (ROW_MIXES > 2 && some == 2) {
-                ROWS(oic_mix_tile)(to + d, tm, 2, ROW_MIXED, w, wm, v + d, ld, lo, hi);
-            } else {
-                ROWS(oic_mix_tile)(to + d, tm, 1, ROW_MIXED, w, wm, v + d, ld, lo, hi);
-            }
+            ROWS(oic_mix_rows)(to + d, tm, some, ROW_MIXED, w, wm, v + d, ld, lo, hi);
         }
         for (; ROW_MIXED > COUNT && d < D; d += OIC_LANES) { /* what is left of several lanes */
-            if (some == ROW_MIXES) {
-                ROWS(oic_mix_tile)(to + d, tm, ROW_MIXES, COUNT, w, wm, v + d, ld, lo, hi);
-            } else if (ROW_MIXES > 4 && some == 4) {
-                ROWS(oic_mix_tile)(to + d, tm, 4, COUNT, w, wm, v + d, ld, lo, hi);
-            } else if (ROW_MIXES > 2 && some == 2) {
-                ROWS(oic_mix_tile)(to + d, tm, 2, COUNT, w, wm, v + d, ld, lo, hi);
-            } else {
-                ROWS(oic_mix_tile)(to + d, tm, 1, COUNT, w, wm, v + d, ld, lo, hi);
-            }
+            ROWS(oic_mix_rows)(to + d, tm, some, COUNT, w, wm, v + d, ld, lo, hi);
         }
     }
 }

@@ -37,14 +37,14 @@ def fuse_products(module: Module) -> None:
 
 
 def _block(block: Block) -> None:
-    last: Op | None = None  # that has memory or an effect
+    last, place = None, 0  # the op before that has memory or an effect
     ops: list[Op] = []
     for op in block.ops:
         if isinstance(last, Operator) and _hands_on(last) and _continues(op, last.result):
-            ops.remove(last)
+            del ops[place]
             op = _region(last, op)
         if not _is_nothing(op):
-            last = op
+            last, place = op, len(ops)
         ops.append(op)
     block.set_ops(ops)
 
