@@ -206,14 +206,17 @@ def shared_loop(outer: Frame, write: Callable[[Frame], None]) -> Task:
     return _task(frame, title, line, body, {}, const=True)
 
 
-def continuation(outer: Frame, write: Callable[[Frame], None]) -> Task:
-    """The function of some iterations of the two loops that `write` makes, an `oic_then`."""
+def continuation(outer: Frame, product: str, write: Callable[[Frame], None]) -> Task:
+    """The function of some iterations of the two loops that `write` makes, an `oic_then`.
+
+    product  the place of the product whose results it takes
+    """
     frame = TaskFrame(outer, "then")
     frame.spans = (("first", "end"), ("from", "to"))
     write(frame)
     given = "const float *restrict sum, ptrdiff_t ld, ptrdiff_t first, ptrdiff_t end,\n    ptrdiff_t from, ptrdiff_t to"
     line = f"static void {frame.function}(const void *context, {given})"
-    title = f"What {outer.face.function} does to some results of a product."
+    title = f"What {outer.face.function} does to some results of the product at {product}."
     return _task(frame, title, line, [*frame.head.statements, *frame.body.statements], {}, const=True)
 
 

@@ -13,7 +13,7 @@ from oic.codegen import kernel_calls as kernels
 from oic.codegen import loops
 from oic.codegen import state_access as persistent
 from oic.codegen.address import view
-from oic.codegen.c_module import Signature, Unit, signature
+from oic.codegen.c_module import Signature, Unit, signature, where
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
@@ -273,7 +273,7 @@ class _Writer(Integers):
         if op.product is None:
             self._loops(elements.fused, op)
             return
-        made = continuation(self.frame, lambda frame: elements.handed_on(frame, op))
+        made = continuation(self.frame, where(op.product.span), lambda frame: elements.handed_on(frame, op))
         for arg, value in zip(op.body.args, op.operands, strict=True):
             if not op.takes_elements(value):
                 self.frame.refs[arg] = self.frame.ref(value)
