@@ -202,7 +202,7 @@ def joined_elements(parts: Sequence[Elements], rank: int, axis: int) -> Members 
     if stored:
         names = tuple(name for part in stored for name in part.names)
         source = joined_elements([part.source for part in stored], rank, axis)
-        assert isinstance(source, Members)
+        assert isinstance(source, Members) and len(stored) == len(parts), "they are of one form"
         return StoredElements(names, source, stored[0].encoding)
     plain = [part for part in parts if not isinstance(part, StoredElements)]
     counts, first = plain[0].shape[:-rank], plain[0].shape[-rank:]
@@ -223,9 +223,9 @@ def joined_elements(parts: Sequence[Elements], rank: int, axis: int) -> Members 
     return Members(counts, inner, plain[0].dtype, read)
 
 
-def _joined_groups(parts: Sequence[Array | Members], key: tuple[int, ...]) -> quantized.Grouped:
+def _joined_groups(parts: Sequence[Any], key: tuple[int, ...]) -> quantized.Grouped:
     """One matrix whose rows are those of the members of a key, one after the other."""
-    matrices = [part.grouped(key) for part in parts if isinstance(part, Members) and part.grouped]
+    matrices: list[quantized.Grouped] = [part.grouped(key) for part in parts]
 
     def read(first: int, end: int) -> quantized.Groups:
         found, start = [], 0
