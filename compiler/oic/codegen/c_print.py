@@ -379,4 +379,4 @@ def _without(statements: Sequence[c.Statement], gone: set[str]) -> Iterator[c.St
     for s in statements:
         if _sets(s) not in gone:
             inner = {k: list(_without(getattr(s, k), gone)) for k in c.block_names(type(s))}  # type: ignore[arg-type]
-            yield replace(s, **inner) if inner else s  # type: ignore[type-var]  # those with blocks are dataclasses
+            yield replace(s, **inner) if inner else s

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache, lru_cache, reduce
-from typing import Any
+from typing import Any, dataclass_transform
 
 # ---------------------------------------------------------------- types
 
@@ -36,25 +36,30 @@ Type = str | Pointer | Array
 # ---------------------------------------------------------------- expressions
 
 
-class Expression:
+@dataclass_transform(field_specifiers=(field,))
+class _Node:
+    """Classes made of this one are dataclasses with hashes."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(unsafe_hash=True)(cls)
+
+
+class Expression(_Node):
     """An expression."""
 
 
-@dataclass(unsafe_hash=True)
 class Identifier(Expression):
     """A variable, or what is declared outside functions."""
 
     text: str
 
 
-@dataclass(unsafe_hash=True)
 class Literal(Expression):
     """A number without a sign, a string, or a macro that is such a constant."""
 
     text: str
 
 
-@dataclass(unsafe_hash=True)
 class Conversion(Expression):
     """A value as another type."""
 
@@ -62,7 +67,6 @@ class Conversion(Expression):
     value: Expression
 
 
-@dataclass(unsafe_hash=True)
 class Prefix(Expression):
     """`-x`, `!x`, `*p`, `&x`."""
 
@@ -70,7 +74,6 @@ class Prefix(Expression):
     value: Expression
 
 
-@dataclass(unsafe_hash=True)
 class Infix(Expression):
     """`left op right`."""
 
@@ -79,7 +82,6 @@ class Infix(Expression):
     right: Expression
 
 
-@dataclass(unsafe_hash=True)
 class Conditional(Expression):
     """`test ? then : otherwise`."""
 
@@ -88,7 +90,6 @@ class Conditional(Expression):
     otherwise: Expression
 
 
-@dataclass(unsafe_hash=True)
 class FunctionCall(Expression):
     """A function or macro with its arguments."""
 
@@ -96,7 +97,6 @@ class FunctionCall(Expression):
     args: tuple[Expression, ...]
 
 
-@dataclass(unsafe_hash=True)
 class Member(Expression):
     """`of->name`, or `of.name`."""
 
@@ -105,7 +105,6 @@ class Member(Expression):
     arrow: bool = True
 
 
-@dataclass(unsafe_hash=True)
 class Element(Expression):
     """`of[index]`."""
 
@@ -113,7 +112,6 @@ class Element(Expression):
     index: Expression
 
 
-@dataclass(unsafe_hash=True)
 class Braces(Expression):
     """`{a, b}` or `{.x = a, .y = b}`; with a type, a compound literal `(type){a, b}`.
 
@@ -127,7 +125,6 @@ class Braces(Expression):
     rows: bool = False
 
 
-@dataclass(unsafe_hash=True)
 class BracedRow(Expression):
     """An item of `rows`, with a comment above it or after it."""
 
@@ -190,11 +187,10 @@ def sizeof(type_: str) -> Expression:
 # ---------------------------------------------------------------- statements
 
 
-class Statement:
+class Statement(_Node):
     """A statement."""
 
 
-@dataclass(unsafe_hash=True)
 class Declare(Statement):
     """A variable, a member or a parameter.
 
@@ -211,7 +207,6 @@ class Declare(Statement):
     note: str = ""
 
 
-@dataclass(unsafe_hash=True)
 class AssignStatement(Statement):
     """`target = value;`"""
 
@@ -220,7 +215,6 @@ class AssignStatement(Statement):
     note: str = ""
 
 
-@dataclass(unsafe_hash=True)
 class Do(Statement):
     """A call, or another expression for its effect."""
 
@@ -228,26 +222,22 @@ class Do(Statement):
     note: str = ""
 
 
-@dataclass(unsafe_hash=True)
 class ReturnStatement(Statement):
     """`return value;`"""
 
     value: Expression | None = None
 
 
-@dataclass(unsafe_hash=True)
 class Break(Statement):
     """`break;`"""
 
 
-@dataclass(unsafe_hash=True)
 class Comment(Statement):
     """Comments before what was made of some source statements; none: an empty line."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(unsafe_hash=True)
 class IfStatement(Statement):
     """A branch."""
 
@@ -257,7 +247,6 @@ class IfStatement(Statement):
     note: str = ""
 
 
-@dataclass(unsafe_hash=True)
 class ForStatement(Statement):
     """`for (type name = start; test; ++name)`, or `--name` where it counts down."""
 
@@ -269,7 +258,6 @@ class ForStatement(Statement):
     body: list[Statement] = field(default_factory=list)
 
 
-@dataclass(unsafe_hash=True)
 class Once(Statement):
     """`do { … } while (0);`, which a `break` leaves."""
 
