@@ -80,11 +80,7 @@ def scalar(frame: Frame, value: Value) -> c.Expression:
 def elementwise(frame: Frame, op: Op) -> None:
     """The loops of one elementwise operator."""
     inputs = {v: _source(frame, v, op.result.shape) for v in op.operands if v not in frame.indices}
-
-    def body(read: Read) -> list[c.Expression]:
-        return [apply(frame, op, read)]
-
-    _loops(frame, inputs, [frame.ref(op.result)], body)
+    _loops(frame, op, inputs, lambda read: [apply(frame, op, read)])
 
 
 def outermost(frame: Frame, op: Op) -> c.Expression:
@@ -97,16 +93,9 @@ def outermost(frame: Frame, op: Op) -> c.Expression:
 
 def fused(frame: Frame, op: Op) -> None:
     """The loops of several elementwise operators computed together."""
-    block = op.regions[0]
-    outer = op.attributes()
-    inputs_of = dict(zip(block.args, op.operands, strict=True))
-    shape = outer["type"][0].shape
-    inputs = {arg: _source(frame, v, shape) for arg, v in inputs_of.items()}
-
-    def body(read: Read) -> list[c.Expression]:
-        return _fused_body(frame, block, read)
-
-    _loops(frame, inputs, [frame.ref(r) for r in op.results], body)
+    block, shape = op.regions[0], op.results[0].shape
+    inputs = {arg: _source(frame, v, shape) for arg, v in zip(block.args, op.operands, strict=True)}
+    _loops(frame, op, inputs, lambda read: _fused_body(frame, block, read))
 
 
 def handed_on(frame: Frame, op: Op) -> None:
@@ -124,11 +113,7 @@ def handed_on(frame: Frame, op: Op) -> None:
     strides = (dims.of(apart), 1)
     sums = Ref(c.Identifier("sum"), product.result.tensor, strides, True, start)
     inputs[product.result] = OperandSource(sums, strides)
-
-    def body(read: Read) -> list[c.Expression]:
-        return _fused_body(frame, block, read)
-
-    _loops(frame, inputs, [frame.ref(r) for r in op.results], body)
+    _loops(frame, op, inputs, lambda read: _fused_body(frame, block, read))
 
 
 def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expression]:
@@ -165,14 +150,11 @@ def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource
 
 
 def _loops(
-    frame: Frame,
-    inputs: dict[Value, OperandSource],
-    results: list[Ref],
-    body: Callable[[Read], list[c.Expression]],
+    frame: Frame, op: Op, inputs: dict[Value, OperandSource], body: Callable[[Read], list[c.Expression]]
 ) -> None:
-    """Loop over the results' elements; operands that stay the same are loaded further out."""
-    shape = results[0].type.shape
-    operands = list(inputs.values())
+    """Loop over the elements of an op's results; operands that stay the same are loaded further out."""
+    results = [frame.ref(result) for result in op.results]
+    shape, operands = results[0].type.shape, list(inputs.values())
     arranged = collapse if len(frame.spans) < 2 else plane
     sizes, strides = arranged(shape, [s.strides for s in operands] + [r.strides for r in results])
     nest = Nest(frame, sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -78,8 +78,14 @@ def arithmetic(op: str, left: Index, right: Index) -> Index:
 
 
 def linear(parts: Iterable[tuple[Index, Index]]) -> Index:
-    """The sum of products, of numbers of steps and their sizes."""
-    return reduce(lambda total, part: arithmetic("+", total, arithmetic("*", *part)), parts, ZERO)
+    """Where a part of memory begins, from numbers of steps and their sizes: checks made before keep each inside it."""
+    total = ZERO
+    for count, step in parts:
+        product = arithmetic("*", count, step)
+        if product.number is None:
+            product = replace(product, low=max(0, product.low), high=max(0, min(product.high, 1 << 48)))
+        total = arithmetic("+", total, product)
+    return total
 
 
 def signed(length: Index) -> c.Expression:

@@ -35,7 +35,7 @@ def box(frame: Frame, op: Any, shape: tuple[Dim, ...]) -> Ref:
     lead = next((i for i, n in enumerate(lengths) if n is not None and n != 1), len(lengths))
     if dtype.packed:
         lead = min(lead, len(field.type.table))
-    rest = _linear(offsets[lead:], steps[lead:])
+    rest = expr.linear(zip(offsets[lead:], map(expr.number, steps[lead:]), strict=True))
     pointer = address(field, offsets[:lead])
     key: tuple[Any, ...] | None = None
     if all(o.number is not None for o in offsets) and not dtype.packed:
@@ -285,13 +285,3 @@ def address(field: StateMember, places: Sequence[Index]) -> c.Expression:
 
 def _part(field: StateMember, places: Sequence[Index]) -> c.Expression:
     return reduce(lambda part, place: c.Element(part, place.value), places, member(field))
-
-
-def _linear(offsets: list[Index], steps: tuple[int, ...]) -> Index:
-    total = expr.ZERO
-    for offset, step in zip(offsets, steps, strict=True):
-        product = expr.arithmetic("*", offset, expr.number(step))
-        if product.number is None:  # the checks before it keep it within the state
-            product = replace(product, low=max(0, product.low), high=min(product.high, 1 << 48))
-        total = expr.arithmetic("+", total, product)
-    return total

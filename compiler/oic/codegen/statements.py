@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from oic.codegen import c_tree as c
@@ -317,10 +316,7 @@ class _Writer(Integers):
 
     def _box(self, op: Insert | PartEntry, whole: Ref) -> tuple[Index, list[Dim]]:
         """Where a box of leading axes starts, in elements, and its strides."""
-        start = expr.ZERO
-        for offset, stride in zip(op.offsets, whole.strides):
-            step = _inside(expr.arithmetic("*", self.frame.index(offset), self.frame.dim(stride)))
-            start = expr.arithmetic("+", start, step)
+        start = expr.linear((self.frame.index(o), self.frame.dim(s)) for o, s in zip(op.offsets, whole.strides))
         strides = [s for s, n in zip(whole.strides, op.lengths) if n is not None]
         return start, [*strides, *whole.strides[len(op.lengths) :]]
 
@@ -526,14 +522,6 @@ def _shifted(whole: Ref, type_: TensorType, strides: Sequence[Dim], start: Index
     if whole.type.dtype.packed:
         return Ref(whole.pointer, type_, tuple(strides), False, start)
     return Ref(c.total(whole.pointer, start.value), type_, tuple(strides), False)
-
-
-def _inside(start: Index) -> Index:
-    """Where a box starts: the checks before it keep it inside its tensor."""
-    if start.number is not None:
-        return start
-    most = 1 << 60
-    return replace(start, low=max(0, start.low), high=max(0, min(start.high, most)))
 
 
 __all__ = ["function_body"]
