@@ -20,10 +20,10 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind
 from oic.ir.intervals import Range, meet
+from oic.ir.journal import Journal
 from oic.ir.ranges import Atom, Linear, Ranges, added
 
 MOST_FACTS = 64  # about an atom that are tried
-_ABSENT = object()
 _Form = frozenset[tuple[Atom, int]]
 
 
@@ -38,7 +38,7 @@ class Facts(Ranges):
         super().__init__()
         self._extents: dict[Extent, Range] = {}
         self._facts: dict[tuple[Atom, bool], dict[_Form, Linear]] = {}  # sums, by a signed atom and by all atoms
-        self._undo: list[tuple[dict[Any, Any], object, object]] = []
+        self._journal = Journal()
 
     # ----------------------------------------------------------------- the walk
 
@@ -72,17 +72,12 @@ class Facts(Ranges):
     @contextmanager
     def inside(self, region: Block) -> Iterator[None]:
         """Around the ops of a region: what they show holds afterwards if the region surely runs."""
-        lasting, mark = self._surely_runs(region), len(self._undo)
+        lasting, mark = self._surely_runs(region), len(self._journal.log)
         for fact in self._of_region(region):
             self._add(fact)
         yield
         if not lasting:
-            while len(self._undo) > mark:
-                found, key, before = self._undo.pop()
-                if before is _ABSENT:
-                    del found[key]
-                else:
-                    found[key] = before
+            self._journal.undo(mark)
 
     def _surely_runs(self, region: Block) -> bool:
         """The body of a loop that has an iteration; consumers run at once, and none relies on another's checks."""
@@ -179,5 +174,4 @@ class Facts(Ranges):
         return self._extents.get(extent) or super()._extent_range(extent)
 
     def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
-        self._undo.append((found, key, found.get(key, _ABSENT)))
-        found[key] = what
+        self._journal.put(found, key, what)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from oic import dtypes
+from oic.diagnostics import StepError
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Value, is_index
-from oic.ir.dims import Dim, Expr
+from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
 
@@ -69,11 +70,7 @@ def apply(op: Operator, arrays: list[Any], read: Read, sizes: Mapping[str, int])
 
 def operand_parts(op: Op) -> list[Value | list[Value] | None]:
     """What the operand fields hold, in their order."""
-    return [
-        getattr(op, key)
-        for key, spec in op.fields.items()
-        if spec.kind in ("operand", "optional", "rest")
-    ]
+    return [getattr(op, key) for key, spec in op.fields.items() if spec.positional]
 
 
 def _widened(part: Value | list[Value] | None, read: Read) -> Any:
@@ -125,6 +122,26 @@ def _plain(part: Any, read: Read, sizes: Mapping[str, int]) -> Any:
 def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The present shape."""
     return tuple(dims.evaluate(d, sizes) for d in type_.shape)
+
+
+def bind_sizes(name: str, type_: TensorType, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Give extents that are axes of an input their values; StepError for two that disagree, or one too large."""
+    for dim, size in zip(type_.shape, shape):
+        extent = dims.atom(dim)
+        if extent is None:
+            continue
+        require_size(name, extent, size)
+        known = sizes.setdefault(extent.name, size)
+        if known != size:
+            what = f"size {extent} of input '{name}' is {size}, and {known} in another input"
+            raise StepError("OIC_ERR_SHAPE", what, variable=name, index=size, bound=known)
+
+
+def require_size(name: str, extent: Extent, size: int) -> None:
+    """Refuse a size of an input above its maximum."""
+    if size > extent.maximum:
+        what = f"size {extent} of input '{name}' is {size}, and its maximum {extent.maximum}"
+        raise StepError("OIC_ERR_SHAPE", what, variable=name, index=size, bound=extent.maximum)
 
 
 def filled(value: Any, type_: TensorType, sizes: Mapping[str, int]) -> Array:

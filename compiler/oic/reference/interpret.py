@@ -19,18 +19,18 @@ from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
+from oic.ir.journal import Journal
 from oic.ir.module import Module
 from oic.ir.text_print import located
 from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
-from oic.operators.evaluate import compute, shape_of
+from oic.operators.evaluate import bind_sizes, compute, shape_of
 from oic.operators.late import Place, late_checks
 from oic.operators.refusal import refusal
 from oic.reference import saved
 from oic.reference import state_storage as boxes
 from oic.reference.fetch import logical
-from oic.reference.journal import Journal
 from oic.reference.memory_image import Spaces
 from oic.reference.state_storage import StateStorage, zeros
 from oic.reference.truncated import truncated
@@ -196,7 +196,7 @@ class Machine:
         given = {name: np.asarray(inputs[name]) for name in function.inputs}
         args = dict(zip(function.inputs, function.body.args, strict=True))
         for name, arg in args.items():
-            self._bind_sizes(name, arg.tensor, given[name].shape)
+            bind_sizes(name, arg.tensor, given[name].shape, self.sizes)
         for name, arg in args.items():
             if given[name].shape != shape_of(arg.tensor, self.sizes):
                 what = f"input '{name}' has shape {list(given[name].shape)}, not {arg.type}"
@@ -210,22 +210,6 @@ class Machine:
         wanted = set(function.outputs if fetch is None else fetch)
         pairs = zip(function.outputs, function.returned, strict=True)
         return {name: np.array(self.read(value)) for name, value in pairs if name in wanted}
-
-    def _bind_sizes(self, name: str, type_: TensorType, shape: tuple[int, ...]) -> None:
-        """Extents that are axes of inputs; two that disagree or a size too large are refused."""
-        for dim, size in zip(type_.shape, shape):
-            extent = dims.atom(dim)
-            if extent is None:
-                continue
-            known = self.sizes.setdefault(extent.name, size)
-            if known != size:
-                what = f"size {extent} is {known} in one input and {size} in '{name}'"
-                raise StepError("OIC_ERR_SHAPE", what, variable=name, index=size, bound=known)
-            if size > extent.maximum:
-                what = f"size {extent} of '{name}' is {size}, and its maximum {extent.maximum}"
-                raise StepError(
-                    "OIC_ERR_SHAPE", what, variable=name, index=size, bound=extent.maximum
-                )
 
     def _leave_changed(self, symbol: str, inputs: Mapping[str, Array]) -> None:
         """Have again the effects of a refused step, which were undone."""

@@ -16,12 +16,12 @@ import numpy as np
 from oic import dtypes
 from oic.diagnostics import Span, StepError
 from oic.dtypes import Array
+from oic.ir.journal import Journal
 from oic.ir.state import FARTHEST, CacheOp
 from oic.ir.types import StateType
 from oic.memory.layout import loaded
 from oic.memory.saved import Part
 from oic.operators.evaluate import stepped
-from oic.reference.journal import Journal
 from oic.reference.saved import Entries, Saved
 
 Key = tuple[int, ...]

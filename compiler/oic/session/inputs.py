@@ -14,8 +14,8 @@ import numpy as np
 from oic.diagnostics import StepError, nearest
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.dims import Extent
 from oic.ir.types import TensorType
+from oic.operators.evaluate import bind_sizes, require_size
 from oic.session.interface import Entry, Interface, SessionVariable
 
 INPUT, SHAPE = "OIC_ERR_INPUT", "OIC_ERR_SHAPE"
@@ -113,13 +113,7 @@ def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
             raise _refused(variable, SHAPE, what, index=size, bound=dim)
         extent = None if dim is None else dims.atom(dim)
         if extent is not None:
-            _check_maximum(variable.name, extent, size)
-
-
-def _check_maximum(name: str, extent: Extent, size: int) -> None:
-    if size > extent.maximum:
-        what = f"size {extent} of input '{name}' is {size}, and its maximum {extent.maximum}"
-        raise StepError(SHAPE, what, variable=name, index=size, bound=extent.maximum)
+            require_size(variable.name, extent, size)
 
 
 def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -134,19 +128,6 @@ def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> 
     for name, type_ in entry.inputs.items():
         _require_sizes(interface.variables[name], type_, given[name].shape, sizes)
     return inputs
-
-
-def bind_sizes(name: str, type_: TensorType, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
-    """Give extents that are axes of an input their values."""
-    for dim, size in zip(type_.shape, shape):
-        extent = dims.atom(dim)
-        if extent is None:
-            continue
-        _check_maximum(name, extent, size)
-        known = sizes.setdefault(extent.name, size)
-        if known != size:
-            what = f"size {extent} of input '{name}' is {size}, and {known} in another input"
-            raise StepError(SHAPE, what, variable=name, index=size, bound=known)
 
 
 def _require_sizes(

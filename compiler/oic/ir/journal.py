@@ -1,4 +1,4 @@
-"""What a step changed, so that a refused one can be undone: a log of dictionary entries."""
+"""What was changed, so that it can be undone: a log of dictionary entries."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Journal:
         if key in where:
             self.log.append((where, key, where.pop(key)))
 
-    def undo(self) -> None:
-        """Everything since the last `done` as it was."""
-        for where, key, old in reversed(self.log):
+    def undo(self, kept: int = 0) -> None:
+        """Everything since the last `done` as it was, but for the first so many changes."""
+        while len(self.log) > kept:
+            where, key, old = self.log.pop()
             if old is MISSING:
                 where.pop(key, None)
             else:
                 where[key] = old
-        self.log.clear()
 
     def done(self) -> None:
         """Keep what was changed."""
