@@ -71,8 +71,7 @@ class Room:
 
 def footprint(program: Program) -> Footprint:
     """The bytes that are planned of a graph: no stack, no code."""
-    plan = program.planned.plan
-    assert plan is not None
+    plan = program.planned.memory
     arena = layout.arena_bytes(program.planned)
     return Footprint(plan.state_bytes, arena, plan.weights_bytes if program.planned.weights else 0)
 

@@ -52,15 +52,13 @@ def build_library(
         files, library = made.files, str(made.path)
     else:
         files, library = emit_measured(spec, folder) if compiled else emit(spec, folder), ""
-    plan = program.planned.plan
-    assert plan is not None
     return {
         "name": files.name,
         "folder": str(folder),
         "files": [str(p) for p in files.paths],
         "state": files.unit.state_bytes,
         "arena": files.unit.arena_bytes,
-        "arena_lower_bound": max(plan.lower_bound.values(), default=0),
+        "arena_lower_bound": max(program.planned.memory.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
         "stored": [asdict(choice) for choice in program.stored],
         "compiled": files.figures.to_json() if files.figures else None,

@@ -110,12 +110,10 @@ def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
 
 def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expression:
     """The working memory that the planner listed for this op, in the order of the arguments."""
-    plan, place = frame.unit.module.plan, around(op).results[0].place
-    assert plan is not None and place is not None
     wanted = [a for a in op.call().args if isinstance(a, Scratch)]
     number = next(i for i, a in enumerate(wanted) if a is part or a == part)
-    name, now = f"{place.buffer}.scratch{number or ''}", frame.live.start[op]
-    for buffer in plan.space("arena"):
+    name, now = f"{around(op).results[0].placed.buffer}.scratch{number or ''}", frame.live.start[op]
+    for buffer in frame.unit.module.memory.space("arena"):
         if buffer.function == frame.face.symbol and buffer.start == now:
             if buffer.name in (name, f"{name}.{now}"):
                 return memory("arena", buffer.offset)

@@ -75,9 +75,7 @@ def _preamble(frame: Frame, func: Any) -> None:
 def _movable(frame: Frame, func: Any) -> None:
     """Variables for the addresses of buffers that exchange them."""
     moving = {name for op in func.body.all_ops() if isinstance(op, Exchange) for name in op.moves()}
-    plan = frame.unit.module.plan
-    assert plan is not None
-    for buffer in plan.space("arena"):
+    for buffer in frame.unit.module.memory.space("arena"):
         if buffer.function == func.symbol and buffer.name in moving:
             name = frame.names.unique(f"at_{buffer.name}")
             frame.movable[buffer.name] = c.Identifier(name)

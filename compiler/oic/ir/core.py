@@ -76,6 +76,11 @@ class Place:
     strides: tuple[Dim, ...] | None = None
     reason: str = field(default="", compare=False)
 
+    @property
+    def memory(self) -> tuple[str, str]:
+        """The space and the buffer."""
+        return self.space, self.buffer
+
 
 class Value:
     """Defined once: a result of an op, or an argument of a block.  Compared by identity."""
@@ -130,6 +135,12 @@ class Value:
         """The name of the state or constant that it is."""
         assert self.op is not None, f"{self!r} has no name"
         return str(self.op.__dict__["symbol"])
+
+    @property
+    def placed(self) -> Place:
+        """The place of a value known to have one."""
+        assert self.place is not None, f"{self!r} has no place"
+        return self.place
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -328,6 +339,12 @@ class Op:
                 parts[key] = _mapped(part, mapping)
         if attached:
             self._enlist(True)
+
+    @property
+    def home(self) -> Block:
+        """The block of an op known to be in one."""
+        assert self.block is not None, f"{self!r} is in no block"
+        return self.block
 
     @property
     def attached(self) -> bool:

@@ -92,6 +92,12 @@ class Module:
     plan: Plan | None = None
     truncation: Truncation = field(default_factory=lambda: Truncation(reason="it was not looked for"))
 
+    @property
+    def memory(self) -> Plan:
+        """The memory map of a module known to be PLANNED."""
+        assert self.plan is not None, "a planned module has a plan"
+        return self.plan
+
     def functions(self) -> Iterator[Any]:
         """The `func` ops, in source order."""
         return (op for op in self.top.ops if op.name == "func")

@@ -188,8 +188,7 @@ def _order(func: Func, live: Liveness, ops: list[Op]) -> Order:
 
 def kind_of(value: Value, live: Liveness) -> str:
     """One of KINDS, from the op that makes a value and from whose memory it has."""
-    op, place = value.op, value.place
-    assert place is not None
+    op, place = value.op, value.placed
     if op is None:
         assert isinstance(value.owner, Block)
         return "input" if isinstance(value.owner.owner, Func) else "carried"
@@ -229,8 +228,7 @@ def growing(type_: StateType) -> tuple[StateIndex, ...]:
 
 
 def _placed(function: str, value: Value, live: Liveness, names: ValueNames) -> Placed:
-    op, place = value.op, value.place
-    assert place is not None
+    op, place = value.op, value.placed
     kind = kind_of(value, live)
     other = _alias(value, kind, live)
     reason = op.reason if isinstance(op, Copy) else place.reason
@@ -301,9 +299,7 @@ def _targets(user: Op, value: Value) -> Iterator[Value]:
 def _shared(a: Value, b: Value) -> bool:
     """Two values lie in one buffer of the arena, of the state or of the caller."""
     x, y = a.place, b.place
-    return x is not None and y is not None and x.space in ("arena", "entry", "output") and (
-        (x.space, x.buffer) == (y.space, y.buffer)
-    )  # fmt: skip
+    return x is not None and y is not None and x.space in ("arena", "entry", "output") and x.memory == y.memory
 
 
 def _name(op: Op, names: ValueNames) -> None:

@@ -123,8 +123,7 @@ class Sharing:
         if why:
             return why
         assert value.op is not None
-        assert store.block is not None
-        if not value.op.inside(store.block):
+        if not value.op.inside(store.home):
             return "from outside the region"
         first, last = self.live.start[value.op], self.live.start[store]
         until = self.live.needed(value)

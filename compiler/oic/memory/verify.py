@@ -44,8 +44,7 @@ def verify(module: Module) -> None:
 
 def verify_memory(module: Module) -> None:
     """Raise AssertionError unless the plan keeps every value for as long as it is needed."""
-    plan = module.plan
-    assert plan is not None, "a planned module has a plan"
+    plan = module.memory
     for func in module.functions():
         for op in walk(func.body):
             _placed(op, plan, func.symbol)
@@ -97,10 +96,7 @@ def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None
 
 
 def _buffer(plan: Plan, place: Place, symbol: str) -> Buffer | None:
-    for buffer in plan.buffers:
-        if (buffer.space, buffer.name, buffer.function) == (place.space, place.buffer, symbol):
-            return buffer
-    return None
+    return next((b for b in plan.buffers if (b.space, b.name) == place.memory and b.function == symbol), None)
 
 
 def reach(value: Value) -> tuple[int, int]:
@@ -138,8 +134,7 @@ def _address(value: Value) -> str:
         if value.place is None or value.place.offset is not None:
             break
         value = value.op.operands[0]
-    place = value.place
-    assert place is not None
+    place = value.placed
     strides = "" if place.strides is None else str(place.strides)
     return f"{place.space}+{place.offset} {place.buffer} {strides}"
 
@@ -198,8 +193,7 @@ def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
     if any(not user.terminator for user in users):
         raise fault(op, "what is exchanged is handed on, and nothing else")
     for value in held:
-        assert value.place is not None
-        if value.place.space != "arena" or value.place.buffer not in names or value in op.results:
+        if value.placed.space != "arena" or value.placed.buffer not in names or value in op.results:
             continue
         if found.first[value] < at < last_needed(value, op.block, found):
             raise fault(op, f"{value!r} is still needed where it was")
@@ -266,18 +260,13 @@ def _completed(
     op: StateEntry | PartEntry, held: list[Value], found: Lives
 ) -> tuple[list[Value], StateStore | Insert]:
     """The values computed in a box, and the op that puts there what was computed; no refusal in between."""
-    assert op.block is not None
     kind = StateStore if isinstance(op, StateEntry) else Insert
-    stores = [o for o in op.block.ops if isinstance(o, kind) and o.entry == op.symbol]
+    stores = [o for o in op.home.ops if isinstance(o, kind) and o.entry == op.symbol]
     if len(stores) != 1 or found.starts[stores[0]] < found.starts[op]:
         raise fault(op, "an entry is stored once, afterwards")
     store = stores[0]
     first, last = found.starts[op], found.starts[store]
-    inside = [
-        v
-        for v in held
-        if v.place is not None and (v.place.space, v.place.buffer) == ("entry", op.symbol)
-    ]
+    inside = [v for v in held if v.placed.memory == ("entry", op.symbol)]
     if root(store.value) not in inside or not same(Box.of(op), Box.of(store)):
         raise fault(store, "what is stored was computed elsewhere")
     ranges = Ranges()
@@ -335,16 +324,16 @@ def _own_bytes(value: Value) -> bool:
 
 def _overlap(a: Value, b: Value, groups: Groups | None = None) -> bool:
     """The bytes of one are bytes of the other; what exchanges addresses may be wherever it can get."""
-    assert a.place is not None and b.place is not None
-    if a.place.space != b.place.space:
+    one, other = a.placed, b.placed
+    if one.space != other.space:
         return False
-    if a.place.space != "arena" and a.place.buffer != b.place.buffer:
+    if one.space != "arena" and one.buffer != other.buffer:
         return False
-    if groups and a.place.space == "arena" and a.place.buffer != b.place.buffer:
-        if b.place.buffer in groups.get(a.place.buffer, {}):
+    if groups and one.space == "arena" and one.buffer != other.buffer:
+        if other.buffer in groups.get(one.buffer, {}):
             return False
-        apart_from = groups.get(b.place.buffer, {"": reach(b)}).values()
-        ranges = groups.get(a.place.buffer, {"": reach(a)}).values()
+        apart_from = groups.get(other.buffer, {"": reach(b)}).values()
+        ranges = groups.get(one.buffer, {"": reach(a)}).values()
         return any(x < stop and start < end for x, end in ranges for start, stop in apart_from)
     (first, end), (start, stop) = reach(a), reach(b)
     return first < stop and start < end
@@ -352,8 +341,7 @@ def _overlap(a: Value, b: Value, groups: Groups | None = None) -> bool:
 
 def _in_place(op: Op, value: Value, written: Value) -> bool:
     """The op may compute its result over this operand: every element over the same one."""
-    assert value.place is not None and written.place is not None
-    if value.place.offset not in (None, written.place.offset):
+    if value.placed.offset not in (None, written.placed.offset):
         return False
     uses = [v for v in op.operands if _sees(v, value)]
     fields = {id(v) for key in op.overwritable() for v in [getattr(op, key)]}

@@ -120,11 +120,7 @@ def _still(op: Op, value: Value) -> bool:
     if not op.view:
         return False
     source = op.operands[0].place
-    assert value.place is not None
-    return source is not None and (source.space, source.buffer) == (
-        value.place.space,
-        value.place.buffer,
-    )
+    return source is not None and source.memory == value.placed.memory
 
 
 def last_needed(value: Value, writer: Block | None, found: Lives) -> int:

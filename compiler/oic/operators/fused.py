@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator
 
@@ -85,9 +85,6 @@ class Exchange(Op, name="exchange"):
 
 
 def _buffer(value: Value) -> str:
-    while value.op is not None and value.op.view:
-        value = value.op.operands[0]
-    assert value.place is not None and value.place.space == "arena", (
-        f"{value!r} is not in the arena"
-    )
-    return value.place.buffer
+    *_, base = seen_through(value)
+    assert base.placed.space == "arena", f"{base!r} is not in the arena"
+    return base.placed.buffer

@@ -101,8 +101,7 @@ def _view_place(value: Value) -> Place:
     kept = None if is_dense(value.shape, strides) else strides
     if isinstance(base.op, StateLoad):
         return Place("state", base.op.state.symbol, None, kept, "a view of the state")
-    place = base.place
-    assert place is not None
+    place = base.placed
     return Place(place.space, place.buffer, None, kept, f"a view of '{base.hint or place.buffer}'")
 
 
@@ -112,8 +111,8 @@ def _mark_entries(decided: Assignment) -> None:
     orders: dict[Block, _Order] = {}
     for storage in {id(s): s for s in decided.storage.values() if s.store is not None}.values():
         store = storage.store
-        assert store is not None and store.block is not None
-        block = store.block
+        assert store is not None
+        block = store.home
         first = min((_at_level(v, block) for v in storage.values), key=lambda op: live.start[op])
         make = PartEntry if isinstance(store, Insert) else StateEntry
         entry = make(store.whole, store.offsets, store.lengths, storage.name, span=store.span)

@@ -259,12 +259,12 @@ def _resolve(
     if edge.op.block in plain or not _exchangeable(edge, decided, threads=threads):
         _copy_before(edge, plain)
         return
-    assert edge.storage is not None and edge.op.block is not None
+    assert edge.storage is not None
     # It stays in the arena, and with it what is handed on in the same memory.
     apart |= {v for v in edge.storage.values if isinstance(v.op, (For, If))}
-    base, owner = whole_root(edge.value), edge.op.block.owner
-    if base in edge.op.block.args and isinstance(owner, For):
-        apart.add(owner.results[edge.op.block.args.index(base) - 1])
+    base, block = whole_root(edge.value), edge.op.home
+    if base in block.args and isinstance(block.owner, For):
+        apart.add(block.owner.results[block.args.index(base) - 1])
     if edge.storage.space == "arena":
         _exchange_before(edge)
 
@@ -277,8 +277,7 @@ def _in_arena(op: Exchange, decided: Assignment) -> bool:
 
 def _copy_instead(op: Exchange, plain: set[Block]) -> None:
     """Copies, where an exchange turned out not to do; none is tried there again."""
-    block = op.block
-    assert block is not None
+    block = op.home
     plain.add(block)
     copies = [
         Copy(v, "its address cannot be exchanged", span=op.span, hint=v.hint)
@@ -291,8 +290,8 @@ def _copy_instead(op: Exchange, plain: set[Block]) -> None:
 
 def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
     """The value lies in a buffer of the arena that no other value needs at the end of an iteration or a branch."""
-    block, base = edge.op.block, whole_root(edge.value)
-    assert block is not None and edge.storage is not None
+    block, base = edge.op.home, whole_root(edge.value)
+    assert edge.storage is not None
     if threads or not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
         return False
     if edge.storage.space != "arena" and isinstance(block.owner, If):
@@ -312,8 +311,7 @@ def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
 
 def _exchange_before(edge: Edge) -> None:
     """Add a value to the exchange that ends a block."""
-    block, value = edge.op.block, edge.value
-    assert block is not None
+    block, value = edge.op.home, edge.value
     last = block.ops[-2] if len(block.ops) > 1 else None
     old = last if isinstance(last, Exchange) else None
     values = [*old.values, value] if old is not None else [value]
@@ -328,8 +326,7 @@ def _exchange_before(edge: Edge) -> None:
 
 def _copy_before(edge: Edge, plain: set[Block]) -> None:
     """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
-    block, value = edge.op.block, edge.value
-    assert block is not None
+    block, value = edge.op.home, edge.value
     at = block.ops.index(edge.op)
     last = block.ops[at - 1] if at else None
     if isinstance(last, Exchange):  # nothing comes between it and what hands on
@@ -349,7 +346,7 @@ def _copy_before(edge: Edge, plain: set[Block]) -> None:
 
 def _span_of(edge: Edge) -> Span | None:
     """The line that a copy or an exchange is for: where it is handed on, else made, else carried."""
-    makers = [edge.op, edge.value.op, edge.op.block.owner if edge.op.block is not None else None]
+    makers = [edge.op, edge.value.op, edge.op.home.owner]
     return next((op.span for op in makers if op is not None and op.span is not None), None)
 
 

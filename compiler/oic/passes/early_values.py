@@ -328,13 +328,9 @@ def is_effect(op: Op) -> bool:
 def layers(op: Op, body: Block) -> list[Op]:
     """The loops and branches around an op, outermost first; consumers always run."""
     found: list[Op] = []
-    block = op.block
-    while block is not None and block is not body:
-        owner = block.owner
-        assert owner is not None
-        if not isinstance(owner, Parallel):
-            found.append(owner)
-        block = owner.block
+    while op.block is not body and (owner := op.home.owner) is not None:
+        found += [] if isinstance(owner, Parallel) else [owner]
+        op = owner
     return found[::-1]
 
 
@@ -379,8 +375,8 @@ def _bound_in(op: Op) -> frozenset[Extent]:
 
 def _set_before(get: StateGet) -> Value | None:
     """What the same iteration has set the very element to that is read, earlier in the same block."""
-    state, block = get.state.op, get.block
-    assert isinstance(state, State) and block is not None
+    state, block = get.state.op, get.home
+    assert isinstance(state, State)
     if state.limit is None:
         return None  # a variable of the source, whose type may wrap what is set
     for op in reversed(block.ops[: block.ops.index(get)]):

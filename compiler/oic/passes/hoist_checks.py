@@ -110,7 +110,6 @@ class _Mover(EarlyValues):
 
     def forget(self, op: Op) -> None:
         """The check has been made early."""
-        assert op.block is not None
         if isinstance(op, CHECKS) and not isinstance(op, (index.CheckRange, index.CheckIds)):
             op.checked = True
         elif op.block is self.body:
@@ -119,7 +118,7 @@ class _Mover(EarlyValues):
         elif op.results:
             op.checked = True
         else:
-            op.block.set_ops([o for o in op.block.ops if o is not op])
+            op.home.set_ops([o for o in op.home.ops if o is not op])
 
     def hoist_nest(self, nest: Op) -> None:
         """Make early what can be of the checks in loops and branches.

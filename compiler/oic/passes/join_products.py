@@ -177,8 +177,7 @@ def _spaced(value: Value, inner: int, *, loops: bool) -> bool:
 def _join(uses: tuple[_Use, ...], w: Constant, b: Constant | None, mapping: dict[Value, Value]) -> Operator:
     """Put one product, of which the parts are taken, where the first of these is."""
     ops, indices = [use.op for use in uses], list(uses[0].indices)
-    block, span = ops[0].block, ops[0].span
-    assert block is not None
+    block, span = ops[0].home, ops[0].span
     made: list[Op] = []
     members: list[Value] = []
     for constant in (w, b):
@@ -211,6 +210,4 @@ def _take_out(constants: list[Constant]) -> None:
     """Take out constants that nothing reads any more, and the selections of their members."""
     for constant in constants:
         for op in [*constant.result.users, constant]:
-            block = op.block
-            assert block is not None
-            block.set_ops(other for other in block.ops if other is not op)
+            op.home.set_ops(other for other in op.home.ops if other is not op)

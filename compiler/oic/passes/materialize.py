@@ -161,8 +161,7 @@ def _stays(write: Op, load: StateLoad) -> bool:
 
 def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
     """Let writes wait until the view is needed no more, if that can be and saves bytes."""
-    block, last = load.block, live.needed(load.result)
-    assert block is not None
+    block, last = load.home, live.needed(load.result)
     if (
         any(w.block is not block for w in writes)
         or sum(map(_stored, writes)) >= load.result.tensor.nbytes
@@ -202,6 +201,5 @@ def _copy_after(loads: list[StateLoad]) -> None:
         )
         for user in users:
             user.replace_operands({seen: copies[load].result})
-    for block in {load.block: None for load in loads}:
-        assert block is not None
+    for block in {load.home: None for load in loads}:
         block.set_ops(made for op in block.ops for made in (op, copies.get(op)) if made is not None)

@@ -140,9 +140,7 @@ def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> No
         return
     sizes = [a.total(op.workers) for a in op.call().args if isinstance(a, Scratch)]
     for i, nbytes in enumerate(sizes):
-        place = around(op).results[0].place
-        assert place is not None
-        name = f"{place.buffer}.scratch{i or ''}"
+        name = f"{around(op).results[0].placed.buffer}.scratch{i or ''}"
         name += f".{live.start[op]}" if name in found else ""
         line = op.span.line if op.span else 0
         found[name] = Buffer(

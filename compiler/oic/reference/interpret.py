@@ -320,5 +320,5 @@ def _same_place(a: Value, b: Value) -> bool:
     """Two values share an address; that of a view is its root's, and only the buffer tells."""
     if a.place is None or b.place is None:
         return False
-    same = (a.place.space, a.place.buffer) == (b.place.space, b.place.buffer)
-    return same and (None in (a.place.offset, b.place.offset) or a.place.offset == b.place.offset)
+    offsets = {a.place.offset, b.place.offset}
+    return a.place.memory == b.place.memory and (None in offsets or len(offsets) == 1)

@@ -68,15 +68,14 @@ class Spaces:
     """The five spaces, and the memory of every value in them."""
 
     def __init__(self, module: Module) -> None:
-        assert module.plan is not None, "a planned module has a plan"
-        self.module, self.plan = module, module.plan
+        self.module, self.plan = module, module.memory
         self.zones: dict[str, Guarded] = {}
-        self.state = self._guarded("the state", max(module.plan.state_bytes, layout.state_bytes(module)))
+        self.state = self._guarded("the state", max(self.plan.state_bytes, layout.state_bytes(module)))
         end = max((o + n for o, n in layout.weights_layout(module).values()), default=0)
-        self.weights = self._guarded("the weights", max(module.plan.weights_bytes, end))
+        self.weights = self._guarded("the weights", max(self.plan.weights_bytes, end))
         _fill_weights(module, self.weights)
         self.weights.flags.writeable = False
-        self.arena = self._guarded("the arena", max(module.plan.arena_bytes.values(), default=0))
+        self.arena = self._guarded("the arena", max(self.plan.arena_bytes.values(), default=0))
         self.inputs: dict[str, Array] = {}
         self.outputs: dict[str, Array] = {}
         self.results: dict[str, dict[str, Array]] = {}  # memory of the outputs of each function
@@ -233,7 +232,7 @@ class Spaces:
             return True
         if op.name == "state.load":
             return place.space == "state"
-        return source is not None and (place.space, place.buffer) == (source.space, source.buffer)
+        return source is not None and place.memory == source.memory
 
     def view(self, op: Op, read: Any, storage: StateStorage | None, box: Box | None) -> None:
         """Find the memory of the results of a view; nothing moves."""

@@ -170,8 +170,7 @@ def report(
 
     times   of source lines, where they were measured
     """
-    plan = module.plan
-    assert plan is not None, "a planned module has a plan"
+    plan = module.memory
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
@@ -419,8 +418,7 @@ def _state(
     What is reserved and not touched costs nothing, so then the bytes in use are stacked; otherwise
     they lie where they are, in memory that is taken from the start.
     """
-    plan = module.plan
-    assert plan is not None
+    plan = module.memory
     reserved = any(t.reserved for t in types.values())
     boxes, at, used_bytes = [], 0, 0
     placed_ = [(s, offset, n, _used(types[s], n, share)) for s, offset, n in state_layout(module)]
@@ -478,8 +476,7 @@ def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
 
 
 def _weights(module: Module) -> list[Drawing]:
-    plan = module.plan
-    assert plan is not None
+    plan = module.memory
     types = {op.symbol: (op.result.type, op.span.line if op.span else 0) for op in module.constants()}
     total = max(1, plan.weights_bytes)
     boxes = []

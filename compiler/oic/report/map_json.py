@@ -25,8 +25,7 @@ def memory_json(
     files         of the build, by path in its folder
     fingerprint   of header and code
     """
-    plan = unit.module.plan
-    assert plan is not None
+    plan = unit.module.memory
     content = {
         "graph": unit.module.name,
         "version": VERSION,
