@@ -15,7 +15,8 @@ from oic.check.diagnose import diagnose
 from oic.check.report import Refused
 from oic.check.sizes import Unresolved, eval_dim, size_values
 from oic.check.source import parse
-from oic.diagnostics import Diagnostic
+from oic.diagnostics import Diagnostic, OicError
+from oic.driver import Settings, compile_graph
 from oic.syntax.parse import parse_all
 from oic.syntax.text import pieces
 from paths import conformance_dir, needs_conformance
@@ -354,6 +355,14 @@ def test_all_wrong_sizes_are_told() -> None:
     text = "sizes { A = B; B = A; C = 7 / 2; D = 1 - 1; E = C + 1; F = F; G = A; }"
     found = [d.slug for d in size_values(parse(text), {"X": 0}, {})[1]]
     assert sorted(found) == [*["size-cycle"] * 2, "size-division", *["size-value"] * 2]
+
+
+def test_a_cycle_of_sizes_that_need_others_too() -> None:
+    """A size without a value beside it hides no cycle, which nothing that follows sizes could follow."""
+    graph = parse("sizes { A = B + X; B = A; } volatile { y: f32[A]; } block entry { return; }")
+    with pytest.raises(OicError) as caught:
+        compile_graph(graph, None, Settings())
+    assert [d.slug for d in caught.value.diagnostics] == ["size-cycle"]
 
 
 def test_an_override_breaks_a_cycle() -> None:

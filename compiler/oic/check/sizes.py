@@ -6,8 +6,9 @@ inferred from the axes of bound tensors, the caller passes in with the model's.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 
 from oic.check.report import DiagnosticCollector, Refused, refused
 from oic.diagnostics import MOST_NOTES, Diagnostic, Note, Span
@@ -17,6 +18,7 @@ from oic.ir.dims import Dim, Expr
 from oic.syntax import tree as s
 
 LOW, HIGH = i64.low, i64.high
+MOST_CYCLES = 100  # that are reported
 
 
 class Unresolved(Exception):
@@ -137,78 +139,50 @@ def size_values(
         else:
             values[name] = value
     errors += _evaluate(pending, values)
-    errors += _cycles(pending, values)
     return dict(sorted(values.items())), errors
 
 
 def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Diagnostic]:
-    """Move what can be evaluated from `pending` to `values`; what is wrong leaves both."""
+    """Move sizes that are made of others from `pending` to `values`; what is wrong with them."""
     errors: list[Diagnostic] = []
-    missing = {
-        size.name: {n.name for n in s.names_in(size.value) if n.name not in values}
-        for size in pending.values()
-    }
-    users = _users(missing)
-    ready = deque(name for name, names in missing.items() if not names)
-    while ready:
-        size = pending.pop(ready.popleft())
+    sorter = TopologicalSorter(_needs(pending))
+    with suppress(CycleError):
+        sorter.prepare()
+    while sorter.is_active():  # cycles, and what needs them, never get ready
+        for name in sorter.get_ready():
+            sorter.done(name)
+            size = pending.pop(name)
+            if any(n.name not in values for n in s.names_in(size.value)):
+                continue
+            try:
+                value = eval_dim(size.value, values)
+            except Refused as refusal:
+                assert refusal.diagnostic is not None
+                errors.append(refusal.diagnostic)
+                continue
+            if value < 1:
+                message = f"size '{size.name}' must be positive, but is {value}"
+                errors.append(Diagnostic("size-value", message, size.value.span))
+            else:
+                values[name] = value
+    return errors + _cycles(pending)
+
+
+def _needs(sizes: Mapping[str, s.SizeDef]) -> dict[str, list[str]]:
+    """Of every size, those among them that it is made of."""
+    return {name: [n.name for n in s.names_in(size.value) if n.name in sizes] for name, size in sizes.items()}
+
+
+def _cycles(left: dict[str, s.SizeDef]) -> list[Diagnostic]:
+    """One error for every cycle, up to some, among sizes whose order was not found."""
+    errors: list[Diagnostic] = []
+    while len(errors) < MOST_CYCLES:
         try:
-            value = eval_dim(size.value, values)
-        except Refused as refusal:
-            assert refusal.diagnostic is not None
-            errors.append(refusal.diagnostic)
-            continue
-        if value < 1:
-            message = f"size '{size.name}' must be positive, but is {value}"
-            errors.append(Diagnostic("size-value", message, size.value.span))
-            continue
-        values[size.name] = value
-        for user in users.get(size.name, ()):
-            missing[user].discard(size.name)
-            if not missing[user]:
-                ready.append(user)
+            TopologicalSorter(_needs(left)).prepare()
+            break
+        except CycleError as error:
+            errors.append(_cycle([left.pop(name) for name in error.args[1][1:]]))
     return errors
-
-
-def _cycles(pending: Mapping[str, s.SizeDef], values: Mapping[str, int]) -> list[Diagnostic]:
-    """One error for every cycle among the sizes that could not be evaluated."""
-    needs = {
-        size.name: [n.name for n in s.names_in(size.value) if n.name not in values]
-        for size in pending.values()
-    }
-    errors: list[Diagnostic] = []
-    _without_dead(needs)
-    while needs:
-        path = {next(iter(needs)): 0}
-        following = needs[next(iter(path))][0]
-        while following not in path:
-            path[following] = len(path)
-            following = needs[following][0]
-        ring = list(path)[path[following] :]
-        errors.append(_cycle([pending[name] for name in ring]))
-        for name in ring:
-            del needs[name]
-        _without_dead(needs)
-    return errors
-
-
-def _users(needs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Of every name, the sizes that need it."""
-    users: dict[str, list[str]] = {}
-    for user, names in needs.items():
-        for name in names:
-            users.setdefault(name, []).append(user)
-    return users
-
-
-def _without_dead(needs: dict[str, list[str]]) -> None:
-    """Drop the sizes that need, directly or not, what is no part of `needs`."""
-    users = _users(needs)
-    dead = [user for user, names in needs.items() if any(n not in needs for n in names)]
-    while dead:
-        name = dead.pop()
-        if needs.pop(name, None) is not None:
-            dead += users.get(name, ())
 
 
 def _cycle(ring: list[s.SizeDef]) -> Diagnostic:
