@@ -16,7 +16,6 @@ from oic.check.report import DiagnosticCollector
 from oic.check.resolve import Resolver
 from oic.check.resolved import Resolved
 from oic.check.symbols import SymbolTable, symbols_of, variable_of
-from oic.diagnostics import Span
 from oic.syntax import tree as s
 
 
@@ -45,12 +44,7 @@ def check(graph: s.Graph, known_sizes: Collection[str] = ()) -> Resolved:
 
 def _check_unique(graph: s.Graph, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """Variables and blocks share one name space, sizes and extents another."""
-    first: dict[str, Span] = {}
     items: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
-    for item in sorted(items, key=lambda item: item.span.start):
-        report.once(item.name, item.name_span, first.setdefault(item.name, item.name_span))
-    first = {}
-    for size in graph.sizes:
-        report.once(size.name, size.name_span, first.setdefault(size.name, size.name_span))
-    for extent in symbols.extents.values():
-        report.once(extent.name, extent.span, first.get(extent.name, extent.span))
+    report.each_once((item.name, item.name_span) for item in sorted(items, key=lambda item: item.span.start))
+    sizes = [(size.name, size.name_span) for size in graph.sizes]
+    report.each_once([*sizes, *((extent.name, extent.span) for extent in symbols.extents.values())])

@@ -9,7 +9,7 @@ from oic.check import attributes as check_attributes
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
 from oic.check.symbols import SymbolTable, Variable
-from oic.diagnostics import Note, Span, did_you_mean, listed
+from oic.diagnostics import Note, did_you_mean, listed
 from oic.syntax import tree as s
 
 # Sections whose variables may have an attribute.  Temporaries take none.
@@ -143,7 +143,8 @@ def _check_indices(v: Variable, right: dict[str, s.Attribute], report: Diagnosti
         what = "a temporary" if d.kind == "temporary" else "a dynamic variable"
         report.error("unbound-indices", f"{what} cannot have indices", d.head_span)
         return
-    _check_distinct(d.indices, report)
+    named = ((index.name, index.span) for index in d.indices)
+    report.each_once(named, "duplicate-index", "index '{}' is declared twice")
     # A constant's indices are the leading axes of its tensor; an attribute that is misplaced or
     # unknown is reported already.
     said = any(a.name in _INDEXED or a.name not in PLACES for a in d.attributes)
@@ -152,15 +153,6 @@ def _check_indices(v: Variable, right: dict[str, s.Attribute], report: Diagnosti
         what = f"'{d.name}' has indices but no {wanted}"
         report.error("unbound-indices", what, d.head_span, hint=f"add {wanted}")
     _check_all_bound(v, d.indices, right, report)
-
-
-def _check_distinct(indices: tuple[s.Name, ...], report: DiagnosticCollector) -> None:
-    seen: dict[str, Span] = {}
-    for index in indices:
-        if index.name in seen:
-            notes = [Note(seen[index.name], "first declared here")]
-            report.error("duplicate-index", f"index '{index.name}' is declared twice", index.span, notes=notes)
-        seen.setdefault(index.name, index.span)
 
 
 def _check_all_bound(

@@ -36,11 +36,15 @@ class DiagnosticCollector:
             self._seen.add(key)
             self.found.append(diagnostic)
 
-    def once(self, name: str, span: Span, first: Span) -> None:
-        """An error if this declaration of a name is not the first."""
-        if span != first:
-            notes = [Note(first, "first declared here")]
-            self.error("duplicate-name", f"'{name}' is declared twice", span, notes=notes)
+    def each_once(
+        self, named: Iterable[tuple[str, Span]], slug: str = "duplicate-name", what: str = "'{}' is declared twice",
+        note: str = "first declared here",
+    ) -> None:  # fmt: skip
+        """An error for every place of a name but its first."""
+        first: dict[str, Span] = {}
+        for name, span in named:
+            if (before := first.setdefault(name, span)) is not span:
+                self.error(slug, what.format(name), span, notes=[Note(before, note)])
 
     def in_order(self) -> list[Diagnostic]:
         """Everything found, by its place in the source."""

@@ -183,7 +183,7 @@ class Resolver:
         variable, block = self.symbols.variables.get(made.name), self.symbols.blocks.get(made.name)
         taken = variable.declaration if variable is not None else block
         first = self._declared.setdefault(key, taken.name_span if taken else made.name_span)
-        self.report.once(made.name, made.name_span, first)
+        self.report.each_once([(made.name, first), (made.name, made.name_span)])
         return found
 
     def _loop(self, loop: s.Loop, scope: Scope) -> None:
@@ -232,13 +232,9 @@ class Resolver:
             self.report.add(unknown_operator(call.name, call.name_span))
         for operand in call.operands:
             self._call_operand(operand, scope)
-        given: dict[str, s.Keyword] = {}
+        named = [(keyword.key, keyword.span) for keyword in call.keywords]
+        self.report.each_once(named, "duplicate-setting", "'{}' is given twice", "first given here")
         for keyword in call.keywords:
-            if keyword.key in given:
-                notes = [Note(given[keyword.key].span, "first given here")]
-                what = f"'{keyword.key}' is given twice"
-                self.report.error("duplicate-setting", what, keyword.span, notes=notes)
-            given.setdefault(keyword.key, keyword)
             if not self._unquoted(call.name, keyword, scope):
                 operator = self.operators.get(call.name)
                 field = operator.fields.get(keyword.key) if operator is not None else None
@@ -246,14 +242,10 @@ class Resolver:
                     self._named_operand(keyword.value, scope)
                 else:
                     self._setting(keyword.value, scope)
-        results: dict[str, s.Access] = {}
         for result in call.results:
             self._target(result, scope)
-            if result.name in results:
-                what = f"'{result.name}' takes two results of one operator"
-                notes = [Note(results[result.name].span, "the other")]
-                self.report.error("duplicate-result", what, result.span, notes=notes)
-            results.setdefault(result.name, result)
+        named = [(result.name, result.span) for result in call.results]
+        self.report.each_once(named, "duplicate-result", "'{}' takes two results of one operator", "the other")
 
     def _call_operand(self, operand: s.Operand, scope: Scope) -> None:
         """A literal, a variable that is read, or a persistent scalar: its value at this point."""
