@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from oic.check.literals import number
 from oic.check.model_data import data_of, elements_of
@@ -302,11 +303,8 @@ class Builder(IndexBuilder):
             raise Refused(self._not_integer(name, self.shown(value.type)))
         if isinstance(value.op, Splat):
             return int(value.op.value)
-        if ("load", value) not in self.memo:
-            op = self.emit(IndexLoad(value, span=name.span, hint=self.variable(name).name))
-            self.memo["load", value] = self.atom(op.result)
-        found: Dim = self.memo["load", value]
-        return found
+        make = partial(IndexLoad, value, span=name.span, hint=self.variable(name).name)
+        return self.once(("load", value), lambda: self.atom(self.emit(make()).result))
 
     def _not_integer(self, name: s.Name, what: str) -> Diagnostic:
         variable = self.variable(name)

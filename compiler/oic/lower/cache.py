@@ -20,23 +20,19 @@ from oic.ir.state import CacheCount, CacheRead, CacheReset, CacheStep, CacheWrit
 from oic.ir.types import TensorType
 from oic.lower.builder import Builder
 from oic.lower.operands import FULL, INDEX, operand, refuse_negative, refuse_order, slice_end
-from oic.lower.operators import differ, poison, store
+from oic.lower.operators import differ, store
 from oic.syntax import tree as s
 
 
 def lower_read(f: Builder, statement: s.CacheRead) -> None:
     """`cache.read src >> v;`"""
     source, target, span = statement.source, statement.target, statement.span
-    try:
-        at = AccessPositions(f, source, writing=False)
-        type_ = TensorType(at.variable.dtype, at.shape)
-        check_bytes(source.span.text, type_.dtype, at.shape, source.span)
-        hint = f.variable(target).name
-        op = f.emit(CacheRead(at.state, at.indices, at.form, type_, span=span, hint=hint))
-        store(f, target, op.result, span, free=not at.type.plain)
-    except Refused as refusal:
-        f.report(refusal)
-        poison(f, target)
+    at = AccessPositions(f, source, writing=False)
+    type_ = TensorType(at.variable.dtype, at.shape)
+    check_bytes(source.span.text, type_.dtype, at.shape, source.span)
+    hint = f.variable(target).name
+    op = f.emit(CacheRead(at.state, at.indices, at.form, type_, span=span, hint=hint))
+    store(f, target, op.result, span, free=not at.type.plain)
 
 
 def lower_write(f: Builder, statement: s.CacheWrite) -> None:

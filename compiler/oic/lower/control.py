@@ -53,7 +53,12 @@ def lower_statement(f: Builder, statement: s.Statement) -> None:
     if f.binding.is_refused(statement.shown):
         _skip(f, statement)
         return
-    _LOWERING[type(statement)](f, statement)
+    try:
+        _LOWERING[type(statement)](f, statement)
+    except Refused:
+        if isinstance(statement, s.OpCall | s.Transfer | s.CacheRead):
+            _poison(f, statement)
+        raise
 
 
 def _may_return(f: Builder, loop: s.Loop) -> bool:
@@ -79,7 +84,12 @@ def _skip(f: Builder, statement: s.Statement) -> None:
     if isinstance(statement, s.Loop):
         lower_dead(f, statement, lambda: _iteration(f, statement))
     if not isinstance(statement, s.Yield):
-        f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
+        _poison(f, statement)
+
+
+def _poison(f: Builder, statement: s.Statement) -> None:
+    """Later uses of what a refused statement gives values to are refused in silence."""
+    f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
 
 
 def _assign(f: Builder, statement: s.Assign) -> None:

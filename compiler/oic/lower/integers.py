@@ -7,8 +7,10 @@ Integer expressions are kept over extents and over *atoms*, index values of the 
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from oic.check.binding import Binding
 from oic.check.report import refused
@@ -21,6 +23,8 @@ from oic.ir.intervals import Range
 from oic.ir.ranges import Ranges
 from oic.ir.types import TensorType, Type
 from oic.syntax import tree as s
+
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -60,21 +64,19 @@ class IndexBuilder:
         self.atoms[name] = value
         return dims.of(Extent(name, maximum))
 
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What was made for a key in this block or one around it, or is made now."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
+
     def value(self, dim: Dim, span: Span | None = None) -> Value:
         """An integer expression as an index value."""
-        if dim in self.memo:
-            found: Value = self.memo[dim]
-            return found
-        if isinstance(dim, int):
-            made = self.emit(index.IndexConst(dim)).result
-        elif self.size(dim) is not None:
-            made = self.emit(index.IndexSize(dim)).result
-        else:
-            made = self._sum(dim, span)
-        self.memo[dim] = made
-        return made
+        return self.once(dim, lambda: self._sum(dim, span) if self.size(dim) is None else self.emit_size(dim))
 
-    def _sum(self, dim: Expr, span: Span | None) -> Value:
+    def _sum(self, dim: Dim, span: Span | None) -> Value:
+        assert isinstance(dim, Expr)
         total: Value | None = None
         for atoms, c in sorted(dim.terms, key=lambda t: t[1] < 0):
             product: Value | None = None
@@ -137,16 +139,13 @@ class IndexBuilder:
         size = self.size(dim)
         if size is not None and (trusted or self.nonnegative(size)):
             return size
-        key = ("length", dim, maximum)
-        if key not in self.memo:
+
+        def bound() -> Dim:
             extent = Extent(self.fresh("n"), maximum)
-            bind = index.ExtentBind(
-                self.value(dim, span), extent, "OIC_ERR_INDEX", above, variable, span=span
-            )
-            self.emit(bind)
-            self.memo[key] = dims.of(extent)
-        found: Dim = self.memo[key]
-        return found
+            self.emit(index.ExtentBind(self.value(dim, span), extent, "OIC_ERR_INDEX", above, variable, span=span))
+            return dims.of(extent)
+
+        return self.once(("length", dim, maximum), bound)
 
     def shown(self, type_: Type) -> str:
         """A type in a message: sizes that no name of the source stands for are `?`."""
@@ -178,11 +177,7 @@ class IndexBuilder:
             raise refused("index-division", what, node.right.span)
         if isinstance(a, int) and isinstance(b, int):
             return a // b if node.op == "/" else a % b
-        key = (node.op, a, b)
-        if key not in self.memo:
-            self.memo[key] = self._divided(node, a, b)
-        found: Dim = self.memo[key]
-        return found
+        return self.once((node.op, a, b), lambda: self._divided(node, a, b))
 
     def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         divisor = self.value(b, node.span)
@@ -204,12 +199,8 @@ class IndexBuilder:
         """The value, checked at run time to have this shape where build cannot tell."""
         if value.shape == shape:
             return value
-        key = ("shape", value, shape)
-        if key not in self.memo:
-            op = index.AssertShape(value, list(shape), span=span, hint=value.hint)
-            self.memo[key] = self.emit(op).result
-        found: Value = self.memo[key]
-        return found
+        make = partial(index.AssertShape, value, list(shape), span=span, hint=value.hint)
+        return self.once(("shape", value, shape), lambda: self.emit(make()).result)
 
 
 def not_negative(value: Value, size: Dim, name: str, span: Span | None) -> index.CheckRange:

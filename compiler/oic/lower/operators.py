@@ -22,28 +22,18 @@ from oic.syntax import tree as s
 
 
 def lower_op(f: Builder, call: s.OpCall) -> None:
-    """`op name(a, b, key=value) >> r;`  Refusals poison the results."""
-    try:
-        values = _compute(f, call)
-        _store_results(f, call, values)
-    except Refused as refusal:
-        f.report(refusal)
-        for access in call.results:
-            poison(f, access)
+    """`op name(a, b, key=value) >> r;`"""
+    _store_results(f, call, _compute(f, call))
 
 
 def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     """`transfer a >> b;`: b holds the very value."""
-    try:
-        value = operand(f, statement.source)
-        if statement.target.indices:
-            lower_part(f, statement.target, value, statement.span)
-            return
-        reshaped = _reshaped(f, f.variable(statement.source), value)
-        store(f, statement.target, value, statement.span, free=reshaped)
-    except Refused as refusal:
-        f.report(refusal)
-        poison(f, statement.target)
+    value = operand(f, statement.source)
+    if statement.target.indices:
+        lower_part(f, statement.target, value, statement.span)
+        return
+    reshaped = _reshaped(f, f.variable(statement.source), value)
+    store(f, statement.target, value, statement.span, free=reshaped)
 
 
 def lower_part(f: Builder, target: s.Access, value: Value, span: Span) -> None:
@@ -51,13 +41,6 @@ def lower_part(f: Builder, target: s.Access, value: Value, span: Span) -> None:
     variable = f.local(target)
     require_dtype(target, variable, value)
     f.env[variable] = inserted(f, target, variable, f.held(variable, None), value, span)
-
-
-def poison(f: Builder, access: s.Access) -> None:
-    """Later uses of a destination whose statement was refused are refused in silence."""
-    variable = f.instance.variable(access)
-    if variable is not None and variable.local:
-        f.env[variable] = POISON
 
 
 # ---------------------------------------------------------------- the op itself
@@ -228,7 +211,8 @@ def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
             store(f, access, value, call.span, free=free)
         except Refused as refusal:
             f.report(refusal)
-            poison(f, access)
+            if (variable := f.instance.variable(access)) is not None and variable.local:
+                f.env[variable] = POISON
 
 
 def _inputs(f: Builder, call: s.OpCall) -> list[tuple[Variable, Value]]:
