@@ -92,6 +92,31 @@ PROGRAMS = {
             ("entry", {"k": 0}, {"before": 8.0, "y": 0.0, "after": 8.0}),
         ),
     ),
+    "what a tensor needs moves only with the tensor": Program(
+        """
+        dynamic { c: i32; v: f32[1, 1, 2]; x: f32; }
+        persistent { A: f32[1, 1, 2]; K(t): f32 @table @fixed(t=8); }
+        volatile { y: f32[8]; }
+        block entry {
+            assign at: i32;
+            assign turned: f32[1, 1, 2];
+            assign kept: f32[1, 1, 2];
+            assign total: f32;
+            assign place: i32;
+            cache.write v >> A;
+            op add(c, c) >> at;
+            op rope(v, pos=at) >> turned;
+            cache.read A >> kept;
+            op add(turned, kept) >> turned;
+            op sum_axis(turned, axes=[0, 1, 2]) >> total;
+            op cast(total, to=i32) >> place;
+            cache.write x >> K[place];
+            cache.read K[0..8] >> y;
+            return;
+        }
+        """,
+        (("entry", {"c": 0, "v": [[[1.0, 2.0]]], "x": 5.0}, {"y": [0, 0, 0, 0, 0, 0, 5, 0]}),),
+    ),
     "a check goes only if an earlier one implies all of it": Program(
         """
         dynamic { p: i32; x: f32; }

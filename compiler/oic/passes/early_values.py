@@ -10,8 +10,9 @@ the state that an iteration of a loop takes is taken there again.  Part of `hois
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
+from typing import Any
 
 from oic.ir import dims, index
 from oic.ir.control import Barrier, Cond, For, Parallel
@@ -27,11 +28,27 @@ from oic.operators.shape import Slice
 Iteration = dict[Value, Value]  # what loop indices are in an iteration
 
 
+class NotEarly(Exception):
+    """Something that is needed cannot be had before the first effect."""
+
+
+def need(held: bool) -> None:
+    """What has to hold for something to be had early."""
+    if not held:
+        raise NotEarly
+
+
+def cut(entries: dict[Any, Any], count: int) -> None:
+    """Only the first so many entries were made."""
+    while len(entries) > count:
+        entries.popitem()
+
+
 class EarlyValues:
     """Copies and moves to the position of the first effect of a body.
 
     ops      what comes there
-    gone     what has moved from its place in the body
+    gone     what has moved from its place in the body, and what takes the place of its operands
     copies   values that are computed there, by what they are copies of, in the order in which they were made
     same     of arithmetic that has moved, the copy that is used in its place
     settled  those copies whose ops are among `ops`, or will be
@@ -43,12 +60,11 @@ class EarlyValues:
     def __init__(self, body: Block, first: int) -> None:
         self.body = body
         self.ops: list[Op] = []
-        self.gone: set[Op] = set()
+        self.gone: dict[Op, dict[Value, Value]] = {}
         self.copies: dict[Value, Value] = {}
         self.same: dict[Value, Value] = {}
         self._settled: dict[Value, Value] | None = None
         self.start_of_check()
-        self.moved: set[Op] = set()
         self.written: dict[Value, list[Op]] = {}
         self.ranges = Ranges()
         self.inner = set(body.walk())
@@ -79,13 +95,18 @@ class EarlyValues:
     def settled(self, copies: dict[Value, Value]) -> None:
         self._settled = copies
 
-    def forget_copies(self, count: int) -> None:
-        """Only the first so many copies were made."""
-        while len(self.copies) > count:
-            self.copies.popitem()
+    def attempt(self, make: Callable[..., list[Op]], *args: object) -> list[Op] | None:
+        """The ops that are made; None if something they need cannot be had.  Their copies are theirs alone."""
+        known = dict(self.copies)
+        try:
+            return make(*args)
+        except NotEarly:
+            return None
+        finally:
+            self.copies = known
 
-    def early(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value | None:
-        """The value as computed before the first effect, by ops that are added; None if it cannot be."""
+    def early(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value:
+        """The value as computed before the first effect, by ops that are added."""
         found = dict(iteration) if iteration else self.copies
         waiting = [value]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
@@ -94,18 +115,13 @@ class EarlyValues:
                 waiting.pop()
                 continue
             if iteration and self.is_invariant(last, iteration):
-                same = self.invariant(last)
-                if same is None:
-                    return None
-                found[last] = same
+                found[last] = self.invariant(last)
                 continue
             sources = self.sources(last)
-            if sources is None:
-                return None
             missing = [v for v in sources if v not in found]
             if missing:
                 waiting += missing
-            elif last.op is None or self.stands_early(last.op):
+            elif last.op is None or self.exists(last):
                 found[last] = last
             elif isinstance(last.op, StateGet) and (before := _set_before(last.op)) is not None:
                 found[last] = found[before]
@@ -121,31 +137,27 @@ class EarlyValues:
                 found[last] = copy.result
         return found[value]
 
-    def sources(self, value: Value) -> list[Value] | None:
-        """The values of which a value is computed early; None if it cannot be.
+    def sources(self, value: Value) -> list[Value]:
+        """The values of which a value is computed early.
 
         What exists before the first effect has none; a read of state has the value just set there.
         """
         op = value.op
-        if op is None:
-            return [] if self.is_given(value) else None
-        if self.stands_early(op):
+        if self.exists(value):
             return []
         if isinstance(op, StateGet):
             before = _set_before(op)
             if before is not None:
                 return [before]
-            if self.changes(op):
-                return None
+            need(not self.changes(op))
         elif isinstance(op, index.IndexSize):
-            return self.bound(op.size)
+            return [v for _, v in self.bound(op.size)]
         elif isinstance(op, index.IndexLoad):
             if (part := self.part(op.x)) is not None:
                 return [v for v in part.operands if isinstance(v.type, IndexType)]
-            if not self.early_tensor(op.x):
-                return None
+            need(self.early_tensor(op.x))
         elif not isinstance(op, index.IndexOp):
-            return None
+            raise NotEarly
         # The others are a state, or a tensor that exists.
         return [v for v in op.operands if isinstance(v.type, IndexType)]
 
@@ -154,22 +166,14 @@ class EarlyValues:
         extents = sorted(dims.extents([size]) - self.given)
         return [(e, self.binds[e].value) for e in extents if e in self.binds]
 
-    def bound(self, size: Dim) -> list[Value] | None:
-        """What the extents of a size are bound to after the first effect; None if one of them is not."""
-        values = [v for _, v in self.unknown(size)]
-        return values if len(values) == len(dims.extents([size]) - self.given) else None
+    def bound(self, size: Dim) -> list[tuple[Extent, Value]]:
+        """`unknown` of a size of which every extent is bound."""
+        need(dims.extents([size]) <= self.given | self.binds.keys())
+        return self.unknown(size)
 
-    def early_size(self, size: Dim, iteration: Iteration, ops: list[Op]) -> Value | None:
-        """A size as an integer before the first effect, by ops that are added; None if it cannot be."""
-        if self.bound(size) is None:
-            return None
-        found: dict[Extent, Value] = {}
-        for extent, value in self.unknown(size):
-            early = self.early(value, iteration, ops)
-            if early is None:
-                return None
-            found[extent] = early
-        return _size(size, found, ops)
+    def early_size(self, size: Dim, iteration: Iteration, ops: list[Op]) -> Value:
+        """A size as an integer before the first effect, by ops that are added."""
+        return _size(size, {e: self.early(v, iteration, ops) for e, v in self.bound(size)}, ops)
 
     def depends(self, value: Value, other: Value) -> bool:
         """The value is computed from the other."""
@@ -187,53 +191,51 @@ class EarlyValues:
 
     def is_invariant(self, value: Value, iteration: Iteration) -> bool:
         """It has to be computed early, and none of the loops' indices decides about it."""
-        op = value.op
-        return op is not None and not self.stands_early(op) and not any(self.depends(value, i) for i in iteration)
+        return not self.exists(value) and not any(self.depends(value, i) for i in iteration)
 
-    def invariant(self, value: Value) -> Value | None:
+    def invariant(self, value: Value) -> Value:
         """A value that is the same in every iteration, computed once before the loops of checks."""
         known, self.copies = self.copies, dict(self.settled)
         found = self.early(value, {}, self.outer)
-        if found is not None:
-            self.settled = self.copies
+        self.settled = self.copies
         self.copies = known | self.settled
         return found
 
-    def early_condition(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value | None:
+    def early_condition(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value:
         """A condition as it is before the first effect."""
         if not isinstance(value.op, Cond):
-            return value if self.early_tensor(value) else None
-        if self.stands_early(value.op):
+            need(self.early_tensor(value))
             return value
-        sides = [self.early(v, iteration, ops) for v in value.op.operands]
-        left, right = sides
-        if left is None or right is None:
-            return None
+        if self.exists(value):
+            return value
+        left, right = (self.early(v, iteration, ops) for v in value.op.operands)
         ops.append(Cond(left, right))
         return ops[-1].result
 
     def early_tensor(self, value: Value) -> bool:
         """A tensor that exists before the first effect, or is computed there from now on."""
+        if self.exists(value) or value.op in self.gone:
+            return True
         if value.op is None:
-            return self.is_given(value)
-        if value.op in self.moved or self.stands_early(value.op):
-            return True
-        known, ops, moved = self.copies, len(self.ops), set(self.moved)
-        self.copies = dict(self.settled)
-        if self.move(value.op):
-            self.settled |= self.copies
-            known |= self.copies  # the same dictionary: `early` is filling it
-            self.copies = known
-            self.gone |= self.moved
-            return True
-        self.copies, self.moved = known, moved
-        del self.ops[ops:]
-        return False
+            return False
+        known, settled, gone, ops = self.copies, self.settled, len(self.gone), len(self.ops)
+        self.copies = dict(settled)
+        try:
+            self.move(value.op)
+        except NotEarly:
+            self.copies, self.settled = known, settled
+            cut(self.gone, gone)
+            del self.ops[ops:]
+            return False
+        self.settled = self.settled | self.copies
+        known |= self.copies  # the same dictionary: `early` is filling it
+        self.copies = known
+        return True
 
     def part(self, value: Value) -> Slice | StateLoad | None:
         """The op that takes a part of an early tensor or of the state in an iteration, to be repeated early."""
         op = value.op
-        if not isinstance(op, (Slice, StateLoad)) or op.block is self.body or self.stands_early(op):
+        if not isinstance(op, (Slice, StateLoad)) or op.block is self.body or self.exists(value):
             return None
         known = self.early_tensor(op.x) if isinstance(op, Slice) else self.is_kept(op)
         return op if known and value.tensor.static else None
@@ -244,29 +246,27 @@ class EarlyValues:
         last = max(self.order[o] for o in around[0].walk()) if around else self.order[op]
         return all(self.order[writer] > last for writer in self.written.get(op.state, ()))
 
-    def early_ids(self, value: Value) -> Value | None:
+    def early_ids(self, value: Value) -> Value:
         """A tensor that exists before the first effect, or a view of one that is made there."""
         if self.early_tensor(value):
             return value
         op = value.op
         if not isinstance(op, Operator) or not op.view or len(op.operands) > 1:
-            return None
+            raise NotEarly
         if value not in self.copies:
             base = self.early_ids(op.operands[0])
-            if base is None or not sizes_used(op) <= self.given:
-                return None
+            need(sizes_used(op) <= self.given)
             copy = clone_op(op, {op.operands[0]: base})
             self.ops.append(copy)
             self.copies.update(zip(op.results, copy.results, strict=True))
         return self.copies[value]
 
-    def move(self, op: Op) -> bool:
+    def move(self, op: Op) -> None:
         """Compute before the first effect what depends on nothing later, with all that it needs."""
-        if op in self.moved:
-            return True
+        if op in self.gone:
+            return
         compared = isinstance(op, index.AssertShape) and op.checked
-        if op.block is not self.body or not (op.effect_free or compared) or not self.undisturbed(op):
-            return False
+        need(op.block is self.body and (op.effect_free or compared) and self.undisturbed(op))
         mapping: dict[Value, Value] = {}
         inner = {v for o in op.walk() for v in o.results}
         inner |= {a for o in op.walk() for region in o.regions for block in region.walk() for a in block.args}
@@ -275,21 +275,14 @@ class EarlyValues:
                 continue
             if isinstance(value.type, IndexType):
                 made: list[Op] = []
-                found = self.early(value, {}, made)
-                if found is None:
-                    return False
+                mapping[value] = self.early(value, {}, made)
                 self.ops += made
-                mapping[value] = found
-            elif value.op is None:
-                if not self.is_given(value):
-                    return False
-            elif not (self.stands_early(value.op) or self.move(value.op)):
-                return False
-        for part in op.walk():
-            part.replace_operands(mapping)
-        self.moved.add(op)
+            elif not self.exists(value):
+                if value.op is None:
+                    raise NotEarly
+                self.move(value.op)
+        self.gone[op] = mapping
         self.ops.append(op)
-        return True
 
     def undisturbed(self, op: Op) -> bool:
         """What the op reads is the same before the first effect, and no barrier stands between."""
@@ -301,13 +294,15 @@ class EarlyValues:
         writers = [o for s in op.touched("read") for o in self.written.get(s, ()) if self.order[o] in before]
         return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), {}, self.ranges) for o in writers)
 
-    def stands_early(self, op: Op) -> bool:
-        """The op comes before the first effect anyway; outside a consumer, before all of it."""
-        return op not in self.order or (op.block is self.body and self.order[op] < self.start)
+    def exists(self, value: Value) -> bool:
+        """An argument of the body or of a block around it, or of an op before the first effect.
 
-    def is_given(self, value: Value) -> bool:
-        """An argument of the body, or of a block around it."""
-        return value in self.body.args or value.owner not in self.inner
+        In a consumer that is an op before all of it.
+        """
+        op = value.op
+        if op is None:
+            return value in self.body.args or value.owner not in self.inner
+        return op not in self.order or (op.block is self.body and self.order[op] < self.start)
 
     def changes(self, op: StateGet) -> bool:
         """The state may have been written before this read of it in the same step."""

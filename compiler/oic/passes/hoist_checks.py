@@ -27,7 +27,7 @@ from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
 from oic.ir.state import StateGet
 from oic.ir.types import INDEX
-from oic.passes.early_values import EarlyValues, Iteration, is_effect, layers
+from oic.passes.early_values import EarlyValues, Iteration, NotEarly, cut, is_effect, layers, need
 
 Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first iteration, and the end
 
@@ -54,6 +54,9 @@ def _body(body: Block) -> None:
             mover.hoist(op)
         elif op.regions:
             mover.hoist_nest(op)
+    for op, operands in mover.gone.items():
+        for part in op.walk():
+            part.replace_operands(operands)
     head, tail = body.ops[:first], body.ops[first:]
     tail = [op for op in tail if op not in mover.gone]
     body.set_ops([*head, *mover.ops, *tail])
@@ -91,29 +94,24 @@ class _Mover(EarlyValues):
     def hoist(self, op: Op) -> None:
         """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""
         self.start_of_check()
-        if isinstance(op, index.ExtentBind) and self.hoist_extent(op):
-            return
-        if isinstance(op, index.CheckIds):
-            bound = dims.extents([op.bound]) <= self.given
-            ids = self.early_ids(op.x) if bound else None
-            if ids is not None:
-                op.x = ids
-                self.forget(op)
-                self.ops.append(op)
-            return
         known, made = len(self.copies), list[Op]()
-        if not self.check(op, {}, made):
-            self.forget_copies(known)
-            return
-        self.ops += made
-        self.forget(op)
+        try:
+            if isinstance(op, index.ExtentBind) and op.block is self.body:
+                self.hoist_extent(op, made)
+            else:
+                self.check(op, {}, made)
+                self.forget(op)
+        except NotEarly:
+            cut(self.copies, known)
+        else:
+            self.ops += made
 
     def forget(self, op: Op) -> None:
         """The check has been made early."""
         if isinstance(op, CHECKS) and not isinstance(op, (index.CheckRange, index.CheckIds)):
             op.checked = True
         elif op.block is self.body:
-            self.gone.add(op)
+            self.gone[op] = {}
             self.same |= {v: self.copies[v] for v in op.results}
         elif op.results:
             op.checked = True
@@ -126,30 +124,26 @@ class _Mover(EarlyValues):
         Of a loop those in the first and the last iteration are enough, if all can be had so; all iterations follow
         where one of these refuses, as another may come first.
         """
-        known, moved = dict(self.copies), set[Op]()
+        moved = set[Op]()
         self.start_of_check()
         ends: list[Op] | None = []
         apart = False  # checks differ from iteration to iteration
         for op in [o for o in nest.walk() if self.refuses(o)]:
             around = layers(op, self.body)
-            made = self.iterations(op, around, {}) if ends is not None else None
-            self.copies = dict(known)
-            if made is not None:
+            if ends is not None and (made := self.attempt(self.iterations, op, around, {})) is not None:
                 moved.add(op)
-                ends = [*ends, *made] if ends is not None else None
+                ends += made
                 apart = apart or self.differs(op, around)
                 continue
             outer, settled = list(self.outer), dict(self.settled)
-            if self.every_iteration(nest, {op}, {}) is not None:
+            if self.attempt(self.every_iteration, nest, {op}, {}) is not None:
                 moved.add(op)
                 ends = None
             else:
                 self.outer, self.settled = outer, settled
-            self.copies = dict(known)
         if not moved:
             return
-        iterations = self.every_iteration(nest, moved, {}) if apart or ends is None else []
-        self.copies = dict(known)
+        iterations = self.attempt(self.every_iteration, nest, moved, {}) if apart or ends is None else []
         assert iterations is not None
         self.ops += self.outer
         if ends is None:
@@ -179,22 +173,14 @@ class _Mover(EarlyValues):
                 return [v for v in found if isinstance(v, Value)]
         return [op.result]
 
-    def hoist_extent(self, op: index.ExtentBind) -> bool:
+    def hoist_extent(self, op: index.ExtentBind, ops: list[Op]) -> None:
         """Bind an extent before the first effect, so that sizes made of it are known there."""
-        if op.block is not self.body:
-            return False
-        known, ops = len(self.copies), list[Op]()
-        value = self.early(op.value, {}, ops)
-        if value is None:
-            self.forget_copies(known)
-            return False
-        op.value = value
-        self.ops += [*ops, op]
-        self.gone.add(op)
+        op.value = self.early(op.value, {}, ops)
+        ops.append(op)
+        self.gone[op] = {}
         self.given |= {op.extent}
-        return True
 
-    def iterations(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op] | None:
+    def iterations(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op]:
         """The checks for all iterations of these loops and branches, inside an `if` where one may not run.
 
         What is computed inside an `if` is not known after it.
@@ -204,35 +190,29 @@ class _Mover(EarlyValues):
         layer, inner = around[0], around[1:]
         ops: list[Op] = []
         if isinstance(layer, If):
-            if any(self.depends(layer.condition, i) for i in bounds):
-                return None
+            need(not any(self.depends(layer.condition, i) for i in bounds))
             condition = self.early_condition(layer.condition, {}, ops)
             known = dict(self.copies)
-            rest = self.iterations(op, inner, bounds) if condition is not None else None
-            if rest is None or condition is None:
-                return None
+            rest = self.iterations(op, inner, bounds)
             self.copies = known
             return [*ops, _if(condition, *((rest, []) if op.inside(layer.then) else ([], rest)))]
         assert isinstance(layer, For)
         low, high = self.early(layer.start, {}, ops), self.early(layer.end, {}, ops)
-        if low is None or high is None:
-            return None
         known = dict(self.copies)
         rest = self.iterations(op, inner, bounds | {layer.body.args[0]: (low, high)})
-        if rest is None or Ranges().difference(layer.end, layer.start)[0] > 0:
-            return None if rest is None else ops + rest
+        if Ranges().difference(layer.end, layer.start)[0] > 0:
+            return ops + rest
         self.copies = known
         test = Cond(low, high)
         return [*ops, test, _if(test.result, rest, [])]
 
-    def corners(self, op: Op, bounds: Bounds) -> list[Op] | None:
+    def corners(self, op: Op, bounds: Bounds) -> list[Op]:
         """The checks in the first and the last iteration of every loop whose index takes part."""
         parts = self.looked_at(op)
         used = [i for i in bounds if any(self.depends(p, i) for p in parts)]
-        if len(used) > 2 or any(not self.monotone(p, i) for p in parts for i in used):
-            return None
-        if isinstance(op, index.CheckIds) or (isinstance(op, index.AssertShape) and used):
-            return None  # the C of the one is a loop; what is equal at the ends need not be in between
+        need(len(used) <= 2 and all(self.monotone(p, i) for p in parts for i in used))
+        # The C of the one is a loop; what is equal at the ends need not be in between.
+        need(not isinstance(op, index.CheckIds) and not (isinstance(op, index.AssertShape) and used))
         checks: list[Op] = []
         for corner in range(1 << len(used)):
             values: dict[Value, Value] = {}
@@ -245,96 +225,60 @@ class _Mover(EarlyValues):
                     values[counter] = last.result
                 else:
                     values[counter] = low
-            if not self.check(op, values, checks):
-                return None
+            self.check(op, values, checks)
         return checks
 
-    def every_iteration(self, nest: Op, wanted: set[Op], iteration: Iteration) -> list[Op] | None:
+    def every_iteration(self, nest: Op, wanted: set[Op], iteration: Iteration) -> list[Op]:
         """These checks alone, in the loops and branches that they are made in."""
         ops: list[Op] = []
         if not nest.regions:
-            made = nest not in wanted or self.check(nest, iteration, ops)
-            return ops if made else None
-        if not any(op in wanted for op in nest.walk()):
-            return ops
-        known = dict(self.copies)
-        if isinstance(nest, If):
+            self.check(nest, iteration, ops)
+        elif isinstance(nest, If):
             condition = self.early_condition(nest.condition, iteration, ops)
-            known = dict(self.copies)
-            sides = [self.every_op(block, wanted, iteration, known) for block in (nest.then, nest.orelse)]
-            then, orelse = sides
-            if condition is None or then is None or orelse is None:
-                return None
-            return [*ops, _if(condition, then, orelse)]
-        if isinstance(nest, For):
+            then, orelse = (self.every_op(block, wanted, iteration) for block in (nest.then, nest.orelse))
+            ops.append(_if(condition, then, orelse))
+        elif isinstance(nest, For):
             low, high = self.early(nest.start, iteration, ops), self.early(nest.end, iteration, ops)
-            if low is None or high is None:
-                return None
             body = Block()
             counter = body.argument(INDEX, nest.body.args[0].hint)
-            known = dict(self.copies)
-            rest = self.every_op(nest.body, wanted, iteration | {nest.body.args[0]: counter}, known)
-            if rest is None:
-                return None
+            rest = self.every_op(nest.body, wanted, iteration | {nest.body.args[0]: counter})
             body.set_ops([*rest, Yield([])])
-            return [*ops, For(low, high, [], nest.tag, body, span=nest.span)]
-        for region in nest.regions:  # consumers, which always run
-            rest = self.every_op(region, wanted, iteration, known)
-            if rest is None:
-                return None
-            ops += rest
+            ops.append(For(low, high, [], nest.tag, body, span=nest.span))
+        else:
+            for region in nest.regions:  # consumers, which always run
+                ops += self.every_op(region, wanted, iteration)
         return ops
 
-    def every_op(
-        self, block: Block, wanted: set[Op], iteration: Iteration, known: dict[Value, Value]
-    ) -> list[Op] | None:
+    def every_op(self, block: Block, wanted: set[Op], iteration: Iteration) -> list[Op]:
         """`every_iteration` of a block; what is computed in it is not known after it."""
-        found: list[Op] = []
+        known, found = dict(self.copies), list[Op]()
         for op in block.ops:
-            made = self.every_iteration(op, wanted, iteration) if op.regions or op in wanted else []
-            if made is None:
-                return None
-            found += made
-        self.copies = dict(known)
+            if any(o in wanted for o in op.walk()):
+                found += self.every_iteration(op, wanted, iteration)
+        self.copies = known
         return found
 
-    def check(self, op: Op, iteration: Iteration, ops: list[Op]) -> bool:
+    def check(self, op: Op, iteration: Iteration, ops: list[Op]) -> None:
         """Add one early check, for the iteration in which the loops' indices have these values."""
         if isinstance(op, index.CheckIds):
-            ids = self.early_ids(op.x) if dims.extents([op.bound]) <= self.given else None
-            if ids is not None:
-                ops.append(index.CheckIds(ids, op.bound, op.variable, span=op.span))
-            return ids is not None
-        if isinstance(op, index.AssertShape):
-            return self.check_sizes(op, iteration, ops)
-        if not isinstance(op, (index.CheckRange, index.ExtentBind)):
-            return self.early(op.result, iteration, ops) is not None
-        value = self.early(op.value, iteration, ops)
-        limits = [self.early(b, iteration, ops) if isinstance(b, Value) else b for b in _limits(op)]
-        low, high = limits
-        if value is None or low is None or high is None:
-            return False
-        assert isinstance(op, (index.CheckRange, index.ExtentBind))
-        new = index.CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
-        if isinstance(op, index.ExtentBind):
-            new.says = index.SIZE
-        elif op.says:
-            new.says, new.radix = op.says, op.radix
-            new.shown = self.early(op.shown, iteration, ops) if op.shown is not None else None
-            if (new.shown is None) != (op.shown is None):
-                return False
-        ops.append(new)
-        return True
-
-
-    def check_sizes(self, op: index.AssertShape, iteration: Iteration, ops: list[Op]) -> bool:
-        """Compare the sizes that may differ."""
-        for actual, expected in _unequal(op):
-            left, right = (self.early_size(size, iteration, ops) for size in (actual, expected))
-            if left is None or right is None:
-                return False
-            ops.append(index.same_size(left, right, op.x.hint, op.span))
-        return True
+            need(dims.extents([op.bound]) <= self.given)
+            ops.append(index.CheckIds(self.early_ids(op.x), op.bound, op.variable, span=op.span))
+        elif isinstance(op, index.AssertShape):
+            for sizes in _unequal(op):
+                left, right = (self.early_size(size, iteration, ops) for size in sizes)
+                ops.append(index.same_size(left, right, op.x.hint, op.span))
+        elif isinstance(op, (index.CheckRange, index.ExtentBind)):
+            value = self.early(op.value, iteration, ops)
+            low, high = (self.early(b, iteration, ops) if isinstance(b, Value) else b for b in _limits(op))
+            new = index.CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
+            if isinstance(op, index.ExtentBind):
+                new.says = index.SIZE
+            elif op.says:
+                new.says, new.radix = op.says, op.radix
+                new.shown = self.early(op.shown, iteration, ops) if op.shown is not None else None
+            ops.append(new)
+        else:
+            self.early(op.result, iteration, ops)
 
     def monotone(self, value: Value, counter: Value) -> bool:
         """The value goes one way as the counter grows, so that its extremes are at the loop's ends."""
@@ -354,11 +298,8 @@ def _unequal(op: index.AssertShape) -> list[tuple[Dim, Dim]]:
     return [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
 
 
-def _limits(op: Op) -> list[int | Value]:
-    if isinstance(op, index.ExtentBind):
-        return [0, op.extent.maximum]
-    assert isinstance(op, index.CheckRange)
-    return [op.low, op.high]
+def _limits(op: index.CheckRange | index.ExtentBind) -> list[int | Value]:
+    return [0, op.extent.maximum] if isinstance(op, index.ExtentBind) else [op.low, op.high]
 
 
 def _if(condition: Value, then: list[Op], orelse: list[Op]) -> If:
