@@ -444,6 +444,12 @@ class Op:
             )
         raise Unequal(value, axis, expected, where)
 
+    def require_shape(self, where: str, shape: Sequence[Dim]) -> None:
+        """Refuse an operand of another rank or size."""
+        self.require_rank(where, len(shape), len(shape))
+        for axis, size in enumerate(shape if getattr(self, where) is not None else ()):
+            self.require_dim(where, axis, size)
+
     def broadcast(self, *names: str) -> tuple[Dim, ...]:
         """NumPy's common shape of some operands; only a static 1 stretches."""
         values = [(n, v) for n in names if isinstance(v := getattr(self, n), Value)]

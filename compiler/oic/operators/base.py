@@ -145,9 +145,6 @@ class Operator(Op):
     renamed: ClassVar[dict[str, str]] = {}
     """Fields that have another name in source: field by that name."""
 
-    def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
-        super().__init_subclass__(name=name, **traits)
-
     of: ClassVar[Any] = None
     """The function of NumPy that is the meaning, where it takes no more to say it."""
 

@@ -108,8 +108,7 @@ class Convolution(Operator):
         to = accumulated(self, self.x.dtype)
         if self.b is not None:
             self.require("b", {self.x.dtype, to})
-            self.require_rank("b", 1, 1)
-            self.require_dim("b", 0, self._outputs())
+            self.require_shape("b", [self._outputs()])
         lead = self.x.shape[: -n - 1]
         return self.tensor(self.to or to, [*lead, self._outputs(), *self._extent()])
 

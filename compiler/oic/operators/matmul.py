@@ -327,8 +327,7 @@ class Linear(Operator, name="linear"):
         if self.b is not None:
             mine = self.b.dtype  # of what w was declared, if that is stored otherwise now
             self.require("b", {x, w, to, *([mine] if self.w.tensor.encoding and narrower(x, mine) else [])})
-            self.require_rank("b", 1, 1)
-            self.require_dim("b", 0, self.w.shape[0])
+            self.require_shape("b", [self.w.shape[0]])
         return self.tensor(self.to or to, [*self.x.shape[:-1], self.w.shape[0]])
 
     def operations(self) -> Dim:

@@ -186,8 +186,7 @@ class BatchNorm(Operator, name="batch_norm"):
         axis = normal_axis(self, self.channel, self.x.tensor.rank, "channel")
         for where in ("gamma", "beta", "mean", "var"):
             self.require_same_dtype("x", where)
-            self.require_rank(where, 1, 1)
-            self.require_dim(where, 0, self.x.shape[axis])
+            self.require_shape(where, [self.x.shape[axis]])
         return [self.x.type]
 
     def reference(self, x: Array, gamma: Array, beta: Array, mean: Array, var: Array) -> Array:
@@ -314,10 +313,5 @@ def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:
 
 def require_parameter(op: LayerNorm | RmsNorm, where: str, shape: tuple[Dim, ...]) -> None:
     """Refuse a gamma or beta of another shape, or that the type x is computed in does not hold."""
-    value = getattr(op, where)
-    if value is None:
-        return
     op.require(where, dtypes.FLT if op.x.dtype is dtypes.f64 else dtypes.FLT - {dtypes.f64})
-    op.require_rank(where, len(shape), len(shape))
-    for axis, size in enumerate(shape):
-        op.require_dim(where, axis, size)
+    op.require_shape(where, shape)

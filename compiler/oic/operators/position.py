@@ -67,8 +67,7 @@ class Rope(Operator, name="rope"):
             raise OpError("op-setting", f"base {self.base} is not positive", "base")
         if self.freqs is not None:
             self.require("freqs", (dtypes.f32,))
-            self.require_rank("freqs", 1, 1)
-            self.require_dim("freqs", 0, turned // 2)
+            self.require_shape("freqs", [turned // 2])
         self._require_pos()
         return [self.x.type]
 

@@ -51,8 +51,7 @@ class Affine(Operator):
                     raise OpError("shape-mismatch", f"{value.type} is not one number: axis is not given", where)
                 continue
             axis = normal_axis(self, self.axis, self.x.tensor.rank)
-            self.require_rank(where, 1, 1)
-            self.require_dim(where, 0, self.x.shape[axis])
+            self.require_shape(where, [self.x.shape[axis]])
 
     def _spread(self, value: Any) -> Array:
         """A parameter in f64, aligned to its axis of x."""

@@ -9,10 +9,9 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, f32
 from oic.ir.core import Op, OpError, Value
-from oic.ir.dims import Dim
 from oic.ir.state import Splat
 from oic.ir.types import TensorType, Type
-from oic.operators.base import Operator
+from oic.operators.base import Operator, positional
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.cast import Cast
 from oic.operators.elementwise import Add, Mul, Sub
@@ -50,43 +49,36 @@ class Cell(Operator):
     """
 
     gates = ""  # letters of `order`, in PyTorch's order
+    x: Value
+    h: Value
     order: str
 
     def _require_cell(self, states: tuple[str, ...]) -> None:
         """Check dtypes, ranks, sizes and `order`."""
         self.require("x", dtypes.FLT)
-        parts: dict[str, Value] = {n: getattr(self, n) for n in self.fields if self.fields[n].kind == "operand"}
-        for name in parts:
-            self.require_same_dtype("x", name)
+        self.require_same_dtype(*positional(type(self)))
         if sorted(self.order) != sorted(self.gates):
             raise OpError("op-setting", f'order "{self.order}" is not an order of "{self.gates}"', "order")
         self.require_rank("x", 1)
-        rank, units, count = parts["x"].tensor.rank, parts["h"].shape[-1:], len(self.gates)
+        self.require_rank("h", self.x.tensor.rank, self.x.tensor.rank)
+        *lead, inputs = self.x.shape
+        units = self.h.shape[-1]
         for name in states:
-            self.require_rank(name, rank, rank)
-            for axis in range(rank - 1):
-                self.require_dim(name, axis, parts["x"].shape[axis])
-            self.require_dim(name, -1, units[0])
-        for name, inner in (("w_ih", parts["x"].shape[-1]), ("w_hh", units[0])):
-            self.require_rank(name, 2, 2)
-            self.require_dim(name, 0, count * units[0])
-            self.require_dim(name, 1, inner)
+            self.require_shape(name, [*lead, units])
+        rows = len(self.gates) * units
+        for name, inner in (("w_ih", inputs), ("w_hh", units)):
+            self.require_shape(name, [rows, inner])
         for name in ("b_ih", "b_hh"):
-            self.require_rank(name, 1, 1)
-            self.require_dim(name, 0, count * units[0])
+            self.require_shape(name, [rows])
 
     def _gates(self, product: Array) -> list[Array]:
         """The parts of [.., gates·U], in PyTorch's order."""
         parts = np.split(product, len(self.gates), -1)
         return [parts[self.order.index(g)] for g in self.gates]
 
-    def _units(self) -> Dim:
-        h: Value = getattr(self, "h")  # noqa: B009
-        return h.shape[-1]
-
     def _part(self, e: Expansion, of: Value, letter: str, axis: int = -1) -> Value:
         """What belongs to a gate, of an array with the gates along an axis."""
-        place, units = self.order.index(letter), self._units()
+        place, units = self.order.index(letter), self.h.shape[-1]
         return e.add(Slice(of, axis, place * units, (place + 1) * units))
 
     def _reach(self, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Array:
@@ -114,8 +106,6 @@ class GruCell(Cell, name="gru_cell"):
     Source: PyTorch, `GRUCell`; Keras, `GRU`, reset_after.
     """
 
-    x: Value
-    h: Value
     w_ih: Value
     w_hh: Value
     b_ih: Value
@@ -186,8 +176,6 @@ class LstmCell(Cell, name="lstm_cell"):
     Source: PyTorch, `LSTMCell`.
     """
 
-    x: Value
-    h: Value
     c_: Value
     w_ih: Value
     w_hh: Value
