@@ -81,11 +81,9 @@ def _count(e: Emitter, kept: StateVariable, axis: int, indices: list[Value]) -> 
     table = kept.type.table
     if kept.type.ring and axis == kept.outer:
         return lower_ring.next_of(e, kept, indices)
-    count = kept.counts[axis]
     if axis < len(table) and table[axis].fixed:
         return e.value(table[axis].capacity)
-    assert count is not None
-    return e.get(count)
+    return e.get(kept.counts[axis])
 
 
 # ---------------------------------------------------------------- states beside a variable
@@ -118,16 +116,14 @@ def _counts(kept: StateVariable, reset: bool) -> Iterator[state.State]:
     type_ = kept.type
     for axis, index in enumerate([*type_.table, *type_.auto]):
         if type_.ring and axis == kept.outer:
-            kept.counts.append(None)
             following = StateType(dtypes.i64, (), type_.table[: kept.outer])
             made = _beside(kept, index.name, following, state.FARTHEST + 1)
             kept.following = made.result
         elif index.fixed and axis < len(type_.table) and not reset:
-            kept.counts.append(None)
             continue
         else:
             made = _beside(kept, index.name, StateType(dtypes.i64), index.capacity)
-            kept.counts.append(made.result)
+            kept.counts[axis] = made.result
         yield made
 
 

@@ -48,9 +48,8 @@ def check_growth(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> G
 
 def set_counts(e: Emitter, kept: StateVariable, growth: Growth, stored: Dim = 1) -> None:
     """Raise the counts of scalar positions, if anything is stored."""
-    counts = kept.counts[len(kept.type.table) :]
-    for position, count, value in zip(growth.scalars, counts, growth.counts):
-        assert count is not None
+    for axis, (position, value) in enumerate(zip(growth.scalars, growth.counts), len(kept.type.table)):
+        count = kept.counts[axis]
         if not isinstance(stored, int):
             e.raise_to(count, e.when(e.size(stored), position.start))
         elif stored > 0:
@@ -59,8 +58,8 @@ def set_counts(e: Emitter, kept: StateVariable, growth: Growth, stored: Dim = 1)
 
 def present(e: Emitter, kept: StateVariable) -> list[Value]:
     """The counts as they are."""
-    counts = kept.counts[len(kept.type.table) :]
-    return [e.get(count) for count in counts if count is not None]
+    table = len(kept.type.table)
+    return [e.get(kept.counts[table + axis]) for axis in range(len(kept.type.auto))]
 
 
 def grown_shape(e: Emitter, kept: StateVariable, counts: list[Value]) -> list[Any]:
@@ -84,11 +83,6 @@ def _inside(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> list[V
     """Check that the part lies in the matrix as it is; the counts."""
     table = len(kept.type.table)
     counts = present(e, kept)
-    for axis, ((start, end), base) in enumerate(zip(rest, kept.type.shape)):
-        name, size = kept.name(table + axis), e.plus(counts[axis], base)
-        if end is None:
-            e.check(start, 0, e.minus(size, 1), INDEX, name)
-        else:
-            e.check(start, 0, end, INDEX, name)
-            e.check(end, start, size, INDEX, name)
+    for axis, (position, base) in enumerate(zip(rest, kept.type.shape)):
+        e.check_position(position, 0, e.plus(counts[axis], base), INDEX, kept.name(table + axis))
     return counts

@@ -40,15 +40,15 @@ class Position(NamedTuple):
 class StateVariable:
     """A persistent variable and the states kept beside it (see `ir.state.State`).
 
-    counts     of table indices, then auto-dims; None where no op needs the count
-    following  `next` of a ring
+    counts     by axis: of table indices, then auto-dims; those that some op needs
+    following  `next`, of a ring
     touched    a flag for every entry, or every ring
     filled     marks by axis of the storage
     """
 
     op: State
-    counts: list[Value | None] = field(default_factory=list)
-    following: Value | None = None
+    counts: dict[int, Value] = field(default_factory=dict)
+    following: Value = field(init=False)
     touched: Value | None = None
     filled: dict[int, Value] = field(default_factory=dict)
 
@@ -162,6 +162,16 @@ class Emitter:
         if known is not None and least is not None and most is not None and least <= known <= most:
             return
         self.add(index.CheckRange(value, low, high, INDEX, above, variable))
+
+    def check_position(self, at: Position, low: int | Value, size: int | Value, above: str, variable: str) -> None:
+        """Refuse the step unless a scalar lies in low..size-1, or a slice in low..size."""
+        start, end = at
+        if end is None:
+            last = size - 1 if isinstance(size, int) else self.minus(size, 1)
+            self.check(start, low, last, above, variable)
+        else:
+            self.check(start, low, end, INDEX, variable)
+            self.check(end, start, size, above, variable)
 
     def fill(self, kept: StateVariable, needed: dict[int, Value]) -> None:
         """Initial values in what an access reaches for the first time.

@@ -61,14 +61,13 @@ def _whole(e: Emitter, kept: StateVariable) -> None:
         e.add(StateFill(kept.state, kept.op.init, [], [*reach, *_entry(e, kept)]))
     if kept.touched is not None:
         e.clear(kept.touched, [], list(reach))
-    if kept.following is not None:
+    if kept.type.ring:
         if reach:
             e.clear(kept.following, [], list(reach))
         else:
             e.set(kept.following, 0)
-    for count in kept.counts:
-        if count is not None:
-            e.set(count, 0)
+    for count in kept.counts.values():
+        e.set(count, 0)
 
 
 def _part(e: Emitter, kept: StateVariable, indices: list[Value], reach: list[Value]) -> None:
@@ -77,22 +76,17 @@ def _part(e: Emitter, kept: StateVariable, indices: list[Value], reach: list[Val
     lengths: list[Any] = [1] * len(indices) + list(reach[len(indices) :])
     e.add(StateFill(kept.state, kept.op.init, list(indices), [*lengths, *_entry(e, kept)]))
     e.clear(kept.touched, list(indices), lengths)
-    if kept.following is not None:
+    if kept.type.ring:
         e.clear(kept.following, list(indices), lengths)
-    for axis, (spec, count) in enumerate(zip(kept.type.table, kept.counts)):
+    for axis, spec in enumerate(kept.type.table):
         if not spec.fixed:
-            assert count is not None
             left = e.add(StateReach(kept.touched, [], list(reach), axis)).result
-            e.set(count, left)
+            e.set(kept.counts[axis], left)
 
 
 def _reach(e: Emitter, kept: StateVariable) -> list[Value]:
     """How far each table index has come, also where the source fixes its size."""
-    found = []
-    for count in kept.counts[: kept.outer]:
-        assert count is not None
-        found.append(e.get(count))
-    return found
+    return [e.get(kept.counts[axis]) for axis in range(kept.outer)]
 
 
 def _entry(e: Emitter, kept: StateVariable) -> list[Any]:

@@ -31,17 +31,11 @@ from oic.passes.state.table import box, check_positions, grow, load, reached, re
 
 def lower_read(e: Emitter, kept: StateVariable, op: state.CacheRead, at: list[Position]) -> Value:
     """The value read: a view of the doubled storage."""
-    others, (start, end), rest = _split(kept, at)
-    name, window = kept.name(kept.outer), kept.type.window
-    following = next_of(e, kept, starts(others))
-    oldest = e.minus(following, window)
-    if end is None:
-        e.check(start, oldest, e.minus(following, 1), INDEX, name)
-    else:
-        e.check(start, oldest, end, INDEX, name)
-        e.check(end, start, following, INDEX, name)
-    growth = read_raises(e, kept, others, rest, scalar=end is None)
-    slots = [*others, Position(e.modulo(start, window), end)]
+    others, position, rest = _split(kept, at)
+    following, window = next_of(e, kept, starts(others)), kept.type.window
+    e.check_position(position, e.minus(following, window), following, INDEX, kept.name(kept.outer))
+    growth = read_raises(e, kept, others, rest, scalar=position.end is None)
+    slots = [*others, Position(e.modulo(position.start, window), position.end)]
     return load(e, kept, op, [*slots, *rest] if growth.part else slots)
 
 
@@ -65,7 +59,6 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
     lengths = box([*others, Position(start, end)], value.shape)
     run = _Run(following, start, after, e.size(count))
     _store(e, kept, value, lengths, run, selected, lower_auto.grown_shape(e, kept, growth.counts))
-    assert kept.following is not None
     e.set(kept.following, e.most(following, e.when(e.size(count), after)), selected)
     grow(e, kept, others, slices=False, stored=count)
     lower_auto.set_counts(e, kept, growth, count)
@@ -127,7 +120,6 @@ def _store(
 
 def next_of(e: Emitter, kept: StateVariable, others: list[Value]) -> Value:
     """One more than the largest position written of the ring at these indices, which are checked."""
-    assert kept.following is not None
     check_positions(e, kept, [Position(i) for i in others])
     return e.get(kept.following, others)
 
@@ -139,7 +131,6 @@ def forget(e: Emitter, kept: StateVariable, indices: list[Value], inside: Value)
     inside    1 if the ring is one of those touched, 0 if there is nothing to forget
     """
     others, position = indices[:-1], indices[-1]
-    assert kept.following is not None
     window = kept.type.window
     following = e.get(kept.following, others)
     oldest = e.most(e.minus(following, window), 0)

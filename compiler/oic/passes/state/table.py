@@ -25,7 +25,7 @@ from oic.ir import dims, state
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.passes.state import auto as lower_auto
-from oic.passes.state.emitter import FULL, INDEX, Emitter, Position, StateVariable
+from oic.passes.state.emitter import FULL, Emitter, Position, StateVariable
 
 
 def lower_read(e: Emitter, kept: StateVariable, op: state.CacheRead, at: list[Position]) -> Value:
@@ -87,12 +87,8 @@ def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
 
 def check_positions(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> None:
     """Bounds of the positions of table indices."""
-    for axis, ((start, end), index) in enumerate(zip(at, kept.type.table)):
-        if end is None:
-            e.check(start, 0, index.capacity - 1, FULL, kept.name(axis))
-        else:
-            e.check(start, 0, end, INDEX, kept.name(axis))
-            e.check(end, start, index.capacity, FULL, kept.name(axis))
+    for axis, (position, index) in enumerate(zip(at, kept.type.table)):
+        e.check_position(position, 0, index.capacity, FULL, kept.name(axis))
 
 
 def starts(at: Sequence[Position]) -> list[Value]:
@@ -118,7 +114,7 @@ def reached(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> dict[int
 def grow(e: Emitter, kept: StateVariable, at: Sequence[Position], *, slices: bool, stored: Dim = 1) -> None:
     """Raise the counts of scalar positions, of slices by a write, if anything is stored."""
     for axis, (start, end) in enumerate(at if stored != 0 else ()):
-        count = kept.counts[axis]
+        count = kept.counts.get(axis)
         if count is None or (end is not None and not slices):
             continue
         reach = end if end is not None else e.plus(start, 1)
