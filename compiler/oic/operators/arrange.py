@@ -304,9 +304,6 @@ class Gather(Operator, name="gather"):
     def _in_groups(self) -> Members:
         return {**self._in_panels(), "size": self.table.shape[0]}
 
-    def _widens(self) -> bool:
-        return not self._copies()
-
     def _elements(self) -> int:
         """Of as few ids as a step may bring, but one: what products of the table cost is that of one row, too."""
         return math.prod(max(1, dims.bounds(d)[0]) for d in self.result.shape)
@@ -331,7 +328,8 @@ class Gather(Operator, name="gather"):
         Kernel("gather_q4", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS}, stored={"table": ("q4",)},
                cost=lambda op, target: op._elements() * target.costs.line / 4),
         Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
-        Kernel("gather_wide", _dtypes, _args, call="gather", fits=_widens, stored={"table": FLOATS}, cost=_bytes),
+        Kernel("gather_wide", _dtypes, _args, call="gather", stored={"table": FLOATS},
+               fits=lambda op: not op._copies(), cost=_bytes),
     )
 
 

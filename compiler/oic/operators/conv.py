@@ -21,7 +21,7 @@ from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
-from oic.operators.quantized import STREAM, streamed
+from oic.operators.quantized import STREAM, products, streamed
 from oic.operators.settings import accumulated
 
 MOST_ROWS = 48  # positions of a product: whole tiles, whose sums stay in a cache
@@ -271,10 +271,6 @@ class Convolution(Operator):
             **over_two(0, stride=stride, padding=padding, dilation=dilation), **scaling(self),
         }  # fmt: skip
 
-    def _fits_panels(self) -> bool:
-        """All positions are products with one matrix of weights."""
-        return self._fits_planes() and self.groups == 1
-
     def _fits_planes(self) -> bool:
         """Weights are a matrix, and of the type that is computed in."""
         return self.taps is not None and self.x.dtype.is_float and self.x.dtype.bits >= 32
@@ -423,13 +419,6 @@ class Convolution(Operator):
             found.append(dims.floor_div(self.result.shape[axis - self.spatial] + step * count - 1, step * count))
         return dims.product(found)
 
-    def _output_streams(self) -> Dim:
-        """What threads share of a product with a matrix in panels."""
-        return dims.floor_div(self._outputs() + STREAM - 1, STREAM)
-
-    def _work(self) -> Dim:
-        return dims.product([*self.result.shape, *self._window()])
-
     def _cost_of_planes(self, target: Target) -> float:
         """The more, the fewer lanes have positions: behind the rows of a block, and of a last register."""
         if not target.hosted:
@@ -439,14 +428,17 @@ class Convolution(Operator):
         return PLANES_COST * streamed(self.w, "") * lanes / (rows * columns)
 
     kernels: ClassVar[tuple[Kernel, ...]] = (
-        Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes, units=_units, work=_work),
-        Kernel("conv_panels", _types, _panel_args, fits=_fits_panels, takes={"w": PANELS},
-               cost=lambda op, target: streamed(op.w, PANELS), units=_output_streams, work=_work, phases=True),
+        Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes,
+               units=_units, work=products),
+        Kernel("conv_panels", _types, _panel_args, fits=lambda op: op._fits_planes() and op.groups == 1,
+               takes={"w": PANELS}, cost=lambda op, target: streamed(op.w, PANELS),
+               units=lambda op: dims.floor_div(op._outputs() + STREAM - 1, STREAM), work=products, phases=True),
         *or_requantized(
             Kernel("conv_winograd", _types, _winograd_args, fits=_fits_winograd, cost=_cost_of_tiles,
-                   units=_winograd_units, work=_work)),
+                   units=_winograd_units, work=products)),
         *or_requantized(
-            Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words, units=_units, work=_work),
+            Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words,
+                   units=_units, work=products),
             "conv_planes_requantized"),
         *or_requantized(
             Kernel("conv", _types, _args, fits=lambda op: not op._in_words(),

@@ -17,6 +17,7 @@ from oic.kernels.kernel import Kernel
 from oic.kernels.targets import Target
 from oic.operators.conv import Convolution, per_axis, two_axes
 from oic.operators.quant import or_requantized
+from oic.operators.quantized import products
 
 
 class ConvolutionTranspose(Convolution):
@@ -26,12 +27,9 @@ class ConvolutionTranspose(Convolution):
 
     transposed = 1
 
-    def _work(self) -> Dim:
-        return dims.floor_div(self.operations(), 2)
-
     kernels = (
         Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
-               fits=Convolution._fits_planes, units=Convolution._units, work=_work),
+               fits=Convolution._fits_planes, units=Convolution._units, work=products),
         *or_requantized(
             Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose",
                    fits=lambda op: op.taps is None)),

@@ -208,18 +208,9 @@ class MatMul(Operator, name="matmul"):
     def _is_bool(self) -> bool:
         return self.a.dtype.kind == "bool"
 
-    def _is_integer(self) -> bool:
-        return not self._is_float() and not self._is_bool()
-
     def _is_linear(self) -> bool:
         """One matrix of plain floats b for all rows of a."""
         return self._is_float() and self.b.tensor.rank == 2 and self.b_scale is None and not self.transpose_a
-
-    def _by_columns(self) -> bool:
-        return self._is_linear() and not self.transpose_b
-
-    def _by_rows(self) -> bool:
-        return self._is_linear() and self.transpose_b
 
     def _types(self) -> tuple[DType, ...]:
         return self.a.dtype, product_dtype(self.b), self.a.dtype
@@ -234,17 +225,17 @@ class MatMul(Operator, name="matmul"):
         """Sixteen columns of each of the matrices of the result."""
         return dims.product([*self.result.shape[:-2], dims.floor_div(self.result.shape[-1] + ROWS - 1, ROWS)])
 
-    def _products(self) -> Dim:
-        return dims.floor_div(self.operations(), 2)
-
     _any = {"a": 0, "b": 0, "b_scale": 0}
     kernels = (
-        *quantized.in_panels("a", "b", _types, _in_panels, _by_columns, COLUMNS),
-        *quantized.in_panels("a", "b", _types, _in_panels, _by_rows, PANELS),
+        *quantized.in_panels("a", "b", _types, _in_panels,
+                             lambda op: op._is_linear() and not op.transpose_b, COLUMNS),
+        *quantized.in_panels("a", "b", _types, _in_panels,
+                             lambda op: op._is_linear() and op.transpose_b, PANELS),
         Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
-               units=_panels, work=_products),
+               units=_panels, work=products),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
-        Kernel("matmul_int", ("a", "result"), _args, call="matmul", fits=_is_integer, layouts=_any),
+        Kernel("matmul_int", ("a", "result"), _args, call="matmul",
+               fits=lambda op: not op._is_float() and not op._is_bool(), layouts=_any),
     )  # fmt: skip
 
 
@@ -271,11 +262,6 @@ def _axis_stride(value: Value, axis: int) -> Dim | Stride:
     if -axis > value.tensor.rank or value.shape[axis] == 1:
         return 0
     return Stride(value, axis)
-
-
-def _hosted(op: Operator, target: Target) -> float:
-    """Elsewhere there is no room for words."""
-    return 0.0 if target.hosted else math.inf
 
 
 class Linear(Operator, name="linear"):
@@ -422,7 +408,8 @@ class Linear(Operator, name="linear"):
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged),
                units=lambda op: dims.floor_div(op.w.shape[0] + ROWS - 1, ROWS), work=products),
         *or_requantized(
-            Kernel("linear_words", _integer_types, _word_args, fits=_in_words, layouts={"w": 1}, cost=_hosted,
+            Kernel("linear_words", _integer_types, _word_args, fits=_in_words, layouts={"w": 1},
+                   cost=lambda op, target: 0.0 if target.hosted else math.inf,  # elsewhere is no room for words
                    units=_blocks, work=products)),
         *or_requantized(
             Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1},

@@ -36,8 +36,8 @@ def streams(op: Any) -> Dim:
 
 
 def products(op: Any) -> Dim:
-    """Multiplications and additions of a product with one matrix."""
-    return dims.product([*op.result.shape, op.operands[0].shape[-1]])
+    """Multiplications of a product, each with an addition."""
+    return dims.floor_div(op.operations(), 2)
 
 
 def product_dtype(w: Value) -> DType:
