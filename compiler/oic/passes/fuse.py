@@ -22,7 +22,7 @@ import math
 from bisect import bisect_right
 
 from oic.ir.control import Yield
-from oic.ir.core import Block, Op, Value, clone_op
+from oic.ir.core import Block, Op, clone_op
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
@@ -113,16 +113,10 @@ def crosses(barriers: list[int], first: int, last: int) -> bool:
 def _region(members: list[Op]) -> Op:
     """The fused op of a chain."""
     root = members[-1]
-    own = {id(op) for op in members}
-    inputs: list[Value] = []
-    for op in members:
-        for value in op.operands:
-            if (value.op is None or id(value.op) not in own) and value not in inputs:
-                inputs.append(value)
+    operands = dict.fromkeys(value for op in members for value in op.operands)
+    inputs = [value for value in operands if value.op not in members]
     body = Block()
-    mapping: dict[Value, Value] = {}
-    for value in inputs:
-        mapping[value] = body.argument(TensorType(value.dtype), value.hint)
+    mapping = {value: body.argument(TensorType(value.dtype), value.hint) for value in inputs}
     for op in members:
         copy = clone_op(op, mapping)
         copy.results[0].type = TensorType(op.result.dtype)

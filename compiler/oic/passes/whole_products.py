@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from oic.ir.core import Block, Op, Value
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
-from oic.operators.base import Operator
+from oic.operators.base import Operator, Product
 from oic.operators.shape import Split
 
 
@@ -42,23 +42,22 @@ def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] 
     if any(len(found) != 1 or found[0].block is not block for found in users):
         return None
     ops = [found[0] for found in users]
-    products = [op.product() if isinstance(op, Operator) else None for op in ops]
-    for product, part in zip(products, split.results, strict=True):
-        if product is None or product.w is not part or product.axis != split.axis % 2:
-            return None
-    biases = [product.b for product in products if product is not None]
+    products = side_by_side(ops)
+    if [p.w for p in products] != split.results or products[0].axis != split.axis % 2:
+        return None
+    biases = [product.b for product in products]
     source = biases[0].op if biases[0] is not None else None
     whole_b = source.x if isinstance(source, Split) and source.results == biases else None
-    if not side_by_side(ops) or (whole_b is None and any(b is not None for b in biases)):
+    if whole_b is None and any(b is not None for b in biases):
         return None
     return one_product(ops, split.x, whole_b, mapping)
 
 
-def side_by_side(ops: Sequence[Op]) -> bool:
-    """Products of the same rows, computed alike."""
-    products = [op.product() if isinstance(op, Operator) else None for op in ops]
-    alike = {(type(op), op.kernel, p and p.x, p and p.axis) for op, p in zip(ops, products, strict=True)}
-    return None not in products and len(alike) == 1
+def side_by_side(ops: Sequence[Op]) -> list[Product]:
+    """Products of the same rows, computed alike; none where the ops are something else."""
+    products = [p for op in ops if isinstance(op, Operator) and (p := op.product()) is not None]
+    alike = {(type(op), op.kernel, p.x, p.axis) for op, p in zip(ops, products, strict=False)}
+    return products if len(products) == len(ops) and len(alike) == 1 else []
 
 
 def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Value, Value]) -> list[Op]:
