@@ -10,7 +10,7 @@ and loops show at a place of a function, `ir.facts` adds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from oic.ir import dims, index, intervals
@@ -51,11 +51,11 @@ class _Known(dict[Any, Any]):
 class Ranges:
     """What is known of index integers wherever they are; found once, and kept.
 
-    bound   the integer that an extent was bound to
+    ops     some may bind an extent: it is then the integer that it is bound to
     """
 
-    def __init__(self, bound: Mapping[Extent, Value] | None = None) -> None:
-        self.bound: dict[Extent, Value] = dict(bound or {})
+    def __init__(self, ops: Iterable[Op] = ()) -> None:
+        self.bound = {op.extent: op.value for op in ops if isinstance(op, index.ExtentBind)}
         self._ranges: dict[Value, Range] = _Known()
         self._sums: dict[Value, Linear] = _Known()
         self._whole: dict[Value, Range] = {}

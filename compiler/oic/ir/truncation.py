@@ -23,7 +23,7 @@ from oic.dtypes import INT, u64
 from oic.ir import state
 from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
-from oic.ir.index import ExtentBind, IndexLoad
+from oic.ir.index import IndexLoad
 from oic.ir.module import Module, Truncation
 from oic.ir.ranges import Linear, Ranges, added
 
@@ -95,7 +95,7 @@ class _Rule:
     def __init__(self, module: Module, counter: state.State) -> None:
         self.module, self.counter = module, counter
         self.touched = {op.result for op in state.keeps_touched(module)}
-        self.ranges = Ranges({op.extent: op.value for op in module.all_ops() if isinstance(op, ExtentBind)})
+        self.ranges = Ranges(module.all_ops())
         self.tables = dict(self._indexed())
         self.group = {counter.result, *self.tables}
         self.written: dict[Value, list[str]] = {}  # of each table, what every advance writes

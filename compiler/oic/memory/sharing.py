@@ -55,13 +55,12 @@ class Sharing:
 
     def __init__(self, body: Block) -> None:
         self.live = liveness(body)
-        self.bound = state_regions.bound_sizes(body)
         self.sizes: dict[Extent, int] = {}  # the position from which on an extent is known
         self.refusing: list[Op] = []  # in program order
         self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
         self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
         self._known: dict[Value, int] = {}
-        self.ranges = Ranges()
+        self.ranges = Ranges(body.all_ops())
         for op in body.all_ops():
             if isinstance(op, ExtentBind):
                 self.sizes[op.extent] = self.live.end[op] + 1
@@ -201,14 +200,14 @@ class Sharing:
             return False
         if isinstance(op, StateLoad):
             needed = self.live.needed(op.result, home_of(value))
-            if needed < first or state_regions.apart(box, state_regions.Box.of(op), self.bound, self.ranges):
+            if needed < first or state_regions.apart(box, state_regions.Box.of(op), self.ranges):
                 return False
             if value.op is None or not state_regions.same(box, state_regions.Box.of(op), self.ranges):
                 return True
             if isinstance(value.op, If):  # what the branches compute is looked at by itself
                 return at > first or needed > self.live.end[value.op]
             return needed > first or not takes_over(value.op, op.result, value)
-        return at >= first and not state_regions.is_apart(op, box, self.bound, self.ranges)
+        return at >= first and not state_regions.is_apart(op, box, self.ranges)
 
 
 def refused(op: Op) -> str:

@@ -10,18 +10,16 @@ stands for the integer it was bound to.  Values are compared within one iteratio
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from oic.ir import dims
-from oic.ir.core import Block, Op, Value
-from oic.ir.dims import Dim, Extent
-from oic.ir.index import ExtentBind
+from oic.ir.core import Op, Value
+from oic.ir.dims import Dim
 from oic.ir.ranges import Linear, Ranges, added
 from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateStore
 from oic.operators.part import Insert, PartEntry
 
-Bound = Mapping[Extent, Value]
 Put = StateStore | Insert  # what puts a value into a box
 Entry = StateEntry | PartEntry  # what names a box that values are computed in
 
@@ -60,15 +58,10 @@ def boxes_of(op: Op) -> list[Box] | None:
     return None
 
 
-def is_apart(op: Op, box: Box, bound: Bound, known: Ranges | None = None) -> bool:
+def is_apart(op: Op, box: Box, known: Ranges) -> bool:
     """What an op reads and writes of the state is known to be elsewhere."""
     found = boxes_of(op)
-    return found is not None and all(apart(other, box, bound, known) for other in found)
-
-
-def bound_sizes(body: Block) -> dict[Extent, Value]:
-    """The integer of every size that a function binds."""
-    return {op.extent: op.value for op in body.all_ops() if isinstance(op, ExtentBind)}
+    return found is not None and all(apart(other, box, known) for other in found)
 
 
 def same(a: Box, b: Box, known: Ranges | None = None) -> bool:
@@ -76,12 +69,12 @@ def same(a: Box, b: Box, known: Ranges | None = None) -> bool:
     return a.whole is b.whole and a.key(known) == b.key(known)
 
 
-def apart(a: Box, b: Box, bound: Bound, known: Ranges | None = None) -> bool:
+def apart(a: Box, b: Box, known: Ranges) -> bool:
     """No element is known to be, or may be, in both."""
     if a.whole is not b.whole:
         return True
     return any(
-        _ends_before(one, other, i, bound, known)
+        _ends_before(one, other, i, known)
         for i in range(len(a.lengths))
         for one, other in ((a, b), (b, a))
     )
@@ -104,26 +97,11 @@ def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:
     return isinstance(count, int) and all(n % per == 0 for n in (*steps, count))
 
 
-def _ends_before(one: Box, other: Box, axis: int, bound: Bound, known: Ranges | None) -> bool:
+def _ends_before(one: Box, other: Box, axis: int, known: Ranges) -> bool:
     size = one.lengths[axis]
-    end = added(_offset(one, axis, known), _size(1 if size is None else size, bound, known), 1)
-    return (known or Ranges()).of_sum(added(_offset(other, axis, known), end, -1))[0] >= 0
+    end = added(_offset(one, axis, known), known.linear(1 if size is None else size), 1)
+    return known.of_sum(added(_offset(other, axis, known), end, -1))[0] >= 0
 
 
 def _offset(box: Box, axis: int, known: Ranges | None = None) -> Linear:
     return (known or Ranges()).linear(box.offsets[axis]) if axis < len(box.offsets) else {}
-
-
-def _size(size: Dim | Value, bound: Bound, known: Ranges | None) -> Linear:
-    """A size as a sum; what it was bound to takes the place of a bound size."""
-    ranges = known or Ranges()
-    if isinstance(size, Value):
-        return ranges.linear(size)
-    total: Linear = {}
-    for atom, c in ranges.linear(size).items():
-        value = bound.get(atom) if isinstance(atom, Extent) else None
-        part: Linear = {atom: c}
-        if value is not None:
-            part = {a: n * c for a, n in ranges.linear(value).items()}
-        total = added(total, part, 1)
-    return total

@@ -23,7 +23,7 @@ from oic.ir.state import StateEntry, StateLoad, StateStore
 from oic.ir.text_print import place_text
 from oic.ir.types import TensorType
 from oic.ir.verify import verify as verify_stage
-from oic.memory.state_regions import Bound, Box, bound_sizes, is_apart, same
+from oic.memory.state_regions import Box, is_apart, same
 from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
 from oic.operators.base import Operator
 from oic.operators.fused import Exchange
@@ -145,7 +145,7 @@ def _address(value: Value) -> str:
 def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
     """No write reaches bytes that are needed after it, nor state that a view still looks into."""
     groups = _groups(body, plan, symbol)
-    bound = bound_sizes(body)
+    ranges = Ranges(body.all_ops())
     held = [v for v in found.first if _own_bytes(v)]
     for at, op, written in found.writes:
         for value in held:
@@ -167,13 +167,13 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
             if isinstance(value.op, StateLoad) and value.op.state is state:
                 seen = found.first[value] < at <= found.last[value]
                 alike = _on_itself(op, value.op)
-                if seen and not alike and not is_apart(op, Box.of(value.op), bound):
+                if seen and not alike and not is_apart(op, Box.of(value.op), ranges):
                     raise fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
         if isinstance(op, Exchange):
             _exchanged(op, held, found)
         elif isinstance(op, StateEntry):
-            _computed_there(op, held, found, bound)
+            _computed_there(op, held, found, ranges)
         elif isinstance(op, PartEntry):
             _computed_in_part(op, held, found, groups)
 
@@ -199,7 +199,7 @@ def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
             raise fault(op, f"{value!r} is still needed where it was")
 
 
-def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Bound) -> None:
+def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ranges) -> None:
     """From here to the store no other op reads the entry, and none refuses the step."""
     box = Box.of(op)
     inside, store = _completed(op, held, found)
@@ -210,7 +210,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
             *other.touched("read"), *other.touched("write")
         ]:  # fmt: skip
             continue
-        if is_apart(other, box, bound) or any(r in inside for r in other.results):
+        if is_apart(other, box, ranges) or any(r in inside for r in other.results):
             continue
         if first <= at < last or (last <= at < until and other.touched("write")):
             raise fault(other, f"'{op.symbol}' is used while it is computed")
@@ -222,7 +222,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, bound: Boun
             if not isinstance(load, StateLoad) or load.state is not op.state:
                 continue
             needed = last_needed(value, writer.block, found)
-            if not found.first[value] < at <= needed or is_apart(load, box, bound):
+            if not found.first[value] < at <= needed or is_apart(load, box, ranges):
                 continue
             over = needed == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):

@@ -158,7 +158,7 @@ class Assignment:
             if there is None or there is store:
                 continue
             together = self.sharing.clash(base, other, over=False)
-            if together and not apart(box, Box.of(there), self.sharing.bound, self.sharing.ranges):
+            if together and not apart(box, Box.of(there), self.sharing.ranges):
                 return used(there)
         return ""
 

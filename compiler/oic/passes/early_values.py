@@ -292,7 +292,7 @@ class EarlyValues:
         if any(at in before for at in self.barriers):
             return False
         writers = [o for s in op.touched("read") for o in self.written.get(s, ()) if self.order[o] in before]
-        return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), {}, self.ranges) for o in writers)
+        return all(isinstance(op, StateLoad) and is_apart(o, Box.of(op), self.ranges) for o in writers)
 
     def exists(self, value: Value) -> bool:
         """An argument of the body or of a block around it, or of an op before the first effect.

@@ -28,7 +28,7 @@ from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.liveness import Liveness, liveness
-from oic.memory.state_regions import Box, bound_sizes, is_apart, same
+from oic.memory.state_regions import Box, is_apart, same
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
@@ -135,8 +135,7 @@ class _Views:
     """
 
     def __init__(self, body: Block) -> None:
-        self.live, self.bound = liveness(body), bound_sizes(body)
-        self.ranges = Ranges()
+        self.live, self.ranges = liveness(body), Ranges(body.all_ops())
         self.writes: dict[Value, list[Op]] = {}
         for op in body.all_ops():
             if not op.regions:
@@ -149,7 +148,7 @@ class _Views:
         low = bisect_right(writes, start[load], key=start.__getitem__)
         high = bisect_right(writes, self.live.needed(load.result), key=start.__getitem__)
         box = Box.of(load)
-        return [w for w in writes[low:high] if not is_apart(w, box, self.bound, self.ranges) and not _stays(w, load)]
+        return [w for w in writes[low:high] if not is_apart(w, box, self.ranges) and not _stays(w, load)]
 
 
 def _stays(write: Op, load: StateLoad) -> bool:
