@@ -9,6 +9,7 @@ import pytest
 
 from oic.check.source import parse
 from oic.compare.harness import Run, Verdict, compare
+from oic.compare.monte_carlo import PerturbedMachine
 from oic.diagnostics import StepError
 from oic.driver import Settings, compile_graph, interface_of
 from oic.dtypes import Array
@@ -56,7 +57,7 @@ def verdict(name: str, value: Any, text: str = TEXT, middle: float = 0.0) -> Ver
 def test_what_rounding_may_decide_is_no_difference() -> None:
     near = verdict("whole", 0)
     assert near.equal  # whichever of the runs have shown it
-    assert verdict("", 0).equal and not verdict("", 0).doubtful
+    assert verdict("", 0).equal and not verdict("", 0).doubts
 
 
 def test_the_sign_of_a_nan_that_is_computed_is_open() -> None:
@@ -72,6 +73,56 @@ def test_what_rounding_cannot_explain_is_one(name: str, value: Any) -> None:
     found = verdict(name, value)
     assert not found.equal and found.difference is not None
     assert (found.difference.variable, found.difference.index) == (name, (1,))
+
+
+# What rounding decides is kept, and all that follows depends on it.
+KEPT = """
+dynamic { x: f32; }
+volatile { all: i32; }
+persistent { total: i32[1, 2]; pos: i32; }
+block entry {
+    assign y: f32;
+    assign whole: i32;
+    assign before: i32[1, 2];
+    op exp(x) >> y;
+    op cast(y, to=i32) >> whole;
+    cache.read total >> before;
+    op add(before, whole) >> before;
+    cache.write before >> total;
+    op sum_axis(before, axes=[0, 1]) >> all;
+    return;
+}
+"""
+
+
+class Late(SimulatorExecutor):
+    """Gives a wrong sum in the last step."""
+
+    wrong_at, taken = -1, 0
+
+    def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
+        found = super()._run(entry, inputs)
+        if self.taken == self.wrong_at:
+            found["all"] = found["all"] + 1000
+        self.taken += 1
+        return found
+
+
+def test_after_a_doubt_the_other_steps_are_compared_from_the_state_of_the_library() -> None:
+    program = compile_graph(parse(f"graph kept {{ {KEPT} }}", "kept.oi"), None, Settings())
+    steps = [Run("entry", {"x": np.float32(0)}, "load" if n % 5 == 4 else "") for n in range(12)]
+    doubts = 0
+    for seed in range(100, 106):
+        session = Late(interface_of(program), PerturbedMachine(program.module, seed))
+        found = compare(program.module, session, steps)
+        assert found.equal and found.steps == 12
+        assert ("in doubt" in str(found)) == bool(found.doubts)
+        doubts += len(found.doubts)
+        session = Late(interface_of(program), PerturbedMachine(program.module, seed))
+        session.wrong_at = 11
+        found = compare(program.module, session, steps)
+        assert found.difference is not None and found.difference.step == 11
+    assert doubts
 
 
 REFUSED = """

@@ -61,7 +61,7 @@ class Tally:
     covered    in how many graphs each feature occurs
     acts       how often states were saved, loaded, forked and reset between steps in C
     compared   values; of them floats with a bound that says little
-    doubtful   graphs that were left when rounding might have decided otherwise
+    doubtful   steps in which rounding might have decided otherwise
     coverage   operators, passes, statuses
     """
 
@@ -85,7 +85,7 @@ class Tally:
             f" {self.built} compiled, {self.steps} steps in C ({self.refusals} refused,"
             f" {self.late} late), states {told(self.acts) or 'left alone'},"
             f" {self.compared:,} values compared ({self.loose:,} by a loose bound),"
-            f" {self.doubtful} graphs left in doubt, {sum(map(len, self.faults.values()))} failures"
+            f" {self.doubtful} steps in doubt, {sum(map(len, self.faults.values()))} failures"
         )
 
 
@@ -251,7 +251,7 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
     tally.coverage.statuses.update(verdict.statuses)
     tally.compared += verdict.compared
     tally.loose += verdict.loose
-    tally.doubtful += verdict.doubtful
+    tally.doubtful += len(verdict.doubts)
     return None if verdict.equal else Fault("C differs", str(verdict))
 
 

@@ -91,10 +91,10 @@ def test_rows_have_their_bits_in_every_split(tmp_path: Path, monkeypatch: pytest
     runs = [Run("entry", {"x": x})]
     with made.make_executor() as compiled:
         near = compare(made.program.module, compiled, runs, compiled=made.program.compiled)
-        assert near.equal and not near.doubtful
+        assert near.equal and not near.doubts
         strict = oic.Simulator(made.program.graph, made.program.model, weights="bf16").program.module
         far = compare(strict, compiled, runs)
-        assert far.doubtful or not far.equal
+        assert far.doubts or not far.equal
 
 
 def test_what_no_machine_has_is_refused(tmp_path: Path) -> None:

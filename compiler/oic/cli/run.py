@@ -310,6 +310,7 @@ def compared(
                 "compared": verdict.compared,
                 "refusals": verdict.refusals,
                 "worst": verdict.worst,
+                "doubts": [str(doubt) for doubt in verdict.doubts],
                 "states": dict(sorted(verdict.acts.items())),
                 "bisect": None if culprit is None else str(culprit),
             }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oic.compare.monte_carlo import PerturbedMachine
+from oic.diagnostics import StepError
 from oic.ir.module import Module
 from oic.reference.interpret import Compiled, Machine
 from oic.session.executor import Executor
@@ -103,6 +104,23 @@ class Sessions:
         if what != "save":
             for session, own in zip(self.all(), self.copies, strict=True):
                 session.load(own if one is None else one)
+
+    def follow(self) -> bytes | None:
+        """The reference and its companions go on from the library's state, which is given; None: all from the start.
+
+        Copies that were kept before are of other states, and forgotten.
+        """
+        self.copies = []
+        for machine in [self.reference, *self.others]:
+            machine.reset()
+        try:
+            state = self.executor.save()
+        except StepError:  # its step was refused after an effect
+            self.executor.reset()
+            return None
+        for machine in [self.reference, *self.others]:
+            machine.load(state)
+        return state
 
     def alike(self) -> bool:
         """What is saved is the same, unless rounding makes variables differ."""

@@ -6,7 +6,7 @@ bounds to allow.
 
 A few such runs seldom show a number that lies on an edge: a cast, an argmax, an index computed of data,
 which errors within the bounds may decide either way.  So what seems a difference is tried on many runs
-more before it is one (`doubtful`).
+more before it is one (`doubtful`).  Where it is none, the reference goes on from the library's state.
 """
 
 from __future__ import annotations
@@ -51,10 +51,8 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"{self.variable}{list(self.index) if self.index else ''}"
-        return (
-            f"step {self.step}, {where}: reference {self.reference}, compiled {self.compiled}"
-            f" ({self.ulp:.3g} ulp apart, {self.allowed:.3g} allowed)"
-        )
+        apart = f" ({self.ulp:.3g} ulp apart, {self.allowed:.3g} allowed)" if isinstance(self.reference, float) else ""
+        return f"step {self.step}, {where}: reference {self.reference}, compiled {self.compiled}{apart}"
 
 
 @dataclass
@@ -66,7 +64,7 @@ class Verdict:
     worst     largest difference of a float as a part of what was allowed
     loose     floats compared with a bound that says little
     statuses  refused steps by the reference's status
-    doubtful  ended before its last step: errors within the bounds may decide otherwise what differs
+    doubts    what differs, but errors within the bounds may decide so; at most one a step, which is compared no further
     acts      how often each action was done between steps
     """
 
@@ -76,8 +74,8 @@ class Verdict:
     spoiled: int = 0
     worst: float = 0.0
     loose: int = 0
-    doubtful: bool = False
     difference: Difference | None = None
+    doubts: list[Difference] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     variables: list[str] = field(default_factory=list)
     acts: Counter[str] = field(default_factory=Counter)
@@ -93,7 +91,16 @@ class Verdict:
         acts = f"; {told(self.acts)}" if self.acts else ""
         return (
             f"equal: {self.steps} steps{refused}, {self.compared:,} values of"
-            f" {len(self.variables)} variables, worst {self.worst:.3f} of the bound{acts}"
+            f" {len(self.variables)} variables, worst {self.worst:.3f} of the bound{acts}{self._doubted()}"
+        )
+
+    def _doubted(self) -> str:
+        if not self.doubts:
+            return ""
+        steps = "1 step" if len(self.doubts) == 1 else f"{len(self.doubts)} steps"
+        return (
+            f"\n{steps} in doubt, where errors within the bounds may decide either way, and the reference went on"
+            f" from the library's state; the first: {self.doubts[0]}"
         )
 
 
@@ -113,7 +120,7 @@ def compare(
     module: Module, executor: Executor, runs: Iterable[Run], advance: Callable[[int], None] | None = None,
     another: Callable[[], Executor] | None = None, compiled: Compiled | None = None,
 ) -> Verdict:  # fmt: skip
-    """Take every step on both sides; stops at the first difference.
+    """Take every step on both sides; stops at the first difference that errors within the bounds do not explain.
 
     module    GRAPH, for the reference
     advance   called after each step with its number
@@ -123,7 +130,8 @@ def compare(
     sessions = Sessions(module, executor, RUNS, another, compiled)
     sides = _Sides(module, sessions)
     verdict = Verdict()
-    taken: list[Run] = []
+    start: bytes | None = None
+    taken: list[Run] = []  # from there
     try:
         for number, run in enumerate(runs):
             taken.append(run)
@@ -133,20 +141,25 @@ def compare(
                 verdict.steps += 1
             if advance is not None:
                 advance(number)
-            if not verdict.equal:
+            if verdict.difference is None:
+                continue
+            if not doubtful(module, start, taken, verdict.difference, compiled):
                 break
+            verdict.doubts.append(verdict.difference)
+            verdict.difference, start, taken = None, sessions.follow(), []
     finally:
         sessions.close()
-    if verdict.difference is not None and doubtful(module, taken, verdict.difference, compiled):
-        verdict.difference, verdict.doubtful = None, True
     return verdict
 
 
-def doubtful(module: Module, runs: list[Run], found: Difference, compiled: Compiled | None = None) -> bool:
-    """Errors within the bounds may give the compiled answer, too, in the last of these runs."""
-    exact = _again(Machine(module, compiled), runs, found)
+def doubtful(
+    module: Module, start: bytes | None, runs: list[Run], found: Difference, compiled: Compiled | None = None
+) -> bool:
+    """Errors within the bounds may give the compiled answer, too, in the last of these runs from a saved state."""
+    exact = _again(Machine(module, compiled), start, runs, found)
     seeds = range(RUNS, RUNS + DOUBTS)
-    perturbed = [_again(PerturbedMachine(module, seed, MARGIN, compiled), runs, found) for seed in seeds]
+    machines = (PerturbedMachine(module, seed, MARGIN, compiled) for seed in seeds)
+    perturbed = [_again(machine, start, runs, found) for machine in machines]
     if isinstance(exact, str):
         return exact == found.reference and any(other == found.compiled for other in perturbed)
     if isinstance(found.reference, str):  # the shapes differ
@@ -163,8 +176,10 @@ def doubtful(module: Module, runs: list[Run], found: Difference, compiled: Compi
     return bool(error[found.index] <= allowed[found.index])
 
 
-def _again(machine: Machine, runs: list[Run], found: Difference) -> Array | str:
+def _again(machine: Machine, start: bytes | None, runs: list[Run], found: Difference) -> Array | str:
     """A variable, or the status, after the last of some runs."""
+    if start is not None:
+        machine.load(start)
     kept = KeptCopy()
     outputs: dict[str, Array] = {}
     status: str | None = None
@@ -265,7 +280,8 @@ class _Sides:
                     float(error[at] / max(_ulp(one)[at], 5e-324)), float(allowed[at]),
                 )  # fmt: skip
                 return
-            verdict.worst = max(verdict.worst, float(part.max()))
+            if _is_float(one):
+                verdict.worst = max(verdict.worst, float(part.max()))
 
 
 def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, Array]:
@@ -274,8 +290,7 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
     NaN equals NaN, infinities equal themselves; an integer may differ only where perturbed runs
     differ too (an argmax of values that are equal within their errors), and as far as they do.
     """
-    dtype = dtypes.from_array(one.dtype)
-    if dtype is None or not dtype.is_float:
+    if not _is_float(one):
         low, high = one, one
         for v in versions:
             low, high = np.minimum(low, v), np.maximum(high, v)
@@ -295,6 +310,11 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
     # A single element may by chance be alike in all runs; its neighbours tell the scale.
     typical = np.sqrt(np.mean(finite**2)) if finite.size else 0.0
     return error, MARGIN * np.maximum(spread, typical) + FLOOR * _ulp(one)
+
+
+def _is_float(array: Array) -> bool:
+    dtype = dtypes.from_array(array.dtype)
+    return dtype is not None and dtype.is_float
 
 
 def _loose(array: Array, allowed: Array) -> int:
