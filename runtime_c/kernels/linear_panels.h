@@ -18,6 +18,7 @@ typedef struct {
 #define OPERANDS NAME(oic_linear_panels_operands)
 #define PRODUCT NAME(oic_linear_panels_product)
 #define PRODUCT_ROWS NAME(oic_linear_panels_product_rows)
+#define PRODUCT_FEW NAME(oic_linear_panels_product_few)
 #define PRODUCT_ROW NAME(oic_linear_panels_product_row)
 #define PRODUCT_STORE NAME(oic_linear_panels_product_store)
 #define PRODUCT_GATHER NAME(oic_linear_panels_product_gather)

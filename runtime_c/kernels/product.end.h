@@ -4,6 +4,7 @@
 #undef PRODUCT
 #undef PRODUCT_ROWS
 #undef PRODUCT_ROW
+#undef PRODUCT_FEW
 #undef PRODUCT_STORE
 #undef PRODUCT_GATHER
 #undef PRODUCT_AHEAD

@@ -8,9 +8,10 @@
    chunks in order, from zero; then come scale and b.  No other element and no size but K has a part in it.
 
    x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Tiles of a few rows
-   and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once; many go
-   chunk by chunk through all columns, and the sums wait in y.  Where y is of another type than the sums are computed in, or a
-   panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or
+   and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once, and where memory
+   is the limit the columns of a tile lie in shares of w that are read side by side; many go chunk by chunk through all
+   columns, and the sums wait in y.  Where y is of another type than the sums are computed in, or a panel is cut off, sums
+   are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or
    gathered is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes
    through many panels: read in order, it comes in time. */
 #define TILE MATH(oic_tile)
@@ -226,6 +227,40 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     }
 }
 
+#if PANELS && OIC_HOSTED
+/* All rows, few, of `side` shares of `share` panels each, from `first` on.  A share lies in one piece and is read from its
+   beginning to its end, side by side with the others. */
+static inline void PRODUCT_FEW(const OPERANDS *o, ptrdiff_t first, ptrdiff_t side, ptrdiff_t share)
+{
+    C xs[X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK], sums[TILE_ROWS * OIC_TILE_BESIDE * OIC_LANES];
+    TILE t = {
+        .x = NULL, .w = NULL, .n = 0, .times = 1, .at = NULL, .next = 0, .step = 0, .apart = 0, .wk = o->wk, .wg = share * o->wg,
+        .xm = X_IS_COMPUTED ? o->xm : OIC_BLOCK, .xk = X_IS_COMPUTED ? o->xk : 1,
+    };
+    PRODUCT_AHEAD(o, &t, first, 0, 0); /* nothing: machines ask for what lies on in so few places */
+    for (ptrdiff_t g = first; g < first + share; ++g) {
+        for (ptrdiff_t k = 0; k < o->K; k += OIC_CHUNK) {
+            const int how = k == 0 ? OIC_TILE_SET : OIC_TILE_ADD;
+            t.n = o->K - k < OIC_CHUNK ? o->K - k : OIC_CHUNK;
+            t.w = o->w + g * o->wg + k * o->wk;
+            t.x = X_IS_COMPUTED ? (const C *)(const void *)o->x + k * o->xk : xs;
+            if (!X_IS_COMPUTED) {
+                PRODUCT_COPY(o, xs, 0, o->M, k, t.n);
+            }
+#if WIDENS
+            OIC_JOIN_3(oic_tile_sum, OIC_W, f32)(&t, o->M, side, sums, side * OIC_LANES, how);
+#else
+            MATH(oic_tile_sum)(&t, o->M, side, sums, side * OIC_LANES, how);
+#endif
+        }
+        for (ptrdiff_t p = 0; p < side; ++p) {
+            const ptrdiff_t j = (g + p * share) * OIC_LANES, n = o->N - j < OIC_LANES ? o->N - j : OIC_LANES;
+            PRODUCT_STORE(o, sums + p * OIC_LANES, side * OIC_LANES, 0, o->M, j, n);
+        }
+    }
+}
+#endif
+
 /* All rows, of panels first..end-1. */
 static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
 {
@@ -234,6 +269,16 @@ static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
     if (o->M == 1 && o->wn == 1 && X_IS_COMPUTED && W_IS_COMPUTED) {
         PRODUCT_ROW(o, first * OIC_LANES, end <= whole ? end * OIC_LANES : o->N);
         return;
+    }
+#endif
+#if PANELS && OIC_HOSTED
+    if ((W_IS_COMPUTED || WIDENS) && o->M > 0 && o->M <= (ptrdiff_t)sizeof(W_T)) { /* memory is the limit of so many */
+        const ptrdiff_t side = MATH(oic_tile_beside)(o->M), share = (end - first) / side;
+        const ptrdiff_t bytes = oic_product_panels(o->N) * o->wg * (ptrdiff_t)sizeof(W_T);
+        if (side > 1 && share > 0 && bytes >= OIC_SHARED_BYTES(WIDENS)) {
+            PRODUCT_FEW(o, first, side, share);
+            first += side * share;
+        }
     }
 #endif
     for (ptrdiff_t i = 0, rows; first < in_y && i < o->M; i += rows) {

@@ -16,6 +16,7 @@
 #endif
 
 #define OIC_TILE_PANELS 8 /* at most, side by side: places that memory is read at */
+#define OIC_TILE_BESIDE 4  /* the same, where memory is the limit: machines follow so many places by themselves */
 
 /* Types of w that a tile widens. */
 #define OIC_WIDENS_bf16_f32 1

@@ -46,6 +46,13 @@ static inline ptrdiff_t OF(oic_tile_panels)(ptrdiff_t rows)
     return panels < OIC_TILE_PANELS ? panels : OIC_TILE_PANELS;
 }
 
+/* The panels of a tile of few rows where memory is the limit. */
+static inline ptrdiff_t OF(oic_tile_beside)(ptrdiff_t rows)
+{
+    const ptrdiff_t panels = OF(oic_tile_panels)(rows);
+    return panels > OIC_TILE_BESIDE && (rows == 1 || ROOM == 24) ? OIC_TILE_BESIDE : panels;
+}
+
 /* How many of the `left` panels, fewer than the most, a tile takes: of one row all. */
 static inline ptrdiff_t OF(oic_tile_rest)(ptrdiff_t rows, ptrdiff_t left)
 {

@@ -34,6 +34,10 @@
 #define OIC_PANELS 16 /* that these go through before the next chunk: as many as leave the sums in that cache */
 #define OIC_ROWS_AS_IS 24 /* of x, for which it does not pay to gather panels from a row-major w */
 
+/* Few rows go through shares of w side by side if it has so many bytes: what is less may well be in a cache, where tiles of
+   more panels are faster, above all where w is widened, because that is then what takes the time. */
+#define OIC_SHARED_BYTES(widens) ((ptrdiff_t)((widens) ? 1 << 20 : 1 << 18))
+
 /* Neighbouring columns of a row-major w that one row of x goes along: enough for memory to be read in order, or, where
    stacks are small, few.  They are sums of their own, so that their number has no part in any. */
 #if OIC_HOSTED
