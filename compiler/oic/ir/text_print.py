@@ -35,13 +35,18 @@ PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 class ValueNames:
-    """Names of values: their hints, made unique in each function; numbers where there are none."""
+    """Names of values: their hints, made unique in each function; numbers where there are none.
 
-    def __init__(self) -> None:
+    outside   ops outside functions, whose results are named first
+    """
+
+    def __init__(self, outside: Iterable[Op] = ()) -> None:
         self.of: dict[Value, str] = {}
         self.used: set[str] = set()
         self.count = 0
         self.last: dict[str, int] = {}  # numbers of a hint up to this one are used
+        for value in (value for op in outside for value in op.results):
+            self(value)
 
     def __call__(self, value: Value) -> str:
         """The name of a value, given now if it has none yet."""
@@ -81,10 +86,7 @@ def print_module(module: Module) -> str:
         lines.append(f"extents {{ {sizes} }}")
     if module.plan:
         lines += _plan_lines(module.plan)
-    names = ValueNames()
-    for op in module.top.ops:
-        for value in op.results:
-            names(value)
+    names = ValueNames(module.top.ops)
     for op in module.top.ops:
         if op.regions:
             lines.append("")

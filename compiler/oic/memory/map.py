@@ -157,10 +157,7 @@ def memory_map(module: Module) -> MemoryMap:
 
 def _functions(module: Module) -> Iterator[tuple[Func, ValueNames]]:
     """Every function, with the names that its values have in the text form."""
-    outside = ValueNames()
-    for op in module.top.ops:
-        for value in op.results:
-            outside(value)
+    outside = ValueNames(module.top.ops)
     for func in module.functions():
         names = outside.inner()
         _name(func, names)

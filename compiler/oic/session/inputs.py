@@ -61,7 +61,7 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
             raise _wrong_dtype(variable, str(given.dtype))
         _check_shape(variable, given.shape)
         array = given.astype(dtype.np)
-    if dtype.low < dtype.high and dtype.bits < dtype.np.itemsize * 8 and array.size:
+    if dtype.packed and array.size:  # the array holds numbers beyond its range
         wide = array.astype(np.int64)
         _require_range(variable, int(wide.min()), int(wide.max()))
     return array

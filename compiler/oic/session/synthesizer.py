@@ -18,7 +18,7 @@ from oic import dtypes
 from oic.codegen.c_module import EntryMember, Signature
 from oic.codegen.names import name_in_private
 from oic.diagnostics import StepError
-from oic.dtypes import Array, DType
+from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import Op
 from oic.ir.module import Module
@@ -339,7 +339,7 @@ class _Call:
         self.rooms: list[tuple[str, Array]] = []  # where it left small outputs
         self.large: list[tuple[str, str, Any, tuple[int, ...]]] = []  # outputs of which every step makes an array
         self.made: dict[str, Any] = {output.name: None for output in face.outputs}  # all of them, in order
-        checked = any(_has_range(i.value.dtype) for i in face.inputs)
+        checked = any(i.value.dtype.packed for i in face.inputs)  # arrays hold numbers beyond their range
         self.repeats = not checked and all(s.whole for s in self.slots)
 
     def prepare(self, inputs: dict[str, Array]) -> list[Array]:
@@ -429,11 +429,6 @@ def _storages(module: Module, memory: Array) -> dict[str, StateStorage]:
         storage.initial = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
         found[symbol] = storage
     return found
-
-
-def _has_range(dtype: DType) -> bool:
-    """Some elements of the array's type are none of the dtype."""
-    return dtype.packed or (dtype.low < dtype.high and dtype.bits < dtype.np.itemsize * 8)
 
 
 def _stored(array: Array, input_: EntryMember) -> Array:
