@@ -17,7 +17,7 @@
    `work` has room for `room` of them: OIC_QUANTIZED_BYTES bytes for each group of each; it need not be aligned beyond 4.
    Where there are more rows, they are taken in turns.  A turn is two phases: ..._prepare quantises rows first..end-1 of
    those from `from` on, ..._part computes streams first..end-1 of rows of w for all of them.  Where there is `then`, it is
-   given the results (common/then.h), and y is NULL. */
+   given the results (common/then.h), and y is NULL, or where it writes what it makes of them, as they would lie there. */
 #include "element.h"
 
 #include "common/batch.h"
@@ -140,7 +140,10 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
         const ptrdiff_t share = OIC_STREAMS > 1 && n <= FEW ? whole / OIC_STREAMS : 0;
         for (ptrdiff_t s = first; s < end; s = s == first + share - 1 ? first + OIC_STREAMS * share : s + 1) {
             const int beside = s < first + share;
-            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, beside ? share : 0, a->K, N);
+            const ptrdiff_t width = N - s * OIC_STREAM < OIC_STREAM ? N - s * OIC_STREAM : OIC_STREAM;
+            const oic_quantized_results to = {a->y == NULL ? NULL : a->y + (a->from + r0) * N + s * OIC_STREAM,
+                                              N * (ptrdiff_t)sizeof(T), width * (ptrdiff_t)sizeof(T)};
+            OIC_JOIN_2(oic_quantized_product, WEIGHT_BITS)(sums, a->work, r0, n, a->w, s, beside ? share : 0, a->K, N, &to);
             PRODUCT_STREAMS(a, sums, held, h0, a->from + r0, n, s, beside ? OIC_STREAMS : 1, share);
         }
         if (held != NULL && h0 < h1) {

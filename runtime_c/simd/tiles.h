@@ -61,6 +61,13 @@
 #define OIC_TILE_AHEAD_SUMS(p) ((void)(p))
 #endif
 
+/* In a function that does nothing but ask: without it, calls of that function would be dropped. */
+#if defined(__GNUC__)
+#define OIC_ASKS __asm__ volatile("")
+#else
+#define OIC_ASKS ((void)0)
+#endif
+
 /* A register that holds what was read: gcc would read memory anew for each use. */
 #if defined(__x86_64__) && defined(__GNUC__) && OIC_REGISTER
 #define OIC_TILE_HELD(v) __asm__("" : "+v"(v))

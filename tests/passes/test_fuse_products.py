@@ -158,6 +158,7 @@ def test_results_that_are_handed_on_have_no_memory(tmp_path: Path) -> None:
     made = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors=tensors), weights="q8")
     text = made.emit(tmp_path).sources[0].read_text(encoding="utf-8")
     assert ".then = g_step_then, .context = &(g_step_then_args){" in " ".join(text.split())
+    assert ".y = h," in text and ".y = y," in text  # where they go on to, which is asked for
     assert "h[i * 512 + j] = oic_gelu_erf_f32(sum[at + i * ld + j]);" in text
     assert "y[i * 64 + j] = x[i * 64 + j] + sum[at + i * ld + j];" in text
     plan = planned(made).plan

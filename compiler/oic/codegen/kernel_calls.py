@@ -16,6 +16,7 @@ from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.kernels import kernel as parts
 from oic.kernels.kernel import Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.memory.views import is_dense, strides_of
 from oic.operators.base import Call
 from oic.operators.fused import around
 
@@ -28,15 +29,18 @@ _DTYPE_OF_C = {
 }
 
 
-def call(frame: Frame, op: Any, then: Task | None = None) -> None:
+def call(frame: Frame, op: Any, then: Task | None = None, stored: Value | None = None) -> None:
     """The statement that calls an operator's kernel, or that has threads share its units.
 
-    then   the function that is given its results, which it does not store
+    then    the function that is given its results, which it does not store
+    stored  what that function makes of them, in their place: where it lies is asked for
     """
     what: Call = op.call()
     frame.unit.instances.add(what.instance)
     members = {k: argument(frame, op, part) for k, part in what.members.items() if then is None or part != Out()}
     if then is not None:
+        if stored is not None and stored.type == op.result.type and is_dense(stored.shape, strides_of(stored)):
+            members |= {k: argument(frame, op, stored) for k, part in what.members.items() if part == Out()}
         members |= {"then": c.Identifier(then.function), "context": then.context}
     args = c.Prefix("&", c.Braces(tuple(members.values()), tuple(members), f"{what.function}_args"))
     if op.workers == 1:

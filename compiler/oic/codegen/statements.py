@@ -274,7 +274,7 @@ class _Writer(Integers):
         for arg, value in zip(op.body.args, op.operands, strict=True):
             if not op.takes_elements(value):
                 self.frame.refs[arg] = self.frame.ref(value)
-        kernels.call(self.frame, op.product, made)
+        kernels.call(self.frame, op.product, made, op.results[0])
         self.tasks.append(made)
 
     def _concat(self, op: Concat) -> None:

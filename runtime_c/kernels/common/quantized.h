@@ -97,12 +97,20 @@ static inline oic_quantized_rows oic_quantized_at(const uint8_t *record, ptrdiff
     return rows;
 }
 
+/* Where the results of a block's rows will be written, which is asked for: some bytes of each, rows `pitch` bytes apart; NULL:
+   it is not known. */
+typedef struct {
+    const void *at;
+    ptrdiff_t pitch, bytes;
+} oic_quantized_results;
+
 /* A product of rows of x with a stream of w of so many panels, or for few rows with OIC_STREAMS of full width, which are so many
    panels of groups apart. */
 typedef struct {
     const uint8_t *x, *w;
     const oic_f16 *scales;
     ptrdiff_t panels, groups, apart;
+    const oic_quantized_results *results;
 } oic_quantized;
 
 #if defined(OIC_DOTS_CHAIN)
@@ -117,6 +125,18 @@ typedef struct {
     ptrdiff_t n, panels, groups, lines;
     oic_dots_factors dw[OIC_STREAM_PANELS][OIC_DOTS_CHAIN];
 } oic_quantized_chain;
+
+/* Ask for where results of n rows from r on will be written. */
+OIC_LOOP void oic_quantized_ask(const oic_quantized_results *to, ptrdiff_t r, ptrdiff_t n)
+{
+    uintptr_t at = (uintptr_t)to->at + (uintptr_t)(r * to->pitch);
+    OIC_ASKS;
+    for (; to->at != NULL && n > 0; --n, at += (uintptr_t)to->pitch) {
+        for (uintptr_t i = 0; i < (uintptr_t)to->bytes; i += 64) {
+            OIC_AHEAD_FAR((const void *)(at + i));
+        }
+    }
+}
 #endif
 
 #define OIC_Q 8

@@ -139,6 +139,9 @@ OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff
         }
         for (ptrdiff_t r = 0; r < end; r += ROWS) {
             ptrdiff_t j = 0;
+            if (g + OIC_DOTS_CHAIN >= m->groups) {
+                oic_quantized_ask(m->results, r, ROWS);
+            }
             for (; j + 2 <= m->panels; j += 2) { /* half of the rows with two panels: fewer loads than all with one */
                 Q(oic_quantized_chained)(sum, ROWS / 2, 2, &c, r, j, g == 0);
                 Q(oic_quantized_chained)(sum, ROWS / 2, 2, &c, r + ROWS / 2, j, g == 0);
@@ -298,7 +301,8 @@ OIC_LOOP void Q(oic_quantized_few)(float *restrict sum, ptrdiff_t n, const oic_q
 /* sum[streams][n][OIC_STREAM] = rows r0..r0+n-1, a block of those in work, times streams of w: the one given, or, where `apart` is
    not 0, OIC_STREAMS of full width for few rows, that one first and the others so many streams from each other. */
 static inline void Q(oic_quantized_product)(float *restrict sum, const void *work, ptrdiff_t r0, ptrdiff_t n, const void *w,
-                                            ptrdiff_t stream, ptrdiff_t apart, ptrdiff_t K, ptrdiff_t N)
+                                            ptrdiff_t stream, ptrdiff_t apart, ptrdiff_t K, ptrdiff_t N,
+                                            const oic_quantized_results *results)
 {
     const ptrdiff_t groups = oic_groups(K), all = oic_panels(N), first = stream * OIC_STREAM_PANELS;
     const ptrdiff_t at = first * groups; /* panels of groups before */
@@ -307,7 +311,7 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
         .w = (const uint8_t *)w + at * STEP,
         .scales = (const oic_f16 *)(const void *)((const uint8_t *)w + all * groups * STEP) + at * OIC_PANEL,
         .panels = all - first < OIC_STREAM_PANELS ? all - first : OIC_STREAM_PANELS, .groups = groups,
-        .apart = apart * OIC_STREAM_PANELS * groups};
+        .apart = apart * OIC_STREAM_PANELS * groups, .results = results};
 #if OIC_STREAMS > 1
     if (apart > 0) {
         Q(oic_quantized_few)(sum, n, &m);
