@@ -23,10 +23,18 @@ static inline void NAME(GATHER)(const ARGS(GATHER) *a)
             const ptrdiff_t at = stream * groups + g * width + panel - stream;
             const float scale = oic_f16_to_f32(scales[at * OIC_PANEL + row % OIC_PANEL]);
             const uint8_t *const step = w + at * bytes + row % OIC_PANEL * 4;
-            for (ptrdiff_t k = g * OIC_GROUP, e = 0; e < OIC_GROUP && k < a->inner; ++k, ++e) {
-                const ptrdiff_t byte = e % (bytes / OIC_PANEL) / 4 * 64 + e % 4;
-                const int code = WEIGHT_BITS == 8 ? (int8_t)step[byte] : (step[byte] >> e / 16 * 4 & 15) - 8;
-                W_STORE(a->y, i * a->inner + k, (W_C)((float)code * scale));
+            const ptrdiff_t k = g * OIC_GROUP, n = a->inner - k < OIC_GROUP ? a->inner - k : OIC_GROUP;
+            uint8_t codes[OIC_GROUP * WEIGHT_BITS / 8];
+            float all[OIC_GROUP];
+            for (ptrdiff_t e = 0; e < (ptrdiff_t)sizeof codes; e += 4) {
+                memcpy(codes + e, step + e * OIC_PANEL, 4);
+            }
+            for (ptrdiff_t e = 0; e < OIC_GROUP; ++e) {
+                const int code = WEIGHT_BITS == 8 ? (int8_t)codes[e] : (codes[e % 16] >> e / 16 * 4 & 15) - 8;
+                all[e] = (float)code * scale;
+            }
+            for (ptrdiff_t e = 0; e < n; ++e) {
+                W_STORE(a->y, i * a->inner + k + e, (W_C)all[e]);
             }
         }
     }
