@@ -49,6 +49,7 @@
    by side, for each of which they have results and scores. */
 typedef struct {
     ptrdiff_t b, hk, heads, first, count, spans, at, pitch; /* at: results before those of the span; pitch: scores of a row */
+    ptrdiff_t begin; /* the first block's first key */
     ptrdiff_t lo[OIC_ATTENTION_MOST], hi[OIC_ATTENTION_MOST]; /* keys that take part, of each row of a head */
     C top[OIC_ATTENTION_MOST], sum[OIC_ATTENTION_MOST];
     uint8_t any[OIC_ATTENTION_MOST];
@@ -219,6 +220,27 @@ static inline void PART(ask_rows)(const W_T *at, ptrdiff_t ld, ptrdiff_t n, ptrd
     }
 }
 
+/* Ask for what n rows of head hh from r on will be written to, and for the queries of the group that follows. */
+static inline void PART(ask_later)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t r, ptrdiff_t n)
+{
+    const ptrdiff_t all = a->N * (a->Hq / a->Hk), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
+    OIC_ASKS;
+    for (ptrdiff_t end = r + n, h; r < end; ++r) {
+        const ptrdiff_t i = PART(query)(a, g, r, hh, &h), next = g->first + r + g->count;
+        const Q_T *const y = a->y + ((g->b * a->N + i) * a->Hq + h) * a->Dv;
+        for (ptrdiff_t d = 0; d < a->Dv; d += 64 / (ptrdiff_t)sizeof(Q_T)) {
+            OIC_TILE_AHEAD(y + d);
+        }
+        if (next < all || g->hk + hh + 1 < a->Hk) { /* of the next head, where this one has no more */
+            const ptrdiff_t at = PART(query)(a, g, next < all ? r + g->count : r - g->first, hh + (next >= all), &h);
+            const Q_T *const q = a->q + q0 + at * a->qs[a->rank] + h * a->qs[a->rank + 1];
+            for (ptrdiff_t d = 0; d < a->Dk; d += 64 / (ptrdiff_t)sizeof(Q_T)) {
+                OIC_TILE_AHEAD(q + d);
+            }
+        }
+    }
+}
+
 /* The products of rows r0 to r0 + rows of head hh with keys j0 to j0 + n, of which panels have been made; where a row sees none
    of sixteen, or the tile of the last rows begins before them, what is there is no matter.  Meanwhile as many keys and values
    from elements k1 and v1 on are asked for, by all rows of the head together. */
@@ -231,6 +253,9 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
         const ptrdiff_t at = r + most > rows ? rows - most : r, more = n - from < some ? n - from : some;
         PART(ask_rows)(a->k + k1 + from * kt, kt, more, Dk);
         PART(ask_rows)(a->v + v1 + from * vt, vt, more, a->Dv);
+        if (j0 == g->begin) {
+            PART(ask_later)(a, g, hh, r0 + at, most);
+        }
         const C *const q = g->q + (hh * g->count + r0 + at) * width;
         for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
             if (g->hi[r0 + at + most - 1] > j0 + j && g->lo[r0 + at] < j0 + j + OIC_LANES) {
@@ -317,9 +342,10 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
 
 /* The scores of a block become weights, those of `rows` rows of each of `heads` heads, from row r0 of head hh on: first the
    largest of every row, then what does not depend on any other row.  Scores are at s, a pitch from row to row; `first`: the
-   first row's number in the group. */
-static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t hh, ptrdiff_t heads, ptrdiff_t r0, ptrdiff_t rows,
-                                 ptrdiff_t first, C *restrict s, ptrdiff_t j0, ptrdiff_t n)
+   first row's number in the group.  Where `later`, and all rows have n scores that become weights, that is left to the caller,
+   and 1 returned. */
+static inline int PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t hh, ptrdiff_t heads, ptrdiff_t r0, ptrdiff_t rows,
+                                ptrdiff_t first, C *restrict s, ptrdiff_t j0, ptrdiff_t n, int later)
 {
     const ptrdiff_t width = oic_padded(a->Dv), all = heads * rows, pitch = g->pitch;
     uint8_t left[OIC_ATTENTION_TOGETHER] = {0}, seen[OIC_ATTENTION_KEYS];
@@ -329,9 +355,8 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
     for (ptrdiff_t h = 0, i = 0; h < heads; ++h) {
         const C *const factors = PART(factors)(a, g, hh + h, j0, n, a->k_scale, a->kss, scales);
         for (ptrdiff_t r = r0; r < r0 + rows; ++r, ++i) {
-            C *const to = s + i * pitch;
-            high[i] = top[i];
             if (PART(sees)(g, r, j0, n, &lo, &hi)) {
+                C *const to = s + i * pitch;
                 const uint8_t *const ok = PART(masked)(a, g, r, hh + h, j0, lo, hi, seen);
                 PART(adjust)(a, g, r, hh + h, j0, lo, hi, factors, to);
                 PART(leave)(to, ok, lo, hi);
@@ -340,19 +365,25 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
                     g->any[first + i] |= ok[j];
                 }
                 left[i] = (uint8_t)oic_padded(hi);
-                high[i] = MATH(oic_largest_of)(to, left[i], top[i]);
             }
         }
     }
+    MATH(oic_largest_of)(s, pitch, all, left, top, high);
     for (ptrdiff_t i = 0; i < oic_padded(all); ++i) {
         factor[i] = i < all && high[i] > top[i] ? top[i] - high[i] : (C)0;
     }
     MATH(oic_factors)(factor, all);
     for (ptrdiff_t i = 0; i < all; ++i) {
-        if (left[i] > 0) {
+        if (left[i] > 0 && (high[i] > top[i] || high[i] == (C)-INFINITY)) {
             C *const acc = g->acc + (first + i) * width;
             left[i] = (uint8_t)PART(raise)(s + i * pitch, left[i], high[i], factor[i], &top[i], &sum[i], acc, width);
         }
+    }
+    for (ptrdiff_t i = 0; later && i < all; ++i) {
+        later = left[i] == n;
+    }
+    if (later) {
+        return 1;
     }
     MATH(oic_weigh)(s, pitch, all, left, top, sum); /* 0 for -inf */
     for (ptrdiff_t h = 0, i = 0; a->v_scale != NULL && h < heads; ++h) {
@@ -370,6 +401,7 @@ static inline void PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t 
             }
         }
     }
+    return 0;
 }
 
 /* Columns d to d + D of the values of n keys, which begin at element v0, side by side; columns that are not there are zeros. */
@@ -533,6 +565,32 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
     }
 }
 
+/* Whether rows r to r + rows see all n keys from j0 on, whole lanes of them, and may become weights and be mixed in one. */
+static inline int PART(all_see)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t rows, ptrdiff_t j0, ptrdiff_t n)
+{
+#if OIC_PASTE(OIC_WEIGHS_AHEAD_, OIC_COMPUTED)
+    return a->mask == NULL && a->v_scale == NULL && a->Dv >= 4 * OIC_LANES && rows % OIC_AHEAD_ROWS == 0 && n % OIC_LANES == 0 &&
+           g->lo[r + rows - 1] <= j0 && g->hi[r] >= j0 + n;
+#else
+    (void)a, (void)g, (void)r, (void)rows, (void)j0, (void)n;
+    return 0;
+#endif
+}
+
+/* The scores of `rows` rows, which all see n keys, become weights, and values of the first columns go to their results: how many. */
+static inline ptrdiff_t PART(weigh_ahead)(const PART(args) *a, PART(group) *g, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t n,
+                                          const C *values)
+{
+#if OIC_PASTE(OIC_WEIGHS_AHEAD_, OIC_COMPUTED)
+    const ptrdiff_t width = oic_padded(a->Dv), side = 4 * OIC_LANES;
+    oic_weigh_ahead_f32(g->acc + row * width, width, g->s, g->pitch, rows, n, g->top + row, g->sum + row, values, side);
+    return side;
+#else
+    (void)a, (void)g, (void)row, (void)rows, (void)n, (void)values;
+    return 0;
+#endif
+}
+
 /* A block's n keys from j0 on and their values, which begin at elements k0 and v0, for many rows: keys become panels.  Where
    rows make more than a strip, all panels are made before, else they are made one after the other in one place. */
 static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0, ptrdiff_t v0)
@@ -562,8 +620,12 @@ static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0,
             if (!one) {
                 PART(panel_scores)(a, g, hh, r, rows, j0, n, k1 + hh * kh, v1 + hh * vh, g->wide, g->s);
             }
-            PART(weights)(a, g, hh, 1, r, rows, hh * g->count + r, g->s, j0, n);
-            for (ptrdiff_t d = 0; d < a->Dv; d += side) {
+            const int later = !one && PART(all_see)(a, g, r, rows, j0, n);
+            ptrdiff_t done = 0;
+            if (PART(weights)(a, g, hh, 1, r, rows, hh * g->count + r, g->s, j0, n, later)) {
+                done = PART(weigh_ahead)(a, g, hh * g->count + r, rows, n, values);
+            }
+            for (ptrdiff_t d = done; d < a->Dv; d += side) {
                 const ptrdiff_t D = a->Dv - d < side ? a->Dv - d : side;
                 if (one) {
                     PART(wide_values)(a, v0 + hh * vh, n, d, D, values);
@@ -635,7 +697,7 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t fro
                 continue;
             }
             PART(scores)(a, g, n, k0 + j0 * kt);
-            PART(weights)(a, g, 0, g->heads, 0, g->count, g->at, g->s + g->at * g->pitch, j0, n);
+            (void)PART(weights)(a, g, 0, g->heads, 0, g->count, g->at, g->s + g->at * g->pitch, j0, n, 0);
             if (!from_rows) {
                 PART(values)(a, g, j0, n, v0 + j0 * vt);
             }
@@ -722,7 +784,8 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
     for (ptrdiff_t row = 0; row < rows; ++row) {
         all[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
     }
-    for (j0 = first - first % OIC_ATTENTION_KEYS; j0 < to; j0 = begin + g->spans * OIC_ATTENTION_SPAN) {
+    g->begin = first - first % OIC_ATTENTION_KEYS;
+    for (j0 = g->begin; j0 < to; j0 = begin + g->spans * OIC_ATTENTION_SPAN) {
         begin = j0 - j0 % OIC_ATTENTION_SPAN;
         const ptrdiff_t left = (to - begin + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN;
         g->spans = left < g->spans ? left : g->spans;
@@ -775,6 +838,7 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     }
     g.spans = 1;
     g.at = 0;
+    g.begin = -1;
     const ptrdiff_t rows = g.heads * g.count, most = spans < OIC_ATTENTION_BESIDE ? spans : OIC_ATTENTION_BESIDE;
     while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * rows <= OIC_ATTENTION_TOGETHER) {
         g.spans++;

@@ -156,48 +156,64 @@ static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register
 
 #define OIC_EXPS 4 /* registers at a time: one function is a long chain, and several of them take little longer */
 
+/* The constants of oic_exp_f32, in registers once for many rows. */
+enum { OIC_EXP_LEAST, OIC_EXP_PER, OIC_EXP_HALF, OIC_EXP_HIGH, OIC_EXP_LOW, OIC_EXP_Q, OIC_EXP_ALL = OIC_EXP_Q + 6 };
+
+OIC_INLINE void oic_exps_begin(oic_register_f32 *restrict c)
+{
+    static const float all[OIC_EXP_ALL] = {-105.0f, 1.44269504f, 256.5f, -0.693359375f, -2.12194440e-4f, 0.0013814467238262296f,
+                                           0.008368780836462975f, 0.04166839271783829f, 0.1666651964187622f, 0.4999999403953552f, 1.0f};
+    OIC_UNROLLED
+    for (int i = 0; i < OIC_EXP_ALL; ++i) {
+        c[i] = oic_register_of_f32(all[i]);
+        OIC_TILE_HELD(c[i]);
+    }
+}
+
+/* v + k * high, whose product is exact: one rounding is as good as two. */
+OIC_INLINE oic_register_f32 oic_exps_high(oic_register_f32 v, oic_register_f32 k, oic_register_f32 high)
+{
+#if defined(OIC_FUSED_REGISTERS)
+    return oic_register_fused_f32(k, high, v);
+#else
+    return v + k * high;
+#endif
+}
+
 /* v[count] = oic_exp_f32(v - top), of numbers that are not above top, or NaN. */
-OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top)
+OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top, const oic_register_f32 *restrict c)
 {
     oic_register_f32 k[OIC_EXPS], q[OIC_EXPS];
     oic_register_i32 whole[OIC_EXPS];
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
         v[i] = v[i] - top;
-        k[i] = oic_register_max_f32(v[i], oic_register_of_f32(-105.0f)); /* a NaN has no integer */
-        v[i] = oic_register_max_f32(oic_register_of_f32(-105.0f), v[i]);
-        whole[i] = oic_register_to_i32(k[i] * 1.44269504f + 256.5f) - 256;
+        k[i] = oic_register_max_f32(v[i], c[OIC_EXP_LEAST]); /* a NaN has no integer */
+        v[i] = oic_register_max_f32(c[OIC_EXP_LEAST], v[i]);
+        whole[i] = oic_register_to_i32(k[i] * c[OIC_EXP_PER] + c[OIC_EXP_HALF]) - 256;
         k[i] = oic_register_to_f32(whole[i]);
     }
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
-        v[i] = (v[i] - k[i] * 0.693359375f) - k[i] * -2.12194440e-4f;
-        q[i] = 0.008368780836462975f + v[i] * 0.0013814467238262296f;
+        v[i] = oic_exps_high(v[i], k[i], c[OIC_EXP_HIGH]) - k[i] * c[OIC_EXP_LOW];
+        q[i] = c[OIC_EXP_Q + 1] + v[i] * c[OIC_EXP_Q];
+    }
+    OIC_UNROLLED
+    for (int e = 2; e < 5; ++e) {
+        OIC_UNROLLED
+        for (int i = 0; i < count; ++i) {
+            q[i] = c[OIC_EXP_Q + e] + v[i] * q[i];
+        }
     }
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
-        q[i] = 0.04166839271783829f + v[i] * q[i];
-    }
-    OIC_UNROLLED
-    for (int i = 0; i < count; ++i) {
-        q[i] = 0.1666651964187622f + v[i] * q[i];
-    }
-    OIC_UNROLLED
-    for (int i = 0; i < count; ++i) {
-        q[i] = 0.4999999403953552f + v[i] * q[i];
-    }
-    OIC_UNROLLED
-    for (int i = 0; i < count; ++i) {
-        q[i] = 1.0f + (v[i] + v[i] * v[i] * q[i]);
-    }
-    OIC_UNROLLED
-    for (int i = 0; i < count; ++i) {
+        q[i] = c[OIC_EXP_Q + 5] + (v[i] + v[i] * v[i] * q[i]);
         v[i] = oic_register_scale_f32(q[i], whole[i]);
     }
 }
 
 /* x[n] = oic_exp_f32(x - top), n being whole lanes, of numbers that are not above top, or NaN; their sum, as of oic_sum_of. */
-OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, oic_lanes_f32 *sum)
+OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, const oic_register_f32 *restrict c, oic_lanes_f32 *sum)
 {
     enum { MANY = OIC_EXPS > OIC_PARTS_OF_LANES ? OIC_EXPS : OIC_PARTS_OF_LANES };
     ptrdiff_t j = 0;
@@ -210,7 +226,7 @@ OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, oic_lanes_f32 *su
             for (int i = 0; i < OIC_EXPS; ++i) {
                 v[i] = oic_register_load_f32(from + i * OIC_WIDTH);
             }
-            oic_exps_of(v, OIC_EXPS, top);
+            oic_exps_of(v, OIC_EXPS, top, c);
             OIC_UNROLLED
             for (int i = 0; i < OIC_EXPS; ++i) {
                 oic_register_store_f32(from + i * OIC_WIDTH, v[i]);
@@ -221,7 +237,7 @@ OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, oic_lanes_f32 *su
     for (; j < n; j += OIC_LANES) {
         for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
             oic_register_f32 v = oic_register_load_f32(x + j + i * OIC_WIDTH);
-            oic_exps_of(&v, 1, top);
+            oic_exps_of(&v, 1, top, c);
             oic_register_store_f32(x + j + i * OIC_WIDTH, v);
             sum->part[i] += v;
         }
@@ -233,13 +249,15 @@ OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, oic_lanes_f32 *su
 OIC_LOOP void oic_weigh_f32(float *restrict x, ptrdiff_t pitch, ptrdiff_t rows, const uint8_t *restrict n, const float *restrict top,
                            float *restrict sum)
 {
+    oic_register_f32 c[OIC_EXP_ALL];
+    oic_exps_begin(c);
     for (ptrdiff_t r = 0; r < rows; r += OIC_FOLDED) {
         oic_folding_f32 folded[OIC_FOLDED];
         float sums[OIC_FOLDED];
         for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
             oic_lanes_f32 all;
             if (r + e < rows) {
-                oic_exps_row(x + (r + e) * pitch, n[r + e], top[r + e], &all);
+                oic_exps_row(x + (r + e) * pitch, n[r + e], top[r + e], c, &all);
             } else {
                 oic_lanes_zero_f32(&all);
             }
@@ -252,12 +270,79 @@ OIC_LOOP void oic_weigh_f32(float *restrict x, ptrdiff_t pitch, ptrdiff_t rows, 
     }
 }
 
+/* Whether a machine has registers for the next. */
+#define OIC_WEIGHS_AHEAD_f32 (OIC_WIDTH == 16)
+
+#if OIC_WEIGHS_AHEAD_f32
+enum { OIC_AHEAD_ROWS = 4 };
+
+/* oic_weigh_f32 of rows with n scores each, and of their weights oic_mix with n rows of v, to 4 * OIC_LANES columns: while some
+   rows are mixed, which multiplies, the scores of the next become weights, which adds more than it multiplies.  n is whole
+   lanes, rows a multiple of OIC_AHEAD_ROWS. */
+OIC_LOOP void oic_weigh_ahead_f32(float *restrict to, ptrdiff_t tm, float *restrict x, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n,
+                                  const float *restrict top, float *restrict sum, const float *restrict v, ptrdiff_t ld)
+{
+    enum { REGS = 4, STEPS = OIC_LANES / OIC_AHEAD_ROWS }; /* of k, beside a register of scores */
+    oic_folding_f32 folded[OIC_FOLDED];
+    oic_register_f32 c[OIC_EXP_ALL];
+    oic_exps_begin(c);
+    for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
+        oic_lanes_f32 all;
+        oic_lanes_zero_f32(&all);
+        if (e < OIC_AHEAD_ROWS) { /* the first rows, beside nothing */
+            oic_exps_row(x + e * pitch, n, top[e], c, &all);
+        }
+        folded[e] = oic_folding_of_f32(&all);
+    }
+    for (ptrdiff_t r = 0, next = OIC_AHEAD_ROWS; r < rows; r = next, next += OIC_AHEAD_ROWS, to += OIC_AHEAD_ROWS * tm) {
+        const ptrdiff_t before = r - r % OIC_FOLDED, more = next < rows;
+        const float *w = x + r * pitch, *q = v;
+        oic_register_f32 a[OIC_AHEAD_ROWS * REGS];
+        if (next % OIC_FOLDED == 0 || !more) {
+            float sums[OIC_FOLDED];
+            oic_fold_f32(sums, folded);
+            for (ptrdiff_t e = before; e < next; ++e) {
+                sum[e] += sums[e - before];
+            }
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_AHEAD_ROWS * REGS; ++i) {
+            a[i] = oic_register_load_f32(to + i / REGS * tm + i % REGS * OIC_WIDTH);
+        }
+        for (ptrdiff_t e = next; e < next + OIC_AHEAD_ROWS; ++e) {
+            float *const from = x + (more ? e : r) * pitch; /* of the last rows again, for nothing */
+            oic_lanes_f32 all;
+            oic_lanes_zero_f32(&all);
+            for (ptrdiff_t j = 0; j < n; j += OIC_LANES, w += STEPS, q += STEPS * ld) {
+                oic_register_f32 some = oic_register_load_f32(from + j);
+                OIC_UNROLLED
+                for (int k = 0; k < STEPS; ++k) {
+                    oic_mix_step_f32_f32(a, 0, OIC_AHEAD_ROWS, REGS, w + k, pitch, q + k * ld);
+                }
+                oic_exps_of(&some, 1, top[more ? e : r], c);
+                all.part[0] += some;
+                if (more) {
+                    oic_register_store_f32(from + j, some);
+                }
+            }
+            folded[e % OIC_FOLDED] = oic_folding_of_f32(&all);
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < OIC_AHEAD_ROWS * REGS; ++i) {
+            oic_register_store_f32(to + i / REGS * tm + i % REGS * OIC_WIDTH, a[i]);
+        }
+    }
+}
+#endif
+
 /* x[n] = oic_exp_f32(x), of numbers that are not above 0, or NaN; there is room for whole lanes. */
 OIC_LOOP void oic_factors_f32(float *x, ptrdiff_t n)
 {
+    oic_register_f32 c[OIC_EXP_ALL];
+    oic_exps_begin(c);
     for (ptrdiff_t j = 0; j < n; j += OIC_WIDTH) {
         oic_register_f32 v = oic_register_load_f32(x + j);
-        oic_exps_of(&v, 1, 0.0f);
+        oic_exps_of(&v, 1, 0.0f, c);
         oic_register_store_f32(x + j, v);
     }
 }

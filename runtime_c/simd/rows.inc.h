@@ -172,40 +172,44 @@ OIC_LOOP void OF(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *res
 }
 
 #if OIC_MAXIMA
-/* The largest of n numbers, whole lanes of them, that is a number, or `top`. */
-static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
+/* high[rows] = the largest of top and of the numbers of rows of x, pitch apart, n of row r being whole lanes, that are numbers. */
+OIC_LOOP void OF(oic_largest_of)(const S *x, ptrdiff_t pitch, ptrdiff_t rows, const uint8_t *restrict n, const S *restrict top,
+                                 S *restrict high)
 {
-    LANES a;
-    OIC_UNROLLED
-    for (int r = 0; r < COUNT; ++r) {
-        a.part[r] = OF(oic_register_of)(top);
-    }
-    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+    for (ptrdiff_t r = 0; r < rows; ++r, x += pitch) {
+        LANES a;
         OIC_UNROLLED
-        for (int r = 0; r < COUNT; ++r) {
-            a.part[r] = OF(oic_register_max)(OF(oic_register_load)(x + i + r * WIDTH), a.part[r]);
+        for (int i = 0; i < COUNT; ++i) {
+            a.part[i] = OF(oic_register_of)(top[r]);
         }
+        for (ptrdiff_t j = 0; j < n[r]; j += OIC_LANES) {
+            OIC_UNROLLED
+            for (int i = 0; i < COUNT; ++i) {
+                a.part[i] = OF(oic_register_max)(OF(oic_register_load)(x + j + i * WIDTH), a.part[i]);
+            }
+        }
+        high[r] = OF(oic_lanes_largest)(&a);
     }
-    return OF(oic_lanes_largest)(&a);
 }
 #else
-static inline S OF(oic_largest_of)(const S *x, ptrdiff_t n, S top)
+OIC_LOOP void OF(oic_largest_of)(const S *x, ptrdiff_t pitch, ptrdiff_t rows, const uint8_t *restrict n, const S *restrict top,
+                                 S *restrict high)
 {
-    S a[OIC_LANES];
-    for (int l = 0; l < OIC_LANES; ++l) {
-        a[l] = top;
-    }
-    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+    for (ptrdiff_t r = 0; r < rows; ++r, x += pitch) {
+        S a[OIC_LANES];
         for (int l = 0; l < OIC_LANES; ++l) {
-            a[l] = x[i + l] > a[l] ? x[i + l] : a[l];
+            a[l] = top[r];
+        }
+        for (ptrdiff_t j = 0; j < n[r]; j += OIC_LANES) {
+            for (int l = 0; l < OIC_LANES; ++l) {
+                a[l] = x[j + l] > a[l] ? x[j + l] : a[l];
+            }
+        }
+        high[r] = a[0];
+        for (int l = 1; l < OIC_LANES; ++l) {
+            high[r] = a[l] > high[r] ? a[l] : high[r];
         }
     }
-    for (int half = OIC_LANES / 2; half > 0; half /= 2) {
-        for (int l = 0; l < half; ++l) {
-            a[l] = a[l + half] > a[l] ? a[l + half] : a[l];
-        }
-    }
-    return a[0];
 }
 #endif
 

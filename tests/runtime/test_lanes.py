@@ -53,7 +53,12 @@ SOURCE = """
         sum[48] = oic_dot_##T(x, w, n);                                                                    \\
         sum[49] = oic_sum_##T(x, n);                                                                       \\
         sum[50] = oic_sum_squares_##T(x, n, w[0]);                                                         \\
-        sum[51] = oic_largest_of_##T(w, oic_padded(n), 0);                                                 \\
+        sum[51] = 0;                                                                                       \\
+        for (ptrdiff_t i = 0; i < oic_padded(n); i += 64) {                                                \\
+            const uint8_t many = (uint8_t)(oic_padded(n) - i < 64 ? oic_padded(n) - i : 64);               \\
+            const C top = sum[51];                                                                         \\
+            oic_largest_of_##T(w + i, 0, 1, &many, &top, sum + 51);                                        \\
+        }                                                                                                  \\
         sum[52] = oic_sum_of_##T(w, oic_padded(n));                                                        \\
     }                                                                                                      \\
     void panel_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);               \\
@@ -115,6 +120,24 @@ SEEN(f32, float)
 SEEN(f64, double)
 EXPS(f32, float)
 EXPS(f64, double)
+void ahead_f32(float *sum, const float *x, const float *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);
+void ahead_f32(float *sum, const float *x, const float *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)
+{
+    float *const to = sum + wk * n, *const sums = to + wk * 64;
+    (void)xm;
+#if OIC_WEIGHS_AHEAD_f32
+    oic_weigh_ahead_f32(to, 64, sum, n, wk, n, x, sums, w, 64);
+#else
+    uint8_t many[64];
+    ptrdiff_t from[64] = {0}, end[64];
+    for (ptrdiff_t r = 0; r < wk; ++r) {
+        many[r] = (uint8_t)n;
+        end[r] = n;
+    }
+    oic_weigh_f32(sum, n, wk, many, x, sums);
+    oic_mix_f32_f32(to, 64, sum, n, wk, w, 64, from, end, 0, n, 64);
+#endif
+}
 """
 EXACT = """
 #include <stddef.h>
@@ -289,6 +312,23 @@ def test_mixed_rows_are_chains_of_those_that_they_see(library: CDLL, step: Step,
         seen = slice(min(r * steps, end), end)
         expected = chain(step, start[r], weights[r, seen], values[seen])
         assert np.array_equal(found[r], expected, equal_nan=True), r
+
+
+@pytest.mark.parametrize("rows", [4, 8, 20])
+@pytest.mark.parametrize("n", [16, 64])
+def test_rows_are_weighed_and_mixed_in_one(library: CDLL, step: Step, rows: int, n: int) -> None:
+    """What is done to some rows while others are mixed has no effect on these."""
+    rng = np.random.default_rng(rows + n)
+    scores = -np.abs(9 * rng.standard_normal((rows, n))).astype(np.float32)
+    scores[0, 3], scores[rows - 1, 5], scores[rows - 2, 0] = -np.inf, np.nan, 0
+    values, start = (rng.standard_normal((count, 64)).astype(np.float32) for count in (n, rows))
+    given = np.concatenate([scores.ravel(), start.ravel(), np.ones(rows, np.float32)])
+    found = called(library, "ahead", "f32", given, np.zeros(rows, np.float32), values, rows, 0, n)
+    weights = called(library, "exp", "f32", scores.size, scores, scores, 0, 0, scores.size).reshape(rows, n)
+    mixed = [chain(step, start[r], weights[r], values) for r in range(rows)]
+    sums = [1 + sixteen(row) for row in weights]
+    expected = np.concatenate([weights.ravel(), np.ravel(mixed), np.array(sums, np.float32)])
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
 def hard(rng: np.random.Generator, dtype: Any, count: int) -> Array:
