@@ -20,7 +20,9 @@
 
    A machine reads ahead along lines in memory, of which it follows several at once, and more is under way than along one.
    So where few queries go along keys, these are OIC_FOLDED as far from each other as a block has them; and values of up to
-   OIC_ATTENTION_BESIDE spans go side by side, each to results of its own.
+   OIC_ATTENTION_BESIDE spans go side by side, each to results of its own.  One query goes along both in turn, as far as heads
+   lie side by side: what is read without a gap, and asked for before, comes fastest.  A machine takes a while to follow other
+   memory, so keys of as many blocks as scores have room for go by before their values do.
 
    Many queries of a key head go through a block in strips, whose scores, weights and results stay near: for them all, the keys
    of a block become panels once, and values rows side by side.
@@ -50,6 +52,7 @@
 typedef struct {
     ptrdiff_t b, hk, heads, first, count, spans, at, pitch; /* at: results before those of the span; pitch: scores of a row */
     ptrdiff_t begin; /* the first block's first key */
+    ptrdiff_t blocks; /* of a span, that there is room for scores of: 1, but where keys go by in turn */
     ptrdiff_t lo[OIC_ATTENTION_MOST], hi[OIC_ATTENTION_MOST]; /* keys that take part, of each row of a head */
     C top[OIC_ATTENTION_MOST], sum[OIC_ATTENTION_MOST];
     uint8_t any[OIC_ATTENTION_MOST];
@@ -519,6 +522,49 @@ static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 #endif
 }
 
+/* Whether keys, and values, go by in turn, as they lie in memory: where those of all heads lie side by side in whole lanes, and
+   of each head there is one row.  Measured with AVX-512 and AVX2. */
+static inline int PART(in_turn)(const PART(args) *a, const PART(group) *g)
+{
+    const ptrdiff_t Dk = a->Dk, Dv = a->Dv;
+    return OIC_REGISTER >= 32 && g->heads > 1 && g->count == 1 && Dk > 0 && Dk % OIC_LANES == 0 && a->ks[a->rank + 1] == Dk && Dv > 0
+        && Dv % OIC_LANES == 0 && a->vs[a->rank + 1] == Dv && PART(from_rows)(a, 1);
+}
+
+#if ROWS_AS_STORED
+/* What keys `from` to `to`, of spans from key `first` on, give the rows of a group that go in turn; keys and values begin at
+   elements k0 and v0.  Scores of all keys come first: a machine takes a while to follow other memory. */
+static inline void PART(spans_in_turn)(const PART(args) *a, PART(group) *g, ptrdiff_t first, ptrdiff_t from, ptrdiff_t to,
+                                       ptrdiff_t k0, ptrdiff_t v0)
+{
+    const ptrdiff_t kt = a->ks[a->rank], vt = a->vs[a->rank], end = first + g->spans * OIC_ATTENTION_SPAN;
+    const ptrdiff_t keys = g->blocks * OIC_ATTENTION_KEYS; /* of a span, that scores have room for */
+    for (ptrdiff_t part = 0; part < OIC_ATTENTION_SPAN; part += keys) {
+        C *s = g->s;
+        for (ptrdiff_t span = first + part; span < end; span += OIC_ATTENTION_SPAN) {
+            for (ptrdiff_t j0 = span; j0 < span + keys; j0 += OIC_ATTENTION_KEYS, s += g->heads * g->pitch) {
+                const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
+                for (ptrdiff_t j = 0; j0 >= from && j < n; j += OIC_FOLDED) {
+                    ROWS(oic_row_dots_in_turn)(g->q, g->heads, a->k + k0 + (j0 + j) * kt, kt, n - j < OIC_FOLDED ? n - j : OIC_FOLDED,
+                                               a->Dk, s + j, g->pitch);
+                }
+            }
+        }
+        s = g->s;
+        for (ptrdiff_t span = first + part, at = 0; span < end; span += OIC_ATTENTION_SPAN, at += g->heads) {
+            for (ptrdiff_t j0 = span; j0 < span + keys; j0 += OIC_ATTENTION_KEYS, s += g->heads * g->pitch) {
+                const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
+                ptrdiff_t lo, hi;
+                if (PART(sees)(g, 0, j0, n, &lo, &hi)) {
+                    (void)PART(weights)(a, g, 0, g->heads, 0, 1, at, s, j0, n, 0);
+                    ROWS(oic_weighted_in_turn)(g->acc + at * a->Dv, g->heads, s + lo, g->pitch, a->v + v0 + (j0 + lo) * vt, vt, hi - lo, a->Dv);
+                }
+            }
+        }
+    }
+}
+#endif
+
 /* Ask for rows first..end-1 of values from element v0 on, where heads lie side by side: one head after the other goes through
    parts of rows, which no machine foresees.  Measured with AVX-512 only. */
 static inline void PART(ask)(const PART(args) *a, const PART(group) *g, ptrdiff_t v0, ptrdiff_t first, ptrdiff_t end)
@@ -685,6 +731,12 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t fro
         g->sum[row] = (C)0;
         g->any[row] = 0;
     }
+#if ROWS_AS_STORED
+    if (PART(in_turn)(a, g)) {
+        PART(spans_in_turn)(a, g, first, from, to, k0, v0);
+        return;
+    }
+#endif
     for (ptrdiff_t block = first; block < first + OIC_ATTENTION_SPAN; block += OIC_ATTENTION_KEYS) {
         for (ptrdiff_t s = 0; s < g->spans; ++s) {
             const ptrdiff_t j0 = block + s * OIC_ATTENTION_SPAN, n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
@@ -840,7 +892,10 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     g.at = 0;
     g.begin = -1;
     const ptrdiff_t rows = g.heads * g.count, most = spans < OIC_ATTENTION_BESIDE ? spans : OIC_ATTENTION_BESIDE;
-    while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * rows <= OIC_ATTENTION_TOGETHER) {
+    const ptrdiff_t all = (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN, room = all < OIC_ATTENTION_SPANS ? all : OIC_ATTENTION_SPANS;
+    g.blocks = PART(in_turn)(a, &g) && room > 1 && 2 * rows <= OIC_ATTENTION_TOGETHER ? 2 : 1;
+    while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * g.blocks <= room
+           && (g.spans + 1) * g.blocks * rows <= OIC_ATTENTION_TOGETHER) {
         g.spans++;
     }
     g.q = work;
@@ -848,7 +903,7 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     g.total = g.acc + g.spans * rows * oic_padded(a->Dv);
     g.s = g.total + rows * oic_padded(a->Dv);
     const ptrdiff_t strip = g.count < OIC_ATTENTION_STRIPS ? g.count : OIC_ATTENTION_STRIPS;
-    g.wide = g.s + (g.count < OIC_ATTENTION_PACKED ? g.spans * rows : strip) * g.pitch;
+    g.wide = g.s + (g.count < OIC_ATTENTION_PACKED ? g.spans * g.blocks * rows : strip) * g.pitch;
     return g;
 }
 

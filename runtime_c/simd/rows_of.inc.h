@@ -14,6 +14,9 @@
 #define ROW_KEYS (WIDTH > 1 ? 4 : 1) /* beside so many keys, */
 #define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
 #define ROW_SUMS (WIDTH == 16 ? 16 : 8)
+#define ROW_HEADS 16 /* heads whose sums go side by side before they are folded */
+#define ROW_AHEAD 4096 /* bytes, and some of a row, from what is read in turn to what is asked for */
+#define ROW_GROUP (sizeof(R) == 1 ? 4 : 1) /* rows that are added together, which spares results the way to memory */
 #define ROW_MIXES (WIDTH > 1 ? 6 : 1) /* rows of weights whose results stay in registers, */
 #define ROW_MIXED (WIDTH == 1 ? OIC_LANES : OIC_MANY_REGISTERS ? 4 : 2) /* so many of each */
 
@@ -226,6 +229,71 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
     }
 }
 
+/* How many rows of so many elements what is asked for lies ahead of what is read in turn. */
+static inline ptrdiff_t ROWS(oic_row_ahead)(ptrdiff_t elements)
+{
+    return ROW_AHEAD / (elements * (ptrdiff_t)sizeof(R)) + 1;
+}
+
+/* One dot product, n being whole lanes. */
+OIC_INLINE OF(oic_folding) ROWS(oic_row_dot)(const S *restrict x, const R *restrict row, ptrdiff_t n)
+{
+    LANES all;
+    OIC_UNROLLED
+    for (int i = 0; i < COUNT; ++i) {
+        REGISTER s = {0};
+        ptrdiff_t k = i * WIDTH;
+        for (; k + 3 * OIC_LANES < n; k += 4 * OIC_LANES) {
+            OIC_UNROLLED
+            for (int u = 0; u < 4; ++u) {
+                s = OF(oic_register_madd)(OF(oic_register_load)(x + k + u * OIC_LANES), ROW(row + k + u * OIC_LANES), s);
+            }
+        }
+        for (; k < n; k += OIC_LANES) {
+            s = OF(oic_register_madd)(OF(oic_register_load)(x + k), ROW(row + k), s);
+        }
+        all.part[i] = s;
+    }
+    return OF(oic_folding_of)(&all);
+}
+
+/* folded[heads][OIC_FOLDED apart] = x[heads][n] times those of a row, side by side; of as much, `ahead` elements further on, one
+   line in two is asked for, which brings the other, and which may lie behind the last. */
+OIC_INLINE void ROWS(oic_row_dots_of)(const S *restrict x, ptrdiff_t heads, const R *restrict row, ptrdiff_t n, ptrdiff_t ahead,
+                                      OF(oic_folding) *restrict folded)
+{
+    uintptr_t at = (uintptr_t)row + (uintptr_t)ahead * sizeof(R), end = at;
+    for (ptrdiff_t h = 0; h < heads; ++h, x += n, row += n, folded += OIC_FOLDED) {
+        for (end += (uintptr_t)n * sizeof(R); at < end; at += 128) {
+            OIC_TILE_AHEAD((const void *)at);
+        }
+        *folded = ROWS(oic_row_dot)(x, row, n);
+    }
+}
+
+/* oic_row_dots for one row a head, where heads lie side by side and n is whole lanes: rows are read one after the other, which a
+   machine follows best, and asked for. */
+OIC_LOOP void ROWS(oic_row_dots_in_turn)(const S *restrict x, ptrdiff_t heads, const R *restrict row, ptrdiff_t ld, ptrdiff_t rows,
+                                         ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+{
+    for (ptrdiff_t h = 0, some; h < heads; h += some, x += some * n, row += some * n, sum += some * sm) {
+        OF(oic_folding) folded[ROW_HEADS][OIC_FOLDED];
+        some = heads - h < ROW_HEADS ? heads - h : ROW_HEADS;
+        const ptrdiff_t ahead = ROWS(oic_row_ahead)(some * n) * ld;
+        for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
+            const R *const from = row + (e < rows ? e : 0) * ld;
+            if (n == 4 * OIC_LANES) { /* no loops in a head */
+                ROWS(oic_row_dots_of)(x, some, from, 4 * OIC_LANES, ahead, folded[0] + e);
+            } else {
+                ROWS(oic_row_dots_of)(x, some, from, n, ahead, folded[0] + e);
+            }
+        }
+        for (ptrdiff_t i = 0; i < some; ++i) {
+            OF(oic_fold)(sum + i * sm, folded[i]);
+        }
+    }
+}
+
 /* to[D] += w[n] times n rows, `ld` apart; D is whole lanes. */
 OIC_INLINE void ROWS(oic_weighted_rows)(S *restrict to, const S *restrict w, const R *restrict row, ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
 {
@@ -292,6 +360,78 @@ OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t ts, ptrdiff_t tm, ptr
             }
         }
     }
+}
+
+/* to[heads][D] += w[heads, wm apart][rows] times so many rows, in which heads lie side by side; D is whole lanes.  As much memory,
+   `ahead` elements further on, is asked for: for one row as of oic_row_dots_of; where there are several, a machine sees no order
+   in what is read of them, but in what is asked for, if it is all and goes into L1. */
+OIC_INLINE void ROWS(oic_weighted_group)(S *restrict to, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm, const R *restrict row,
+                                         ptrdiff_t ld, int rows, ptrdiff_t D, ptrdiff_t ahead)
+{
+    enum { MANY = 4 * OIC_LANES * (int)sizeof(S) / (int)sizeof(REGISTER), BYTES = 4 * OIC_LANES * (int)sizeof(R) };
+    const ptrdiff_t many = D - D % (4 * OIC_LANES);
+    uintptr_t at = (uintptr_t)row + (uintptr_t)ahead * sizeof(R);
+    for (const S *const end = to + heads * D; to != end; w += wm) {
+        for (const S *const part = to + many; to != part; to += 4 * OIC_LANES, row += 4 * OIC_LANES) {
+            REGISTER a[MANY];
+            OIC_UNROLLED
+            for (int i = 0; i < MANY; ++i) {
+                a[i] = OF(oic_register_load)(to + i * WIDTH);
+            }
+            OIC_UNROLLED
+            for (int e = 0; e < rows; ++e, at += BYTES) {
+                const REGISTER all = OF(oic_register_of)(w[e]);
+                OIC_UNROLLED
+                for (int i = 0; i < MANY; ++i) {
+                    a[i] = OF(oic_register_madd)(all, ROW(row + e * ld + i * WIDTH), a[i]);
+                }
+                OIC_UNROLLED
+                for (int i = 0; i < BYTES; i += rows > 1 ? 64 : 128) {
+                    if (rows > 1) {
+                        OIC_TILE_AHEAD_NEAR((const void *)(at + (uintptr_t)i));
+                    } else {
+                        OIC_TILE_AHEAD((const void *)(at + (uintptr_t)i));
+                    }
+                }
+            }
+            OIC_UNROLLED
+            for (int i = 0; i < MANY; ++i) {
+                OF(oic_register_store)(to + i * WIDTH, a[i]);
+            }
+        }
+        for (ptrdiff_t d = many; d < D; d += WIDTH, to += WIDTH, row += WIDTH) {
+            REGISTER a = OF(oic_register_load)(to);
+            OIC_UNROLLED
+            for (int e = 0; e < rows; ++e) {
+                a = OF(oic_register_madd)(OF(oic_register_of)(w[e]), ROW(row + e * ld), a);
+            }
+            OF(oic_register_store)(to, a);
+        }
+    }
+}
+
+/* The same for n rows, `ld` apart, which are some groups. */
+OIC_INLINE void ROWS(oic_weighted_groups)(S *restrict to, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm, const R *restrict row,
+                                          ptrdiff_t ld, ptrdiff_t n, int rows, ptrdiff_t D, ptrdiff_t ahead)
+{
+    for (ptrdiff_t k = 0; k < n; k += rows, w += rows, row += rows * ld) {
+        if (D == 4 * OIC_LANES) { /* no loops in a head */
+            ROWS(oic_weighted_group)(to, heads, w, wm, row, ld, rows, 4 * OIC_LANES, ahead);
+        } else {
+            ROWS(oic_weighted_group)(to, heads, w, wm, row, ld, rows, D, ahead);
+        }
+    }
+}
+
+/* to[heads][D] += w[heads, wm apart][n] times n rows, `ld` apart, in which heads lie side by side; D is whole lanes. */
+OIC_LOOP void ROWS(oic_weighted_in_turn)(S *restrict to, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm, const R *restrict row,
+                                         ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
+{
+    const ptrdiff_t grouped = ROW_GROUP > 1 && ld == heads * D ? n - n % ROW_GROUP : 0;
+    if (ROW_GROUP > 1) {
+        ROWS(oic_weighted_groups)(to, heads, w, wm, row, ld, grouped, ROW_GROUP, D, ROW_GROUP * ld);
+    }
+    ROWS(oic_weighted_groups)(to, heads, w + grouped, wm, row + grouped * ld, ld, n - grouped, 1, D, ROWS(oic_row_ahead)(heads * D) * ld);
 }
 
 /* The same for one register of columns, m of which there are. */
@@ -488,6 +628,9 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
 #undef ROW_KEYS
 #undef ROW_KEYS_OF_ONE
 #undef ROW_SUMS
+#undef ROW_HEADS
+#undef ROW_AHEAD
+#undef ROW_GROUP
 #undef ROW_MIXES
 #undef ROW_MIXED
 #undef OIC_S
