@@ -57,7 +57,7 @@ def test_bytes_are_those_of_the_definition(storage: str, shape: tuple[int, int])
     assert bytes_of(values.T, turned) == data
     back = loaded(np.frombuffer(data, np.uint8), dtypes.f32, shape[::-1], turned.encoding)
     assert np.array_equal(back, found.values(shape[1]).T)
-    assert np.array_equal(back, StoredElements(("w",), values.T, turned.encoding))
+    assert np.array_equal(back, StoredElements("w", values.T, turned.encoding))
 
 
 @pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "bf16 panels", "f16 columns", "bf16"])
@@ -65,12 +65,12 @@ def test_parts_and_members_are_the_whole(encoding: str, monkeypatch: pytest.Monk
     shape = (2, 3, 150, 70)
     values = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
     type_ = TensorType(dtypes.f32, shape, encoding=encoding)
-    members = StoredElements(("w",), Members(shape[:1], shape[1:], values.dtype, values.__getitem__), encoding)
-    whole = bytes_of(StoredElements(("w",), values, encoding), type_, 1)
+    members = StoredElements("w", Members(shape[:1], shape[1:], values.dtype, values.__getitem__), encoding)
+    whole = bytes_of(StoredElements("w", values, encoding), type_, 1)
     assert len(whole) == constant_bytes(type_, 1)
     monkeypatch.setattr(quantized, "PART", 1)
     assert bytes_of(members, type_, 1) == whole
-    assert np.array_equal(members, StoredElements(("w",), values, encoding))
+    assert np.array_equal(members, StoredElements("w", values, encoding))
     step = constant_strides(type_, 1)[0] * type_.stored.bits // 8
     one = TensorType(dtypes.f32, shape[1:], encoding=encoding)
     assert whole[step:] == bytes_of(values[1], one)
@@ -113,14 +113,21 @@ def test_joined_elements_are_those_of_the_parts(encoding: str, axis: int) -> Non
     parts: list[Elements] = [arrays[0], arrays[1], Members((2,), shapes[2][1:], arrays[2].dtype, lambda key: arrays[2][key])]
     whole: Elements = np.concatenate(arrays, axis + 1)
     if encoding.startswith(("q", "b")):
-        parts, whole = [StoredElements(("w",), part, encoding) for part in parts], StoredElements(("w",), whole, encoding)
+        parts, whole = [StoredElements("w", part, encoding) for part in parts], StoredElements("w", whole, encoding)
     assert len({form_of(part) for part in parts}) == 1
     joined = joined_elements(parts, 2, axis)
     type_ = TensorType(dtypes.f32, np.shape(whole), encoding=encoding)
     assert bytes_of(joined, type_, 1) == bytes_of(whole, type_, 1) and np.array_equal(joined, whole)
-    with pytest.raises(OicError, match="'a' or 'b' has a value") as refused:
-        list(joined_elements([StoredElements((n,), np.full((3, 40), np.nan), "q8 panels") for n in "ab"], 2, 0).parts("q8 panels"))
-    assert '"a=f32,b=f32,*=q8"' in str(refused.value.diagnostics[0].hint)
+
+
+@pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "f16"])
+def test_the_part_is_named_that_holds_what_is_refused(encoding: str) -> None:
+    values = [np.full((3, 3), value, np.float32) for value in (1, 1e30, 2)]
+    joined = joined_elements([StoredElements(n, part, encoding) for n, part in zip("abc", values, strict=True)], 2, 0)
+    assert isinstance(joined, StoredElements)
+    with pytest.raises(OicError, match="'b' has a value") as refused:
+        list(joined.parts(encoding))
+    assert f'"b=f32,*={encoding.split()[0]}"' in str(refused.value.diagnostics[0].hint)
 
 
 def test_joined_groups_stay_what_they_are() -> None:
@@ -131,12 +138,12 @@ def test_joined_groups_stay_what_they_are() -> None:
         found = Groups(rng.integers(-9, 9, (rows, 2, 32)).astype(np.int8), rng.random((rows, 2)).astype(np.float16))
         grouped = Grouped((rows, 64), "q8", lambda first, end, found=found: Groups(found.q[first:end], found.scales[first:end]))
         read = {(): found.values(64)}.__getitem__
-        parts.append(StoredElements(("w",), Members((), (rows, 64), np.dtype("f4"), read, "q8", {(): grouped}.get), "q8 panels"))
+        parts.append(StoredElements("w", Members((), (rows, 64), np.dtype("f4"), read, "q8", {(): grouped}.get), "q8 panels"))
     joined = joined_elements(parts, 2, 0)
     assert np.array_equal(joined, np.concatenate(parts))
     data = bytes_of(joined, TensorType(dtypes.f32, (136, 64), encoding="q8 panels"))
     assert np.array_equal(loaded(np.frombuffer(data, np.uint8), dtypes.f32, (136, 64), "q8 panels"), np.concatenate(parts))
-    assert form_of(parts[0]) != form_of(StoredElements(("w",), np.zeros((36, 64), np.float32), "q8 panels"))
+    assert form_of(parts[0]) != form_of(StoredElements("w", np.zeros((36, 64), np.float32), "q8 panels"))
 
 
 @pytest.mark.parametrize("storage", ["q8", "q4"])
@@ -155,7 +162,7 @@ def test_small_numbers_and_zeros(storage: str) -> None:
 def test_values_that_a_storage_does_not_hold_are_refused(storage: str, value: float) -> None:
     values = np.zeros((2, 40), np.float32)
     values[1, 35] = value
-    stored = StoredElements(("w",), values, f"{storage} panels")
+    stored = StoredElements("w", values, f"{storage} panels")
     with pytest.raises(OicError, match=f"'w' has a value that {storage} does not hold") as refused:
         np.asarray(stored)
     assert refused.value.diagnostics[0].slug == "weights-range"

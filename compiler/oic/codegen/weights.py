@@ -56,7 +56,7 @@ def contents(module: Module) -> bytes:
     for op in module.constants():
         values = module.weights[op.symbol]
         if isinstance(values, StoredElements):
-            digest.update(f"{values.names} {values.encoding}".encode())
+            digest.update(f"{values.name} {values.encoding}".encode())
             values = values.source
         if isinstance(values, Members) and values.grouped:
             for part in values.groups():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import weakref
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -70,16 +71,18 @@ class Members:
 class StoredElements:
     """The elements of matrices in a storage of fewer bits than they had.
 
-    names     of the constants, for what is refused
+    name      of the constant, for what is refused
     source    what they were
     encoding  its storage decides the values, of groups its layout, too
+    joined    what they are joined of, if they are, for the same
 
     NumPy takes it for the whole array as it is computed with, which is made for it, and the same for all that hold it.
     """
 
-    names: tuple[str, ...]
+    name: str
     source: Array | Members
     encoding: str
+    joined: tuple[StoredElements, ...] = ()
     _made: weakref.ref[Array] | None = field(default=None, repr=False)
     dtype = np.dtype(np.float32)
 
@@ -176,9 +179,15 @@ class StoredElements:
         return found
 
     def _refused(self) -> OicError:
-        storage, kept = storage_of(self.encoding), ",".join(f"{name}=f32" for name in self.names)
-        what = f"{' or '.join(map(repr, self.names))} has a value that {storage} does not hold"
-        return fail("weights-range", what, hint=f'--weights "{kept},*={storage}" leaves it as it is')
+        """What is said of a value that the storage does not hold: of the part that has it."""
+        for part in self.joined:
+            try:
+                deque(part.parts(part.encoding), 0)
+            except OicError as refused:
+                return refused
+        storage = storage_of(self.encoding)
+        what = f"'{self.name}' has a value that {storage} does not hold"
+        return fail("weights-range", what, hint=f'--weights "{self.name}=f32,*={storage}" leaves it as it is')
 
 
 Matrix = Array | quantized.Grouped
@@ -198,12 +207,11 @@ def joined_elements(parts: Sequence[Elements], rank: int, axis: int) -> Members 
     rank  of a member
     axis  of a member along which the parts lie side by side
     """
-    stored = [part for part in parts if isinstance(part, StoredElements)]
+    stored = tuple(part for part in parts if isinstance(part, StoredElements))
     if stored:
-        names = tuple(name for part in stored for name in part.names)
         source = joined_elements([part.source for part in stored], rank, axis)
         assert isinstance(source, Members) and len(stored) == len(parts), "they are of one form"
-        return StoredElements(names, source, stored[0].encoding)
+        return StoredElements(" ".join(part.name for part in stored), source, stored[0].encoding, stored)
     plain = [part for part in parts if not isinstance(part, StoredElements)]
     counts, first = plain[0].shape[:-rank], plain[0].shape[-rank:]
     sizes = [part.shape[len(counts) + axis] for part in plain]

@@ -113,7 +113,7 @@ def constant_parts(values: Elements, type: TensorType, family: int) -> Iterator[
         yield stored(encoded(np.asarray(values).reshape(type.maximum), type.encoding), type.dtype, family)
         return
     if isinstance(values, StoredElements) or storage_of(type.encoding):
-        found = values if isinstance(values, StoredElements) else StoredElements((), values, type.encoding)
+        found = values if isinstance(values, StoredElements) else StoredElements("", values, type.encoding)
         yield from found.parts(type.encoding)
         return
     for member in values if isinstance(values, Members) else (values.reshape(type.maximum),):

@@ -138,7 +138,7 @@ def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str
     encode(constant, "", dtype)
     assert constant.tensor == before and not isinstance(source, StoredElements), f"{symbol} has a storage"
     try:
-        return Candidate(storage, size, StoredElements((symbol,), source, encoding).error())
+        return Candidate(storage, size, StoredElements(symbol, source, encoding).error())
     except OicError:  # it has a value that this storage does not hold
         return None
 
@@ -154,7 +154,7 @@ def _decision(module: Module, symbol: str, constant: Value, uses: list[Reader], 
         return Decision(symbol, KEPT, constant.tensor.nbytes)
     reason = _stored(constant, uses, storage, (PANELS,) if rule is None else LAYOUTS)
     if not reason:
-        module.weights[symbol] = StoredElements((symbol,), source, constant.tensor.encoding)
+        module.weights[symbol] = StoredElements(symbol, source, constant.tensor.encoding)
     return Decision(symbol, KEPT if reason else storage, constant.tensor.nbytes, reason)
 
 
