@@ -276,7 +276,7 @@ def test_blocks_of_one_scale_stay_as_they_are(kind: str, storage: str, tmp_path:
     assert all(np.array_equal(model.tensor(n), plain[n]) for n in tensors)
     built = oic.Synthesizer(graph, model, target="portable")
     types = {op.symbol: op.type.encoding for op in built.program.planned.constants()}
-    assert {types[n] for n in ("wq_wk_wv", "wo", "w_gate", "w_down", "embed")} == {f"{storage} panels"}
+    assert {types[n] for n in ("wq_wk", "wv", "wo", "w_gate", "w_down", "embed")} == {f"{storage} panels"}
     assert types["w_up"] == "panels", "a member is f32"
     with built.make_executor() as ex:
         assert np.array_equal(ex.fetch("wq[1]"), plain["blk.1.attn_q.weight"])

@@ -11,7 +11,9 @@ import pytest
 import oic
 from oic.driver import Program, Settings, compile_graph
 from oic.dtypes import Array
+from oic.ir.module import Module
 from oic.kernels.targets import TARGETS
+from oic.memory.map import memory_map
 from oic.passes import pipeline
 
 GRAPH = """
@@ -32,6 +34,7 @@ block layers {
     op linear(h, wk[l], b=bk[l]) >> k;
     op reshape(q, shape=[N, 9, 4]) >> qh;
     op reshape(k, shape=[N, 3, 4]) >> kh;
+    op rope(kh, pos=pos, base=100.0) >> kh;
     cache.write kh >> K[pos..pos + N];
     cache.increment N pos;
     op linear(h, wv[l], b=bv[l]) >> v;
@@ -117,6 +120,73 @@ def test_where_it_pays() -> None:
 
 def test_what_is_stored_otherwise_stays_apart() -> None:
     assert joined(compiled(weights="wk=f32,*=q8", threads=2)) == {"wq_wv", "bq_bv", "gate_up"}
+
+
+def planned(text: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Module:
+    tensors = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    settings = Settings(weights="q8", threads=threads, verified=True)
+    return compile_graph(oic.parse(text), oic.Model(tensors=tensors), settings).planned
+
+
+FAMILIES = """
+dynamic {{ x: f32[{n}, 64]{most}; }}
+constant {{ a(l): f32[64, 64] @ref("a"); b(l): f32[64, 64] @ref("b"); c(l): f32[64] @ref("c"); d(l): f32[64] @ref("d"); }}
+volatile {{ y: f32[{n}, 64]; }}
+block entry {{
+  assign p: f32[{n}, 64]; assign q: f32[{n}, 64];
+  op relu(x) >> y;
+  loop layers (l in 0..2) {{
+    op linear(y, a[l], b=c[l]) >> p;
+    op linear(y, b[l], b=d[l]) >> q;
+    op tanh(p) >> p;
+    op exp(q) >> q;
+    op add(p, q) >> y;
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("n", "most"), [("1", ""), ("N", " @max(N=9)")])
+@pytest.mark.parametrize(("longer", "count"), [("", 2), ("a", 4), ("b", 4), ("c", 4), ("d", 4)])
+def test_families_of_as_many_members(n: str, most: str, longer: str, count: int) -> None:
+    shapes: dict[str, tuple[int, ...]] = {"a": (2, 64, 64), "b": (2, 64, 64), "c": (2, 64), "d": (2, 64)}
+    shapes = {name: (3, *shape[1:]) if name == longer else shape for name, shape in shapes.items()}
+    assert len(list(planned(FAMILIES.format(n=n, most=most), shapes, 2).constants())) == count
+
+
+TAKEN = """
+dynamic {{ x: f32[1, 64]; pos: i32; }}
+constant {{ a: f32[64, 64]; b: f32[64, 64]; }}
+persistent {{ T(t): f32[1, 64] @table @fixed(t=4); }}
+volatile {{ y: f32[1, 64]; z: f32[1, 64]; w: f32[8, 8]; h: f32[1, 1, 64]; }}
+block entry {{
+  assign p: f32[1, 64]; assign q: f32[1, 64]; assign r: f32[1, 1, 64];
+  op linear(x, a) >> p;
+  op linear(x, b) >> q;
+  op relu(p) >> y;
+  {rest}
+}}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("rest", "joined"),
+    [
+        ("op tanh(q) >> z;", True),
+        ("op reshape(q, shape=[1, 1, 64]) >> r; op tanh(r) >> h;", True),
+        ("transfer q >> z;", False),
+        ("op reshape(q, shape=[8, 8]) >> w;", False),
+        ("op reshape(q, shape=[1, 1, 64]) >> r; cache.write r >> T[0..1];", False),
+        ("loop l (i in 0..3) { op tanh(q) >> q; } transfer q >> z;", False),
+    ],
+)  # fmt: skip
+def test_a_row_is_joined_where_nothing_is_copied(rest: str, joined: bool, threads: int) -> None:
+    """Not what goes out, is stored or carried: it is computed where it belongs."""
+    module = planned(TAKEN.format(rest=rest), {"a": (64, 64), "b": (64, 64)}, threads)
+    assert [constant.symbol for constant in module.constants()] == (["a_b"] if joined else ["a", "b"])
+    memory = memory_map(module)
+    assert not [v for v in (*memory.values, *memory.stores) if v.kind == "copy"]
 
 
 def run(executor: oic.Executor) -> list[Mapping[str, Array]]:

@@ -8,11 +8,12 @@
     %k = linear(%x, %b)                                          %q, %k = split(%q_k) {axis=1, sizes=[64, 32]}
 
 Each element is the same sum.  It pays where threads share the products, or where the rows are brought into another form
-first, which is done once then.  The rows of the parts lie with gaps between them: it does not pay where what follows
-would copy them, nor on one thread where loops over elements follow, which become loops over rows.
+first, which is done once then.  Nothing is copied for it: what is stored in the state, goes out or is carried on stays
+a product of its own, which is computed where it belongs.  The rows of the parts lie with gaps between them: it does not
+pay where what follows wants none, nor on one thread where loops over elements follow, which become loops over rows.
 
 Entries share constants, so these become one only where each product of one is beside a product of each other: of the
-same rows, with members of the same indices.
+same rows, with members of the same indices, in families of as many members.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.members import form_of, joined_elements
 from oic.ir.module import Module
-from oic.ir.state import Constant, ConstantSelect, StateStore
+from oic.ir.state import Constant, ConstantSelect
 from oic.ir.types import TensorType
 from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator, Product
@@ -102,17 +103,17 @@ def _groups(module: Module, *, loops: bool) -> list[list[_Matrix]]:
             matrix.uses.sort(key=lambda use: order[use.op])
             places = tuple(use.place for use in matrix.uses)
             if len(set(places)) == len(places):
-                key = places, *(_form(module, op) for op in (matrix.op, matrix.b))
+                key = places, _form(module, matrix.op, 2), _form(module, matrix.b, 1)
                 found.setdefault(key, []).append(matrix)
     return [sorted(group, key=lambda matrix: order[matrix.uses[0].op]) for group in found.values()]
 
 
-def _form(module: Module, constant: Constant | None) -> Hashable:
-    """What it has in common with constants that it may become one with."""
+def _form(module: Module, constant: Constant | None, rank: int) -> Hashable:
+    """What it, with members of this rank, has in common with constants that it may become one with."""
     if constant is None:
         return None
     type_ = constant.type
-    return type_.dtype, type_.encoding, type_.rank, form_of(module.weights[constant.symbol])
+    return type_.dtype, type_.encoding, type_.shape[:-rank], form_of(module.weights[constant.symbol])
 
 
 def _matrix(constant: Constant, *, loops: bool) -> _Matrix | None:
@@ -125,7 +126,7 @@ def _matrix(constant: Constant, *, loops: bool) -> _Matrix | None:
     for op, value in _reads(constant):
         if not isinstance(op, Operator) or (product := op.product()) is None:
             return None
-        if product.w is not value or not _spaced(op.result, 1, loops=loops):
+        if product.w is not value or not _taken(op.result, 1, loops=loops):
             return None
         _, indices = _source(value)
         uses.append(_Use(op, product, indices))
@@ -155,21 +156,29 @@ def _source(value: Value) -> tuple[Constant | None, tuple[Value, ...]]:
     return family.op if isinstance(family.op, Constant) else None, tuple(indices)
 
 
-def _spaced(value: Value, inner: int, *, loops: bool) -> bool:
-    """What follows takes it as well where only so many of its innermost dimensions lie without gaps."""
+def _taken(value: Value, inner: int, *, loops: bool) -> bool:
+    """Operators take it, and as well where only so many of its innermost dimensions lie without gaps.
+
+    What is stored or handed on is computed where it belongs, and would be copied as a part of another value.
+    """
     rows = value.shape[: value.tensor.rank - inner]
-    if dims.product(rows) == 1:
-        return True
+    gaps = dims.product(rows) != 1
     for op in value.users:
-        if isinstance(op, Reshape):
-            split = op.result.shape[: len(rows)] == rows
-            if not split or not _spaced(op.result, op.result.tensor.rank - len(rows), loops=loops):
+        if not isinstance(op, Operator):
+            if not op.elementwise or (gaps and not loops):
                 return False
-        elif isinstance(op, Operator) and op.kernels:
+        elif not gaps:
+            if op.view and not all(_taken(result, result.tensor.rank, loops=loops) for result in op.results):
+                return False
+        elif isinstance(op, Reshape):
+            split = op.result.shape[: len(rows)] == rows
+            if not split or not _taken(op.result, op.result.tensor.rank - len(rows), loops=loops):
+                return False
+        elif op.kernels:
             fields, layouts = fields_of(op, value), op.chosen().layouts
             if not fields or any(layouts.get(field, len(value.shape)) > inner for field in fields):
                 return False
-        elif not (loops and op.elementwise) and not isinstance(op, StateStore):
+        elif not (loops and op.elementwise):
             return False
     return True
 
