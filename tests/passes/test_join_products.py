@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,12 +11,14 @@ import numpy as np
 import pytest
 
 import oic
+from oic.cli.run import build_library
 from oic.driver import Program, Settings, compile_graph
 from oic.dtypes import Array
 from oic.ir.module import Module
 from oic.kernels.targets import TARGETS
 from oic.memory.map import memory_map
 from oic.passes import pipeline
+from oic.passes.store_weights import laid_out
 
 GRAPH = """
 dynamic  { x: f32[N, 40] @max(N=50); }
@@ -187,6 +191,30 @@ def test_a_row_is_joined_where_nothing_is_copied(rest: str, joined: bool, thread
     assert [constant.symbol for constant in module.constants()] == (["a_b"] if joined else ["a", "b"])
     memory = memory_map(module)
     assert not [v for v in (*memory.values, *memory.stores) if v.kind == "copy"]
+
+
+def test_names_and_bytes_of_many(tmp_path: Path) -> None:
+    """C tells the name of many from others; what it stands for is told, and bytes add up to what is laid out."""
+    names = [f"weight_of_head_number_{i}" for i in range(40)]
+    lines = [
+        "dynamic { x: f32[1, 32]; }",
+        *(f"constant {{ {name}: f32[8, 32]; }}" for name in names),
+        "volatile { y: f32[1, 8]; }",
+        "block entry {",
+        *(f"assign p{i}: f32[1, 8]; op linear(x, {name}) >> p{i};" for i, name in enumerate(names)),
+        *(f"op add(y, p{i}) >> y;" for i in range(len(names))),
+        "}",
+    ]
+    tensors = {name: np.ones((8, 32), np.float32) for name in names}
+    program = compile_graph(oic.parse("\n".join(lines), "many"), oic.Model(tensors=tensors), Settings(weights="q8"))
+    made = build_library(program, tmp_path, "blob", None, compiled=False)
+    [constant] = json.loads((tmp_path / "many.memory.json").read_text())["weights"]
+    assert constant["name"] == "weight_of_head_number_0_and_39_more"
+    assert constant["parts"] == [{"name": name, "line": line} for line, name in enumerate(names, 2)]
+    assert laid_out(program.planned, []) == []
+    assert sum(choice["nbytes"] for choice in made["stored"]) == constant["bytes"] == made["weights"] - 64
+    assert max(map(len, re.findall(r"\w*weight\w*|p0_\w+", (tmp_path / "many.c").read_text()))) < 64
+    assert "joined of weight_of_head_number_0, weight" in (tmp_path / "many.report.html").read_text()
 
 
 def run(executor: oic.Executor) -> list[Mapping[str, Array]]:

@@ -27,7 +27,7 @@ from oic.library.build import build, emit_measured
 from oic.library.cache import Cache
 from oic.library.emit import LibrarySpec, emit
 from oic.model.npy import read_npy
-from oic.passes.store_weights import KEPT, NO_MATRIX
+from oic.passes.store_weights import KEPT, NO_MATRIX, laid_out
 from oic.session.executor import Record
 from oic.session.inputs import checked
 from oic.session.interface import Interface
@@ -60,7 +60,7 @@ def build_library(
         "arena": files.unit.arena_bytes,
         "arena_lower_bound": max(program.planned.memory.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
-        "stored": [asdict(choice) for choice in program.stored],
+        "stored": [asdict(choice) for choice in laid_out(program.planned, program.stored)],
         "compiled": files.figures.to_json() if files.figures else None,
         "library": library,
         "late_checks": [f"{span} ({variable})" for span, variable in files.late_checks],

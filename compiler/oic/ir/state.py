@@ -53,10 +53,14 @@ class State(Op, name="state"):
 
 
 class Constant(Op, name="constant"):
-    """Data of the model, or made at build; kept by the module under `symbol`."""
+    """Data of the model, or made at build; kept by the module under `symbol`.
+
+    parts  the constants that it is joined of, if it is, with their lines in the source; 0 where there is none
+    """
 
     symbol: str
     type: TensorType
+    parts: dict[str, int] = {}
 
 
 class ConstantSelect(Op, name="constant.select", view=True):

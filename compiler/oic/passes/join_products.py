@@ -33,7 +33,7 @@ from oic.operators.base import Operator, Product
 from oic.operators.shape import Reshape
 from oic.passes.pack_weights import fields_of
 from oic.passes.select_kernels import on_one_thread, workers
-from oic.passes.whole_products import one_product
+from oic.passes.whole_products import name_of, one_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +206,11 @@ def _constant(module: Module, parts: list[Constant], rank: int, axis: int) -> Co
     types = [part.type for part in parts]
     shape = list(types[0].maximum)
     shape[axis - rank] = sum(type_.maximum[axis - rank] for type_ in types)
-    name, taken = "_".join(part.symbol for part in parts), {op.attributes().get("symbol") for op in module.top.ops}
+    lines = {part.symbol: part.span.line if part.span else 0 for part in parts}
+    name, taken = name_of([*lines]), {op.attributes().get("symbol") for op in module.top.ops}
     symbol = next(s for n in count() if (s := f"{name}{n or ''}") not in taken)
     type_ = TensorType(types[0].dtype, tuple(shape), types[0].encoding)
-    made = Constant(symbol, type_, span=parts[0].span, hint=symbol)
+    made = Constant(symbol, type_, lines, span=parts[0].span, hint=symbol)
     module.weights[symbol] = joined_elements([module.weights.pop(part.symbol) for part in parts], rank, axis)
     module.top.insert(min(module.top.ops.index(part) for part in parts), made)
     return made

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import accumulate
 
 from oic import dtypes
 from oic.diagnostics import OicError, did_you_mean, fail
@@ -96,6 +97,18 @@ def store_weights(module: Module, text: str) -> list[Decision]:
             hint = did_you_mean(rule.names, symbols) or (f"there are {known}" if symbols else "there are none")
             raise fail("weights-rule", f"no constant is called '{rule.names}'", hint=hint)
     return [_decision(module, symbol, value, uses, rules) for symbol, (value, uses) in zip(symbols, found)]
+
+
+def laid_out(module: Module, decisions: Sequence[Decision]) -> list[Decision]:
+    """Decisions with the bytes that a planned module has of each; of what several became, a share."""
+    apart = {decision.symbol: decision.nbytes for decision in decisions}
+    found: dict[str, int] = {}
+    for constant in module.constants():
+        found[constant.symbol] = constant.type.nbytes
+        ends = [0, *accumulate(apart.get(part, 0) for part in constant.parts)]
+        shares = [constant.type.nbytes * end // max(1, ends[-1]) for end in ends]
+        found |= {part: end - start for part, start, end in zip(constant.parts, shares, shares[1:], strict=False)}
+    return [replace(decision, nbytes=found.get(decision.symbol, 0)) for decision in decisions]
 
 
 def _chosen(module: Module, found: list[tuple[Value, list[Reader]]], text: str) -> list[Rule]:

@@ -18,6 +18,8 @@ from oic.ir.state import Constant, ConstantSelect
 from oic.operators.base import Operator, Product
 from oic.operators.shape import Split
 
+LONGEST = 56  # characters of a name: C tells names by 63, and a number may follow
+
 
 def whole_products(module: Module) -> None:
     """Replace all products of parts of a constant that nothing else reads."""
@@ -60,6 +62,13 @@ def side_by_side(ops: Sequence[Op]) -> list[Product]:
     return products if len(products) == len(ops) and len(alike) == 1 else []
 
 
+def name_of(parts: Sequence[str]) -> str:
+    """The name of what several become: their names, or the first and how many more where these are long."""
+    name = "_".join(parts)
+    more = f"_and_{len(parts) - 1}_more"
+    return name if len(name) <= LONGEST else parts[0][: LONGEST - len(more)] + more
+
+
 def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Value, Value]) -> list[Op]:
     """A product with the matrices of several side by side, and the parts that their results are mapped to."""
     first = ops[0]
@@ -67,7 +76,7 @@ def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Valu
     assert product is not None
     whole = product.of(w, b)
     whole.kernel = first.kernel
-    whole.result.hint = "_".join(op.result.hint for op in ops)
+    whole.result.hint = name_of([op.result.hint for op in ops])
     sizes = [op.result.shape[-1] for op in ops]
     parts = Split(whole.result, whole.result.tensor.rank - 1, sizes, span=first.span)
     for op, part in zip(ops, parts.results, strict=True):

@@ -477,12 +477,15 @@ def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
 
 def _weights(module: Module) -> list[Drawing]:
     plan = module.memory
-    types = {op.symbol: (op.result.type, op.span.line if op.span else 0) for op in module.constants()}
+    constants = {op.symbol: op for op in module.constants()}
     total = max(1, plan.weights_bytes)
     boxes = []
     for b in plan.space("weights"):
-        type_, line = types[b.name]
-        title = f"{b.name}: {type_}\n{b.nbytes:,} bytes at {b.offset:,}{_where(line, module.source)}"
+        op = constants[b.name]
+        joined = f"\njoined of {', '.join(op.parts)}" if op.parts else ""
+        lines = dict.fromkeys(op.parts.values()) or [op.span.line if op.span else 0]
+        title = f"{b.name}: {op.type}\n{b.nbytes:,} bytes at {b.offset:,}{joined}"
+        title += "".join(_where(line, module.source) for line in lines)
         boxes.append(_slab(b.offset, b.nbytes, total, "k-weights", title, b.name))
     return [_bar("weights", f"{plan.weights_bytes:,} bytes, read only", boxes, total)] if boxes else []
 

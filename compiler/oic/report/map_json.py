@@ -8,6 +8,7 @@ from typing import Any
 
 from oic.codegen.c_module import StateMember, Unit
 from oic.ir.module import Buffer
+from oic.ir.state import Constant
 from oic.memory.layout import storage_strides
 from oic.memory.map import MemoryMap, Order, growing
 from oic.toolchain.code_metrics import Figures
@@ -116,7 +117,7 @@ def _variable(unit: Unit, field: StateMember) -> dict[str, Any]:
     }
 
 
-def _constant(unit: Unit, op: Any) -> dict[str, Any]:
+def _constant(unit: Unit, op: Constant) -> dict[str, Any]:
     offset, nbytes = unit.weights[op.symbol]
     type_ = op.result.tensor
     return {
@@ -128,4 +129,5 @@ def _constant(unit: Unit, op: Any) -> dict[str, Any]:
         "bytes": nbytes,
         "line": op.span.line if op.span else 0,
         "shape": list(type_.maximum),
+        "parts": [{"name": name, "line": line} for name, line in op.parts.items()],
     }
