@@ -48,6 +48,7 @@ class Settings:
     reuse      buffers that are never live together share memory
     threads    consumers of a `yield` run on so many at once; 1: in order (`--threads`)
     weights    what constants are stored as (`passes.store_weights`, `--weights`); "": as declared
+    unbounded  tables that nothing bounds are planned whatever the target
     verified   check the invariants of the IR after every pass
     """
 
@@ -58,6 +59,7 @@ class Settings:
     reuse: bool = True
     threads: int = 1
     weights: str = ""
+    unbounded: bool = False
     verified: bool = False
 
 
@@ -106,7 +108,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     resolved.diagnostics.extend(check_sizes(resolved, settings.sizes, given))
     resolved.diagnostics.extend(check_fetch(resolved, settings.fetch))
     binding = bind(resolved, model, settings.sizes)
-    options = LoweringOptions(settings.capacity, settings.fetch, settings.target.hosted)
+    options = LoweringOptions(settings.capacity, settings.fetch, settings.target.hosted or settings.unbounded)
     module, more = lower_graph(binding, options)
     found = _once([*resolved.diagnostics, *binding.diagnostics, *more])
     errors = [d for d in found if d.severity == "error"]

@@ -19,7 +19,6 @@ from oic.model import Model, Tensor
 from oic.syntax import tree as syntax
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.folders import scratch_folder
-from oic.toolchain.target import target as target_named
 
 ABSENT = "(absent)"  # the name of a model that is made up of declared sizes
 LARGEST = 1 << 30  # of a bound that is looked for
@@ -201,8 +200,8 @@ class FitSearch:
     answer is looked for with those of another value, and counts once it was compiled itself.
     """
 
-    def __init__(self, load: Load, target: str, room: Room, bound: Bound) -> None:
-        self.load, self.target, self.room, self.bound = load, target, room, bound
+    def __init__(self, load: Load, room: Room, bound: Bound) -> None:
+        self.load, self.room, self.bound = load, room, bound
         self.plain: dict[int, Footprint] = {}
         self.figures: dict[int, Figures] = {}
         self.refused: dict[int, str] = {}
@@ -228,7 +227,7 @@ class FitSearch:
         if value not in self.figures:
             program = self.program(value)
             self.plain[value] = footprint(program)
-            self.figures[value] = figures_of(program, self.target)
+            self.figures[value] = figures_of(program)
         return with_figures(self.plain[value], self.figures[value])
 
     def fits(self, value: int) -> bool:
@@ -289,11 +288,14 @@ class FitSearch:
         return self.room.lacks(self.compiled(value) if self.room.holds(plain) else plain)
 
 
-def figures_of(program: Program, target: str) -> Figures:
+def figures_of(program: Program) -> Figures:
     """Stack and code by the compiler that there is; without a compiler, why they are missing."""
+    settings = program.settings
+    if settings.target.sets:
+        return Figures("", (), "they depend on the instruction set (--dispatch)")
     try:
         with scratch_folder() as folder:
-            return measure(write_code(program.planned, target_named(target), folder), folder)
+            return measure(write_code(program.planned, settings.target, settings.threads, folder), folder)
     except OicError as error:
         return Figures("", (), error.diagnostics[0].message.splitlines()[0])
 
@@ -332,17 +334,17 @@ class Answer:
     absent: tuple[str, ...] = ()
 
 
-def fit(load: Load, room: Room, vary: str | None, target: str, as_json: bool) -> bool:
+def fit(load: Load, room: Room, vary: str | None, as_json: bool) -> bool:
     """Print whether a graph fits, and the largest bound that does; whether it fits.
 
     load   compiles the graph with more sizes and capacities
     """
-    answer = answered(load, room, vary, target)
+    answer = answered(load, room, vary)
     say(json_text(_as_json(answer)) if as_json else in_columns(_lines(answer, room)))
     return answer.fits
 
 
-def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
+def answered(load: Load, room: Room, vary: str | None) -> Answer:
     """Look for the answer.  Raises OicError of a graph that is wrong, and `fit-bound`."""
     program = load({}, {})
     bound = choose(program, vary)
@@ -350,7 +352,7 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
     if unbounded:
         figures = Figures("", (), "some tables have no bound yet")  # more than any memory, with any stack
     else:
-        figures = figures_of(program, target)
+        figures = figures_of(program)
     now = with_figures(footprint(program), figures)
     others = tuple(n for n in unbounded if bound is None or n != bound.name)
     fits = room.holds(now) and not unbounded
@@ -359,7 +361,7 @@ def answered(load: Load, room: Room, vary: str | None, target: str) -> Answer:
     )
     if bound is None or (room.ram is None and room.flash is None):
         return answer
-    search = FitSearch(load, target, room, bound)
+    search = FitSearch(load, room, bound)
     if bound.now is not None and figures.compiler:
         search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
     best = search.largest(now)

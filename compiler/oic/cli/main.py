@@ -96,18 +96,15 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     help="list the passes and their reasons, and do nothing else",
 )  # fmt: skip
 @click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
-@common.no_reuse_option
-@common.weights_option
-@common.threads_option
-@common.target_option
+@common.plan_options()
 def ir(
     as_json: bool, color: bool, stage: str, after: str | None, changed: bool, only: str | None,
-    mlir: bool, verified: bool, no_reuse: bool, **options: Any,
+    mlir: bool, verified: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Print a graph's intermediate representation at any stage."""
     from oic.cli.ir import modules, shown
 
-    program = common.load(**options, verified=verified, reuse=not no_reuse)
+    program = common.load(**options, verified=verified)
     found = modules(program, stage, after, only)
     say(shown(found, changed=changed, mlir=mlir, as_json=as_json))
 
@@ -116,23 +113,19 @@ def ir(
 @common.graph_command
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
 @click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
-@common.target_option
-@common.dispatch_option
-@common.weights_option
+@common.plan_options()
 @click.option(
     "--weights-as", type=click.Choice(("blob", "array")), default="blob", show_default=True,
     help="a file beside the code, or a C array",
 )  # fmt: skip
 @click.option("--flash", metavar="BYTES", help="with --weights auto: for all constants, like 8M")
-@common.no_reuse_option
-@common.threads_option
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-cache", is_flag=True, help="pack and compile all anew")
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 @uncollected()
 def build(
     as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str, flash: str | None,
-    no_reuse: bool, profile: bool, no_cache: bool, no_compile: bool, **options: Any,
+    profile: bool, no_cache: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli.run import build_library, built
@@ -141,7 +134,7 @@ def build(
         if options["weights"] != "auto":
             raise click.UsageError("--flash goes with --weights auto")
         options["weights"] = f"auto:{flash}"
-    program = common.load(**options, reuse=not no_reuse)
+    program = common.load(**options)
     if not as_json:
         report(program.warnings, as_json, color)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
@@ -244,6 +237,7 @@ def bench(
 @main.command()
 @common.graph_command
 @click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons (the default)")
+@common.plan_options()
 def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any) -> None:
     """Say why values lie where they lie, or what an error means.
 
@@ -267,14 +261,10 @@ def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any
 @click.option("--ram", metavar="BYTES", help="for state, arena and stack: 256K, 1M")
 @click.option("--flash", metavar="BYTES", help="for weights and code")
 @click.option("--vary", metavar="NAME", help="the bound to enlarge (default: the likeliest)")
-@click.option(
-    "--target", type=click.Choice(("host", "portable", "freestanding")), default="freestanding",
-    show_default=True, help="whose stack and code count, as CC compiles for it",
-)  # fmt: skip
-@common.weights_option
+@common.plan_options("freestanding")
 def fit(
-    as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, target: str,
-    sizes: Any, capacity: Any, **options: Any,
+    as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, sizes: Any, capacity: Any,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and how far it may grow."""
     from oic.cli.fit import Room, parse_bytes, with_weights
@@ -282,13 +272,13 @@ def fit(
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
         found = common.load(
-            sizes=[*sizes, *more_sizes.items()], capacity=[*capacity, *more_capacity.items()],
+            sizes=[*sizes, *more_sizes.items()], capacity=[*capacity, *more_capacity.items()], unbounded=True,
             **options,
         )  # fmt: skip
         return with_weights(found)
 
     room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
-    if not print_fit(compiled, room, vary, target, as_json):
+    if not print_fit(compiled, room, vary, as_json):
         sys.exit(common.USER)
 
 

@@ -115,18 +115,30 @@ dispatch_option = click.option(
     "--dispatch", metavar="SETS", default="",
     help="code for several instruction sets, chosen when a session is made: sse2,avx2,avx512, or all",
 )  # fmt: skip
-target_option = together(
-    click.option(
-        "--target", type=click.Choice(("host", "portable", "freestanding")), default="host",
-        show_default=True, help="this machine, any of its kind, or bare metal",
-    ),
-    click.option(
-        "--numerics", type=click.Choice(("fused", "separate", "native")),
-        help="steps of sums of products are one rounding, or two, or for bf16 the machine's own (default: fused "
-        "where the target has it)",
-    ),
-)  # fmt: skip
-code_options = together(weights_option, target_option, threads_option)
+
+
+def target_option(default: str) -> Callable[[Command], Command]:
+    """`--target` and `--numerics`."""
+    return together(
+        click.option(
+            "--target", type=click.Choice(("host", "portable", "freestanding")), default=default,
+            show_default=True, help="this machine, any of its kind, or bare metal",
+        ),
+        click.option(
+            "--numerics", type=click.Choice(("fused", "separate", "native")),
+            help="steps of sums of products are one rounding, or two, or for bf16 the machine's own (default: fused "
+            "where the target has it)",
+        ),
+    )  # fmt: skip
+
+
+def plan_options(target: str = "host") -> Callable[[Command], Command]:
+    """All that decides how a graph is compiled, for the commands that build one or tell of its build."""
+    return together(target_option(target), dispatch_option, weights_option, no_reuse_option, threads_option)
+
+
+code_options = together(weights_option, target_option("host"), threads_option)
+"""For the commands that run what they compile."""
 
 
 def guarded(command: Command) -> Command:
@@ -197,7 +209,7 @@ def _silence() -> None:
 
 def load(
     graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, target: str | None = None,
-    numerics: str | None = None, dispatch: str = "", **more: Any,
+    numerics: str | None = None, dispatch: str = "", no_reuse: bool = False, **more: Any,
 ) -> Program:  # fmt: skip
     """Parse, check and lower a graph; for a target, if one is named.  Raises OicError."""
     from oic.check.source import parse_file
@@ -209,7 +221,7 @@ def load(
         from oic.toolchain.target import target as target_named
 
         more["target"] = target_named(target, numerics, dispatch)
-    settings = Settings(dict(sizes), dict(capacity), wanted, **more)
+    settings = Settings(dict(sizes), dict(capacity), wanted, reuse=not no_reuse, **more)
     tree = parse_file(graph)
     return compile_graph(tree, Model.open(model) if model else None, settings)
 

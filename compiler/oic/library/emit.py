@@ -143,10 +143,10 @@ def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -
     return fingerprint
 
 
-def write_code(module: Module, target: Target, folder: Path) -> Files:
+def write_code(module: Module, target: Target, threads: int, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
     unit = Unit(module, name=name_in_private(module.name))
-    return _write_code(view.model(unit, target, False), unit, target, folder, {})
+    return _write_code(view.model(unit, target, False, threads), unit, target, folder, {})
 
 
 def _write_code(
