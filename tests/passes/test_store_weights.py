@@ -154,6 +154,12 @@ def test_compiled_code_agrees_with_the_reference(tmp_path: Path) -> None:
         ("embed=q8,*=q4", "no constant is called 'embed'", "did you mean 'emb'?"),
         ("*.w=q8", "no constant is called '*.w'", "there are tall, half"),
         ("=q8", "'=q8' is no precision", "f32, bf16"),
+        ("u?=q8", "no constant is called 'u?'", "there are tall"),
+        ("[tu]*=q8", "no constant is called '[tu]*'", "there are tall"),
+        ("q8,q4", "'q4' is for no constant: '*' before it fits all names that '*' fits", "for fewer names first"),
+        ("up=q8,up=q4", "'up=q4' is for no constant: 'up' before it", "for fewer names first"),
+        ("e*=q8,em*=q4", "'em*=q4' is for no constant: 'e*' before it", "for fewer names first"),
+        ("up=f32,*=q8,tall=q4", "'tall=q4' is for no constant: '*' before it", "for fewer names first"),
     ],
 )
 def test_wrong_rules_are_refused(rules: str, message: str, hint: str) -> None:
@@ -167,6 +173,6 @@ def test_wrong_rules_are_refused(rules: str, message: str, hint: str) -> None:
 
 
 def test_the_first_rule_that_fits_counts() -> None:
-    found = encodings(program("up=f32,e*=q4,*=q8,tall=q4").module)
+    found = encodings(program("up=f32,em*=q4,e*=q8,*=q8").module)
     assert (found["up"], found["emb"], found["tall"]) == ("f32", "f32 q4 panels", "f32 q8 panels")
     assert encodings(program("f32").module) == encodings(program("").module)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import accumulate
 
 from oic import dtypes
@@ -39,13 +38,13 @@ PRECISIONS = (KEPT, *STORAGES)
 
 @dataclass(frozen=True)
 class Rule:
-    """What constants with names of a form are stored as."""
+    """What constants with names of a form, in which `*` is any text, are stored as."""
 
     names: str
     storage: str
 
     def fits(self, symbol: str) -> bool:
-        return fnmatchcase(symbol, self.names)
+        return re.fullmatch(".*".join(map(re.escape, self.names.split("*"))), symbol) is not None
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,10 @@ def rules_of(text: str) -> list[Rule]:
         if storage not in PRECISIONS or not names:
             hint = f'{", ".join(PRECISIONS)}; or by name: "lm_head=q8,*=q4"'
             raise fail("weights-rule", f"'{part}' is no precision of weights", hint=hint)
+        before = next((rule.names for rule in found if rule.fits(names)), None)  # only a `*` fits a `*`
+        if before is not None:
+            what = f"'{part}' is for no constant: '{before}' before it fits all names that '{names}' fits"
+            raise fail("weights-rule", what, hint="the first rule that fits counts: put those for fewer names first")
         found.append(Rule(names, storage))
     return found
 
