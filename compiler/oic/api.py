@@ -6,10 +6,12 @@ Simulator and Synthesizer are interchangeable: both make executors with the same
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
+from oic import arguments
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, fail
-from oic.driver import Settings, compile_graph, interface_of, late_warnings
+from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
 from oic.library.emit import LibrarySpec
 from oic.model import Model
 from oic.session.simulator import InterpretedProgram
@@ -46,8 +48,7 @@ class Simulator(InterpretedProgram):
     ) -> None:
         if stage not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
-        settings = Settings(sizes or {}, capacity or {}, fetch, weights=weights)
-        self.program = program = compile_graph(graph, model, settings)
+        self.program = program = _compiled(graph, model, sizes, capacity, fetch, weights)
         if stage == "graph":
             super().__init__(program.module, interface_of(program), program.compiled)
         else:
@@ -94,13 +95,18 @@ class Synthesizer(CompiledProgram):
         name: str | None = None,
         profile: bool = False,
     ) -> None:
+        for what, chosen in (("target", target), ("dispatch", dispatch), ("weights_as", weights_as)):
+            arguments.text(what, chosen)
+        for what, named in (("numerics", numerics), ("name", name)):
+            if named is not None:
+                arguments.text(what, named, "a str or None")
         machine = target_named(target, numerics, dispatch)
+        threads = arguments.integer("threads", threads)
         if not 1 <= threads <= MOST_THREADS:
             raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
-        settings = Settings(
-            sizes or {}, capacity or {}, fetch, target=machine, reuse=reuse, threads=threads, weights=weights
+        self.program = program = _compiled(
+            graph, model, sizes, capacity, fetch, weights, target=machine, reuse=reuse, threads=threads
         )
-        self.program = program = compile_graph(graph, model, settings)
         spec = LibrarySpec(program.planned, machine, weights_as, threads, name, profile)
         super().__init__(spec, interface_of(program))
 
@@ -115,7 +121,27 @@ class Synthesizer(CompiledProgram):
         threads   that its steps run on, up to those of the Synthesizer; None: all.  Results are the same for any number
         """
         built = self.spec.threads
+        if threads is not None:
+            threads = arguments.integer("threads", threads)
         if threads is not None and not 1 <= threads <= built:
             hint = f"give the Synthesizer threads={threads}" if built < threads <= MOST_THREADS else None
             raise fail("thread-count", f"the library is built for 1 to {built} threads, not {threads}", hint=hint)
         return super().make_executor(threads)
+
+
+def _compiled(
+    graph: Graph, model: Model | None, sizes: Mapping[str, int] | None, capacity: Mapping[str, int] | None,
+    fetch: Collection[str] | None, weights: str, **more: Any,
+) -> Program:  # fmt: skip
+    """Compile a graph with what a caller gave, once that has the types it has to have.  Raises OicError.
+
+    more   settings that are known to be right
+    """
+    arguments.require("graph", graph, Graph, "an oic.Graph", "oic.parse_file(path) or oic.parse(text) gives one")
+    if model is not None:
+        arguments.require("model", model, Model, "an oic.Model or None", "oic.Model.open(path) opens a file")
+    settings = Settings(
+        arguments.integers("sizes", sizes), arguments.integers("capacity", capacity), arguments.names("fetch", fetch),
+        weights=arguments.text("weights", weights), **more,
+    )  # fmt: skip
+    return compile_graph(graph, model, settings)

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from oic import arguments
 from oic.check.diagnose import diagnose
 from oic.collector import uncollected
 from oic.diagnostics import OicError, fail
@@ -20,6 +21,8 @@ def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
 
     Raises OicError with all syntax errors, and what else is wrong with what could be read.
     """
+    arguments.require("text", text, str, "a str", "text.decode()" if isinstance(text, bytes) else None)
+    arguments.text("name", name)
     parsed = parse_all(text, name)
     if parsed.errors:
         raise OicError(diagnose(parsed, {}, None))
@@ -29,6 +32,7 @@ def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
 
 def parse_file(path: str | Path) -> syntax.Graph:
     """The syntax tree of a `.oi` file.  Raises OicError, also where the file cannot be read."""
+    path = arguments.path("path", path)
     name = os.fsencode(path).decode("utf-8", "replace")  # it is written to files, so it has to be text
     _require_graph(name)
     try:

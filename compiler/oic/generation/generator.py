@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oic import arguments
 from oic.api import Synthesizer
 from oic.check.source import parse_file
 from oic.diagnostics import OicError, fail
@@ -105,7 +106,7 @@ class Generator:
     _tokenizer: Tokenizer | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        self.source = Path(self.source)
+        self.source = Path(arguments.path("source", self.source))
         if not self.source.exists():
             raise fail("model-open", f"there is no '{self.source}'")
         folder = self.source
@@ -344,7 +345,8 @@ def generate(
     prompt   what a decoder goes on with, or an encoder reads: a text (the folder has a tokenizer), or token ids
     The others as for Generator, Sampling and Generator.stream.  Raises OicError.
     """
-    with Generator(Path(source), context, target, config=config, settings=settings or {}) as generator:
+    folder = Path(arguments.path("source", source))
+    with Generator(folder, context, target, config=config, settings=settings or {}) as generator:
         ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oic import arguments
 from oic.check.bind import bind
 from oic.check.check import check
 from oic.check.source import parse
@@ -79,6 +80,7 @@ def import_checkpoint(
     Raises OicError: `import-family`, `import-config`, `import-unsupported`, `import-weights`, `model-shape`, or what is
     wrong with the files.  The folder is as it was then.
     """
+    source, folder = arguments.path("source", source), Path(arguments.path("out", out))
     if name is not None and not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         hint = "letters, digits and _, a letter first"
         raise fail("import-config", f"'{name}' cannot be the name of a graph", hint=hint)
@@ -90,7 +92,6 @@ def import_checkpoint(
     for info in {info.dtype.name: info for info in blocks}.values():
         block_kind(info)  # refuses, before anything is written
     _check(program, checkpoint, blocks)
-    folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files = [_relative(path, folder) for path in checkpoint.files]

@@ -75,6 +75,7 @@ class LibrarySpec:
     threads      that `<name>_open` lets a step run on, where the module has work for several
     name         of the library, which its files and names in C begin with; None: the graph's
     profiled     the code measures itself: time, bytes and operations of each statement
+    Raises OicError `weights-mode`.
     """
 
     module: Module
@@ -84,11 +85,15 @@ class LibrarySpec:
     name: str | None = None
     profiled: bool = False
 
+    def __post_init__(self) -> None:
+        if self.weights_as not in ("blob", "array"):
+            raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{self.weights_as}'")
+
 
 def emit(spec: LibrarySpec, out_dir: str | Path) -> Files:
     """Write a C library to a folder.  What was there is replaced at once, when all is written.
 
-    Raises OicError: `weights-mode`, `library-name`, or `output-folder` if it cannot be written.
+    Raises OicError: `library-name`, or `output-folder` if it cannot be written.
     """
     with staged(out_dir) as stage:
         return published(write(spec, stage.new), stage)
@@ -111,8 +116,6 @@ def write(
     """
     module, array = spec.module, spec.weights_as == "array"
     check_library_name(module.name if spec.name is None else spec.name)
-    if spec.weights_as not in ("blob", "array"):
-        raise fail("weights-mode", f"weights are a 'blob' or an 'array', not '{spec.weights_as}'")
     unit, fingerprint, arrays = Unit(module, name=spec.name, profiled=spec.profiled), 0, {}
     if unit.weights and array:
         blob = io.BytesIO()

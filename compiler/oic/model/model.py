@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oic import arguments
 from oic.diagnostics import OicError, did_you_mean, fail, listed
 from oic.dtypes import Array
 from oic.model.blocks import Blocks
@@ -51,9 +52,10 @@ class Model:
     ) -> None:
         self.path: Path | None = None
         self.name = name
-        self._entries = {k: from_memory(k, v) for k, v in (tensors or {}).items()}
-        self.sizevars: dict[str, int] = {k: _size(k, v) for k, v in (sizevars or {}).items()}
-        self.metadata: dict[str, Metadata] = dict(_plain(metadata or {}, ""))
+        given = arguments.mapping("tensors", tensors, "oic.Model.open(path) opens a file")
+        self._entries = {k: from_memory(k, v) for k, v in given.items()}
+        self.sizevars: dict[str, int] = {k: _size(k, v) for k, v in arguments.mapping("sizevars", sizevars).items()}
+        self.metadata: dict[str, Metadata] = dict(_plain(arguments.mapping("metadata", metadata), ""))
 
     @classmethod
     def open(cls, path: str | Path) -> Model:
@@ -65,6 +67,7 @@ class Model:
         The format is known by its first bytes, else by the file's extension.
         Raises `OicError`: `model-open`, `model-format`, or what is wrong inside the file.
         """
+        path = arguments.path("path", path)
         if os.path.isdir(path):
             contents = _reader("hf")(Path(path))
         else:
@@ -220,8 +223,8 @@ def unknown_format(name: str) -> OicError:
     return fail("model-format", f"{name}: not a model file of a known format", hint=hint)
 
 
-def _size(name: str, value: object) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+def _size(name: str, value: Any) -> int:
+    if not arguments.is_integer(value):
         raise fail("model-value", f"sizevar '{name}' is {value!r}, not an integer")
     if not 0 <= int(value) < 1 << 63:
         raise fail("model-value", f"sizevar '{name}' is {value}, out of range")

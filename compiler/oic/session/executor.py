@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from oic import arguments
 from oic.diagnostics import StepError, did_you_mean, fail
 from oic.dtypes import Array
 from oic.notebook import table
@@ -69,7 +70,7 @@ class Executor(ABC):
         is lost.  Raises StepError, with nothing inserted.
         """
         with self._use():
-            self._insert({**(values or {}), **named})
+            self._insert({**arguments.mapping("values", values), **named})
 
     def _insert(self, given: Mapping[str, Any], copy: bool = True) -> None:
         self._given |= {name: checked(self.interface, name, v, copy) for name, v in given.items()}
@@ -106,8 +107,9 @@ class Executor(ABC):
         Raises StepError; what the steps before did stays.
         """
         with self._use():
-            found = self.interface.entries.get(entry)
-            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+            feed = arguments.texts("feed", feed)
+            found = self.interface.entries.get(arguments.text("entry", entry))
+            if not arguments.is_integer(count) or count < 1:
                 raise StepError("OIC_ERR_INPUT", f"a number of steps is a positive integer, not {count!r}")
             if found is not None:  # else `step` says so
                 for name, output in feed.items():
@@ -162,6 +164,7 @@ class Executor(ABC):
             return np.array(variable.start())
 
     def _fetchable(self, name: str) -> SessionVariable:
+        arguments.text("name", name)
         variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
         if variable is None:
             known = [v.name for v in self.interface.variables.values() if v.kind != "dynamic"]
@@ -210,7 +213,7 @@ class Executor(ABC):
             reason = self.interface.positions.reason
             if reason:
                 raise fail("truncate", f"positions of '{self.interface.name}' cannot be taken back: {reason}")
-            if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or not -(1 << 63) <= n < 1 << 63:
+            if not arguments.is_integer(n) or not -(1 << 63) <= n < 1 << 63:
                 raise StepError("OIC_ERR_INPUT", f"a number of positions is an integer, not {n!r}")
             self._truncate(int(n))
             self._forget()

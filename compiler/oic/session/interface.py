@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from oic import arguments
 from oic.diagnostics import Span, did_you_mean, fail
 from oic.dtypes import Array, DType
 from oic.ir import dims
@@ -102,6 +103,7 @@ class Interface:
 
     def entry(self, name: str) -> Entry:
         """The entry of this name.  Raises OicError `unknown-entry`."""
+        arguments.text("entry", name)
         if name not in self.entries:
             raise fail("unknown-entry", f"there is no entry '{name}'", hint=did_you_mean(name, self.entries))
         return self.entries[name]

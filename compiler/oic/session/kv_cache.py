@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Self
 
+from oic import arguments
 from oic.diagnostics import did_you_mean, fail
 from oic.dtypes import Array
 from oic.session.executor import Executor
@@ -27,12 +28,13 @@ class KVCache:
     """
 
     def __init__(self, executor: Executor, keys: str = "K", values: str = "V") -> None:
+        arguments.require("executor", executor, Executor, "an oic.Executor", "Synthesizer(…).make_executor() gives one")
         self.executor = executor
         found = executor.interface.positions
         if not found.tables:
             raise fail("kv-cache", f"the graph has no tables of positions: {found.reason}")
-        for name in (keys, values):
-            if name not in found.tables:
+        for what, name in (("keys", keys), ("values", values)):
+            if arguments.text(what, name) not in found.tables:
                 message = f"the graph has no table '{name}' of positions, but {', '.join(found.tables)}"
                 hint = did_you_mean(name, found.tables) or "say which: KVCache(executor, keys=..., values=...)"
                 raise fail("kv-cache", message, hint=hint)
@@ -97,6 +99,7 @@ class KVCache:
         return math.prod(table.others) * min(self.seq_len, table.window or self.seq_len)
 
     def _layer(self, name: str, layer: int) -> Array:
+        layer = arguments.integer("layer", layer)
         table, first = self._table(name), self.executor.interface.positions.first
         whole, length = self.executor.fetch(name), self.seq_len
         axis = table.axis

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy import empty, ndarray
 
-from oic import dtypes
+from oic import arguments, dtypes
 from oic.codegen.c_module import EntryMember, Signature
 from oic.codegen.names import name_in_private
 from oic.diagnostics import StepError
@@ -55,7 +55,7 @@ class CompiledProgram:
 
     def emit(self, out_dir: str | Path) -> Files:
         """Write the C files; `.paths` lists them.  Raises OicError."""
-        return emit(self.spec, out_dir)
+        return emit(self.spec, arguments.path("out_dir", out_dir))
 
     def build(self, out_dir: str | Path | None = None) -> Self:
         """Write the C files, compile and load them; without a folder, in a temporary one.
@@ -67,7 +67,7 @@ class CompiledProgram:
                 out_dir = temporary_folder(self)
                 name = self.spec.module.name if self.spec.name is None else self.spec.name
                 self.spec = replace(self.spec, name=name_in_private(name))
-            self.library = build(self.spec, out_dir, Cache.of_user())
+            self.library = build(self.spec, arguments.path("out_dir", out_dir), Cache.of_user())
         return self
 
     def make_executor(self, threads: int | None = None) -> CompiledExecutor:

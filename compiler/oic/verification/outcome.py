@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from oic import arguments
 from oic.diagnostics import fail
 from oic.generation import Generator
 from oic.verification.cases import Case, read_cases, write_cases
@@ -97,7 +98,7 @@ def verify(
     """
     if not within >= 0:
         raise fail("verify-reference", f"a tolerance is 0 or more, not {within}")
-    opened = nullcontext(source) if isinstance(source, Generator) else Generator(Path(source))
+    opened = nullcontext(source) if isinstance(source, Generator) else Generator(Path(arguments.path("source", source)))
     with opened as generator:
         if str(against) == "transformers":
             given = [generator.encode(p) if isinstance(p, str) else list(p) for p in prompts]

@@ -1,0 +1,84 @@
+"""What callers of the Python interface give, refused where its type is wrong before anything is made of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from numbers import Integral
+from typing import Any
+
+from oic.diagnostics import OicError, fail, shortened
+
+MOST_SHOWN = 40  # characters of a wrong value
+
+
+def wrong_type(what: str, wanted: str, value: object, hint: str | None = None) -> OicError:
+    """`argument-type`: what was to be given, and what was.
+
+    what    the argument, `threads`, or a part of it, `sizes['T']`
+    wanted  with its article: `an integer`
+    """
+    name = "None" if value is None else type(value).__name__
+    simple = isinstance(value, (int, float, str, bytes))  # others may be long, or fail to say what they are
+    given = f"{shortened(repr(value), MOST_SHOWN)} ({name})" if simple else name
+    return fail("argument-type", f"{what} is {wanted}, not {given}", hint=hint)
+
+
+def require(what: str, value: object, kind: type, wanted: str, hint: str | None = None) -> None:
+    """The value is of a class."""
+    if not isinstance(value, kind):
+        raise wrong_type(what, wanted, value, hint)
+
+
+def text(what: str, value: object, wanted: str = "a str") -> str:
+    """The value, a text."""
+    if not isinstance(value, str):
+        raise wrong_type(what, wanted, value)
+    return value
+
+
+def is_integer(value: object) -> bool:
+    """An integer of Python or of NumPy; no truth value is one."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def integer(what: str, value: Any) -> int:
+    """The value as an integer of Python."""
+    if not is_integer(value):
+        raise wrong_type(what, "an integer", value)
+    return int(value)
+
+
+def path(what: str, value: Any) -> str:
+    """The path of a file or folder as a text; a number is none, though the system would take it for an open file."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise wrong_type(what, "a str or a pathlib.Path", value)
+    return os.fsdecode(value)
+
+
+def mapping(what: str, value: Any, hint: str | None = None) -> dict[str, Any]:
+    """Values by name; None: none."""
+    if value is None:
+        return {}
+    require(what, value, Mapping, "a mapping of names", hint)
+    return {text(f"a name in {what}", name): each for name, each in value.items()}
+
+
+def integers(what: str, value: Any) -> dict[str, int]:
+    """Integers by name; None: none."""
+    return {name: integer(f"{what}[{name!r}]", each) for name, each in mapping(what, value).items()}
+
+
+def texts(what: str, value: Any) -> dict[str, str]:
+    """Texts by name; None: none."""
+    return {name: text(f"{what}[{name!r}]", each) for name, each in mapping(what, value).items()}
+
+
+def names(what: str, value: Any) -> list[str] | None:
+    """Names, or None."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Collection):
+        hint = f"{what}=[{value!r}]" if isinstance(value, str) else None
+        raise wrong_type(what, "a list of names", value, hint)
+    return [text(f"a name in {what}", name) for name in value]
