@@ -65,12 +65,12 @@ def test_tables(name: str, update_golden: bool) -> None:
 # ---------------------------------------------------------------- the pages
 
 # Functions that take a slug, whichever argument it is.
-REPORTING = re.compile(r"Diagnostic|OpError|fail|bad|error|warn|wrong|_error|_unclosed|_?refus\w+|_missing")
+REPORTING = re.compile(r"Diagnostic|OpError|fail|bad|error|warn|wrong|_error|_unclosed|_?refus\w+|_missing|each_once")
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
 # Slugs that are handed on as a value before they are reported.
 HANDED_ON = {
     "init-kind", "init-range", "literal-kind", "literal-range", "unknown-statement", "unknown-section",
-    "unclosed-comment", "unclosed-string", "model-truncated", "model-field", "syntax", "ring", "brackets", "slice-place", "slice-ends",
+    "unclosed-comment", "unclosed-string", "model-truncated", "model-field", "syntax", "duplicate-name", "ring", "brackets", "slice-place", "slice-ends",
 }  # fmt: skip
 NOT_REPORTED = {"ir"}  # a broken invariant of ours
 

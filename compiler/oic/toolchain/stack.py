@@ -9,9 +9,10 @@ frame is moved to a multiple of its alignment (gcc adds too much or too little, 
 lies below the stack pointer in a function that calls nothing (the red zone); clang also leaves out the
 return address.  On other machines frames mostly start aligned; where one does not, what may be lost is added.
 
-A pointer to a function is called only where work is divided and tasks are run: it may be any whose address was taken
-by the nearest function on the way that takes addresses, but not that of a function which is on the way by its address
-itself.  Every call is counted as if the caller's frame stays.
+A pointer to a function is called where work is divided, and where results of a product are handed on: it may be any
+whose address a function on the way has taken, or where none has, any function whose address is taken at all, because
+callers of the API give none; but not one that is on the way by its address itself.  Every call is counted as if the
+caller's frame stays.
 """
 
 from __future__ import annotations
@@ -80,30 +81,32 @@ def check_machine(macros: Collection[str]) -> None:
 
 
 def worst(graph: Graph, function: str) -> StackUse:
-    """The worst case of a function.  Raises UnknownStack: recursion, or a call whose target is not known."""
-    known: dict[tuple[str, frozenset[str]], tuple[int, tuple[str, ...]]] = {}
+    """The worst case of a function.  Raises UnknownStack: recursion."""
+    taken = frozenset(a for frame in graph.values() for a in frame.addresses) - {THREAD}
+    none: frozenset[str] = frozenset()
+    known: dict[tuple[str, frozenset[str], frozenset[str]], tuple[int, tuple[str, ...]]] = {}
     reached: set[str] = set()
 
-    def most(name: str, given: frozenset[str], way: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
-        """Bytes and path of a function, where `given` are the addresses taken above it."""
+    def most(
+        name: str, given: frozenset[str], called: frozenset[str], way: tuple[str, ...]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Bytes and path of a function; on the way to it addresses were taken, and functions called by theirs."""
         if name in way:
             raise UnknownStack("recursion: " + " calls ".join((*way[way.index(name) :], name)))
-        if (name, given) not in known:
+        if (name, given, called) not in known:
             frame = graph[name]
             reached.update(frame.externals)
-            found = frozenset(frame.addresses - {THREAD}) or given
-            if frame.pointers and not found:
-                raise UnknownStack(f"{name} calls a function by address, and no function on the way takes one")
-            next_ = [most(callee, found, (*way, name)) for callee in sorted(frame.calls)]
+            found = given | (frame.addresses - {THREAD})
+            next_ = [most(callee, found, called, (*way, name)) for callee in sorted(frame.calls)]
             if frame.pointers or (frame.jumps and found):
-                next_ += [most(task, found - {task}, (*way, name)) for task in sorted(found)]
+                tasks = sorted(found - called or taken - called)
+                next_ += [most(task, found, called | {task}, (*way, name)) for task in tasks]
             deepest, path = max(next_, key=lambda n: n[0], default=(0, ()))
             nbytes = frame.nbytes + max(frame.below, deepest)
-            known[name, given] = nbytes, (name, *(path if deepest > frame.below else ()))
-        return known[name, given]
+            known[name, given, called] = nbytes, (name, *(path if deepest > frame.below else ()))
+        return known[name, given, called]
 
-    taken = {a for frame in graph.values() for a in frame.addresses} - {THREAD}
-    nbytes, path = most(function, frozenset(taken if function == THREAD else ()), ())
+    nbytes, path = most(function, taken if function == THREAD else none, none, ())
     return StackUse(function, nbytes, tuple(sorted(reached)), path)
 
 
