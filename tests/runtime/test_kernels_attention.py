@@ -44,6 +44,11 @@ def shapes() -> list[Case]:
     found.append(Case(Attention, heads(1, 600, 3, 3, 40, 70, "f32", "f16"), {"window": 470}))
     found.append(Case(Attention, heads(2, 270, 10, 5, 16, 16, "f32", "bf16"), {"causal": True, "window": 150}))
     found.append(Case(Attention, heads(1, 300, 20, 20, 16, 16)))
+    # One query whose heads lie side by side in whole lanes goes along keys in turn, several blocks before their values.
+    found.append(Case(Attention, heads(1, 600, 12, 12, 64, 64), {"causal": True}))
+    found.append(Case(Attention, heads(1, 131, 17, 17, 64, 64, "f32", "bf16")))
+    found.append(Case(Attention, heads(1, 600, 3, 3, 48, 80, "f32", "f16"), {"window": 470}))
+    found.append(Case(Attention, heads(1, 270, 30, 30, 16, 64, "f64", "f64"), {"window": 200}))
     # Strips of rows: of one unit and of two, of one head and of shared ones, with keys that only some rows see.
     found.append(Case(Attention, heads(50, 150, 2, 2, 40, 80), {"causal": True}))
     found.append(Case(Attention, heads(70, 140, 4, 2, 16, 16, "f32", "bf16"), {"causal": True, "window": 30}))
@@ -63,6 +68,9 @@ def kinds() -> list[Case]:
     for shape in ((2,), (9, 2), (2, 9, 2)):
         scales = [abs(real(shape)) * 0.02, abs(real(shape)) * 0.02]
         found.append(Case(Attention, [real((2, 3, 4, 8)), k, v, None, None, None, *scales]))
+    k, v = (RNG.integers(-127, 128, (300, 6, 64)).astype(np.int8) for _ in range(2))
+    scales = [abs(real((300, 6))) * 0.02, abs(real((300, 6))) * 0.02]
+    found.append(Case(Attention, [real((1, 6, 64)), k, v, None, None, None, *scales], {"causal": True}))
     return found
 
 
