@@ -170,16 +170,6 @@ OIC_INLINE void oic_exps_begin(oic_register_f32 *restrict c)
     }
 }
 
-/* v + k * high, whose product is exact: one rounding is as good as two. */
-OIC_INLINE oic_register_f32 oic_exps_high(oic_register_f32 v, oic_register_f32 k, oic_register_f32 high)
-{
-#if defined(OIC_FUSED_REGISTERS)
-    return oic_register_fused_f32(k, high, v);
-#else
-    return v + k * high;
-#endif
-}
-
 /* v[count] = oic_exp_f32(v - top), of numbers that are not above top, or NaN. */
 OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top, const oic_register_f32 *restrict c)
 {
@@ -195,7 +185,7 @@ OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top, const oic
     }
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
-        v[i] = oic_exps_high(v[i], k[i], c[OIC_EXP_HIGH]) - k[i] * c[OIC_EXP_LOW];
+        v[i] = oic_register_madd_f32(k[i], c[OIC_EXP_HIGH], v[i]) - k[i] * c[OIC_EXP_LOW]; /* the first product is exact */
         q[i] = c[OIC_EXP_Q + 1] + v[i] * c[OIC_EXP_Q];
     }
     OIC_UNROLLED
