@@ -527,8 +527,9 @@ static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 static inline int PART(in_turn)(const PART(args) *a, const PART(group) *g)
 {
     const ptrdiff_t Dk = a->Dk, Dv = a->Dv;
-    return OIC_REGISTER >= 32 && g->heads > 1 && g->count == 1 && Dk > 0 && Dk % OIC_LANES == 0 && a->ks[a->rank + 1] == Dk && Dv > 0
-        && Dv % OIC_LANES == 0 && a->vs[a->rank + 1] == Dv && PART(from_rows)(a, 1);
+    const int side_by_side = a->ks[a->rank + 1] == Dk && a->vs[a->rank + 1] == Dv;
+    const int whole_lanes = Dk > 0 && Dk % OIC_LANES == 0 && Dv > 0 && Dv % OIC_LANES == 0;
+    return OIC_REGISTER >= 32 && g->heads > 1 && g->count == 1 && side_by_side && whole_lanes && PART(from_rows)(a, 1);
 }
 
 #if ROWS_AS_STORED
@@ -545,8 +546,9 @@ static inline void PART(spans_in_turn)(const PART(args) *a, PART(group) *g, ptrd
             for (ptrdiff_t j0 = span; j0 < span + keys; j0 += OIC_ATTENTION_KEYS, s += g->heads * g->pitch) {
                 const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
                 for (ptrdiff_t j = 0; j0 >= from && j < n; j += OIC_FOLDED) {
-                    ROWS(oic_row_dots_in_turn)(g->q, g->heads, a->k + k0 + (j0 + j) * kt, kt, n - j < OIC_FOLDED ? n - j : OIC_FOLDED,
-                                               a->Dk, s + j, g->pitch);
+                    const W_T *const k = a->k + k0 + (j0 + j) * kt;
+                    const ptrdiff_t rows = n - j < OIC_FOLDED ? n - j : OIC_FOLDED;
+                    ROWS(oic_row_dots_in_turn)(g->q, g->heads, k, kt, rows, a->Dk, s + j, g->pitch);
                 }
             }
         }
@@ -557,7 +559,8 @@ static inline void PART(spans_in_turn)(const PART(args) *a, PART(group) *g, ptrd
                 ptrdiff_t lo, hi;
                 if (PART(sees)(g, 0, j0, n, &lo, &hi)) {
                     (void)PART(weights)(a, g, 0, g->heads, 0, 1, at, s, j0, n, 0);
-                    ROWS(oic_weighted_in_turn)(g->acc + at * a->Dv, g->heads, s + lo, g->pitch, a->v + v0 + (j0 + lo) * vt, vt, hi - lo, a->Dv);
+                    const W_T *const v = a->v + v0 + (j0 + lo) * vt;
+                    ROWS(oic_weighted_in_turn)(g->acc + at * a->Dv, g->heads, s + lo, g->pitch, v, vt, hi - lo, a->Dv);
                 }
             }
         }
@@ -892,7 +895,8 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     g.at = 0;
     g.begin = -1;
     const ptrdiff_t rows = g.heads * g.count, most = spans < OIC_ATTENTION_BESIDE ? spans : OIC_ATTENTION_BESIDE;
-    const ptrdiff_t all = (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN, room = all < OIC_ATTENTION_SPANS ? all : OIC_ATTENTION_SPANS;
+    const ptrdiff_t all = (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN;
+    const ptrdiff_t room = all < OIC_ATTENTION_SPANS ? all : OIC_ATTENTION_SPANS; /* blocks of a row that scratch has scores for */
     g.blocks = PART(in_turn)(a, &g) && room > 1 && 2 * rows <= OIC_ATTENTION_TOGETHER ? 2 : 1;
     while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * g.blocks <= room
            && (g.spans + 1) * g.blocks * rows <= OIC_ATTENTION_TOGETHER) {

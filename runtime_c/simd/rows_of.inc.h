@@ -427,11 +427,11 @@ OIC_INLINE void ROWS(oic_weighted_groups)(S *restrict to, ptrdiff_t heads, const
 OIC_LOOP void ROWS(oic_weighted_in_turn)(S *restrict to, ptrdiff_t heads, const S *restrict w, ptrdiff_t wm, const R *restrict row,
                                          ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
 {
-    const ptrdiff_t grouped = ROW_GROUP > 1 && ld == heads * D ? n - n % ROW_GROUP : 0;
+    const ptrdiff_t grouped = ROW_GROUP > 1 && ld == heads * D ? n - n % ROW_GROUP : 0, ahead = ROWS(oic_row_ahead)(heads * D) * ld;
     if (ROW_GROUP > 1) {
         ROWS(oic_weighted_groups)(to, heads, w, wm, row, ld, grouped, ROW_GROUP, D, ROW_GROUP * ld);
     }
-    ROWS(oic_weighted_groups)(to, heads, w + grouped, wm, row + grouped * ld, ld, n - grouped, 1, D, ROWS(oic_row_ahead)(heads * D) * ld);
+    ROWS(oic_weighted_groups)(to, heads, w + grouped, wm, row + grouped * ld, ld, n - grouped, 1, D, ahead);
 }
 
 /* The same for one register of columns, m of which there are. */

@@ -200,6 +200,7 @@ long watch(function call, void *a, void *b, void *c, int shift)
 OUTSIDE = 512  # bytes of stack; functions of libc and libm took up to 56 where this was written
 NUMWORDS = Path(__file__).parents[2] / "examples" / "numwords" / "graph.oi"
 WEIGHTS = NUMWORDS.with_name("weights.safetensors")
+painted = pytest.mark.skipif(not Path("/proc").exists(), reason="threads with a stack of their own are made for Linux")
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +242,7 @@ def stacks(executor: CompiledExecutor) -> dict[str, StackUse]:
     return {s.function: s for s in figures.stacks}
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="threads with a stack of their own are made for Linux")
+@painted
 @each_compiler
 @pytest.mark.parametrize("name", ["elementwise", "table", "packed", "names", "numwords"])
 def test_no_step_uses_more(
@@ -276,7 +277,7 @@ block entry {
 """
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="threads with a stack of their own are made for Linux")
+@painted
 @pytest.mark.parametrize("operator", ["gelu", "softmax"])  # with a product, and by itself
 def test_products_of_8_bits_have_a_bound(
     operator: str, watch: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

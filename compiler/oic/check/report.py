@@ -43,7 +43,7 @@ class DiagnosticCollector:
         """An error for every place of a name but its first."""
         first: dict[str, Span] = {}
         for name, span in named:
-            if (before := first.setdefault(name, span)) is not span:
+            if (before := first.setdefault(name, span)) != span:
                 self.error(slug, what.format(name), span, notes=[Note(before, note)])
 
     def in_order(self) -> list[Diagnostic]:
