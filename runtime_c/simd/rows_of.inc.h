@@ -89,12 +89,15 @@ OIC_INLINE void ROWS(oic_row_tile)(const S *restrict x, ptrdiff_t xm, int rows, 
         for (; k < whole; k += OIC_LANES) {
             ROWS(oic_row_step)(x, xm, rows, row, keys, k, sum);
         }
-        OIC_UNROLLED
-        for (int e = 0; left > 0 && e < keys; ++e) {
-            const REGISTER w = ROWS(oic_row_some)(row[e] + n - left, left);
+        if (left > 0) {
             OIC_UNROLLED
-            for (int r = 0; r < rows; ++r) {
-                sum[r * keys + e] = OF(oic_register_madd)(OF(oic_register_load)(x + r * xm + n - left), w, sum[r * keys + e]);
+            for (int e = 0; e < keys; ++e) {
+                const REGISTER w = ROWS(oic_row_some)(row[e] + n - left, left);
+                OIC_UNROLLED
+                for (int r = 0; r < rows; ++r) {
+                    const REGISTER p = OF(oic_register_load)(x + r * xm + n - left);
+                    sum[r * keys + e] = OF(oic_register_madd)(p, w, sum[r * keys + e]);
+                }
             }
         }
         OIC_UNROLLED
