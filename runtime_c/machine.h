@@ -30,6 +30,10 @@
 #error "oic: generated code, its weights and saved states are for little-endian machines"
 #endif
 
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#error "oic: vectors of floats of this machine take subnormals for zeros: compile with -mcpu=cortex-m55+nomve.fp"
+#endif
+
 /* What is refused.  Code behind many checks compilers take for code that hardly runs, and make no vectors of its loops, unless
    they are told that no check fails. */
 #if defined(__has_builtin)

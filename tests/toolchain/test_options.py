@@ -46,6 +46,7 @@ SHOWN = {
     ("clang", "-ffinite-math-only"): "-ffinite-math-only",
     ("s390x-linux-gnu-gcc", "-O2"): "little-endian",
     ("arm-none-eabi-gcc", "-mcpu=cortex-m4 -mbig-endian"): "little-endian",
+    ("arm-none-eabi-gcc", "-mcpu=cortex-m55 -mfloat-abi=hard"): "+nomve.fp",
 }
 # Of clang, which shows these by no macro; and what every build has, left out.
 HARMLESS = {
