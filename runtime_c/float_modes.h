@@ -48,7 +48,11 @@ static inline void oic_float_modes_put(oic_float_modes modes)
 
 #elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && !defined(__SOFTFP__)
 #define OIC_FLOAT_MODES 0u
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define OIC_FLOAT_FLAGS 0xf807009fu /* also of vectors' loops (LTPSIZE), which are no mode of floats */
+#else
 #define OIC_FLOAT_FLAGS 0xf800009fu /* of comparisons, and exceptions that there were */
+#endif
 
 static inline oic_float_modes oic_float_modes_get(void)
 {

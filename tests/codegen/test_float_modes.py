@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,9 @@ import pytest
 
 import oic
 from oic.toolchain.compiler import find_compiler
+from oic.toolchain.target import MEANING, WARNINGS
 from paths import ROOT
+from runtime.boards import CORTEX_M55, EMULATOR
 
 GRAPH = """
 dynamic { x: f32[64]; }
@@ -96,3 +99,26 @@ def test_a_step_sets_its_modes_and_puts_back_those_it_found(threads: int, modes:
         with modes.set_to(other):
             found = outputs()
         assert found == usual
+
+
+@pytest.mark.skipif(not all(map(shutil.which, (CORTEX_M55[0], EMULATOR[0]))), reason="no compiler or emulator of a Cortex-M")
+def test_a_processor_whose_control_register_has_more_than_modes(tmp_path: Path) -> None:
+    """That of the Cortex-M55 has the size of elements of loops, too: without it the first loop is a fault."""
+    weights = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+    graph, model = oic.parse(GRAPH, "modes"), oic.Model(tensors={"w": weights})
+    board = oic.Synthesizer(graph, model, target="freestanding", numerics="separate", weights_as="array")
+    board.emit(tmp_path)
+    sources = [ROOT / "tests" / "codegen" / "modes_board.c", tmp_path / "modes.c", tmp_path / "modes.weights.c"]
+    call = [*CORTEX_M55, "-std=gnu99", "-O2", *WARNINGS, "-Werror", *MEANING, "-DOIC_HOSTED=0", "-I", str(tmp_path)]
+    call += ["-I", str(ROOT / "tests" / "runtime"), *map(str, sources), "-o", str(tmp_path / "program"), "-lm"]
+    made = subprocess.run(call, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr[:4000]
+    run = subprocess.run([*EMULATOR, str(tmp_path / "program")], capture_output=True, text=True, timeout=60)
+
+    with oic.Synthesizer(graph, model, target="portable", numerics="separate").build().make_executor() as executor:
+        given = executor.step(x=((np.arange(64) - 20) / 16).astype(np.float32))
+    bits = 0
+    for number in np.stack([given[name] for name in ("p", "q", "y", "tiny")], axis=1).view(np.uint32).ravel():
+        bits = (31 * bits + int(number)) % 2**32
+    each = ["step: 0000000000000000", "kept: 0000000000000001", f"bits: {bits:016x}"]
+    assert (run.stdout + run.stderr).splitlines() == ["init: 0000000000000000", *3 * each]

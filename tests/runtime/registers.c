@@ -411,40 +411,11 @@ __attribute__((no_builtin("memset"))) void *memset(void *to, int value, size_t n
 }
 
 #elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' /* a board, which its emulator lets print */
-static void asked(int what, const void *with)
-{
-    register int r0 __asm__("r0") = what;
-    register const void *r1 __asm__("r1") = with;
-    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-}
+#include "board.h"
 
-static void print(const char *text) { asked(4, text); }
+void say(const char *name, uint32_t high, uint32_t low) { board_say(name, high, low); }
 
-void say(const char *name, uint32_t high, uint32_t low)
-{
-    char text[] = ": 0000000000000000\n";
-    for (int i = 0; i < 16; ++i) {
-        text[2 + i] = "0123456789abcdef"[(i < 8 ? high >> (28 - 4 * i) : low >> (60 - 4 * i)) & 15u];
-    }
-    print(name);
-    print(text);
-}
-
-static void run(void)
-{
-    print(registers() == 1 ? "width: 1\n" : "width: more\n");
-    asked(0x18, (const void *)0x20026);
-}
-
-static void start(void)
-{
-    *(volatile uint32_t *)0xe000ed88u |= 0xfu << 20; /* the units of floats and vectors are off */
-    __asm__ volatile("dsb\n\tisb" : : : "memory");
-    run();
-}
-
-typedef void (*oic_handler)(void);
-__attribute__((section(".vectors"), used)) static const oic_handler vectors[] = {(oic_handler)0x31200000u, start};
+static void run(void) { board_print(registers() == 1 ? "width: 1\n" : "width: more\n"); }
 
 #else
 #include <stdio.h>

@@ -16,6 +16,7 @@ import pytest
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
+from runtime.boards import CORTEX_M55, EMULATOR
 from runtime.native import EMULATED
 
 SOURCE = ROOT / "tests" / "runtime" / "registers.c"
@@ -51,11 +52,6 @@ class Machine:
     needs: tuple[str, ...] = ()
 
 
-BARE = (
-    "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard", "-fno-math-errno", "-nostartfiles",
-    "-Wl,--section-start=.vectors=0x10000000,-Ttext=0x10000400,-Tdata=0x31000000,-e,0x10000400",
-)  # fmt: skip
-BOARD = ("qemu-system-arm", "-M", "mps3-an547", "-nographic", "-semihosting", "-kernel")
 WASM = (
     "--target=wasm32", "-msimd128", "-nostdlib", "-fno-math-errno", "-Wl,--no-entry", "-Wl,--export=registers",
     "-Wl,--allow-undefined", "-I", ".",
@@ -73,7 +69,7 @@ MACHINES = {
     "neon dotprod": Machine(
         4, "aarch64-linux-gnu-gcc", ("-static", "-march=armv8.2-a+dotprod+fp16"), ("qemu-aarch64",)
     ),
-    "helium": Machine(1, "arm-none-eabi-gcc", BARE, BOARD),
+    "helium": Machine(1, CORTEX_M55[0], (*CORTEX_M55[1:], "-fno-math-errno"), EMULATOR),
     "wasm": Machine(4, "clang", WASM, ("node", "run.js")),
 }
 
