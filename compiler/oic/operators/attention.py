@@ -307,8 +307,7 @@ class Attn(Operator, name="attn"):
         """q = h·w as [B, Hq, Dh], and k and v with their axis T, in f64."""
         k, v = (np.asarray(x).astype(np.float64) for x in (k, v))
         k, v = (x[None] if x.ndim == 2 else x for x in (k, v))
-        with np.errstate(all="ignore"):
-            q = np.asarray(h).astype(np.float64) @ np.asarray(w).astype(np.float64)
+        q = np.asarray(h).astype(np.float64) @ np.asarray(w).astype(np.float64)
         return q.reshape(q.shape[0], np.shape(w)[1] // k.shape[-1], k.shape[-1]), k, v
 
     def _scale(self) -> float:
@@ -478,20 +477,19 @@ def attend(
     """The result of attention in f64.  q [.., N, Hq, Dk], k and v [.., T, Hk, D], part [.., Hq, N, T]."""
     group = q.shape[-2] // k.shape[-2]
     keys = np.repeat(k, group, -2)
-    with np.errstate(all="ignore"):
-        s = np.matmul(np.moveaxis(q, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
-        if softcap:
-            s = softcap * np.tanh(s / softcap)
-        if bias is not None:
-            s = s + np.asarray(bias).astype(np.float64)
-        part = np.broadcast_to(part, s.shape)
-        s = np.where(part, s, -np.inf)
-        top = s.max(-1, keepdims=True, initial=-np.inf)
-        weight = np.where(part, np.exp(s - top), 0.0)
-        total = weight.sum(-1, keepdims=True)
-        weight = weight / total
-        values = np.moveaxis(np.repeat(v, group, -2), -2, -3)
-        y = _weighted(weight, values, part)
+    s = np.matmul(np.moveaxis(q, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
+    if softcap:
+        s = softcap * np.tanh(s / softcap)
+    if bias is not None:
+        s = s + np.asarray(bias).astype(np.float64)
+    part = np.broadcast_to(part, s.shape)
+    s = np.where(part, s, -np.inf)
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    weight = np.where(part, np.exp(s - top), 0.0)
+    total = weight.sum(-1, keepdims=True)
+    weight = weight / total
+    values = np.moveaxis(np.repeat(v, group, -2), -2, -3)
+    y = _weighted(weight, values, part)
     y = np.where(part.any(-1, keepdims=True), y, 0.0)
     return np.moveaxis(y, -3, -2)
 

@@ -149,10 +149,9 @@ class Operator(Op):
     """The function of NumPy that is the meaning, where it takes no more to say it."""
 
     def reference(self, *arrays: Any) -> Any:
-        """The meaning, on NumPy arrays."""
+        """The meaning, on NumPy arrays.  Called, as `tolerance` is, without NumPy's warnings."""
         assert self.of is not None, f"{self.name} has no reference"
-        with np.errstate(all="ignore"):
-            return self.of(*arrays)
+        return self.of(*arrays)
 
     def expanded(self) -> tuple[list[Op], list[Value]] | None:
         """The ops that lowering puts in its place, and the values that are its results; None: itself."""

@@ -213,8 +213,7 @@ def rounded(x: Array, mode: str) -> Array:
 def half_away(x: Array) -> Array:
     """The nearest whole number, of two the one farther from zero; -0.0 stays."""
     whole = np.trunc(x)
-    with np.errstate(invalid="ignore"):  # infinities stay
-        away = np.abs(np.subtract(x, whole)) >= 0.5
+    away = np.abs(np.subtract(x, whole)) >= 0.5  # of infinities NaN: they stay
     return np.where(away, whole + np.copysign(np.ones_like(whole), x), whole).astype(x.dtype)
 
 
@@ -231,22 +230,19 @@ def saturated(whole: Array, to: DType) -> Array:
 def to_float(x: Array, to: DType) -> Array:
     """Numbers of any type rounded once to a float type, in the dtype that it is computed in."""
     if not to.narrow:
-        with np.errstate(over="ignore"):
-            return x.astype(to.np)
+        return x.astype(to.np)
     if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
         x = _sticky(x)
     wide = x.astype(np.float64)
-    with np.errstate(all="ignore"):
-        unit = np.maximum(np.ldexp(1.0, np.frexp(wide)[1] - to.digits), to.smallest)
-        nearest = np.where(np.isfinite(wide), np.rint(wide / unit) * unit, wide)
+    unit = np.maximum(np.ldexp(1.0, np.frexp(wide)[1] - to.digits), to.smallest)
+    nearest = np.where(np.isfinite(wide), np.rint(wide / unit) * unit, wide)
     too_large = np.abs(nearest) > to.largest
     return np.where(too_large, np.copysign(np.inf, nearest), nearest).astype(to.wide)
 
 
 def _sticky(x: Array) -> Array:
     """64-bit integers as f64 that any narrower rounding treats as if they were exact."""
-    with np.errstate(over="ignore"):
-        magnitude = np.where(x < 0, np.negative(x), x).astype(np.uint64)
+    magnitude = np.where(x < 0, np.negative(x), x).astype(np.uint64)
     low = magnitude & np.uint64(0x7FF)
     odd = (magnitude >> np.uint64(11)) | (low != 0).astype(np.uint64)
     wide = np.where(magnitude >> np.uint64(53) != 0, odd.astype(np.float64) * 2048.0, magnitude)

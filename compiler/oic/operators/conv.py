@@ -190,10 +190,9 @@ class Convolution(Operator):
         self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
     ) -> Array:
         kind = np.float64 if self.x.dtype.is_float else np.int64
-        with np.errstate(all="ignore"):
-            y = self._sum(x.astype(kind), self._filters(w).astype(kind))
-            if b is not None:
-                y = y + b.astype(kind).reshape(-1, *[1] * self.spatial)
+        y = self._sum(x.astype(kind), self._filters(w).astype(kind))
+        if b is not None:
+            y = y + b.astype(kind).reshape(-1, *[1] * self.spatial)
         if multiplier is None or shift is None:
             return y
         return requantized(self, dtypes.wrap(y, dtypes.i32), multiplier, shift)

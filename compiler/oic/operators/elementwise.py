@@ -18,8 +18,6 @@ from oic.ir.types import TensorType, Type
 from oic.operators import settings
 from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator, nines
 
-quiet = np.errstate(all="ignore")
-
 DIVISIBLE = FLT | WHOLE | {dtypes.i4, dtypes.u4}
 RECTIFIED = FLT | (SINT - {dtypes.i1, dtypes.i2})
 
@@ -157,7 +155,6 @@ class Div(Division, name="div"):
         ("i8[5]", "i8[5]", "div_by_zero_mask=7"),
     )
 
-    @quiet
     def reference(self, a: Array, b: Array) -> Array:
         mask = settings.as_computed(self.mask, self.a.dtype)
         if self.a.dtype.is_float:
@@ -187,7 +184,6 @@ class FloorDiv(Division, name="floor_div"):
         ("i8[5]", "i8", "div_by_zero_mask=-7"),
     )
 
-    @quiet
     def reference(self, a: Array, b: Array) -> Array:
         mask = settings.as_computed(self.mask, self.a.dtype)
         return np.where(b == 0, mask, np.floor_divide(a, np.where(b == 0, np.ones_like(b), b)))
@@ -205,7 +201,6 @@ class Rem(BinaryOperator, name="rem"):
     allowed = DIVISIBLE - FLT
     examples = (("i32[2, 3]", "i32[3]"), *nines(allowed, 2))
 
-    @quiet
     def reference(self, a: Array, b: Array) -> Array:
         rest = np.fmod(a, np.where(b == 0, np.ones_like(b), b))
         return np.where(b == 0, np.zeros_like(rest), rest)
@@ -235,7 +230,6 @@ class Fma(Operator, name="fma"):
         self.require_same_dtype("a", "b", "addend")
         return [TensorType(self.a.dtype, self.broadcast("a", "b", "addend"))]
 
-    @quiet
     def reference(self, a: Array, b: Array, addend: Array) -> Array:
         return np.add(np.multiply(a, b), addend)
 
@@ -282,7 +276,6 @@ class Abs(UnaryOperator, name="abs"):
         super().infer()
         return [self.x.tensor.with_dtype(settings.accumulated(self, self.x.dtype))]
 
-    @quiet
     def reference(self, x: Array) -> Array:
         return np.abs(settings.in_64_bits(x, self.x.dtype) if self.acc else x)
 
@@ -337,7 +330,6 @@ class Recip(Tuned, name="recip"):
     examples = (("f32[2, 3]",), *nines(FLT), ("f32[5]", "div_by_zero_mask=0.5"))
     numbers = ("div_by_zero_mask",)
 
-    @quiet
     def reference(self, x: Array) -> Array:
         mask = settings.as_computed(self.div_by_zero_mask, self.x.dtype)
         return np.where(x == 0, mask, np.divide(x.dtype.type(1), x))
@@ -377,7 +369,6 @@ class Relu(Tuned, name="relu"):
         """The largest result: the setting, else what nothing exceeds."""
         return settings.given(self.clamp_max, self.x.dtype, math.inf, self.x.dtype.high)
 
-    @quiet
     def reference(self, x: Array) -> Array:
         dtype = self.x.dtype
         below = np.multiply(x, settings.as_computed(self.alpha, dtype))

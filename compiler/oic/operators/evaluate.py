@@ -63,7 +63,8 @@ def replaced(
 
 def apply(op: Operator, arrays: list[Any], read: Read, sizes: Mapping[str, int]) -> list[Array]:
     """The operator's reference on these arrays, its settings replaced by plain numbers."""
-    results = resolved(op, read, sizes).reference(*arrays)
+    with np.errstate(all="ignore"):  # infinities and NaN are results like any
+        results = resolved(op, read, sizes).reference(*arrays)
     found = results if isinstance(results, (list, tuple)) else [results]
     return [np.asarray(a) for a in found]
 

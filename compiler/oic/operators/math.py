@@ -31,7 +31,6 @@ EVERY = (
     ("f32[67]",),
 )
 
-quiet = np.errstate(all="ignore")
 _erf = np.frompyfunc(math.erf, 1, 1)
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 
@@ -62,8 +61,7 @@ class Function(UnaryOperator):
     examples: ClassVar[tuple[Any, ...]] = EVERY
 
     def reference(self, x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(self.of(x.astype(np.float64))).astype(x.dtype)
+        return np.asarray(self.of(x.astype(np.float64))).astype(x.dtype)
 
     def tolerance(self, y: Array, *inputs: Array) -> Array:
         return units(y, self.units, self.x.dtype)
@@ -269,7 +267,6 @@ class Pow(BinaryOperator, name="pow"):
     c = Scalar(file=MATH)
     examples = (("f32[2, 3]", "f32[3]"), ("f32[9]", "f32"), *nines(dtypes.FLT, 2))
 
-    @quiet
     def reference(self, a: Array, b: Array) -> Array:
         return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 

@@ -37,12 +37,11 @@ def product(a: Array, b: Array, dtype: DType) -> Array:
     """a @ b: floats summed in f64, integers modulo 2^64, bool as OR of ANDs; NumPy's batch rule."""
     if dtype.kind == "bool":
         return np.matmul(a.astype(np.float32), b.astype(np.float32)) > 0
-    with np.errstate(all="ignore"):
-        # Products of 16-bit integers add up exactly in f64 for every size that fits in memory.
-        if dtype.is_float or dtype.bits <= 16:
-            exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
-            return exact if dtype.is_float else exact.astype(np.int64)
-        return np.matmul(a.astype(np.int64), b.astype(np.int64))
+    # Products of 16-bit integers add up exactly in f64 for every size that fits in memory.
+    if dtype.is_float or dtype.bits <= 16:
+        exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return exact if dtype.is_float else exact.astype(np.int64)
+    return np.matmul(a.astype(np.int64), b.astype(np.int64))
 
 
 def product_bound(y: Array, a: Any, b: Any, dtype: DType) -> Array:
@@ -332,8 +331,7 @@ class Linear(Operator, name="linear"):
     ) -> Array:
         y = product(quantized.refused_rows(x) if quantized.in_groups(self.w) else x, w.T, self.x.dtype)
         if b is not None:
-            with np.errstate(all="ignore"):
-                y = y + b.astype(y.dtype)
+            y = y + b.astype(y.dtype)
         if multiplier is not None and shift is not None:
             return requantized(self, dtypes.wrap(y, dtypes.i32), multiplier, shift)
         return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else y

@@ -126,8 +126,7 @@ class AvgPool(Pool, name="avg_pool"):
     )
 
     def reference(self, x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return self._windows(x, 0.0).sum(-1) / self._counts(x)
+        return self._windows(x, 0.0).sum(-1) / self._counts(x)
 
     def _counts(self, x: Array) -> Array:
         present = self._windows(np.ones(x.shape), float(self.count_include_pad))

@@ -117,9 +117,8 @@ class Rope(Operator, name="rope"):
         first, second = self._pairs(turned)
         a, b = y[..., first], y[..., second]
         out = y.copy()
-        with np.errstate(all="ignore"):
-            out[..., first] = a * cos - b * sin
-            out[..., second] = b * cos + a * sin
+        out[..., first] = a * cos - b * sin
+        out[..., second] = b * cos + a * sin
         return out
 
     def _pairs(self, turned: int) -> tuple[slice, slice]:

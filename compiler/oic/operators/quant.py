@@ -101,11 +101,10 @@ class Quantize(Affine, name="quantize"):
         return self.tensor(self.to, self.x.shape)
 
     def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
-        with np.errstate(all="ignore"):
-            ratio = x / self._spread(scale).astype(x.dtype)
-            whole = np.rint(ratio.astype(np.float64))
-            if zero_point is not None:
-                whole = whole + self._spread(zero_point)
+        ratio = x / self._spread(scale).astype(x.dtype)
+        whole = np.rint(ratio.astype(np.float64))
+        if zero_point is not None:
+            whole = whole + self._spread(zero_point)
         return np.clip(np.where(np.isnan(whole), 0, whole), self.to.low, self.to.high).astype(np.int64)
 
 
@@ -139,8 +138,7 @@ class Dequantize(Affine, name="dequantize"):
         whole = x.astype(np.float64)
         if zero_point is not None:
             whole = whole - self._spread(zero_point)
-        with np.errstate(all="ignore"):
-            return whole * self._spread(scale)
+        return whole * self._spread(scale)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         return rounded(y, 2 * EPS * np.abs(real(y)), self.to)

@@ -99,8 +99,7 @@ def steps(x: Array) -> Array:
 
 def quantised_bound(bound: Array, x: Array, w: Array) -> Array:
     """A bound of x [.., K] @ w [K, N] with what quantising x adds to it."""
-    with np.errstate(all="ignore"):
-        return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(x), np.abs(w)))
+    return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(x), np.abs(w)))
 
 
 def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
@@ -108,10 +107,9 @@ def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
 
     rounded   x is rounded to bf16; what is below its least normal number may be taken for zero in any case
     """
-    with np.errstate(all="ignore"):
-        x, w = np.abs(x), np.abs(w)
-        lost = 2.0**-126 * (x.sum(-1, keepdims=True) + w.sum(-2) + 3 * x.shape[-1])
-        return np.asarray(bound * (1 + 2.0**-6) + lost + (2.0**-8 * np.matmul(x, w) if rounded else 0.0))
+    x, w = np.abs(x), np.abs(w)
+    lost = 2.0**-126 * (x.sum(-1, keepdims=True) + w.sum(-2) + 3 * x.shape[-1])
+    return np.asarray(bound * (1 + 2.0**-6) + lost + (2.0**-8 * np.matmul(x, w) if rounded else 0.0))
 
 
 def _with_room(given: Members, shape: tuple[Dim, ...], nbytes: Callable[[int], int]) -> Members:

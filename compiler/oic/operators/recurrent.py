@@ -125,18 +125,17 @@ class GruCell(Cell, name="gru_cell"):
 
     def reference(self, x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
         x, h, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in (x, h, w_ih, w_hh, b_ih, b_hh))
-        with np.errstate(all="ignore"):
-            xr, xz, xn = self._gates(x @ w_ih.T + b_ih)
-            hr, hz, hn = self._gates(h @ w_hh.T + b_hh)
-            r, z = sigmoid(xr + hr), sigmoid(xz + hz)
-            if not self.reset_after:
-                place = self.order.index("n")
-                units = h.shape[-1]
-                rows = slice(place * units, (place + 1) * units)
-                n = np.tanh(xn + (r * h) @ w_hh[rows].T + b_hh[rows])
-            else:
-                n = np.tanh(xn + r * hn)
-            return (1 - z) * n + z * h
+        xr, xz, xn = self._gates(x @ w_ih.T + b_ih)
+        hr, hz, hn = self._gates(h @ w_hh.T + b_hh)
+        r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+        if not self.reset_after:
+            place = self.order.index("n")
+            units = h.shape[-1]
+            rows = slice(place * units, (place + 1) * units)
+            n = np.tanh(xn + (r * h) @ w_hh[rows].T + b_hh[rows])
+        else:
+            n = np.tanh(xn + r * hn)
+        return (1 - z) * n + z * h
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         h = np.abs(real(inputs[1]))
@@ -196,10 +195,9 @@ class LstmCell(Cell, name="lstm_cell"):
 
     def reference(self, *arrays: Array) -> list[Array]:
         x, h, c, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in arrays)
-        with np.errstate(all="ignore"):
-            i, f, g, o = self._gates(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh)
-            new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-            return [sigmoid(o) * np.tanh(new), new]
+        i, f, g, o = self._gates(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh)
+        new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        return [sigmoid(o) * np.tanh(new), new]
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x, h, c, *rest = inputs

@@ -183,8 +183,7 @@ class MeanAxis(Accumulation, name="mean_axis"):
     def reference(self, x: Array) -> Array:
         sums, n = total(self, x), count(x, self.reduced)
         if self.x.dtype.is_float:
-            with np.errstate(all="ignore"):
-                return sums / np.float64(n)
+            return sums / np.float64(n)
         divisor = np.asarray(max(n, 1), sums.dtype)
         return np.asarray(np.floor_divide(sums - np.fmod(sums, divisor), divisor))
 
@@ -216,8 +215,7 @@ class ProdAxis(Accumulation, name="prod_axis"):
 
     def reference(self, x: Array) -> Array:
         factors = reduced_last(self, exact(x, self.x.dtype))
-        with np.errstate(all="ignore"):
-            products = in_order(factors) if self.columns else in_lanes(factors)
+        products = in_order(factors) if self.columns else in_lanes(factors)
         return products.reshape(without(x.shape, self.reduced, self.keepdims, 1))
 
 
@@ -404,8 +402,7 @@ class Cumsum(Operator, name="cumsum"):
     kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
 
     def _sums(self, x: F64) -> F64:
-        with np.errstate(all="ignore"):
-            sums = np.cumsum(x, axis=self.axis)
+        sums = np.cumsum(x, axis=self.axis)
         if not self.exclusive:
             return sums
         before = np.roll(sums, 1, self.axis)
@@ -470,8 +467,7 @@ def exact(x: Array, dtype: DType) -> Array:
 
 def total(op: Reduction, x: Array) -> Array:
     """The sum over the reduced axes, not yet wrapped or rounded."""
-    with np.errstate(all="ignore"):
-        return np.asarray(np.sum(exact(x, op.x.dtype), axis=op.reduced, keepdims=op.keepdims))
+    return np.asarray(np.sum(exact(x, op.x.dtype), axis=op.reduced, keepdims=op.keepdims))
 
 
 def reduced_last(op: Reduction, x: Array) -> Array:

@@ -130,19 +130,15 @@ def _operator(module: Module, op: Operator) -> Value | list[Op] | None:
         scalars = {v: _data(module, v).reshape(-1)[:1] for v in values}
         if any(s.size == 0 for s in scalars.values()):
             return None
-        result = _computed(op, scalars).reshape(-1)[0]
+        result = compute(op, scalars.__getitem__, {})[0].reshape(-1)[0]
         return [Splat(result.item(), type_, span=op.span, hint=op.result.hint)]
     stored = sum(v.tensor.nbytes for v in values if not isinstance(v.op, Splat))
     if op.view or (size > SMALL and type_.nbytes > stored):
         return None
     if not any(isinstance(v.op, Constant) for v in values) and size > SMALL:
         return None
-    return _constant(module, op, _computed(op, {v: _data(module, v) for v in values}))
-
-
-def _computed(op: Operator, held: dict[Value, Array]) -> Array:
-    with np.errstate(all="ignore"):
-        return compute(op, held.__getitem__, {})[0]
+    held = {v: _data(module, v) for v in values}
+    return _constant(module, op, compute(op, held.__getitem__, {})[0])
 
 
 def _known(value: Value) -> bool:
