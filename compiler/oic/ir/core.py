@@ -110,11 +110,7 @@ class Value:
         for op in self._users:
             parts = op.__dict__
             for key in op._flat:
-                part = parts[key]
-                if part is self:
-                    parts[key] = other
-                elif type(part) is list or type(part) is tuple:
-                    parts[key] = _mapped(part, mapping)
+                parts[key] = _mapped(parts[key], mapping)
         other._users.update(self._users)
         self._users = {}
 
@@ -179,6 +175,12 @@ class Unequal(OpError):
     def __init__(self, value: Value, axis: int, expected: Dim, where: str) -> None:
         super().__init__("shape-mismatch", f"size {value.shape[axis]} is not {expected}", where)
         self.value, self.axis, self.expected = value, axis, expected
+
+
+def _unequal(value: Value, axis: int, expected: Dim, where: str, message: str) -> OpError:
+    """The refusal of a size that is another than expected: now, if both are known."""
+    known = isinstance(value.shape[axis], int) and isinstance(expected, int)
+    return OpError("shape-mismatch", message, where) if known else Unequal(value, axis, expected, where)
 
 
 REGISTRY: dict[str, type[Op]] = {}
@@ -306,12 +308,7 @@ class Op:
         found: list[Value] = []
         parts = self.__dict__
         for key in self._flat:
-            part = parts[key]
-            kind = type(part)
-            if kind is Value:
-                found.append(part)
-            elif kind is list or kind is tuple:
-                _values_in(part, found)
+            _values_in(parts[key], found)
         return found
 
     @property
@@ -325,18 +322,13 @@ class Op:
 
     def replace_operands(self, mapping: Mapping[Value, Value]) -> None:
         """Every operand that is a key becomes its value (regions are left alone)."""
-        if not mapping:
-            return
         if mapping.keys().isdisjoint(self.operands):
             return
         attached, parts = self.block is not None, self.__dict__
         if attached:
             self._enlist(False)
         for key in self._flat:
-            values: list[Value] = []
-            _values_in(part := parts[key], values)
-            if values and not mapping.keys().isdisjoint(values):
-                parts[key] = _mapped(part, mapping)
+            parts[key] = _mapped(parts[key], mapping)
         if attached:
             self._enlist(True)
 
@@ -433,16 +425,9 @@ class Op:
         """Refuse a size other than `expected`; where build cannot tell, ask for a run-time check."""
         value = value or getattr(self, where)
         assert value is not None
-        actual = value.shape[axis]
-        if actual == expected:
-            return
-        if isinstance(actual, int) and isinstance(expected, int):
-            raise OpError(
-                "shape-mismatch",
-                f"axis {axis % value.tensor.rank} of {value.type} is {actual}, not {expected}",
-                where,
-            )
-        raise Unequal(value, axis, expected, where)
+        if (actual := value.shape[axis]) != expected:
+            what = f"axis {axis % value.tensor.rank} of {value.type} is {actual}, not {expected}"
+            raise _unequal(value, axis, expected, where, what)
 
     def require_shape(self, where: str, shape: Sequence[Dim]) -> None:
         """Refuse an operand of another rank or size."""
@@ -462,21 +447,11 @@ class Op:
                     continue
                 if common == 1:
                     common = value.shape[-back]
-                else:
-                    self._same(value, -back, common, where, values)
+                elif value.shape[-back] != common:
+                    shapes = " and ".join(str(v.type) for _, v in values)
+                    raise _unequal(value, -back, common, where, f"{shapes} do not broadcast together")
             shape.append(common)
         return tuple(shape)
-
-    def _same(
-        self, value: Value, axis: int, common: Dim, where: str, all_: list[tuple[str, Value]]
-    ) -> None:
-        actual = value.shape[axis]
-        if actual == common:
-            return
-        if isinstance(actual, int) and isinstance(common, int):
-            shapes = " and ".join(str(v.type) for _, v in all_)
-            raise OpError("shape-mismatch", f"{shapes} do not broadcast together", where)
-        raise Unequal(value, axis, common, where)
 
 
 class Block:
@@ -618,15 +593,12 @@ def _kind(annotation: str) -> str:
 
 
 def _values_in(part: Any, found: list[Value]) -> None:
-    if type(part) is Value:
+    kind = type(part)
+    if kind is Value:
         found.append(part)
-    elif type(part) is list or type(part) is tuple:
+    elif kind is list or kind is tuple:
         for item in part:
-            kind = type(item)
-            if kind is Value:
-                found.append(item)
-            elif kind is list or kind is tuple:
-                _values_in(item, found)
+            _values_in(item, found)
 
 
 def _mapped(part: Any, mapping: Mapping[Value, Value]) -> Any:

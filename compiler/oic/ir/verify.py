@@ -20,8 +20,7 @@ from oic.ir.types import StateType, TensorType, Type, same_rank
 def verify(module: Module) -> None:
     """Raise AssertionError unless the module obeys every rule of its stage."""
     assert module.stage in ("graph", "indexed", "planned"), f"stage '{module.stage}'"
-    maxima: dict[str, int] = {}
-    checker = _Verifier(module.stage, maxima)
+    checker = _Verifier(module.stage)
     checker.block(module.top, None, set(), set())
     checker.users(module)
     symbols: set[str] = set()
@@ -45,8 +44,9 @@ def _require(rule: bool, op: Op, what: str) -> None:
 class _Verifier:
     """Walks the ops in order; `seen` holds every value defined so far, in any block."""
 
-    def __init__(self, stage: str, maxima: dict[str, int]) -> None:
-        self.stage, self.maxima = stage, maxima
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.maxima: dict[str, int] = {}  # of extents, by name
         self.seen: set[Value] = set()
         self.bound: set[str] = set()  # extents bound anywhere in the function
 
