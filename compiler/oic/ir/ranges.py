@@ -136,7 +136,7 @@ class Ranges:
         """A sum with loop indices at the ends of their loops that make it least."""
         for _ in range(MOST_LOOPS):
             for counter in form:
-                if (loop := _index_of(counter)) is not None:
+                if (loop := index_of(counter)) is not None:
                     break
             else:
                 break
@@ -221,7 +221,7 @@ class Ranges:
                 return _chosen_range(ranges[test], ranges[chosen])
             case If() | For():
                 return intervals.joined(*(ranges[end] for end in _ends(op, op.results.index(value))))
-            case None if (loop := _index_of(value)) is not None:
+            case None if (loop := index_of(value)) is not None:
                 least, last = ranges[loop.start][0], ranges[loop.end][1] - 1
                 return least, max(least, last)
         return _read_range(op)
@@ -339,7 +339,7 @@ def _ends(op: If | For, position: int) -> list[Value]:
     return [*ends, op.init[position]] if isinstance(op, For) else ends
 
 
-def _index_of(atom: Atom) -> For | None:
+def index_of(atom: Atom) -> For | None:
     """The loop whose index this is."""
     if type(atom) is not Value or type(atom.owner) is not Block:
         return None

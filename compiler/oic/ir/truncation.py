@@ -25,7 +25,7 @@ from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexLoad
 from oic.ir.module import Module, Truncation
-from oic.ir.ranges import Linear, Ranges, added
+from oic.ir.ranges import Linear, Ranges, added, index_of
 
 Access = state.CacheRead | state.CacheWrite | state.CacheStep
 Sides = tuple[Linear, Linear]  # where a position of an access starts, and where it ends
@@ -300,8 +300,8 @@ class _Rule:
             for atom in self.ranges.linear(value):
                 if atom is None:
                     continue
-                owner = atom.owner.owner if isinstance(atom, Value) and isinstance(atom.owner, Block) else None
-                if not isinstance(owner, For) or None in map(self.ranges.exact, (owner.start, owner.end)):
+                loop = index_of(atom)
+                if loop is None or None in map(self.ranges.exact, (loop.start, loop.end)):
                     return False
         return True
 
