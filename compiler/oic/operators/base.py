@@ -26,8 +26,6 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value
@@ -258,21 +256,9 @@ class Comparison(BinaryOperator):
     gives = dtypes.bool_
 
 
-def suffix(dtype: DType) -> str:
-    """Ending of runtime functions that work on stored elements of this type."""
-    return dtype.name
-
-
 def computed(dtype: DType) -> DType:
     """The dtype in which elements are computed: f32 for narrow floats, else itself."""
     return dtypes.f32 if dtype.narrow else dtype
-
-
-def ulp(y: Array, n: float, dtype: DType = dtypes.f32) -> Array:
-    """`n` units in the last place of each element, as an absolute tolerance."""
-    exact, magnitude = computed(dtype), np.abs(np.asarray(y, np.float64))
-    unit = np.where(np.isfinite(magnitude), magnitude, 0) * exact.spacing
-    return np.asarray(n * np.maximum(unit, exact.smallest))
 
 
 def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:
