@@ -104,7 +104,9 @@ class Convolution(Operator):
         self.require_rank("w", *(2, 2) if self.taps else (n + 2, n + 2))
         if not isinstance(self.groups, int) or self.groups < 1:
             raise OpError("op-setting", f"groups {self.groups} is not positive", "groups")
-        self._require_channels()
+        self.require_dim("x", -n - 1, self._inputs())
+        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
+            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
         to = accumulated(self, self.x.dtype)
         if self.b is not None:
             self.require("b", {self.x.dtype, to})
@@ -112,10 +114,8 @@ class Convolution(Operator):
         lead = self.x.shape[: -n - 1]
         return self.tensor(self.to or to, [*lead, self._outputs(), *self._extent()])
 
-    def _require_channels(self) -> None:
-        self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups)
-        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
-            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+    def _inputs(self) -> Dim:
+        return self._window()[0] * self.groups
 
     def _window(self) -> tuple[Dim, ...]:
         """Channels of a group, then the sizes of the window."""
@@ -234,12 +234,11 @@ class Convolution(Operator):
         parts = []
         for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
             y = np.zeros((x.shape[0], wg.shape[0], oh, ow), x.dtype)
-            for i in range(kh):
-                for j in range(kw):
-                    rows = slice(i * dh, i * dh + sh * (oh - 1) + 1, sh)
-                    columns = slice(j * dw, j * dw + sw * (ow - 1) + 1, sw)
-                    part = np.einsum("bchw,oc->bohw", xg[:, :, rows, columns], wg[:, :, i, j])
-                    y += np.where(inside[rows, columns], part, np.zeros((), x.dtype))
+            for i, j in np.ndindex(kh, kw):
+                rows = slice(i * dh, i * dh + sh * (oh - 1) + 1, sh)
+                columns = slice(j * dw, j * dw + sw * (ow - 1) + 1, sw)
+                part = np.einsum("bchw,oc->bohw", xg[:, :, rows, columns], wg[:, :, i, j])
+                y += np.where(inside[rows, columns], part, np.zeros((), x.dtype))
             parts.append(y)
         return np.concatenate(parts, 1)
 

@@ -38,10 +38,8 @@ class ConvolutionTranspose(Convolution):
     def flattens(self, target: Target) -> bool:
         return target.hosted and self.x.dtype.bits >= 32 and super().flattens(target)
 
-    def _require_channels(self) -> None:
-        self.require_dim("x", -self.spatial - 1, self._window()[0] * self.groups if self.taps else self.w.shape[0])
-        if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
-            raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")
+    def _inputs(self) -> Dim:
+        return super()._inputs() if self.taps else self.w.shape[0]
 
     def operations(self) -> Dim:
         return dims.floor_div(2 * self.x.tensor.size * self._outputs(), self.groups) * dims.product(self._window()[1:])
@@ -117,11 +115,10 @@ class ConvolutionTranspose(Convolution):
         for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
             size = ((h - 1) * sh + dh * (kh - 1) + 1 + mh, (v - 1) * sw + dw * (kw - 1) + 1 + mw)
             y = np.zeros((x.shape[0], wg.shape[1], *size), x.dtype)
-            for i in range(kh):
-                for j in range(kw):
-                    rows = slice(i * dh, i * dh + sh * (h - 1) + 1, sh)
-                    columns = slice(j * dw, j * dw + sw * (v - 1) + 1, sw)
-                    y[:, :, rows, columns] += np.einsum("bchw,co->bohw", xg, wg[:, :, i, j])
+            for i, j in np.ndindex(kh, kw):
+                rows = slice(i * dh, i * dh + sh * (h - 1) + 1, sh)
+                columns = slice(j * dw, j * dw + sw * (v - 1) + 1, sw)
+                y[:, :, rows, columns] += np.einsum("bchw,co->bohw", xg, wg[:, :, i, j])
             parts.append(y[:, :, ph : size[0] - ph, pw : size[1] - pw])
         return np.concatenate(parts, 1)
 
