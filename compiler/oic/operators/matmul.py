@@ -176,9 +176,7 @@ class MatMul(Operator, name="matmul"):
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         a, b = self._oriented(*[*inputs, None][:3])
         bound = product_bound(y, a, b, self.a.dtype)
-        if self.kernel == quantized.PAIRS:
-            return quantized.pairs_bound(bound, real(a), real(b), self.a.dtype is dtypes.f32)
-        return quantized.quantised_bound(bound, real(a), real(b)) if quantized.in_groups(self.b) else bound
+        return quantized.bound_as_computed(self, self.b, bound, real(a), real(b))
 
     def _sizes(self) -> Members:
         """Batches, sizes and strides."""
@@ -342,11 +340,7 @@ class Linear(Operator, name="linear"):
         x, w, b = [*inputs, None][:3]
         rows, columns = np.atleast_2d(real(x)), real(w).T
         bound = product_bound(y, rows, columns, self.x.dtype)
-        if quantized.in_groups(self.w):
-            bound = quantized.quantised_bound(bound, rows, columns)
-        elif self.kernel == quantized.PAIRS:
-            bound = quantized.pairs_bound(bound, rows, columns, self.x.dtype is dtypes.f32)
-        bound = bound.reshape(np.shape(y))
+        bound = quantized.bound_as_computed(self, self.w, bound, rows, columns).reshape(np.shape(y))
         if b is not None and self.x.dtype.is_float:
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
         return bound
@@ -364,8 +358,7 @@ class Linear(Operator, name="linear"):
         return not self._floats()
 
     def _args(self) -> Members:
-        sizes = {**self._sizes(), "ldw": Stride(self.w, 0)}
-        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **sizes, **scaling(self)}
+        return {**self._in_panels(), "ldw": Stride(self.w, 0), **scaling(self)}
 
     def _in_words(self) -> bool:
         """Many rows of bytes."""

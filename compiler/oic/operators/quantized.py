@@ -11,7 +11,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.core import Value
+from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import joined, nbytes, storage_of
 from oic.ir.quantized import BITS, GROUP, MOST, groups
@@ -110,6 +110,15 @@ def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
     x, w = np.abs(x), np.abs(w)
     lost = 2.0**-126 * (x.sum(-1, keepdims=True) + w.sum(-2) + 3 * x.shape[-1])
     return np.asarray(bound * (1 + 2.0**-6) + lost + (2.0**-8 * np.matmul(x, w) if rounded else 0.0))
+
+
+def bound_as_computed(op: Op, w: Value, bound: Array, rows: Array, columns: Array) -> Array:
+    """A bound of the product of op, rows @ columns, with what its kernel, or the storage of w, adds to it."""
+    if in_groups(w):
+        return quantised_bound(bound, rows, columns)
+    if op.kernel == PAIRS:
+        return pairs_bound(bound, rows, columns, op.operands[0].dtype is dtypes.f32)
+    return bound
 
 
 def _with_room(given: Members, shape: tuple[Dim, ...], nbytes: Callable[[int], int]) -> Members:
