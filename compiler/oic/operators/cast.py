@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,19 @@ from oic.ir.types import Type
 from oic.operators import settings
 from oic.operators.base import Scalar, UnaryOperator, computed
 
-ROUNDING = ("trunc", "floor", "ceil", "nearest")
 KINDS = dtypes.NUM | {dtypes.bool_}
+
+
+def half_away(x: Array) -> Array:
+    """The nearest whole number, of two the one farther from zero; -0.0 stays."""
+    whole = np.trunc(x)
+    away = np.abs(np.subtract(x, whole)) >= 0.5  # of infinities NaN: they stay
+    return np.where(away, whole + np.copysign(np.ones_like(whole), x), whole).astype(x.dtype)
+
+
+ROUNDING: dict[str, Callable[[Array], Array]] = {
+    "trunc": np.trunc, "floor": np.floor, "ceil": np.ceil, "nearest": half_away,
+}  # fmt: skip
 
 
 class Cast(UnaryOperator, name="cast"):
@@ -113,7 +125,7 @@ class Cast(UnaryOperator, name="cast"):
     def _integer(self, x: Array) -> Array:
         to = self.to
         if self.x.dtype.is_float:
-            whole = rounded(np.where(x == x, x, 0).astype(np.float64), self.rounding_mode)
+            whole = ROUNDING[self.rounding_mode](np.where(x == x, x, 0).astype(np.float64))
             return saturated(whole, to)
         wide = x.astype(np.uint64 if self.x.dtype is dtypes.u64 else np.int64)
         if self.saturate is False or to.holds(self.x.dtype):
@@ -196,25 +208,6 @@ class Fill(UnaryOperator, name="fill"):
 
     def reference(self, x: Array) -> Array:
         return np.full(np.shape(x), settings.as_computed(self.element, self.x.dtype).astype(x.dtype))
-
-
-def rounded(x: Array, mode: str) -> Array:
-    """f64 values rounded to whole numbers; `nearest` is half away from zero."""
-    match mode:
-        case "trunc":
-            return np.trunc(x)
-        case "floor":
-            return np.floor(x)
-        case "ceil":
-            return np.ceil(x)
-    return half_away(x)
-
-
-def half_away(x: Array) -> Array:
-    """The nearest whole number, of two the one farther from zero; -0.0 stays."""
-    whole = np.trunc(x)
-    away = np.abs(np.subtract(x, whole)) >= 0.5  # of infinities NaN: they stay
-    return np.where(away, whole + np.copysign(np.ones_like(whole), x), whole).astype(x.dtype)
 
 
 def saturated(whole: Array, to: DType) -> Array:

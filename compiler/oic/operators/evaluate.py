@@ -172,9 +172,4 @@ def stepped(old: Array, amount: int, dtype: DType) -> Array:
     if dtype.is_float:
         wide = dtypes.widen(old, dtype)
         return dtypes.store(wide + np.asarray(amount).astype(dtype.wide), dtype)
-    total = (int(old.reshape(-1)[0]) + amount) & ((1 << dtype.bits) - 1)
-    if dtype.low < 0 and total > dtype.high:
-        total -= 1 << dtype.bits
-    return dtypes.store(
-        np.full(old.shape, total, np.uint64 if total >> 63 > 0 else np.int64), dtype
-    )
+    return dtypes.store(old.astype(np.int64) + np.int64(amount), dtype)

@@ -106,8 +106,7 @@ def as_computed(setting: Number, dtype: DType) -> Array:
     if dtype.is_float:
         with np.errstate(over="ignore"):
             return np.asarray(setting, np.float64).astype(dtype.wide)
-    low = int(setting) & ((1 << dtype.bits) - 1)
-    return np.asarray(low - (1 << dtype.bits) if low > dtype.high else low, dtype.wide)
+    return dtypes.wrap(np.asarray(int(setting)), dtype).astype(dtype.wide)
 
 
 def accumulated(op: Op, dtype: DType) -> DType:
