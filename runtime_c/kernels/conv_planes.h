@@ -25,7 +25,8 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define WIDTH ((ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C)))
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
-#define ROW 8   /* registers of sums */
+#define ROW 8   /* registers of sums of one row, */
+#define PAIR 4  /* and of each of two */
 #define PAIRS (OIC_WIDTH == 16 ? 16 : 4) /* taken apart at once: what compilers have shuffles for */
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
 
@@ -42,6 +43,19 @@ typedef struct {
     T *planes;
     int32_t *at, *ends;
 } NAME(oic_conv_view);
+
+/* What rows of a channel are computed of.
+   w, at, n  products, as above
+   apart     products of a row that lie before those that it has in common with the next row, at most n
+   below     between rows of a plane
+   down      between rows of y
+   more      the channel's element of b */
+typedef struct {
+    const T *w;
+    const int32_t *at;
+    ptrdiff_t n, apart, below, down;
+    C more;
+} NAME(oic_conv_lines);
 
 /* Where the elements of x lie that the positions of classes meet. */
 static inline void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
@@ -198,61 +212,100 @@ static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const C *sum
     }
 }
 
-/* `count` registers of positions of a row from `from` on: y = the n products with w, which lie as `at` says, and `more`. */
-OIC_INLINE void NAME(oic_conv_registers)(int count, const T *w, const int32_t *at, ptrdiff_t n, const T *from, C more, T *y)
+/* sum += w times registers of x, which lie next to each other, the last one at `last`. */
+OIC_INLINE void NAME(oic_conv_tap_sums)(int count, C w, const T *x, ptrdiff_t last, MATH(oic_register) *sum)
 {
-    MATH(oic_register) sum[ROW];
+    const MATH(oic_register) all = MATH(oic_register_of)(w);
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
-        sum[i] = MATH(oic_register_of)((C)0);
+        const ptrdiff_t at = i < count - 1 ? i * WIDTH : last;
+        sum[i] = MATH(oic_register_madd)(all, MATH(oic_register_load)(x + at), sum[i]);
     }
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        const T *const x = from + at[k];
-        const MATH(oic_register) all = MATH(oic_register_of)(w[k]);
-        OIC_UNROLLED
-        for (int i = 0; i < count; ++i) {
-            sum[i] = MATH(oic_register_madd)(all, MATH(oic_register_load)(x + i * WIDTH), sum[i]);
+}
+
+/* `count` registers of positions of one row, or of two, the last one `last` behind the first: y = all products and `more`.
+   What the second row meets at a tap is what the first meets `apart` taps later: it is loaded once for both. */
+OIC_INLINE void NAME(oic_conv_registers)(int rows, int count, const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t last, T *y)
+{
+    MATH(oic_register) sum[2][ROW];
+    const ptrdiff_t apart = rows == 2 ? l->apart : 0;
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        sum[0][i] = sum[1][i] = MATH(oic_register_of)((C)0);
+    }
+    for (ptrdiff_t k = 0; k < apart; ++k) {
+        NAME(oic_conv_tap_sums)(count, l->w[k], from + l->at[k], last, sum[0]);
+    }
+    for (ptrdiff_t k = apart; k < l->n; ++k) {
+        const T *const x = from + l->at[k];
+        NAME(oic_conv_tap_sums)(count, l->w[k], x, last, sum[0]);
+        if (rows == 2) {
+            NAME(oic_conv_tap_sums)(count, l->w[k - apart], x, last, sum[1]);
         }
+    }
+    for (ptrdiff_t k = l->n - apart; k < l->n; ++k) {
+        NAME(oic_conv_tap_sums)(count, l->w[k], from + l->below + l->at[k], last, sum[1]);
     }
     OIC_UNROLLED
-    for (int i = 0; i < count; ++i) { /* added to zero first: -0 becomes 0 */
-        MATH(oic_register_store)(y + i * WIDTH, (MATH(oic_register_of)((C)0) + sum[i]) + MATH(oic_register_of)(more));
+    for (int r = 0; r < rows; ++r) {
+        OIC_UNROLLED
+        for (int i = 0; i < count; ++i) { /* added to zero first: -0 becomes 0 */
+            const MATH(oic_register) all = (MATH(oic_register_of)((C)0) + sum[r][i]) + MATH(oic_register_of)(l->more);
+            MATH(oic_register_store)(y + r * l->down + (i < count - 1 ? i * WIDTH : last), all);
+        }
     }
 }
 
-/* The same for so many positions, a register of them at least; the last ones may be computed twice. */
-static inline void NAME(oic_conv_row)(const T *w, const int32_t *at, ptrdiff_t n, const T *from, C more, ptrdiff_t columns, T *y)
+/* The same for all columns, a register of them at least; some of the last ones are computed twice. */
+static inline void NAME(oic_conv_one_row)(const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t columns, T *y)
 {
-    for (ptrdiff_t left = columns, m; left > 0; left -= m, from += m, y += m) {
-        m = left < ROW * WIDTH ? left / WIDTH * WIDTH : ROW * WIDTH;
-        if (m == 0) {
-            from -= WIDTH - left;
-            y -= WIDTH - left;
-            left = m = WIDTH;
-        }
-        switch (m / WIDTH) {
-        case 8: NAME(oic_conv_registers)(8, w, at, n, from, more, y); break;
-        case 7: NAME(oic_conv_registers)(7, w, at, n, from, more, y); break;
-        case 6: NAME(oic_conv_registers)(6, w, at, n, from, more, y); break;
-        case 5: NAME(oic_conv_registers)(5, w, at, n, from, more, y); break;
-        case 4: NAME(oic_conv_registers)(4, w, at, n, from, more, y); break;
-        case 3: NAME(oic_conv_registers)(3, w, at, n, from, more, y); break;
-        case 2: NAME(oic_conv_registers)(2, w, at, n, from, more, y); break;
-        default: NAME(oic_conv_registers)(1, w, at, n, from, more, y); break;
+    for (ptrdiff_t left = columns; left > 0; left -= ROW * WIDTH, from += ROW * WIDTH, y += ROW * WIDTH) {
+        const ptrdiff_t last = (left < ROW * WIDTH ? left : ROW * WIDTH) - WIDTH;
+        switch ((last + 2 * WIDTH - 1) / WIDTH) {
+        case 8: NAME(oic_conv_registers)(1, 8, l, from, last, y); break;
+        case 7: NAME(oic_conv_registers)(1, 7, l, from, last, y); break;
+        case 6: NAME(oic_conv_registers)(1, 6, l, from, last, y); break;
+        case 5: NAME(oic_conv_registers)(1, 5, l, from, last, y); break;
+        case 4: NAME(oic_conv_registers)(1, 4, l, from, last, y); break;
+        case 3: NAME(oic_conv_registers)(1, 3, l, from, last, y); break;
+        case 2: NAME(oic_conv_registers)(1, 2, l, from, last, y); break;
+        default: NAME(oic_conv_registers)(1, 1, l, from, last, y); break;
         }
     }
 }
 
-/* One row after the other, of one input channel and at most a chunk of products, which are too few for tiles; arguments as
-   below. */
+/* The same for two rows. */
+static inline void NAME(oic_conv_two_rows)(const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t columns, T *y)
+{
+    for (ptrdiff_t left = columns; left > 0; left -= PAIR * WIDTH, from += PAIR * WIDTH, y += PAIR * WIDTH) {
+        const ptrdiff_t last = (left < PAIR * WIDTH ? left : PAIR * WIDTH) - WIDTH;
+        switch ((last + 2 * WIDTH - 1) / WIDTH) {
+        case 4: NAME(oic_conv_registers)(2, 4, l, from, last, y); break;
+        case 3: NAME(oic_conv_registers)(2, 3, l, from, last, y); break;
+        case 2: NAME(oic_conv_registers)(2, 2, l, from, last, y); break;
+        default: NAME(oic_conv_registers)(2, 1, l, from, last, y); break;
+        }
+    }
+}
+
+/* Row after row, of one input channel and at most a chunk of products, which are too few for tiles; arguments as below. */
 static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, ptrdiff_t n, T *y, const B_T *b,
                                        ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
 {
     const ptrdiff_t plane = v->a->out_height * v->a->out_width, down = v->y.classes * v->a->out_width;
+    const int pairs = !v->y.transposed && v->y.stride % v->y.dilation == 0;
+    const ptrdiff_t apart = v->y.stride / v->y.dilation * v->x.taps;
     for (ptrdiff_t r = 0; r < channels; ++r) {
-        const C more = b != NULL ? (C)B_LOAD(b, r) : (C)0;
-        for (ptrdiff_t i = 0; i < rows; ++i) {
-            NAME(oic_conv_row)(w + r * v->products, at, n, v->planes + i * v->x.extent, more, columns, y + r * plane + i * down);
+        const NAME(oic_conv_lines) l = {
+            .w = w + r * v->products, .at = at, .n = n, .apart = apart < n ? apart : n, .below = v->x.extent, .down = down,
+            .more = b != NULL ? (C)B_LOAD(b, r) : (C)0,
+        };
+        ptrdiff_t i = 0;
+        for (; pairs && i + 2 <= rows; i += 2) {
+            NAME(oic_conv_two_rows)(&l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
+        }
+        for (; i < rows; ++i) {
+            NAME(oic_conv_one_row)(&l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
         }
     }
 }
@@ -377,6 +430,7 @@ static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose
 #undef TILE
 #undef TILE_ROWS
 #undef ROW
+#undef PAIR
 #undef PAIRS
 #undef SPARE
 #include "end.h"
