@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,8 @@ from oic.dtypes import FLT, DType, f32, f64
 from oic.model import Model
 
 LISTED = 8  # names shown of a longer list
+MOST_SIZE = 1 << 63
+"""Sizes are below it: integers of the language have 64 bits.  JSON has larger ones, which no float holds."""
 STACKED = "[{l}]"
 """End of a pattern that names parts of one tensor, not tensors: `wq[{l}]` is part l of `wq`."""
 
@@ -67,9 +69,9 @@ class Checkpoint:
         return self.config.get(key) is not None
 
     def number(self, *keys: str, default: float | None = None) -> float:
-        """The value of the first of the keys that is there; `OicError` `import-config` if none is a number."""
+        """The value of the first of the keys that is there; `OicError` `import-config` if it is no finite f64."""
         value = self._first(keys, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
             raise self._wrong(keys[0], value, "a number")
         return value
 
@@ -92,6 +94,8 @@ class Checkpoint:
         value = self._first(keys, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self._wrong(keys[0], value, "a positive integer")
+        if value >= MOST_SIZE:
+            raise self._wrong(keys[0], value, "below 2^63")
         return value
 
     def flag(self, *keys: str, default: bool) -> bool:

@@ -209,6 +209,8 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     if name == "linear":
         return RotaryEmbedding(base, dims, freqs=tuple(f / factor for f in freqs))
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
+    if high <= low:
+        raise c.unsupported(table + "high_freq_factor", high, f"above 'low_freq_factor', {low!r}")
     whole = c.positive(table + "original_max_position_embeddings", "max_position_embeddings")
     return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
 
