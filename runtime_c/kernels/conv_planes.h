@@ -256,34 +256,26 @@ OIC_INLINE void NAME(oic_conv_registers)(int rows, int count, const NAME(oic_con
     }
 }
 
-/* The same for all columns, a register of them at least; some of the last ones are computed twice. */
-static inline void NAME(oic_conv_one_row)(const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t columns, T *y)
+/* The same for all columns, a register of them at least; some of the last ones are computed twice.  `most` registers at once:
+   more than PAIR of one row alone. */
+OIC_INLINE void NAME(oic_conv_row)(int rows, int most, const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t columns, T *y)
 {
-    for (ptrdiff_t left = columns; left > 0; left -= ROW * WIDTH, from += ROW * WIDTH, y += ROW * WIDTH) {
-        const ptrdiff_t last = (left < ROW * WIDTH ? left : ROW * WIDTH) - WIDTH;
-        switch ((last + 2 * WIDTH - 1) / WIDTH) {
-        case 8: NAME(oic_conv_registers)(1, 8, l, from, last, y); break;
-        case 7: NAME(oic_conv_registers)(1, 7, l, from, last, y); break;
-        case 6: NAME(oic_conv_registers)(1, 6, l, from, last, y); break;
-        case 5: NAME(oic_conv_registers)(1, 5, l, from, last, y); break;
-        case 4: NAME(oic_conv_registers)(1, 4, l, from, last, y); break;
-        case 3: NAME(oic_conv_registers)(1, 3, l, from, last, y); break;
-        case 2: NAME(oic_conv_registers)(1, 2, l, from, last, y); break;
-        default: NAME(oic_conv_registers)(1, 1, l, from, last, y); break;
+    for (ptrdiff_t left = columns; left > 0; left -= most * WIDTH, from += most * WIDTH, y += most * WIDTH) {
+        const ptrdiff_t last = (left < most * WIDTH ? left : most * WIDTH) - WIDTH, count = (last + 2 * WIDTH - 1) / WIDTH;
+        if (most > PAIR && count > PAIR) {
+            switch (count) {
+            case 8: NAME(oic_conv_registers)(rows, 8, l, from, last, y); break;
+            case 7: NAME(oic_conv_registers)(rows, 7, l, from, last, y); break;
+            case 6: NAME(oic_conv_registers)(rows, 6, l, from, last, y); break;
+            default: NAME(oic_conv_registers)(rows, 5, l, from, last, y); break;
+            }
+            continue;
         }
-    }
-}
-
-/* The same for two rows. */
-static inline void NAME(oic_conv_two_rows)(const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t columns, T *y)
-{
-    for (ptrdiff_t left = columns; left > 0; left -= PAIR * WIDTH, from += PAIR * WIDTH, y += PAIR * WIDTH) {
-        const ptrdiff_t last = (left < PAIR * WIDTH ? left : PAIR * WIDTH) - WIDTH;
-        switch ((last + 2 * WIDTH - 1) / WIDTH) {
-        case 4: NAME(oic_conv_registers)(2, 4, l, from, last, y); break;
-        case 3: NAME(oic_conv_registers)(2, 3, l, from, last, y); break;
-        case 2: NAME(oic_conv_registers)(2, 2, l, from, last, y); break;
-        default: NAME(oic_conv_registers)(2, 1, l, from, last, y); break;
+        switch (count) {
+        case 4: NAME(oic_conv_registers)(rows, 4, l, from, last, y); break;
+        case 3: NAME(oic_conv_registers)(rows, 3, l, from, last, y); break;
+        case 2: NAME(oic_conv_registers)(rows, 2, l, from, last, y); break;
+        default: NAME(oic_conv_registers)(rows, 1, l, from, last, y); break;
         }
     }
 }
@@ -302,10 +294,10 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
         };
         ptrdiff_t i = 0;
         for (; pairs && i + 2 <= rows; i += 2) {
-            NAME(oic_conv_two_rows)(&l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
+            NAME(oic_conv_row)(2, PAIR, &l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
         }
         for (; i < rows; ++i) {
-            NAME(oic_conv_one_row)(&l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
+            NAME(oic_conv_row)(1, ROW, &l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
         }
     }
 }
