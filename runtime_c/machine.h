@@ -31,7 +31,7 @@
 #endif
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
-#error "oic: vectors of floats of this machine take subnormals for zeros: compile with -mcpu=cortex-m55+nomve.fp"
+#error "oic: vectors of floats of this machine take subnormals for zeros: leave them out, with +nomve.fp behind the processor (-mcpu=cortex-m55+nomve.fp)"
 #endif
 
 /* What is refused.  Code behind many checks compilers take for code that hardly runs, and make no vectors of its loops, unless
