@@ -201,8 +201,8 @@ REFUSED = {
         {"rope_scaling": {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0}},
         "import-unsupported", "'rope_scaling.high_freq_factor' is 4.0 supported: above 'low_freq_factor', 4.0",
     ),
-    "a number beyond f64": ({"rope_theta": 10**310}, "import-config", "0, and should be a number"),
-    "a size beyond 64 bits": ({"head_dim": 10**310}, "import-config", ", and should be below 2^63"),
+    "a number beyond f64": ({"rope_theta": 10**310}, "import-config", "0, and should be a finite number of 64 bits"),
+    "a size beyond 64 bits": ({"head_dim": 10**310}, "import-config", ", and should be an integer of 64 bits"),
     "eps": ({"rms_norm_eps": -1.0}, "import-config", "'rms_norm_eps' is -1.0"),
     "both ways": (
         {"model_type": "gemma3_text", "use_bidirectional_attention": True}, "import-unsupported",

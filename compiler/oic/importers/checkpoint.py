@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from oic.diagnostics import OicError, did_you_mean, fail
-from oic.dtypes import FLT, DType, f32, f64
+from oic.dtypes import FLT, DType, f32, f64, i64
 from oic.model import Model
 
 LISTED = 8  # names shown of a longer list
-MOST_SIZE = 1 << 63
-"""Sizes are below it: integers of the language have 64 bits.  JSON has larger ones, which no float holds."""
 STACKED = "[{l}]"
 """End of a pattern that names parts of one tensor, not tensors: `wq[{l}]` is part l of `wq`."""
 
@@ -71,8 +69,10 @@ class Checkpoint:
     def number(self, *keys: str, default: float | None = None) -> float:
         """The value of the first of the keys that is there; `OicError` `import-config` if it is no finite f64."""
         value = self._first(keys, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(keys[0], value, "a number")
+        if not abs(value) <= sys.float_info.max:  # JSON has infinities, NaN, and integers beyond all floats
+            raise self._wrong(keys[0], value, "a finite number of 64 bits")
         return value
 
     def positive(self, *keys: str, default: float | None = None) -> float:
@@ -94,8 +94,8 @@ class Checkpoint:
         value = self._first(keys, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self._wrong(keys[0], value, "a positive integer")
-        if value >= MOST_SIZE:
-            raise self._wrong(keys[0], value, "below 2^63")
+        if value > i64.high:
+            raise self._wrong(keys[0], value, "an integer of 64 bits")
         return value
 
     def flag(self, *keys: str, default: bool) -> bool:
