@@ -6,10 +6,8 @@ import os
 import shutil
 import tempfile
 
-import numpy as np
 import pytest
 
-np.seterr(all="ignore")  # references of operators are called as the interpreter calls them: results may be NaN
 os.environ["OIC_CFLAGS"] = "-O1"  # the same bits in half the time or less; builds of every level are tests of their own
 
 

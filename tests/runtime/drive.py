@@ -94,14 +94,15 @@ class Case:
             for a, v in zip(self.arrays, self.values, strict=True)
         ]
         plain = self._make(self.settings)
-        given = plain.reference(*wide)
+        with np.errstate(all="ignore"):  # as the interpreter calls it
+            given = plain.reference(*wide)
         results = given if isinstance(given, (list, tuple)) else [given]
         return [dtypes.store(r, v.dtype) for r, v in zip(results, plain.results, strict=True)]
 
     def tolerance(self, expected: list[Array]) -> list[Any]:
         plain = self._make(self.settings)
-        first = plain.tolerance(expected[0], *self.arrays)
-        return [first] + [plain.tolerance(y, *self.arrays) for y in expected[1:]]
+        with np.errstate(all="ignore"):
+            return [plain.tolerance(y, *self.arrays) for y in expected]
 
 
 def number(value: Any, c: str) -> str:
