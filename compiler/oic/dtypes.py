@@ -213,6 +213,11 @@ def pack(values: Array, dtype: DType) -> NDArray[np.uint8]:
     return joined
 
 
+def is_zeros(value: Any, dtype: DType) -> bool:
+    """The stored form of a number is all zeros."""
+    return not pack(store(np.asarray([value]), dtype), dtype).any()
+
+
 def unpack(data: Array, dtype: DType, count: int) -> Array:
     """`count` elements read from stored bytes; the reverse of `pack`."""
     raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)

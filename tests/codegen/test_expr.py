@@ -47,7 +47,7 @@ def test_literal(value: float, dtype: str, shown: str) -> None:
 def test_stored_literal() -> None:
     assert text(expr.stored_literal(0.5, dtypes.f16)) == "0x3800"
     assert text(expr.stored_literal(1, dtypes.bf16)) == "0x3f80"
-    assert expr.is_zero_bits(0, dtypes.t1) and not expr.is_zero_bits(-0.0, dtypes.f32)
+    assert dtypes.is_zeros(0, dtypes.t1) and not dtypes.is_zeros(-0.0, dtypes.f32)
 
 
 def test_sizes() -> None:

@@ -157,9 +157,3 @@ def stored_literal(value: Any, dtype: DType) -> c.Expression:
         code = int.from_bytes(bits.tobytes(), "little")
         return c.Literal(f"0x{code:0{dtype.bits // 4}x}")
     return literal(value, dtype)
-
-
-def is_zero_bits(value: Any, dtype: DType) -> bool:
-    """The stored form of the number is all zeros."""
-    one = np.asarray([value]).astype(dtype.np) if dtype.is_float else np.asarray([int(value)])
-    return not dtypes.pack(one, dtype).any()

@@ -20,13 +20,7 @@ from oic.memory.views import is_dense, strides_of
 from oic.operators.base import Call
 from oic.operators.fused import around
 
-_DTYPE_OF_C = {
-    "float": dtypes.f32,
-    "double": dtypes.f64,
-    "int64_t": dtypes.i64,
-    "uint64_t": dtypes.u64,
-    "uint32_t": dtypes.u32,
-}
+_DTYPE_OF_C = {d.value: d for d in (dtypes.f32, dtypes.f64, dtypes.i64, dtypes.u64, dtypes.u32)}
 
 
 def call(frame: Frame, op: Any, then: Task | None = None, stored: Value | None = None) -> None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.c_module import Signature, StateMember, Unit
@@ -35,7 +36,7 @@ def reset(unit: Unit) -> list[c.Statement]:
     _require_counts(unit, frame)
     if not any(f.type.reserved for f in fields):
         frame.body.add(c.call("memset", STATE, 0, c.Prefix("sizeof ", c.Prefix("*", STATE))))
-        fields = [f for f in fields if not expr.is_zero_bits(_initial(f), f.type.dtype)]
+        fields = [f for f in fields if not dtypes.is_zeros(_initial(f), f.type.dtype)]
     fields = [f for f in fields if not on_demand(unit, f)]  # its marks back at 0 are enough
     # Those that are reserved come first, as their counts are needed.
     for field in sorted(fields, key=lambda f: f.type.reserved, reverse=True):
@@ -65,7 +66,7 @@ def fresh(unit: Unit) -> list[c.Statement]:
     """The initial values of a state whose memory is all zeros: those that are not."""
     frame = _frame(unit)
     for field in unit.fields.values():
-        if not on_demand(unit, field) and not expr.is_zero_bits(_initial(field), field.type.dtype):
+        if not on_demand(unit, field) and not dtypes.is_zeros(_initial(field), field.type.dtype):
             _fill(frame, field, box_lengths(unit, field))
     return frame.body.statements
 

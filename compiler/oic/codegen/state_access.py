@@ -97,7 +97,7 @@ def fill_box(
     """Loops that set a box to a constant; whole runs of zeros are a memset."""
     sizes, strides = collapsed(lengths, steps)
     dtype = field.type.dtype
-    runs = bool(sizes) and strides[-1] == 1 and not dtype.packed and expr.is_zero_bits(value, dtype)
+    runs = bool(sizes) and strides[-1] == 1 and not dtype.packed and dtypes.is_zeros(value, dtype)
     if sizes and not runs and not dtype.packed:
         target = frame.named(target, field.member)
     with Nest(frame, sizes[:-1] if runs else sizes) as nest:

@@ -402,12 +402,8 @@ class Op:
         for where in names[1:]:
             value = getattr(self, where)
             if value is not None and value.dtype is not first.dtype:
-                raise OpError(
-                    "op-dtype",
-                    f"operands of {self.name} differ in dtype: {first.dtype} and {value.dtype}",
-                    where,
-                    hint=f"op cast(…, to={first.dtype}) makes them equal",
-                )
+                what = f"operands of {self.name} differ in dtype: {first.dtype} and {value.dtype}"
+                raise OpError("op-dtype", what, where, f"op cast(…, to={first.dtype}) makes them equal")
 
     def require_rank(self, where: str, low: int, high: int | None = None) -> None:
         """Refuse an operand of another rank (`high` None: no upper limit)."""
@@ -417,9 +413,7 @@ class Op:
         rank = value.tensor.rank
         if rank < low or (high is not None and rank > high):
             wanted = f"{low}" if high == low else f"{low} or more" if high is None else f"{low} to {high}"
-            raise OpError(
-                "shape-mismatch", f"{self.name} takes rank {wanted}, not {value.type}", where
-            )
+            raise OpError("shape-mismatch", f"{self.name} takes rank {wanted}, not {value.type}", where)
 
     def require_dim(self, where: str, axis: int, expected: Dim, value: Value | None = None) -> None:
         """Refuse a size other than `expected`; where build cannot tell, ask for a run-time check."""
@@ -494,6 +488,13 @@ class Block:
             if op._nested:
                 for block in op.regions:
                     yield from block.walk()
+
+    def outward(self) -> Iterator[Block]:
+        """This block and every block around it, innermost first."""
+        block: Block | None = self
+        while block is not None:
+            yield block
+            block = block.owner.block if block.owner is not None else None
 
     def all_ops(self) -> Iterator[Op]:
         """Every op of this block and of the blocks nested in it, in order."""

@@ -200,21 +200,26 @@ class StateSet(Op, name="state.set", writes="state"):
         return []
 
 
-class StateBox(Op):
+class StateMemory(Op):
+    """Base of what is done with memory of a state."""
+
+    state: Value
+
+    @property
+    def whole(self) -> Value:
+        """What the memory is a part of."""
+        return self.state
+
+
+class StateBox(StateMemory):
     """Base of what is done with a box of a state's storage.
 
     offsets  where it starts, an index integer for each of the leading dimensions of the storage
     lengths  its size along each dimension; None drops one of size 1
     """
 
-    state: Value
     offsets: list[Value]
     lengths: list[Any]
-
-    @property
-    def whole(self) -> Value:
-        """What the box is a part of."""
-        return self.state
 
     def infer(self) -> list[Type]:
         _require_box(self.state, self.offsets, self.lengths)
@@ -270,24 +275,18 @@ class StateEntry(StateBox, name="state.entry", writes="state"):
     symbol: str
 
 
-class StateStore(Op, name="state.store", writes="state"):
+class StateStore(StateMemory, name="state.store", writes="state"):
     """Copy a value into a box of a state's storage, whose shape it has.
 
     entry    symbol of the `state.entry` that the value was computed in: nothing is left to copy
     reason   why that is not so; printed by `oic explain --memory`
     """
 
-    state: Value
     value: Value
     offsets: list[Value]
     lengths: list[Any]
     entry: str = ""
     reason: str = ""
-
-    @property
-    def whole(self) -> Value:
-        """What the box is a part of."""
-        return self.state
 
     def infer(self) -> list[Type]:
         box = _box(self.state, self.offsets, self.lengths)
@@ -296,13 +295,12 @@ class StateStore(Op, name="state.store", writes="state"):
         return []
 
 
-class StateFill(Op, name="state.fill", writes="state"):
+class StateFill(StateMemory, name="state.fill", writes="state"):
     """Set every element of a box of a state's storage to one value.
 
     lengths  a size each; index integers where they are only known at run time
     """
 
-    state: Value
     value: Any
     offsets: list[Value]
     lengths: list[Dim | Value]

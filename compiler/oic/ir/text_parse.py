@@ -189,9 +189,7 @@ class _Parser(Values):
         given: dict[str, Any] = {}
         for key, value in self.list_until("}", lambda: self.setting(cls)):
             if key in given:
-                raise self.wrong(
-                    f"attribute '{key}' is given twice", self.tokens[self.at - 1]
-                )
+                raise self.wrong(f"attribute '{key}' is given twice", self.tokens[self.at - 1])
             given[key] = value
         return given
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of
@@ -54,12 +55,9 @@ class Liveness:
     def use(self, user: Op, home: Block | None) -> int:
         """Position until which a use needs a value that is defined in the block `home`."""
         at = self.start[user]
-        block = user.block
-        while block is not None and block is not home:
-            owner = block.owner
-            if isinstance(owner, (For, Parallel)):
-                at = max(at, self.end[owner])
-            block = owner.block if owner is not None else None
+        for block in takewhile(lambda block: block is not home, user.home.outward()):
+            if isinstance(block.owner, (For, Parallel)):
+                at = max(at, self.end[block.owner])
         return at
 
     def views(self, value: Value) -> Iterator[Value]:
@@ -103,11 +101,7 @@ class Liveness:
 
 def _in_branch(block: Block | None) -> bool:
     """The block is a branch of an `if`, or nested in one."""
-    while block is not None:
-        if isinstance(block.owner, If):
-            return True
-        block = block.owner.block if block.owner is not None else None
-    return False
+    return block is not None and any(isinstance(around.owner, If) for around in block.outward())
 
 
 def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:
@@ -115,23 +109,15 @@ def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> 
 
     With a loop between the `if` and the home either may be taken while the value is the same.
     """
-    if beside is None:
+    if beside is None or block is None:
         return False
     taken: dict[Op, Block] = {}
-    while block is not None and block is not home:
-        owner = block.owner
-        if isinstance(owner, If):
-            taken[owner] = block
-        elif not isinstance(owner, Fused):
+    for inner in takewhile(lambda inner: inner is not home, block.outward()):
+        if isinstance(inner.owner, If):
+            taken[inner.owner] = inner
+        elif not isinstance(inner.owner, Fused):
             taken.clear()
-        block = owner.block if owner is not None else None
-    at: Block | None = beside
-    while at is not None and taken:
-        owner = at.owner
-        if owner is not None and taken.get(owner, at) is not at:
-            return True
-        at = owner.block if owner is not None else None
-    return False
+    return bool(taken) and any(at.owner and taken.get(at.owner, at) is not at for at in beside.outward())
 
 
 def tensors(body: Block) -> Iterator[Value]:

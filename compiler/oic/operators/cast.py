@@ -94,12 +94,9 @@ class Cast(UnaryOperator, name="cast"):
         if source.is_float and self.saturate is False:
             raise OpError("op-setting", "a float always saturates to an integer", "saturate")
         if not source.is_float and self.saturate is None and not to.holds(source):
-            raise OpError(
-                "op-setting",
-                f"{to} cannot hold every {source}, and saturate is not given",
-                "to",
-                hint="saturate=true clamps to the range of the type, saturate=false wraps",
-            )
+            what = f"{to} cannot hold every {source}, and saturate is not given"
+            hint = "saturate=true clamps to the range of the type, saturate=false wraps"
+            raise OpError("op-setting", what, "to", hint)
 
     @property
     def c(self) -> Scalar:  # type: ignore[override]

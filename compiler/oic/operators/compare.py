@@ -172,12 +172,8 @@ class Where(Operator, name="where"):
 
     def infer(self) -> list[Type]:
         if self.condition.dtype is not dtypes.bool_:
-            raise OpError(
-                "op-dtype",
-                f"the condition of where is bool, not {self.condition.dtype}",
-                "condition",
-                hint="op filter(a, b, c) takes a number",
-            )
+            what = f"the condition of where is bool, not {self.condition.dtype}"
+            raise OpError("op-dtype", what, "condition", "op filter(a, b, c) takes a number")
         self.require("a", NUM | {dtypes.bool_, dtypes.bitset})
         self.require_same_dtype("a", "b")
         return [TensorType(self.a.dtype, self.broadcast("condition", "a", "b"))]

@@ -39,6 +39,15 @@ class Fused(Op, name="fused"):
         return all(arg not in whole for arg, given in zip(self.body.args, self.inputs, strict=True) if given is value)
 
 
+def region(inputs: list[Value], body: Block, last: Op) -> Fused:
+    """A fused region in place of an op, whose result it gives."""
+    fused = Fused(inputs, [last.result.type], body, span=last.span, hint=last.result.hint)
+    # The op's own value goes on: its users need not be rewritten.
+    fused.results = [last.result]
+    last.result.owner = fused
+    return fused
+
+
 def around(op: Op) -> Op:
     """The fused region that an op is part of, whose results are all that has memory; or the op itself."""
     owner = op.block.owner if op.block is not None else None

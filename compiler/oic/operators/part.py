@@ -8,7 +8,18 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.types import TensorType, Type
 
 
-class Insert(Op, name="insert"):
+class TensorMemory(Op):
+    """Base of what is done with memory of a tensor."""
+
+    x: Value
+
+    @property
+    def whole(self) -> Value:
+        """What the memory is a part of."""
+        return self.x
+
+
+class Insert(TensorMemory, name="insert"):
     """The operand with a box of its leading axes replaced; checks before it keep the box inside.
 
     x        any tensor
@@ -22,7 +33,6 @@ class Insert(Op, name="insert"):
     Written over x where that is needed no more; else x is copied.
     """
 
-    x: Value
     value: Value
     offsets: list[Value]
     lengths: list[Any]
@@ -31,11 +41,6 @@ class Insert(Op, name="insert"):
 
     inplace: ClassVar[tuple[str, ...]] = ("x",)
 
-    @property
-    def whole(self) -> Value:
-        """What the box is a part of."""
-        return self.x
-
     def infer(self) -> list[Type]:
         box = _box(self.x, self.offsets, self.lengths)
         if self.value.type != box:
@@ -43,24 +48,18 @@ class Insert(Op, name="insert"):
         return [self.x.type]
 
 
-class PartEntry(Op, name="part.entry"):
+class PartEntry(TensorMemory, name="part.entry"):
     """A box of a tensor's memory in which values are computed, before an `insert` puts them there.
 
     What was there is gone, and x is read no more before that `insert`, which is computed over it.
     `symbol` is the buffer that the values name as their place.
     """
 
-    x: Value
     offsets: list[Value]
     lengths: list[Any]
     symbol: str
 
     pure = False
-
-    @property
-    def whole(self) -> Value:
-        """What the box is a part of."""
-        return self.x
 
     def infer(self) -> list[Type]:
         _box(self.x, self.offsets, self.lengths)

@@ -27,6 +27,7 @@ from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind
+from oic.ir.journal import Journal
 from oic.ir.module import Module
 from oic.ir.state import StateGet, StateSet
 from oic.ir.types import INDEX, TensorType
@@ -49,6 +50,7 @@ class _Found:
     version   of a state, counted up by writes
     held      the version of an integer state, and what it holds in it
     same      the extent that takes an extent's place, wherever it is
+    journal   of `given` and `bound`, which are forgotten at the end of a block
     """
 
     given: dict[Hashable, list[Value]] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class _Found:
     version: dict[Value, int] = field(default_factory=dict)
     held: dict[Value, tuple[int, Value]] = field(default_factory=dict)
     same: dict[Extent, Extent] = field(default_factory=dict)
+    journal: Journal = field(default_factory=Journal)
 
     def first(self, extent: Extent) -> Dim:
         """The size that takes an extent's place."""
@@ -72,9 +75,7 @@ class _Found:
 
 
 def _block(block: Block, found: _Found) -> None:
-    kept: list[Op] = []
-    new: list[Hashable] = []  # forgotten at the end of the block
-    bound: list[Value] = []
+    kept, mark = list[Op](), len(found.journal.log)
     for op in block.ops:
         if op.regions:
             _bump(op, found.version)
@@ -89,12 +90,10 @@ def _block(block: Block, found: _Found) -> None:
                 for result, value in zip(op.results, before, strict=True):
                     result.give_way(value)
                 continue
-            found.given[key] = op.results
-            new.append(key)
+            found.journal.put(found.given, key, op.results)
         elif isinstance(op, ExtentBind):
-            first = found.bound.setdefault(op.value, op.extent)
-            if first is op.extent:
-                bound.append(op.value)
+            if (first := found.bound.get(op.value)) is None:
+                found.journal.put(found.bound, op.value, op.extent)
             elif first.maximum <= op.extent.maximum:
                 found.same[op.extent] = first
                 continue
@@ -109,10 +108,7 @@ def _block(block: Block, found: _Found) -> None:
             found.held[op.state] = found.version.get(op.state, 0), held
         kept.append(op)
     block.set_ops(kept)
-    for key in new:
-        del found.given[key]
-    for value in bound:
-        del found.bound[value]
+    found.journal.undo(mark)
 
 
 def _holds(op: Op, found: _Found) -> bool:

@@ -50,7 +50,8 @@ def sweep(block: Block, ranges: Ranges) -> bool:
     again = False
     later: set[Value] = set()  # states that are set to an integer before anything reads them or may refuse
     for op in reversed(block.ops):
-        if op.pure and not op.terminator and not isinstance(op, Func) and _unused(op) and op.effect_free:
+        unused = not any([r.used for r in op.results])
+        if unused and op.pure and not op.terminator and not isinstance(op, Func) and op.effect_free:
             if not _must_stay(op, ranges):
                 op.block = None
                 continue
@@ -69,10 +70,6 @@ def sweep(block: Block, ranges: Ranges) -> bool:
         kept.append(op)
     block.set_ops(reversed(kept))
     return again
-
-
-def _unused(op: Op) -> bool:
-    return not any([r.used for r in op.results])
 
 
 def _must_stay(op: Op, ranges: Ranges) -> bool:

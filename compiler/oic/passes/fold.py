@@ -103,14 +103,10 @@ def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
             low, high = ranges.difference(right, left)
             return [Splat(low > 0, TensorType(dtypes.bool_))] if low > 0 or high <= 0 else None
         case IndexTensor(value=value, type=type_) if (known := ranges.exact(value)) is not None:
-            return [Splat(_wrapped(known, type_), type_, span=op.span)]
+            return [Splat(int(dtypes.wrap(np.asarray(known), type_.dtype)), type_, span=op.span)]
         case Operator():
             return _operator(module, op)
     return None
-
-
-def _wrapped(value: int, type_: TensorType) -> int:
-    return int(dtypes.wrap(np.asarray(value), type_.dtype))
 
 
 # ---------------------------------------------------------------- operators
@@ -120,9 +116,7 @@ def _operator(module: Module, op: Operator) -> Value | list[Op] | None:
     values = op.operands
     if not values or not all(_known(v) for v in values):
         return None
-    if not all(isinstance(r.type, TensorType) and r.type.static for r in op.results):
-        return None
-    if len(op.results) != 1:
+    if len(op.results) != 1 or not op.result.tensor.static:
         return None
     type_ = op.result.tensor
     size = math.prod(type_.maximum)

@@ -26,7 +26,7 @@ from oic.ir.core import Block, Op, clone_op
 from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
-from oic.operators.fused import Fused
+from oic.operators.fused import region
 
 LARGEST = 24  # ops in one region: more spill registers
 FEW = 32  # elements: below, one loop costs less than two
@@ -122,8 +122,4 @@ def _region(members: list[Op]) -> Op:
         copy.results[0].type = TensorType(op.result.dtype)
         body.append(copy)
     body.append(Yield([mapping[root.result]]))
-    fused = Fused(inputs, [root.result.type], body, span=root.span, hint=root.result.hint)
-    # The root's own value goes on: its users need not be rewritten.
-    fused.results = [root.result]
-    root.result.owner = fused
-    return fused
+    return region(inputs, body, root)

@@ -26,7 +26,7 @@ from oic.ir.module import Module
 from oic.ir.types import TensorType
 from oic.memory.views import is_dense, strides_of
 from oic.operators.base import Operator
-from oic.operators.fused import Fused
+from oic.operators.fused import Fused, region
 
 
 def fuse_products(module: Module) -> None:
@@ -91,8 +91,4 @@ def _region(product: Operator, op: Op) -> Fused:
         copy.workers = 1  # the product's share it
         copy.result.type = TensorType(copy.result.dtype, op.result.shape)
     body.append(Yield([mapping[v] for v in ends]))
-    fused = Fused(inputs, [op.result.type], body, span=op.span, hint=op.result.hint)
-    # The op's own value goes on: its users need not be rewritten.
-    fused.results = [op.result]
-    op.result.owner = fused
-    return fused
+    return region(inputs, body, op)

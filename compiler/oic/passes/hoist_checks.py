@@ -65,10 +65,7 @@ def _body(body: Block) -> None:
 
 def _first_effect(body: Block) -> int | None:
     """Position of the first top-level op that writes a state, itself or inside."""
-    for i, op in enumerate(body.ops):
-        if any(is_effect(o) for o in op.walk()):
-            return i
-    return None
+    return next((i for i, op in enumerate(body.ops) if any(map(is_effect, op.walk()))), None)
 
 
 def _straight(ops: list[Op]) -> Iterator[Op]:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from oic import dtypes
 from oic.diagnostics import Span
 from oic.ir import index
@@ -72,9 +70,7 @@ class StateVariable:
 
 def is_zeros(op: State) -> bool:
     """Fresh memory, all zeros, holds the initial value."""
-    dtype = op.type.dtype
-    start = np.asarray([0 if op.init is None else op.init])
-    return not dtypes.pack(dtypes.store(start, dtype), dtype).any()
+    return dtypes.is_zeros(0 if op.init is None else op.init, op.type.dtype)
 
 
 def _known(part: int | Value) -> int | None:
