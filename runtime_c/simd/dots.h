@@ -29,10 +29,15 @@
 #endif
 #define OIC_AHEAD_IF(p, ahead) ((ahead) == 0 ? (void)0 : OIC_AHEAD((p) + (ahead))) /* 0: not */
 
-/* What will be read of line c of a panel.  Machines that fetch are asked into L2, because into L1 there are few places in which
-   lines are waited for; of several panels at once, where memory is the limit, for one line in four: they go on by themselves. */
+/* What will be read of line c of a panel.  Most machines that fetch are asked into L2, because into L1 there are few places in
+   which lines are waited for; of several panels at once, where memory is the limit, for one line in four: they go on by
+   themselves. */
+#if OIC_ASKED_NEAR || !OIC_FETCHES
+#define OIC_AHEAD_LINE(p, c, P, ahead) OIC_AHEAD_IF(p, ahead)
+#else
 #define OIC_AHEAD_LINE(p, c, P, ahead) \
-    (!OIC_FETCHES ? OIC_AHEAD_IF(p, ahead) : (ahead) == 0 || ((P) > 1 && (c) % 4 != 0) ? (void)0 : OIC_AHEAD_FAR((p) + (ahead)))
+    ((ahead) == 0 || ((P) > 1 && (c) % 4 != 0) ? (void)0 : OIC_AHEAD_FAR((p) + (ahead)))
+#endif
 
 /* q = x to 8 bits; gives dx.  A quotient that would be infinite is 0. */
 static inline float oic_quantized_group(const float *x, int8_t *q)

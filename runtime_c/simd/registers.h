@@ -57,6 +57,13 @@
    to be so of all with AVX-512. */
 #define OIC_FETCHES (OIC_WIDTH == 16)
 
+/* Of these, Zen 5 wants to be asked for every line, into L1: it alone has both of these instruction sets. */
+#if defined(__AVXVNNI__) && defined(__AVX512VP2INTERSECT__)
+#define OIC_ASKED_NEAR 1
+#else
+#define OIC_ASKED_NEAR 0
+#endif
+
 /* Registers enough for four rows of two groups of lanes. */
 #if OIC_WIDTH == 16 || defined(__aarch64__)
 #define OIC_MANY_REGISTERS 1
