@@ -273,10 +273,18 @@ static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdi
 {
     const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
 #if ROWS_AS_STORED
+    C *const s = g->s + g->at * g->pitch;
+    if (Dk < OIC_LANES) { /* a block is little to read, and sums next to each other are stored as they come */
+        for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {
+            ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, kt, kh, n - j < OIC_FOLDED ? n - j : OIC_FOLDED, Dk,
+                               s + j, g->pitch, 1);
+        }
+        return;
+    }
     const ptrdiff_t apart = (n + OIC_FOLDED - 1) / OIC_FOLDED; /* as many places are read at, as far from each other as can be */
     for (ptrdiff_t j = 0; j < apart; ++j) {
         ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, apart * kt, kh, (n - j + apart - 1) / apart, Dk,
-                           g->s + g->at * g->pitch + j, g->pitch, apart);
+                           s + j, g->pitch, apart);
     }
 #else
     for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {

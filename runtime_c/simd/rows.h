@@ -31,7 +31,7 @@ static inline ptrdiff_t oic_padded(ptrdiff_t n)
 }
 
 /* oic_folding: what is left of sixteen sums when registers are added, before anything is shuffled; oic_fold: the trees of
-   eight of them. */
+   eight of them.  oic_folding_of_eight: of eight sums of a product each, and eight without any. */
 #if OIC_FOLD_F32 && OIC_REGISTER >= 32
 typedef __m256 oic_folding_f32; /* after 8 + 8 */
 
@@ -44,6 +44,11 @@ static inline oic_folding_f32 oic_folding_of_f32(const oic_lanes_f32 *a)
 #else
     return _mm256_add_ps((__m256)a->part[0], (__m256)a->part[1]);
 #endif
+}
+
+static inline oic_folding_f32 oic_folding_of_eight_f32(const float *x, const float *w)
+{
+    return _mm256_mul_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(w));
 }
 
 /* 4 + 4 of two. */
@@ -73,6 +78,11 @@ static inline oic_folding_f32 oic_folding_of_f32(const oic_lanes_f32 *a)
     return _mm_add_ps(_mm_add_ps((__m128)a->part[0], (__m128)a->part[2]), _mm_add_ps((__m128)a->part[1], (__m128)a->part[3]));
 }
 
+static inline oic_folding_f32 oic_folding_of_eight_f32(const float *x, const float *w)
+{
+    return _mm_add_ps(_mm_mul_ps(_mm_loadu_ps(x), _mm_loadu_ps(w)), _mm_mul_ps(_mm_loadu_ps(x + 4), _mm_loadu_ps(w + 4)));
+}
+
 static inline void oic_fold_f32(float *restrict to, const oic_folding_f32 *a)
 {
     for (int i = 0; i < OIC_FOLDED; i += 4) {
@@ -89,6 +99,11 @@ static inline oic_folding_f32 oic_folding_of_f32(const oic_lanes_f32 *a)
 {
     return vaddq_f32(vaddq_f32((float32x4_t)a->part[0], (float32x4_t)a->part[2]),
                      vaddq_f32((float32x4_t)a->part[1], (float32x4_t)a->part[3]));
+}
+
+static inline oic_folding_f32 oic_folding_of_eight_f32(const float *x, const float *w)
+{
+    return vaddq_f32(vmulq_f32(vld1q_f32(x), vld1q_f32(w)), vmulq_f32(vld1q_f32(x + 4), vld1q_f32(w + 4)));
 }
 
 static inline void oic_fold_f32(float *restrict to, const oic_folding_f32 *a)
@@ -131,8 +146,9 @@ static inline void oic_turn_f32(const float *r0, const float *r1, const float *r
 #define OIC_MAXIMA 1
 #include "rows.inc.h"
 
-/* A register of numbers from elements of a row; there is a function for fewer than a register has. */
+/* A register of numbers from elements of a row; there are functions for fewer than a register has, and for products of eight. */
 #define OIC_SOME_f32 1
+#define OIC_EIGHT_f32 OIC_FOLD_F32
 static inline oic_register_f32 oic_row_f32(const float *p) { return oic_register_load_f32(p); }
 static inline oic_register_f32 oic_row_f16(const oic_f16 *p) { return oic_register_load_f16(p); }
 static inline oic_register_f32 oic_row_bf16(const oic_bf16 *p) { return oic_register_load_bf16(p); }

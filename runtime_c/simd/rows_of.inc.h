@@ -216,6 +216,30 @@ OIC_INLINE void ROWS(oic_row_dots_some)(const S *restrict x, ptrdiff_t xm, ptrdi
     }
 }
 
+#if OIC_PASTE(OIC_EIGHT_, OIC_R)
+/* oic_row_dots of rows of eight numbers, of whose sixteen sums eight have one product each, and the others none: no sums before
+   the tree.  What was no product gave 0 to add, but for the sign of a zero, which no weight shows. */
+OIC_LOOP void ROWS(oic_row_dots_eight)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
+                                       ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, S *restrict sum, ptrdiff_t sm, ptrdiff_t apart)
+{
+    const R *at[OIC_FOLDED];
+    OIC_UNROLLED
+    for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
+        at[e] = row + (e < rows ? e : 0) * ld;
+    }
+    for (ptrdiff_t h = 0; h < heads; ++h) {
+        for (ptrdiff_t m = 0; m < count; ++m, x += xm, sum += sm) {
+            OF(oic_folding) folded[OIC_FOLDED];
+            OIC_UNROLLED
+            for (int e = 0; e < OIC_FOLDED; ++e) {
+                folded[e] = OF(oic_folding_of_eight)(x, at[e] + h * next);
+            }
+            ROWS(oic_row_sums)(sum, apart, rows, folded);
+        }
+    }
+}
+#endif
+
 /* sum[heads, count, sm apart][OIC_FOLDED, `apart`] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart,
    those of a head `next` after those of the one before it; of sums next to each other all are written.  Zeros follow those
    of x up to whole lanes. */
@@ -226,7 +250,11 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
     if (count == 1 && n % OIC_LANES == 0) {
         ROWS(oic_row_dots_one)(x, xm, heads, row, ld, next, rows, n, sum, sm, apart);
     } else if (WIDTH > 1 && n == 8) { /* few registers a row: what n decides is decided here */
+#if OIC_PASTE(OIC_EIGHT_, OIC_R)
+        ROWS(oic_row_dots_eight)(x, xm, heads, count, row, ld, next, rows, sum, sm, apart);
+#else
         ROWS(oic_row_dots_some)(x, xm, heads, count, row, ld, next, rows, 8, sum, sm, apart);
+#endif
     } else {
         ROWS(oic_row_dots_some)(x, xm, heads, count, row, ld, next, rows, n, sum, sm, apart);
     }
