@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,20 +16,31 @@ import numpy as np
 import pytest
 
 import oic
+from importers import checkpoints
+from model.samples import write_safetensors
 from oic import resources
+from oic.codegen.expressions import arithmetic, number
+from oic.codegen.statements import WRITERS
 from oic.driver import Settings, compile_graph, lowered
 from oic.dtypes import FLT, Array
+from oic.importers import families, import_checkpoint
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm
+from oic.importers.transformer import transformer_program
+from oic.ir import index
 from oic.ir.core import REGISTRY, Value
 from oic.ir.module import Module
+from oic.ir.ranges import exact
 from oic.ir.text import parse_module, print_module
 from oic.ir.types import Type
 from oic.kernels import targets
 from oic.kernels.kernel import Kernel, Members, Out
 from oic.library import emit
-from oic.operators.base import Operator
+from oic.operators.base import Operator, UnaryOperator
 from oic.operators.matmul import Linear
 from oic.passes import pipeline
 from oic.passes.pipeline import Step
+from oic.reference.semantics import SEMANTICS
 from paths import ROOT
 
 ROWS = np.random.default_rng(0).standard_normal((3, 20)).astype(np.float32)
@@ -124,6 +136,33 @@ def test_an_operator_is_a_class_and_a_c_file(operator: type[Operator], tmp_path:
         oic.Synthesizer(oic.parse(text.format("i32")))
 
 
+def test_an_elementwise_operator_is_a_class_and_a_line_of_c(runtime: Path, tmp_path: Path) -> None:
+    """It joins the loops of those around it."""
+
+    class Halved(UnaryOperator, name="halved"):
+        """x / 2."""
+
+        allowed = FLT
+        examples = (("f32[2, 3]",),)
+
+        def reference(self, *operands: Array) -> Array:
+            return np.asarray(operands[0] / 2, operands[0].dtype)
+
+    line = "static inline V OF(oic_halved)(V x) { return x / 2; }\n"
+    inserted(runtime / "math" / "scalar_float.h", "static inline V OF(oic_neg)", line)
+    try:
+        graph = oic.parse(
+            "dynamic { x: f32[3, 20]; } volatile { y: f32[3, 20]; } "
+            "block entry { op exp(x) >> y; op halved(y) >> y; op neg(y) >> y; return; }", "halved_one",
+        )  # fmt: skip
+        made = oic.Synthesizer(graph, target="portable").build(tmp_path / "made")
+        found = [backend.make_executor().step(x=ROWS)["y"] for backend in (oic.Simulator(graph, stage="planned"), made)]
+        assert np.allclose(found[0], -np.exp(ROWS) / 2) and np.allclose(found[1], found[0])
+        assert "oic_neg_f32(oic_halved_f32(oic_exp_f32(" in (tmp_path / "made" / "halved_one.c").read_text()
+    finally:
+        del REGISTRY["halved"]
+
+
 def test_a_pass_is_a_function_and_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """With an option of its own, which the pipeline's table hands over."""
 
@@ -145,6 +184,48 @@ def test_a_pass_is_a_function_and_a_step(monkeypatch: pytest.MonkeyPatch) -> Non
     program = compile_graph(graph, None, Settings(verified=True))
     after = {step.name: [op.name for op in module.all_ops()] for step, module in lowered(program.module, program.settings)}
     assert after["cse"].count("neg") == 2 and after["dead-code"].count("neg") == 0 and "twice-negated" in after
+
+
+def test_a_structural_op_is_a_class_a_meaning_and_a_writer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Made by a pass; printed and parsed, verified, interpreted and written as C like those that were there."""
+
+    class IndexNext(index.IndexOp, name="index.next"):
+        """value + 1."""
+
+        value: Value
+
+    def next_ones(module: Module) -> None:
+        """index.add(value, 1) -> index.next(value)"""
+        for op in list(module.all_ops()):
+            if isinstance(op, index.IndexAdd) and exact(op.right) == 1:
+                made = IndexNext(op.left)
+                op.home.insert(op.home.ops.index(op), made)
+                op.result.give_way(made.result)
+
+    def written(writer: Any, op: Any) -> None:
+        writer.frame.indices[op.result] = arithmetic("+", writer.frame.index(op.value), number(1))
+
+    monkeypatch.setitem(SEMANTICS, IndexNext, lambda m, op: m.values.update({op.result: m.integer(op.value) + 1}))
+    monkeypatch.setitem(WRITERS, IndexNext, written)
+    at = next(i for i, step in enumerate(pipeline.PIPELINE) if step.name == "materialize")
+    added = Step("next-ones", next_ones, "before memory", "indexed")
+    monkeypatch.setattr(pipeline, "PIPELINE", (*pipeline.PIPELINE[:at], added, *pipeline.PIPELINE[at:]))
+    try:
+        graph = oic.parse(
+            "dynamic { x: f32[4]; } volatile { y: f32[4]; } "
+            "persistent { K(t): f32[4] @table @fixed(t=6); k: i32 @init(0); } block entry { "
+            "cache.write x >> K[k + 1]; cache.increment k; cache.read K[k] >> y; return; }", "next_one",
+        )  # fmt: skip
+        planned = compile_graph(graph, None, Settings(verified=True)).planned
+        text = print_module(planned)
+        assert "index.next(" in text and print_module(parse_module(text)) == text
+        made = oic.Synthesizer(graph, target="portable").build(tmp_path)
+        runs = [maker.make_executor() for maker in (oic.Simulator(graph, stage="planned"), made)]
+        for x in np.arange(8, dtype=np.float32).reshape(2, 4):
+            assert all(np.array_equal(run.step(x=x)["y"], x) for run in runs)
+        assert runs[0].save() == runs[1].save()
+    finally:
+        del REGISTRY["index.next"]
 
 
 def test_a_kernel_is_a_c_file_and_a_row(runtime: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -184,6 +265,55 @@ def test_a_target_is_an_entry_of_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert np.allclose(made.make_executor().step(x=ROWS[0])["y"], ROWS[0].sum(), atol=1e-4)
     assert "-DSMALL" in (tmp_path / "Makefile").read_text()
     assert "oic_linear_f32" in (tmp_path / "small_one.c").read_text()  # its costs choose rows
+
+
+def letters(c: Checkpoint) -> Decoder:
+    """A Llama without positions whose tensors have names of one letter."""
+
+    def matrix(name: str) -> Matrix:
+        return Matrix(f"{{l}}.{name}")
+
+    heads = c.size("heads")
+    return Decoder(
+        family="letters", vocab=c.size("vocab"), width=c.size("width"), heads=heads, kv_heads=heads // 2,
+        head_size=c.size("width") // heads, inner=c.size("inner"), context=16, layers=(Layer(),) * c.layers("depth"),
+        embed="e", q=matrix("q"), k=matrix("k"), v=matrix("v"), o=matrix("o"), gate=matrix("g"), up=matrix("u"),
+        down=matrix("d"), activation="silu", before_attention=Norm("{l}.a", "rms", 1e-6),
+        before_network=Norm("{l}.n", "rms", 1e-6), final=Norm("f", "rms", 1e-6),
+    )  # fmt: skip
+
+
+LETTERS = {
+    "embed_tokens": "e", "norm": "f", "self_attn.q_proj": "q", "self_attn.k_proj": "k", "self_attn.v_proj": "v",
+    "self_attn.o_proj": "o", "mlp.gate_proj": "g", "mlp.up_proj": "u", "mlp.down_proj": "d",
+    "input_layernorm": "a", "post_attention_layernorm": "n",
+}  # fmt: skip
+
+
+def test_a_model_family_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Told by the names of its tensors; its bits are those of a known family with the same weights."""
+    known = checkpoints.checkpoint(tmp_path / "known", "smollm3", no_rope_layers=[0, 0])
+    model, tensors = oic.Model.open(known), {}
+    for name in model.names():
+        layer, _, rest = name.removeprefix("model.layers.").removesuffix(".weight").partition(".")
+        short = f"{layer}.{LETTERS[rest]}" if layer.isdigit() else LETTERS[rest]
+        tensors[short] = ("F32", model.tensor(name))
+    (tmp_path / "letters").mkdir()
+    write_safetensors(tmp_path / "letters" / "model.safetensors", tensors)
+    sizes = {"vocab": 24, "width": 16, "inner": 20, "heads": 4, "depth": 2}
+    (tmp_path / "letters" / "config.json").write_text(json.dumps(sizes))
+    row = families.Family(
+        lambda c, request: transformer_program(c, letters(c), "^$", request), signs=(("e", "0.q", "f"),)
+    )
+    monkeypatch.setitem(families.FAMILIES, "letters", row)
+    found = {}
+    for family in ("letters", "smollm3"):
+        made = import_checkpoint(tmp_path / ("letters" if family == "letters" else "known"), tmp_path / f"{family}_in")
+        assert made.family == family
+        graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
+        run = oic.Synthesizer(graph, model, target="portable", name=family).build(tmp_path / f"{family}_out").make_executor()
+        found[family] = run.step(tokens=np.array([3, 17, 5, 0], np.int32))["logits"]
+    assert found["letters"].any() and found["letters"].tobytes() == found["smollm3"].tobytes()
 
 
 # An element type: a row, a name for its bits in C, and a block of C.
