@@ -363,7 +363,7 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
     const ptrdiff_t parts = oic_conv_parts(v.outputs), blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, at_y = block / blocks_x % blocks_y;
-        const ptrdiff_t y0 = oic_conv_start(&v.y, at_y), y1 = oic_conv_start(&v.y, at_y + 1);
+        const ptrdiff_t y0 = oic_conv_start(&v.y, blocks_y, at_y), y1 = oic_conv_start(&v.y, blocks_y, at_y + 1);
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;
         const ptrdiff_t n = block / blocks_x / blocks_y / a->groups;
         const ptrdiff_t o0 = v.outputs * part / parts, o1 = v.outputs * (part + 1) / parts;

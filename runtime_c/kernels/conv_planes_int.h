@@ -6,7 +6,7 @@
    of as many input channels of a group each as a word has, or of what as many neighbouring taps meet of one.  Where the stride
    is above 1, there is a plane for each phase of it that words lie in.  In planes, what neighbouring positions meet are
    neighbours, also behind the end of a row, where there is nothing to store.  Where an output has one input channel, rows are
-   computed one by one, which needs the fewest loads and stores.
+   computed one by one, or in pairs that share what they load, which needs the fewest loads and stores.
 
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
@@ -23,6 +23,7 @@
 #define FOUR 4              /* channels that lie together in w */
 #define SPAN (16 * OIC_LANES) /* positions whose sums are on the stack */
 #define ROW 8               /* registers of sums of a row */
+#define PAIRS (OIC_WIDTH >= 8) /* rows are computed in pairs: with narrower registers that does not pay */
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
 
 #include "common/conv_planes.inc.h"
@@ -140,6 +141,18 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
         const ptrdiff_t low = oic_conv_first(left, step, 0), first = low < wide ? low : wide;
         const ptrdiff_t last = oic_conv_last(right, step, a->width, wide), end = last > first ? last : first;
         uint32_t *to = v->planes + plane * v->size;
+        if (padded) {
+            const ptrdiff_t top = y0 * v->y.step + py + v->y.low, above = oic_conv_first(top, v->y.step, 0);
+            const ptrdiff_t below = oic_conv_last(top, v->y.step, a->height, high);
+            const ptrdiff_t r0 = above < high ? above : high, r1 = below > r0 ? below : r0, down = v->y.step * a->width;
+            oic_words_zero(to, r0 * wide);
+            if (r1 > r0) {
+                const T *const from = x + c * image + (top + r0 * v->y.step) * a->width;
+                oic_words_of_padded(to + r0 * wide, wide, from, down, r1 - r0, a->width, left, step);
+            }
+            oic_words_zero(to + r1 * wide, (high - r1) * wide);
+            continue;
+        }
         for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
             const ptrdiff_t iy = (y0 + r) * v->y.step + py + v->y.low;
             if (iy < 0 || iy >= a->height) {
@@ -147,10 +160,6 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
                 continue;
             }
             const int8_t *from[OIC_WORD], *const row = x + c * image + iy * a->width;
-            if (padded) {
-                oic_words_of_padded(to, row, a->width, left, wide, step); /* more of a row are written before the next */
-                continue;
-            }
             NAME(oic_conv_edge)(v, row, left, to, 0, first);
             if (end > first) {
                 for (ptrdiff_t i = 0; i < OIC_WORD; ++i) { /* what is there in place of a channel meets weights of zero */
@@ -218,26 +227,40 @@ static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint
     return kept;
 }
 
-/* Some output channels from o on in a block of so many rows, one row after the other. */
+/* Some output channels from o on in a block of so many rows, one row after the other, or two and two. */
 static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint32_t *start, W_T *y, ptrdiff_t o,
                                        ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
 {
     const ptrdiff_t plane = v->a->out_height * v->a->out_width, most = ROW * OIC_WIDTH;
+    const ptrdiff_t apart = v->y.stride / v->y.dilation * v->x.taps;
+    const int pairs = PAIRS && v->y.stride % v->y.dilation == 0 && 2 * columns <= SPAN;
     for (ptrdiff_t r = 0; r < channels; ++r) {
-        const uint32_t *const w = v->weights + r * v->words;
-        uint32_t sum[SPAN + ROW * OIC_WIDTH];
+        const oic_words_lines l = {
+            .x = v->weights + r * v->words, .at = v->at, .n = v->words, .apart = apart < v->words ? apart : v->words,
+            .below = v->x.extent, .start = start[r],
+        };
+        uint32_t sum[2 * SPAN + OIC_WIDTH];
         ptrdiff_t held = 0, stored = 0;
-        for (ptrdiff_t i = 0; i < rows; ++i) {
-            for (ptrdiff_t e = 0; e < columns; e += most) {
+        for (ptrdiff_t i = 0, e = 0; i < rows;) {
+            const uint32_t *const from = v->planes + i * v->x.extent + e;
+            if (pairs && i + 2 <= rows) {
+                oic_words_two_rows(&l, from, columns, sum + held);
+                held += 2 * columns;
+                i += 2;
+            } else {
                 const ptrdiff_t n = columns - e < most ? columns - e : most;
-                const uint32_t *const from = v->planes + i * v->x.extent + e;
-                oic_words_row(sum + held, (n + OIC_WIDTH - 1) / OIC_WIDTH, w, from, v->at, v->words, start[r]);
+                oic_words_row(&l, from, n, sum + held);
                 held += n;
-                if (held >= SPAN || stored + held == rows * columns) {
-                    NAME(oic_conv_store)(v, sum, held, o + r, y + r * plane, stored, columns);
-                    stored += held;
-                    held = 0;
+                e += n;
+                if (e == columns) {
+                    e = 0;
+                    ++i;
                 }
+            }
+            if (held >= SPAN || stored + held == rows * columns) {
+                NAME(oic_conv_store)(v, sum, held, o + r, y + r * plane, stored, columns);
+                stored += held;
+                held = 0;
             }
         }
     }
@@ -313,10 +336,10 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     const ptrdiff_t parts = oic_conv_parts(v.outputs), plane = a->out_height * a->out_width;
     const ptrdiff_t blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
-        const ptrdiff_t part = unit % parts, block = unit / parts, y0 = oic_conv_start(&v.y, block / blocks_x % blocks_y);
+        const ptrdiff_t part = unit % parts, block = unit / parts, at_y = block / blocks_x % blocks_y;
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;
-        const ptrdiff_t n = block / blocks_x / blocks_y / a->groups;
-        const ptrdiff_t rows = oic_conv_start(&v.y, block / blocks_x % blocks_y + 1) - y0;
+        const ptrdiff_t n = block / blocks_x / blocks_y / a->groups, y0 = oic_conv_start(&v.y, blocks_y, at_y);
+        const ptrdiff_t rows = oic_conv_start(&v.y, blocks_y, at_y + 1) - y0;
         const ptrdiff_t along = a->out_width - x0, columns = along < a->columns ? along : a->columns;
         const ptrdiff_t positions = (rows - 1) * v.x.extent + columns, o1 = v.outputs * (part + 1) / parts;
         if (a->rows * a->columns < FEW) {
@@ -364,6 +387,7 @@ static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 
 #undef FEW
 #undef FOUR
+#undef PAIRS
 #undef ROW
 #undef SPAN
 #undef SPARE

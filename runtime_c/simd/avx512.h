@@ -304,16 +304,20 @@ static inline oic_register_u32 oic_register_dot_bytes(oic_register_u32 sum, oic_
 
 #define OIC_NEIGHBOURS 4
 
-static inline oic_register_u32 oic_register_neighbours(const int8_t *row, ptrdiff_t size, ptrdiff_t first, int step)
+static inline uint64_t oic_neighbours_inside(ptrdiff_t size, ptrdiff_t first, int step)
+{
+    const ptrdiff_t before = first < 0 ? (first > -64 ? -first : 64) : 0, left = size - first;
+    const ptrdiff_t behind = left < 64 ? (left > 0 ? 64 - left : 64) : 0;
+    const uint64_t inside = before < 64 && behind < 64 ? UINT64_MAX << before & UINT64_MAX >> behind : 0u;
+    return inside & UINT64_MAX >> (60 - 15 * step);
+}
+
+static inline oic_register_u32 oic_register_neighbours(const int8_t *row, uint64_t inside, ptrdiff_t first, int step)
 {
     const oic_register_u32 four = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
     const oic_register_u32 word = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
     const uint32_t by = (uint32_t)step;
-    const ptrdiff_t before = first < 0 ? (first > -64 ? -first : 64) : 0, left = size - first;
-    const ptrdiff_t behind = left < 64 ? (left > 0 ? 64 - left : 64) : 0;
-    const uint64_t inside = before < 64 && behind < 64 ? UINT64_MAX << before & UINT64_MAX >> behind : 0u;
-    const __m512i numbers = _mm512_maskz_loadu_epi8(inside & UINT64_MAX >> (60 - 15 * step),
-                                                    (const void *)((uintptr_t)row + (uintptr_t)first));
+    const __m512i numbers = _mm512_maskz_loadu_epi8(inside, (const void *)((uintptr_t)row + (uintptr_t)first));
     const __m512i fours = _mm512_permutexvar_epi32((__m512i)(four * by + word), numbers); /* 16 bytes that have four words */
     return (oic_register_u32)_mm512_shuffle_epi8(fours, (__m512i)(word * by * 0x01010101u + 0x03020100u));
 }

@@ -246,6 +246,7 @@ static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_re
 /* Where a machine multiplies four bytes of words at once, oic_register_dot_bytes does the same with those, and OIC_DOT_BYTES is 1;
    it is 2 where the bytes of w have no sign.  There, oic_register_fours gives words of the bytes of four rows, the first row's
    lowest; oic_register_neighbours, where OIC_NEIGHBOURS is defined, those of four neighbours of a row of `size` numbers
-   that is 0 outside, from first + i * step on, for steps of up to OIC_NEIGHBOURS. */
+   that is 0 outside, from first + i * step on, for steps of up to OIC_NEIGHBOURS; what is inside, oic_neighbours_inside says for
+   all rows that are as long. */
 
 #endif

@@ -113,18 +113,24 @@ static inline int oic_words_pad(ptrdiff_t step)
 #endif
 }
 
-/* to[i] = a word of w of neighbours from first + i * step on of a row of so many numbers, 0 outside.  As many as fill registers
-   are written: up to OIC_WIDTH - 1 more. */
-static inline void oic_words_of_padded(uint32_t *to, const int8_t *row, ptrdiff_t size, ptrdiff_t first, ptrdiff_t n, ptrdiff_t step)
+/* to[r][i], `wide` words a row = a word of w of neighbours from first + i * step on of a row of so many numbers, 0 outside.  Rows
+   lie `apart`.  Of the last row, as many as fill registers are written: up to OIC_WIDTH - 1 more. */
+OIC_LOOP void oic_words_of_padded(uint32_t *to, ptrdiff_t wide, const int8_t *from, ptrdiff_t apart, ptrdiff_t rows,
+                                  ptrdiff_t size, ptrdiff_t first, ptrdiff_t step)
 {
 #if defined(OIC_NEIGHBOURS)
-    for (ptrdiff_t i = 0; i < n; i += OIC_WIDTH) {
-        oic_register_u32 words = oic_register_neighbours(row, size, first + i * step, (int)step);
-        words ^= OIC_WORD_BIAS ? 0x80808080u : 0u;
-        memcpy(to + i, &words, sizeof words);
+    const ptrdiff_t last = (wide - 1) / OIC_WIDTH * OIC_WIDTH;
+    for (ptrdiff_t k = 0; k <= last; k += OIC_WIDTH) {
+        const ptrdiff_t i = k == 0 ? last : k - OIC_WIDTH; /* the last ones, which reach into the next row, before the first */
+        const uint64_t inside = oic_neighbours_inside(size, first + i * step, (int)step);
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            oic_register_u32 words = oic_register_neighbours(from + r * apart, inside, first + i * step, (int)step);
+            words ^= OIC_WORD_BIAS ? 0x80808080u : 0u;
+            memcpy(to + r * wide + i, &words, sizeof words);
+        }
     }
 #else
-    (void)to, (void)row, (void)size, (void)first, (void)n, (void)step;
+    (void)to, (void)wide, (void)from, (void)apart, (void)rows, (void)size, (void)first, (void)step;
 #endif
 }
 
@@ -218,44 +224,92 @@ OIC_LOOP void oic_halves_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const 
     oic_words_rows(sum, ld, rows, 1, x, xm, w, at, n, start, 1);
 }
 
-/* sum[count * OIC_WIDTH]: start + the products of x[n] with neighbouring words at w + at[n]. */
-OIC_INLINE void oic_words_registers(uint32_t *sum, int count, const uint32_t *x, const uint32_t *w, const int32_t *at, ptrdiff_t n,
-                                    uint32_t start)
+/* What sums of rows of words of w are computed of.
+   x, at, n  words that every sum is of, and where the words of w lie that they meet
+   apart     words of a row that lie before those that it has in common with the next row, at most n
+   below     between rows of w
+   start     of sums */
+typedef struct {
+    const uint32_t *x;
+    const int32_t *at;
+    ptrdiff_t n, apart, below;
+    uint32_t start;
+} oic_words_lines;
+
+/* sum += the products of a word with registers of words, which lie next to each other, the last one at `last`. */
+OIC_INLINE void oic_words_tap(int count, uint32_t x, const uint32_t *w, ptrdiff_t last, oic_register_u32 *sum)
 {
-    oic_register_u32 a[8];
+    const oic_register_u32 all = oic_register_of_u32(x);
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
-        a[i] = oic_register_of_u32(start);
-    }
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        const uint32_t *const from = w + at[k];
-        const oic_register_u32 all = oic_register_of_u32(x[k]);
-        OIC_UNROLLED
-        for (int i = 0; i < count; ++i) {
-            oic_register_u32 held;
-            memcpy(&held, from + i * OIC_WIDTH, sizeof held);
-            a[i] = WORDS_DOT(a[i], held, all);
-        }
-    }
-    OIC_UNROLLED
-    for (int i = 0; i < count; ++i) {
-        memcpy(sum + i * OIC_WIDTH, &a[i], sizeof a[i]);
+        oic_register_u32 held;
+        memcpy(&held, w + (i < count - 1 ? i * OIC_WIDTH : last), sizeof held);
+        sum[i] = WORDS_DOT(sum[i], held, all);
     }
 }
 
-/* The same for 1 to 8 registers. */
-static inline void oic_words_row(uint32_t *sum, ptrdiff_t count, const uint32_t *x, const uint32_t *w, const int32_t *at, ptrdiff_t n,
-                                 uint32_t start)
+/* `count` registers of sums of one row, or of two, ld apart, the last one `last` behind the first.  What the second row meets at a
+   word is what the first meets `apart` words later: it is loaded once for both. */
+OIC_INLINE void oic_words_registers(int rows, int count, const oic_words_lines *l, const uint32_t *w, ptrdiff_t last, uint32_t *sum,
+                                    ptrdiff_t ld)
 {
-    switch (count) {
-    case 8: oic_words_registers(sum, 8, x, w, at, n, start); return;
-    case 7: oic_words_registers(sum, 7, x, w, at, n, start); return;
-    case 6: oic_words_registers(sum, 6, x, w, at, n, start); return;
-    case 5: oic_words_registers(sum, 5, x, w, at, n, start); return;
-    case 4: oic_words_registers(sum, 4, x, w, at, n, start); return;
-    case 3: oic_words_registers(sum, 3, x, w, at, n, start); return;
-    case 2: oic_words_registers(sum, 2, x, w, at, n, start); return;
-    default: oic_words_registers(sum, 1, x, w, at, n, start); return;
+    oic_register_u32 a[2][8];
+    const uint32_t *const x = l->x;
+    const int32_t *const at = l->at;
+    const ptrdiff_t n = l->n, apart = rows == 2 ? l->apart : 0;
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        a[0][i] = a[1][i] = oic_register_of_u32(l->start);
+    }
+    for (ptrdiff_t k = 0; k < apart; ++k) {
+        oic_words_tap(count, x[k], w + at[k], last, a[0]);
+    }
+    for (ptrdiff_t k = apart; k < n; ++k) {
+        const uint32_t *const from = w + at[k];
+        oic_words_tap(count, x[k], from, last, a[0]);
+        if (rows == 2) {
+            oic_words_tap(count, x[k - apart], from, last, a[1]);
+        }
+    }
+    for (ptrdiff_t k = n - apart; k < n; ++k) {
+        oic_words_tap(count, x[k], w + l->below + at[k], last, a[1]);
+    }
+    OIC_UNROLLED
+    for (int r = 0; r < rows; ++r) {
+        OIC_UNROLLED
+        for (int i = 0; i < count; ++i) {
+            memcpy(sum + r * ld + (i < count - 1 ? i * OIC_WIDTH : last), &a[r][i], sizeof a[r][i]);
+        }
+    }
+}
+
+/* sum[n] of one row, of at most 8 registers; up to OIC_WIDTH - 1 more are written. */
+static inline void oic_words_row(const oic_words_lines *l, const uint32_t *w, ptrdiff_t n, uint32_t *sum)
+{
+    switch ((n - 1) / OIC_WIDTH) {
+    case 7: oic_words_registers(1, 8, l, w, 7 * OIC_WIDTH, sum, 0); return;
+    case 6: oic_words_registers(1, 7, l, w, 6 * OIC_WIDTH, sum, 0); return;
+    case 5: oic_words_registers(1, 6, l, w, 5 * OIC_WIDTH, sum, 0); return;
+    case 4: oic_words_registers(1, 5, l, w, 4 * OIC_WIDTH, sum, 0); return;
+    case 3: oic_words_registers(1, 4, l, w, 3 * OIC_WIDTH, sum, 0); return;
+    case 2: oic_words_registers(1, 3, l, w, 2 * OIC_WIDTH, sum, 0); return;
+    case 1: oic_words_registers(1, 2, l, w, 1 * OIC_WIDTH, sum, 0); return;
+    default: oic_words_registers(1, 1, l, w, 0 * OIC_WIDTH, sum, 0); return;
+    }
+}
+
+/* sum[2][n]; up to OIC_WIDTH - 1 more are written.  The last ones of a row may be computed twice. */
+static inline void oic_words_two_rows(const oic_words_lines *l, const uint32_t *w, ptrdiff_t n, uint32_t *sum)
+{
+    enum { MOST = 4 * OIC_WIDTH };
+    for (ptrdiff_t e = 0; e < n; e += MOST) {
+        const ptrdiff_t left = n - e < MOST ? n - e : MOST, last = n < OIC_WIDTH ? 0 : left - OIC_WIDTH;
+        switch ((last + 2 * OIC_WIDTH - 1) / OIC_WIDTH) {
+        case 4: oic_words_registers(2, 4, l, w + e, last, sum + e, n); break;
+        case 3: oic_words_registers(2, 3, l, w + e, last, sum + e, n); break;
+        case 2: oic_words_registers(2, 2, l, w + e, last, sum + e, n); break;
+        default: oic_words_registers(2, 1, l, w + e, last, sum + e, n); break;
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-"""Convolutions of a channel each, whose rows are computed in pairs where these meet the same elements (conv_planes.h)."""
+"""Convolutions of a channel each, whose rows are computed in pairs where these meet the same elements (conv_planes.h), or the
+same words of bytes (conv_planes_int.h)."""
 
 from __future__ import annotations
 
@@ -53,3 +54,47 @@ def test_rows_have_the_bits_of_portable_c(case: tuple[Any, tuple[int, int], tupl
     assert (np.isfinite(found[0]) == exact).all()
     [bound] = reference.tolerance([want])
     assert (np.abs(found[0] - want)[exact] <= np.broadcast_to(bound, want.shape)[exact]).all()
+
+
+REQUANTIZED = """
+graph rows {{
+  dynamic {{ x: i8{x}; }} volatile {{ y: i8{y}; }}
+  constant {{ w: i8{w}; b: i32[2]; m: i32[2, 1, 1]; s: i8[2, 1, 1]; }}
+  block entry {{
+    assign sum: i32{y};
+    op conv2d(x, w, b=b, acc=i32, {settings}) >> sum;
+    op requantize(sum, m, s, to=i8) >> y;
+    return;
+  }}
+}}"""
+LINES = {
+    **{name: (size, taps, given) for name, (kind, size, taps, given) in ROWS.items() if kind is Conv2d},
+    "as long as two rows of sums may be": ((9, 128), (3, 3), {}),
+    "longer": ((9, 3000), (3, 3), {}),
+    "filters a word wide": ((12, 50), (3, 1), {}),
+    "one row": ((1, 90), (1, 7), {"padding": 3}),
+    "nothing but padding above": ((3, 40), (3, 3), {"padding": 4, "stride": 2}),
+}
+
+
+@pytest.mark.parametrize("case", LINES.values(), ids=LINES)
+def test_rows_of_bytes_are_those_of_the_reference(case: tuple[tuple[int, int], tuple[int, int], dict[str, int]]) -> None:
+    """On one and two threads, with the extreme bytes among the elements."""
+    size, taps, given = case
+    settings = {"groups": 2, "padding": 1, **given}
+    rng = np.random.default_rng(3)
+    x, w = (rng.integers(-128, 128, shape, np.int8) for shape in ((2, *size), (2, 1, *taps)))
+    x[:, :, ::7] = -128
+    constants = {
+        "w": w, "b": rng.integers(-999, 1000, 2, np.int32), "m": np.full((2, 1, 1), 1 << 30, np.int32),
+        "s": np.full((2, 1, 1), -7, np.int8),
+    }  # fmt: skip
+    y = (2, *convolved("conv2d", x.shape, w.shape, {k: [v] * 2 for k, v in settings.items()}))
+    shapes = {name: list(shape) for name, shape in (("x", x.shape), ("w", w.shape), ("y", y))}
+    graph = oic.parse(REQUANTIZED.format(settings=", ".join(f"{k}={v}" for k, v in settings.items()), **shapes))
+    model = oic.Model(tensors=constants)
+    with oic.Simulator(graph, model).make_executor() as ex:
+        want = ex.step(x=x)["y"]
+    for target, threads in (("portable", 1), ("host", 1), ("host", 2)):
+        with oic.Synthesizer(graph, model, target=target, threads=threads).make_executor() as ex:
+            assert ex.step(x=x)["y"].tobytes() == want.tobytes(), (target, threads)

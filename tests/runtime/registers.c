@@ -354,7 +354,9 @@ static void words(void)
                     }
                     at[i] = (int32_t)(i * (MOST + OIC_LANES));
                     if (one == 2) {
-                        oic_words_of_padded(planes + at[i], from, size, first, n, step);
+                        uint32_t three[3 * MOST + OIC_LANES];
+                        oic_words_of_padded(three, n, from - 300, 300, 3, size, first, step); /* the second of three rows */
+                        memcpy(planes + at[i], three + n, (size_t)n * sizeof *three);
                     } else if (one) {
                         oic_words_of_row(planes + at[i], from + i * OIC_WORD, n, step);
                     } else {

@@ -60,10 +60,13 @@ static inline ptrdiff_t oic_conv_blocks(const oic_conv_axis *axis)
     return (oic_conv_positions(axis, 0) + axis->count - 1) / axis->count;
 }
 
-/* The first row of block b; of as many as there are, the end.  Columns are divided by `count`, into whole registers. */
-static inline ptrdiff_t oic_conv_start(const oic_conv_axis *axis, ptrdiff_t b)
+/* The first row of block b of so many; of as many as there are, the end.  Columns are divided by `count`, into whole registers. */
+static inline ptrdiff_t oic_conv_start(const oic_conv_axis *axis, ptrdiff_t blocks, ptrdiff_t b)
 {
-    return oic_conv_positions(axis, 0) * b / oic_conv_blocks(axis);
+    if (b == 0) { /* often the only one: divisions take longer than a short row */
+        return 0;
+    }
+    return b == blocks ? oic_conv_positions(axis, 0) : oic_conv_positions(axis, 0) * b / blocks;
 }
 
 #endif
