@@ -42,6 +42,7 @@ from oic.passes import pipeline
 from oic.passes.pipeline import Step
 from oic.reference.semantics import SEMANTICS
 from paths import ROOT
+from runtime import test_registers as registers
 
 ROWS = np.random.default_rng(0).standard_normal((3, 20)).astype(np.float32)
 
@@ -251,6 +252,17 @@ def test_a_kernel_is_a_c_file_and_a_row(runtime: Path, monkeypatch: pytest.Monke
     assert np.allclose(found, weights @ ROWS[0], atol=1e-4)
     if "sse2" in made.spec.target.features:
         assert "oic_linear_vector_f32" in (tmp_path / "made" / "variant.c").read_text()
+
+
+def test_an_instruction_set_is_a_c_file_and_a_line(runtime: Path, tmp_path: Path) -> None:
+    """Its functions give the bits of plain C, and products written for any registers run on them."""
+    (runtime / "simd" / "mine.h").write_text((runtime / "simd" / "sse2.h").read_text())
+    inserted(runtime / "simd" / "registers.h", "#elif defined(__AVX512F__)", '#elif defined(MINE)\n#include "mine.h"\n')
+    (runtime / "simd" / "sse2.h").write_text('#error "another instruction set"\n')
+    path = ("-I", str(runtime))
+    plain = registers.results(registers.Machine(1, "gcc", ("-DOIC_PORTABLE", *path)), tmp_path)
+    found = registers.results(registers.Machine(4, "gcc", ("-msse2", "-DMINE", *path), needs=("sse2",)), tmp_path)
+    assert found.pop("width") == "4" and found == {name: plain[name] for name in found} != {}
 
 
 def test_a_target_is_an_entry_of_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
