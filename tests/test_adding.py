@@ -103,12 +103,14 @@ static inline void NAME(oic_alternating_sum)(const ARGS(oic_alternating_sum) *a)
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of runtime_c that files may be added to."""
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of runtime_c that files may be added to, and changed in."""
     folder = tmp_path / "runtime_c"
     shutil.copytree(resources.runtime_dir(), folder)
     monkeypatch.setattr(emit, "runtime_dir", lambda: folder)
-    return folder
+    emit._runtime_header.cache_clear()  # of texts that were read before
+    yield folder
+    emit._runtime_header.cache_clear()
 
 
 @pytest.fixture
@@ -161,7 +163,7 @@ def test_an_elementwise_operator_is_a_class_and_a_line_of_c(runtime: Path, tmp_p
         assert np.allclose(found[0], -np.exp(ROWS) / 2) and np.allclose(found[1], found[0])
         assert "oic_neg_f32(oic_halved_f32(oic_exp_f32(" in (tmp_path / "made" / "halved_one.c").read_text()
     finally:
-        del REGISTRY["halved"]
+        del REGISTRY[Halved.name]
 
 
 def test_a_pass_is_a_function_and_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
