@@ -103,14 +103,12 @@ static inline void NAME(oic_alternating_sum)(const ARGS(oic_alternating_sum) *a)
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of runtime_c that files may be added to, and changed in."""
     folder = tmp_path / "runtime_c"
     shutil.copytree(resources.runtime_dir(), folder)
     monkeypatch.setattr(emit, "runtime_dir", lambda: folder)
-    emit._runtime_header.cache_clear()  # of texts that were read before
-    yield folder
-    emit._runtime_header.cache_clear()
+    return folder
 
 
 @pytest.fixture

@@ -239,7 +239,7 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint3
             .x = v->weights + r * v->words, .at = v->at, .n = v->words, .apart = apart < v->words ? apart : v->words,
             .below = v->x.extent, .start = start[r],
         };
-        uint32_t sum[2 * SPAN + OIC_WIDTH];
+        uint32_t sum[PAIRS ? 2 * SPAN + OIC_WIDTH : SPAN + ROW * OIC_WIDTH];
         ptrdiff_t held = 0, stored = 0;
         for (ptrdiff_t i = 0, e = 0; i < rows;) {
             const uint32_t *const from = v->planes + i * v->x.extent + e;

@@ -235,12 +235,12 @@ def runtime_headers(roots: list[str]) -> list[str]:
 
 
 @cache
-def _runtime_header(name: str) -> str:
-    """The text of a runtime header; that of `version.h` with the number of all of them."""
-    text = (runtime_dir() / name).read_text(encoding="utf-8")
+def _runtime_header(folder: Path, name: str) -> str:
+    """The text of a header of a runtime; that of `version.h` with the number of all of them."""
+    text = (folder / name).read_text(encoding="utf-8")
     if name != "version.h":
         return text
-    whole = "".join(path.read_text(encoding="utf-8") for path in sorted(runtime_dir().rglob("*.h")))
+    whole = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.h")))
     number = hashlib.sha256(whole.encode()).hexdigest()[:8]
     return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
 
@@ -262,7 +262,7 @@ def _texts(m: view.TemplateData) -> dict[str, str]:
     hosted = ["hosted/hosted.h"] if m.hosted else []
     hosted += ["hosted/processor.h", "session.h"] if m.sets else []
     for name in runtime_headers(["oic.h", "state/journal.h", *m.headers, *bodies, *hosted]):
-        texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(name))
+        texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(runtime_dir(), name))
     return texts
 
 
