@@ -272,7 +272,8 @@ static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
     }
 #endif
 #if PANELS && OIC_HOSTED
-    if ((W_IS_COMPUTED || WIDENS) && o->M > 0 && o->M <= (ptrdiff_t)sizeof(W_T)) { /* memory is the limit of so many */
+    const ptrdiff_t few = WIDENS && OIC_ASKED_NEAR ? 3 : (ptrdiff_t)sizeof(W_T); /* memory is the limit of so many */
+    if ((W_IS_COMPUTED || WIDENS) && o->M > 0 && o->M <= few) {
         const ptrdiff_t side = MATH(oic_tile_beside)(o->M), share = (end - first) / side;
         const ptrdiff_t bytes = oic_product_panels(o->N) * o->wg * (ptrdiff_t)sizeof(W_T);
         if (side > 1 && share > 0 && bytes >= OIC_SHARED_BYTES(WIDENS)) {

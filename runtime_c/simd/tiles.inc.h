@@ -49,8 +49,8 @@ static inline ptrdiff_t OF(oic_tile_panels)(ptrdiff_t rows)
 /* The panels of a tile of few rows where memory is the limit. */
 static inline ptrdiff_t OF(oic_tile_beside)(ptrdiff_t rows)
 {
-    const ptrdiff_t panels = OF(oic_tile_panels)(rows);
-    return panels > OIC_TILE_BESIDE && (rows == 1 || ROOM == 24) ? OIC_TILE_BESIDE : panels;
+    const ptrdiff_t panels = OF(oic_tile_panels)(rows), most = OIC_ASKED_NEAR && rows == 1 ? 2 : OIC_TILE_BESIDE;
+    return panels > most && (rows == 1 || ROOM == 24) ? most : panels;
 }
 
 /* How many of the `left` panels, fewer than the most, a tile takes: of one row all. */
@@ -154,6 +154,14 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
                     OIC_TILE_AHEAD((const void *)(next + (uintptr_t)p * t->apart));
                 }
             }
+#if defined(OIC_TILE_W)
+            if (OIC_ASKED_NEAR && rows < 4 && k % 2 != 0) { /* a line is two of k */
+                OIC_UNROLLED
+                for (int p = 0; p < panels; ++p) {
+                    OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(const void *)(from + p * wg) + OIC_TILE_AHEAD_FEW));
+                }
+            }
+#endif
             TILED(oic_tile_step)(a, rows, panels, x, xm, from, wg, dense);
         }
         if (dense) {
