@@ -260,10 +260,12 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
             PART(ask_later)(a, g, hh, r0 + at, most);
         }
         const C *const q = g->q + (hh * g->count + r0 + at) * width;
-        for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
-            if (g->hi[r0 + at + most - 1] > j0 + j && g->lo[r0 + at] < j0 + j + OIC_LANES) {
-                MATH(oic_panel_dots)(q, width, panels + j * width, Dk, s + at * g->pitch + j, g->pitch);
-            }
+        /* whole panels, of which some row sees something */
+        const ptrdiff_t lo = g->lo[r0 + at] > j0 ? (g->lo[r0 + at] - j0) / OIC_LANES * OIC_LANES : 0;
+        const ptrdiff_t hi = g->hi[r0 + at + most - 1] - j0 < n ? g->hi[r0 + at + most - 1] - j0 : n;
+        for (ptrdiff_t j = lo, beside; j < hi; j += beside * OIC_LANES) {
+            beside = hi - j > OIC_LANES ? MATH(oic_panels_beside) : 1;
+            MATH(oic_panel_dots)(q, width, panels + j * width, beside, OIC_LANES * width, Dk, s + at * g->pitch + j, g->pitch);
         }
     }
 }

@@ -54,74 +54,101 @@ static inline void OF(oic_columns)(const S *row, ptrdiff_t ld, ptrdiff_t rows, p
 enum {
     OF(oic_panel_tree) = OIC_LANES == WIDTH && OF(oic_tile_rows) == 8, /* registers hold all sums of four rows */
     OF(oic_panel_rows) = OF(oic_panel_tree) ? 4 : OF(oic_tile_rows), /* rows of x beside a panel, */
-    OF(oic_panel_sums) = OF(oic_panel_rows) * COUNT /* and registers of their sums */
+    OF(oic_panels_beside) = OF(oic_panel_tree) ? 2 : 1, /* or so many panels, */
+    OF(oic_panel_sums) = OF(oic_panel_rows) * COUNT /* and registers of the sums of one */
 };
 
-/* Sums l and l + 8 of the dot products of four rows x[n], xm apart, with the columns of a panel w[n][16]: added. */
-OIC_INLINE void OF(oic_panel_pair)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, ptrdiff_t l, REGISTER *restrict sum)
+/* sum[4][panels] += a number of each of four rows, xm apart, times sixteen of each of one or two panels, `apart` from each other.
+   Of two, each loads what the other would load, too: loads are the limit of one. */
+OIC_INLINE void OF(oic_panel_step)(REGISTER *restrict sum, const S *x, ptrdiff_t xm, const S *w, int panels, ptrdiff_t apart)
 {
-    enum { HALF = OIC_LANES / 2 };
-    REGISTER a[8];
-    const S *p = x + l, *q = w + l * OIC_LANES;
+    REGISTER held[2];
     OIC_UNROLLED
-    for (int i = 0; i < 8; ++i) {
-        const ptrdiff_t d = i / 4 * HALF;
-        a[i] = l + d < n ? OF(oic_register_of)(p[i % 4 * xm + d]) * OF(oic_register_load)(q + d * OIC_LANES) : (REGISTER){0};
+    for (int p = 0; p < panels; ++p) {
+        held[p] = OF(oic_register_load)(w + p * apart);
+        OIC_TILE_HELD(held[p]);
     }
-    ptrdiff_t k = OIC_LANES + l;
-    for (; k + HALF < n; k += OIC_LANES) {
+    OIC_UNROLLED
+    for (int r = 0; r < 4; ++r) {
+        REGISTER all = OF(oic_register_of)(x[r * xm]);
+        if (panels > 1) {
+            OIC_TILE_HELD(all);
+        }
         OIC_UNROLLED
-        for (int i = 0; i < 8; ++i) {
-            const ptrdiff_t d = k + i / 4 * HALF;
-            a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i % 4 * xm + d]), OF(oic_register_load)(w + d * OIC_LANES), a[i]);
+        for (int p = 0; p < panels; ++p) {
+            sum[r * panels + p] = OF(oic_register_madd)(all, held[p], sum[r * panels + p]);
         }
     }
+}
+
+/* Sums l and l + 8 of the dot products of four rows x[n] with the columns of panels w[n][16]: added. */
+OIC_INLINE void OF(oic_panel_pair)(const S *restrict x, ptrdiff_t xm, const S *restrict w, int panels, ptrdiff_t apart, ptrdiff_t n,
+                                   ptrdiff_t l, REGISTER *restrict sum)
+{
+    enum { HALF = OIC_LANES / 2 };
+    REGISTER a[8], more[8];
     OIC_UNROLLED
-    for (int i = 0; k < n && i < 4; ++i) { /* the first of the two has one product more */
-        a[i] = OF(oic_register_madd)(OF(oic_register_of)(x[i * xm + k]), OF(oic_register_load)(w + k * OIC_LANES), a[i]);
+    for (int i = 0; i < 4 * panels; ++i) {
+        a[i] = more[i] = (REGISTER){0};
+    }
+    ptrdiff_t k = l;
+    for (; k + HALF < n; k += OIC_LANES) {
+        OF(oic_panel_step)(a, x + k, xm, w + k * OIC_LANES, panels, apart);
+        OF(oic_panel_step)(more, x + k + HALF, xm, w + (k + HALF) * OIC_LANES, panels, apart);
+    }
+    if (k < n) { /* the first of the two has one product more */
+        OF(oic_panel_step)(a, x + k, xm, w + k * OIC_LANES, panels, apart);
     }
     OIC_UNROLLED
-    for (int i = 0; i < 4; ++i) {
-        sum[i] = a[i] + a[4 + i];
+    for (int i = 0; i < 4 * panels; ++i) {
+        sum[i] = a[i] + more[i];
     }
 }
 
 /* Every second of the sixteen sums, from l on: added. */
-OIC_INLINE void OF(oic_panel_half)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, ptrdiff_t l, REGISTER *restrict sum)
+OIC_INLINE void OF(oic_panel_half)(const S *restrict x, ptrdiff_t xm, const S *restrict w, int panels, ptrdiff_t apart, ptrdiff_t n,
+                                   ptrdiff_t l, REGISTER *restrict sum)
 {
-    REGISTER more[4], next[4];
-    OF(oic_panel_pair)(x, xm, w, n, l, sum);
-    OF(oic_panel_pair)(x, xm, w, n, l + 4, more);
+    REGISTER more[8], next[8];
+    OF(oic_panel_pair)(x, xm, w, panels, apart, n, l, sum);
+    OF(oic_panel_pair)(x, xm, w, panels, apart, n, l + 4, more);
     OIC_UNROLLED
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4 * panels; ++i) {
         sum[i] = sum[i] + more[i];
     }
-    OF(oic_panel_pair)(x, xm, w, n, l + 2, next);
-    OF(oic_panel_pair)(x, xm, w, n, l + 6, more);
+    OF(oic_panel_pair)(x, xm, w, panels, apart, n, l + 2, next);
+    OF(oic_panel_pair)(x, xm, w, panels, apart, n, l + 6, more);
     OIC_UNROLLED
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4 * panels; ++i) {
         sum[i] = sum[i] + (next[i] + more[i]);
     }
 }
 
-/* oic_panel_dots of four rows. */
-OIC_INLINE void OF(oic_panel_four)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+/* oic_panel_dots of four rows and one or two panels. */
+OIC_INLINE void OF(oic_panel_four)(const S *restrict x, ptrdiff_t xm, const S *restrict w, int panels, ptrdiff_t apart, ptrdiff_t n,
+                                   S *restrict sum, ptrdiff_t sm)
 {
-    REGISTER all[4], more[4];
-    OF(oic_panel_half)(x, xm, w, n, 0, all);
-    OF(oic_panel_half)(x, xm, w, n, 1, more);
+    REGISTER all[8], more[8];
+    OF(oic_panel_half)(x, xm, w, panels, apart, n, 0, all);
+    OF(oic_panel_half)(x, xm, w, panels, apart, n, 1, more);
     OIC_UNROLLED
-    for (int i = 0; i < 4; ++i) {
-        OF(oic_register_store)(sum + i * sm, all[i] + more[i]);
+    for (int i = 0; i < 4 * panels; ++i) {
+        OF(oic_register_store)(sum + i / panels * sm + i % panels * OIC_LANES, all[i] + more[i]);
     }
 }
 
-/* sum[oic_panel_rows, sm apart][16] = as many rows x[n], xm apart, times the sixteen columns of a panel w[n][16]: a lane is a
-   column, and has the sixteen sums of its dot product one after the other, in the order in which their tree needs them. */
-OIC_LOOP void OF(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
+/* sum[oic_panel_rows, sm apart][16 * panels] = as many rows x[n], xm apart, times the sixteen columns of each of one or two panels
+   w[n][16], `apart` from each other; two only where oic_panels_beside is 2: a lane is a column, and has the sixteen sums of its
+   dot product one after the other, in the order in which their tree needs them. */
+OIC_LOOP void OF(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t panels, ptrdiff_t apart, ptrdiff_t n,
+                                 S *restrict sum, ptrdiff_t sm)
 {
     if (OF(oic_panel_tree)) {
-        OF(oic_panel_four)(x, xm, w, n, sum, sm);
+        if (panels == 2) {
+            OF(oic_panel_four)(x, xm, w, 2, apart, n, sum, sm);
+        } else {
+            OF(oic_panel_four)(x, xm, w, 1, apart, n, sum, sm);
+        }
         return;
     }
     static const uint8_t order[OIC_LANES] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};

@@ -64,11 +64,16 @@ SOURCE = """
     void panel_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);               \\
     void panel_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)                \\
     {                                                                                                      \\
-        oic_columns_##T(w, wk, 4, n, sum + 128);                                                           \\
+        C *const first = sum + 256, *const second = first + 16 * n;                                        \\
+        oic_columns_##T(w, wk, 4, n, first);                                                               \\
         for (ptrdiff_t e = 4; e < 16; e += 4) { /* the last of fewer rows again and again */               \\
-            oic_columns_##T(w, wk, e / 4, n, sum + 128 + e);                                               \\
+            oic_columns_##T(w, wk, e / 4, n, first + e);                                                   \\
         }                                                                                                  \\
-        oic_panel_dots_##T(x, xm, sum + 128, n, sum, 16);                                                  \\
+        for (ptrdiff_t e = 0; e < 16; e += 4) {                                                            \\
+            oic_columns_##T(w, wk, 4 - e / 4, n, second + e);                                              \\
+        }                                                                                                  \\
+        oic_panel_dots_##T(x, xm, first, 1, 0, n, sum, 16);                                                \\
+        oic_panel_dots_##T(x, xm, first, oic_panels_beside_##T, 16 * n, n, sum + 128, 16 * oic_panels_beside_##T); \\
     }                                                                                                      \\
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);            \\
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)             \\
@@ -259,14 +264,18 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
     keys = rng.standard_normal((4, n + 1)).astype(dtype)
     rows = np.zeros((8, n + LANES), dtype)
     rows[:, :n] = rng.standard_normal((8, n))
-    panel = called(library, "panel", kind, 128 + n * LANES, rows, keys, n + 1, n + LANES, n)
+    panel = called(library, "panel", kind, 256 + 2 * n * LANES, rows, keys, n + 1, n + LANES, n)
     columns = (0, 1, 2, 3, *[0] * 4, 0, *[1] * 3, 0, 1, 2, 2)
-    assert np.array_equal(panel[128:].reshape(n, LANES), keys[columns, :n].T)
-    found = panel[:128].reshape(8, LANES)
+    others = (0, 1, 2, 3, 0, 1, 2, 2, 0, *[1] * 3, *[0] * 4)
+    assert np.array_equal(panel[256:].reshape(2, n, LANES), [keys[columns, :n].T, keys[others, :n].T])
+    found, beside = panel[:128].reshape(8, LANES), panel[128:256]
     tile = int(found.any(axis=1).sum()) if n else 0
     assert tile in (1, 3, 4, 6, 8) or n == 0
     expected = [dot(step, row[:n], keys[c, :n]) for row in rows[:tile] for c in columns]
     assert np.array_equal(found[:tile].ravel(), expected)
+    if tile == 4:  # the rows of a tile that two panels go beside
+        expected = [dot(step, row[:n], keys[c, :n]) for row in rows[:4] for c in (*columns, *others)]
+    assert np.array_equal(beside[: len(expected)], expected) or n == 0
 
     wide = rng.standard_normal((n + 1, 83)).astype(dtype)
     sums = called(library, "weighted", kind, 1696, x, wide, 83, n + 1, n)

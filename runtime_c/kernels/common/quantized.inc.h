@@ -135,7 +135,9 @@ OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff
         c.groups = m->groups - g < OIC_DOTS_CHAIN ? m->groups - g : OIC_DOTS_CHAIN;
         c.ahead = c.w + c.groups * m->panels * STEP;
         for (ptrdiff_t i = 0; i < c.groups * m->panels; ++i) {
-            oic_dots_scales(&c.dw[i % m->panels][i / m->panels], m->scales + (g * m->panels + i) * OIC_PANEL);
+            const oic_f16 *const scales = m->scales + (g * m->panels + i) * OIC_PANEL;
+            OIC_AHEAD_FAR(scales + OIC_DOTS_CHAIN * OIC_STREAM); /* those of the next chain */
+            oic_dots_scales(&c.dw[i % m->panels][i / m->panels], scales);
         }
         for (ptrdiff_t r = 0; r < end; r += ROWS) {
             ptrdiff_t j = 0;
