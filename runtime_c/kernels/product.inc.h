@@ -9,11 +9,11 @@
 
    x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Tiles of a few rows
    and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once, and where memory
-   is the limit the columns of a tile lie in shares of w that are read side by side; many go chunk by chunk through all
-   columns, and the sums wait in y.  Where y is of another type than the sums are computed in, or a panel is cut off, sums
-   are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or
-   gathered is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes
-   through many panels: read in order, it comes in time. */
+   is the limit the columns of a tile lie in shares of w that are read side by side; many go chunk by chunk through
+   columns, as many as a cache holds sums of, and these wait in y.  Where y is of another type than the sums are computed in, or
+   a panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or gathered
+   is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes through
+   many panels: read in order, it comes in time. */
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
 #define TILE_SIDE MATH(oic_tile_side)
@@ -157,7 +157,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     const int kept = COPIES && !few; /* what is copied of x is there for all panels */
     const int many = in_y && rows >= OIC_ROWS_COPIED && end - first >= OIC_PANELS_COPIED;
     const int copied = !X_IS_COMPUTED || (kept && (o->xk != 1 || many));
-    const ptrdiff_t span = few || !in_y ? side : COPIES ? end - first : OIC_PANELS / side * side, row = side * OIC_LANES;
+    const ptrdiff_t span = few || !in_y ? side : (COPIES ? OIC_PANELS_OF_MANY : OIC_PANELS) / side * side, row = side * OIC_LANES;
     for (ptrdiff_t g0 = first; g0 < end; g0 += span) {
         const ptrdiff_t g1 = end - g0 < span ? end : g0 + span;
         ptrdiff_t k0 = 0;

@@ -31,7 +31,10 @@
 #define OIC_ROWS_COPIED (OIC_WIDTH == 16 ? 16 : 1) /* wide tiles of few rows go better without */
 #define OIC_PANELS_COPIED 24
 
-#define OIC_PANELS 16 /* that these go through before the next chunk: as many as leave the sums in that cache */
+/* Panels that these go through before the next chunk: as many as leave the sums in that cache, or, where x was copied for them,
+   in the one behind it. */
+#define OIC_PANELS 16
+#define OIC_PANELS_OF_MANY 192
 #define OIC_ROWS_AS_IS 24 /* of x, for which it does not pay to gather panels from a row-major w */
 
 /* Few rows go through shares of w side by side if it has so many bytes: what is less may well be in a cache, where tiles of
