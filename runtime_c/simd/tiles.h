@@ -17,7 +17,6 @@
 
 #define OIC_TILE_PANELS 8 /* at most, side by side: places that memory is read at */
 #define OIC_TILE_BESIDE 4  /* the same, where memory is the limit: machines follow so many places by themselves */
-#define OIC_TILE_AHEAD_FEW 4096 /* bytes from what few rows read to what they ask for, where OIC_ASKED_NEAR */
 
 /* Types of w that a tile widens. */
 #define OIC_WIDENS_bf16_f32 1

@@ -30,13 +30,14 @@ enum {
 
 /* Where the operands of tiles lie, `times` of them, one below the other: rows of x are xm apart and their elements xk; panel p
    of w is at w + p * wg, and its sixteen elements of each k at k * wk, or at[k].  What is read later lies at the address next,
-   `step` bytes for each k of each tile, of panels `apart`; a few addresses may lie beyond. */
+   `step` bytes for each k of each tile, of panels `apart`; a few addresses may lie beyond.  Few rows ask for what lies so many
+   bytes ahead in w instead, 0: nothing, and only where OIC_ASKED_NEAR. */
 typedef struct {
     const S *x;
     const void *w;
     ptrdiff_t xm, xk, wk, wg, n, times;
     const int32_t *at;
-    uintptr_t next, step, apart;
+    uintptr_t next, step, apart, ahead;
 } OF(oic_tile);
 
 /* The most panels of a tile of so many rows. */
@@ -99,11 +100,14 @@ OIC_INLINE void TILED(oic_tile_step)(REGISTER *restrict sum, int rows, int panel
 }
 
 /* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending, of all tiles.  Strides xm, xk
-   and wk are those of t, and known when this is compiled, if dense: then rows are many, and their sums lie far away. */
+   and wk are those of t, and known when this is compiled, if dense: then rows are many, and their sums lie far away.  If asks,
+   t->ahead counts. */
 OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int panels, ptrdiff_t xm, ptrdiff_t xk, ptrdiff_t wk,
-                                        int dense, S *restrict sum, ptrdiff_t ld, int how)
+                                        int dense, int asks, S *restrict sum, ptrdiff_t ld, int how)
 {
+    enum { EACH = OIC_LANES * sizeof(W_S) < 64 ? 64 / (OIC_LANES * sizeof(W_S)) : 1 }; /* k of a line */
     uintptr_t next = t->next;
+    const uintptr_t later = t->ahead;
     const ptrdiff_t wg = t->wg;
 #if defined(OIC_TILE_AT)
     const int ahead = 0;
@@ -154,14 +158,12 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
                     OIC_TILE_AHEAD((const void *)(next + (uintptr_t)p * t->apart));
                 }
             }
-#if defined(OIC_TILE_W)
-            if (OIC_ASKED_NEAR && rows < 4 && k % 2 != 0) { /* a line is two of k */
+            if (asks && k % EACH == 0) {
                 OIC_UNROLLED
                 for (int p = 0; p < panels; ++p) {
-                    OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(const void *)(from + p * wg) + OIC_TILE_AHEAD_FEW));
+                    OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(const void *)(from + p * wg) + later));
                 }
             }
-#endif
             TILED(oic_tile_step)(a, rows, panels, x, xm, from, wg, dense);
         }
         if (dense) {
@@ -190,9 +192,11 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
 OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
 {
     if (rows > 3 && t->xk == 1 && t->xm == OIC_CHUNK && t->wk == OIC_LANES) {
-        TILED(oic_tile_strided)(t, rows, panels, OIC_CHUNK, 1, OIC_LANES, 1, sum, ld, how);
+        TILED(oic_tile_strided)(t, rows, panels, OIC_CHUNK, 1, OIC_LANES, 1, 0, sum, ld, how);
+    } else if (OIC_ASKED_NEAR && rows < 4 && t->ahead != 0) {
+        TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, 1, sum, ld, how);
     } else {
-        TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, sum, ld, how);
+        TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, 0, sum, ld, how);
     }
 }
 
