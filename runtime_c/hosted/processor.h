@@ -13,6 +13,7 @@
 #define OIC_HAS_NEON 16u
 #define OIC_HAS_DOTPROD 32u /* its dot products of bytes */
 #define OIC_HAS_I8MM 64u    /* and its products of matrices of bytes */
+#define OIC_HAS_ZEN5 128u   /* OIC_HAS_VNNI, and what tells that memory is asked for as Zen 5 wants it (simd/registers.h) */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -23,18 +24,21 @@ static inline uint32_t oic_processor(void)
     const uint32_t v3 = v2 | 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29;
     const uint32_t avx2 = 1u << 3 | 1u << 5 | 1u << 8, avx512 = avx2 | 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
     uint32_t found = OIC_HAS_SSE2;
-    unsigned a = 0, b = 0, c = 0, d = 0, more = 0, saved = 0, high = 0, unused = 0;
+    unsigned a = 0, b = 0, c = 0, d = 0, more = 0, saved = 0, high = 0, pairs = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & v3) != v3) {
         return found;
     }
     __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     if ((saved & 0x06u) != 0x06u || !__get_cpuid(0x80000001u, &a, &b, &more, &d) || !(more & 1u << 5) ||
-        !__get_cpuid_count(7, 0, &a, &b, &c, &unused) || (b & avx2) != avx2) {
+        !__get_cpuid_count(7, 0, &a, &b, &c, &pairs) || (b & avx2) != avx2) {
         return found;
     }
     found |= OIC_HAS_AVX2;
     if ((saved & 0xe6u) == 0xe6u && (b & avx512) == avx512) {
         found |= OIC_HAS_AVX512 | (c & 1u << 11 ? OIC_HAS_VNNI : 0u);
+        if (found & OIC_HAS_VNNI && pairs & 1u << 8 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 4) {
+            found |= OIC_HAS_ZEN5; /* AVX512_VP2INTERSECT and AVX_VNNI */
+        }
     }
     return found;
 }

@@ -72,6 +72,8 @@ INSTRUCTION_SETS = {
         InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",), "OIC_HAS_AVX2"),
         InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",), "OIC_HAS_AVX512"),
         InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI", fours=True),
+        InstructionSet("zen5", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-mavxvnni", "-mavx512vp2intersect"),
+                       "OIC_HAS_ZEN5", fours=True),
         InstructionSet("neon", "__aarch64__", ("-march=armv8-a",), "OIC_HAS_NEON"),
         InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), "OIC_HAS_DOTPROD", fours=True),
         InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",), "OIC_HAS_I8MM", fours=True),
