@@ -15,7 +15,8 @@
 #define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
 #define ROW_SUMS (WIDTH == 16 ? 16 : 8)
 #define ROW_HEADS 16 /* heads whose sums go side by side before they are folded */
-#define ROW_AHEAD 4096 /* bytes, and some of a row, from what is read in turn to what is asked for */
+#define ROW_AHEAD (OIC_ASKED_NEAR ? 8192 : 4096) /* bytes, and some of a row, from what is read in turn to what is asked for */
+#define ROW_STEP (OIC_ASKED_NEAR ? 64 : 128)      /* from one line that is asked for to the next */
 #define ROW_GROUP (sizeof(R) == 1 ? 4 : 1) /* rows that are added together, which spares results the way to memory */
 #define ROW_MIXES (WIDTH > 1 ? 6 : 1) /* rows of weights whose results stay in registers, */
 #define ROW_MIXED (WIDTH == 1 ? OIC_LANES : OIC_MANY_REGISTERS ? 4 : 2) /* so many of each */
@@ -289,14 +290,14 @@ OIC_INLINE OF(oic_folding) ROWS(oic_row_dot)(const S *restrict x, const R *restr
 }
 
 /* folded[heads][OIC_FOLDED apart] = x[heads][n] times those of a row, side by side; of as much, `ahead` elements further on, one
-   line in two is asked for, which brings the other, and which may lie behind the last. */
+   line in two is asked for, which brings the other, or each; it may lie behind the last. */
 OIC_INLINE void ROWS(oic_row_dots_of)(const S *restrict x, ptrdiff_t heads, const R *restrict row, ptrdiff_t n, ptrdiff_t ahead,
                                       OF(oic_folding) *restrict folded)
 {
     uintptr_t at = (uintptr_t)row + (uintptr_t)ahead * sizeof(R), end = at;
     for (ptrdiff_t h = 0; h < heads; ++h, x += n, row += n, folded += OIC_FOLDED) {
-        for (end += (uintptr_t)n * sizeof(R); at < end; at += 128) {
-            OIC_TILE_AHEAD((const void *)at);
+        for (end += (uintptr_t)n * sizeof(R); at < end; at += ROW_STEP) {
+            OIC_TILE_AHEAD_ROW((const void *)at);
         }
         *folded = ROWS(oic_row_dot)(x, row, n);
     }
@@ -417,11 +418,11 @@ OIC_INLINE void ROWS(oic_weighted_group)(S *restrict to, ptrdiff_t heads, const 
                     a[i] = OF(oic_register_madd)(all, ROW(row + e * ld + i * WIDTH), a[i]);
                 }
                 OIC_UNROLLED
-                for (int i = 0; i < BYTES; i += rows > 1 ? 64 : 128) {
+                for (int i = 0; i < BYTES; i += rows > 1 ? 64 : ROW_STEP) {
                     if (rows > 1) {
                         OIC_TILE_AHEAD_NEAR((const void *)(at + (uintptr_t)i));
                     } else {
-                        OIC_TILE_AHEAD((const void *)(at + (uintptr_t)i));
+                        OIC_TILE_AHEAD_ROW((const void *)(at + (uintptr_t)i));
                     }
                 }
             }
@@ -460,7 +461,7 @@ OIC_LOOP void ROWS(oic_weighted_in_turn)(S *restrict to, ptrdiff_t heads, const 
 {
     const ptrdiff_t grouped = ROW_GROUP > 1 && ld == heads * D ? n - n % ROW_GROUP : 0, ahead = ROWS(oic_row_ahead)(heads * D) * ld;
     if (ROW_GROUP > 1) {
-        ROWS(oic_weighted_groups)(to, heads, w, wm, row, ld, grouped, ROW_GROUP, D, ROW_GROUP * ld);
+        ROWS(oic_weighted_groups)(to, heads, w, wm, row, ld, grouped, ROW_GROUP, D, (OIC_ASKED_NEAR ? 3 : 1) * ROW_GROUP * ld);
     }
     ROWS(oic_weighted_groups)(to, heads, w + grouped, wm, row + grouped * ld, ld, n - grouped, 1, D, ahead);
 }
@@ -661,6 +662,7 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
 #undef ROW_SUMS
 #undef ROW_HEADS
 #undef ROW_AHEAD
+#undef ROW_STEP
 #undef ROW_GROUP
 #undef ROW_MIXES
 #undef ROW_MIXED

@@ -55,10 +55,12 @@
 #define OIC_TILE_AHEAD(p) __builtin_prefetch((p), 0, 2)
 #define OIC_TILE_AHEAD_NEAR(p) __builtin_prefetch((p), 0, 3)
 #define OIC_TILE_AHEAD_SUMS(p) __builtin_prefetch((p), 1, 3)
+#define OIC_TILE_AHEAD_ROW(p) __builtin_prefetch((p), 0, OIC_ASKED_NEAR ? 3 : 2) /* rows that are read in turn */
 #else
 #define OIC_TILE_AHEAD(p) ((void)(p))
 #define OIC_TILE_AHEAD_NEAR(p) ((void)(p))
 #define OIC_TILE_AHEAD_SUMS(p) ((void)(p))
+#define OIC_TILE_AHEAD_ROW(p) ((void)(p))
 #endif
 
 /* In a function that does nothing but ask: without it, calls of that function would be dropped. */
