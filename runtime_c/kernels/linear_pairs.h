@@ -46,8 +46,9 @@ static inline void NAME(oic_linear_pairs_prepare)(const void *args, ptrdiff_t fi
         const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
         const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
 #if X_IS_COMPUTED
+        const ptrdiff_t whole = K - K % OIC_WIDTH;
         ptrdiff_t k = 0;
-        for (; k + OIC_WIDTH <= K; k += OIC_WIDTH) {
+        for (; k < whole; k += OIC_WIDTH) {
             oic_register_store_bf16(to + k, oic_register_load_f32(x + k));
         }
         for (; k < K; ++k) {
@@ -87,6 +88,50 @@ static inline void NAME(oic_linear_pairs_store)(const ARGS(oic_linear_pairs) *a,
     }
 }
 
+/* The sums of columns j..j+n-1 of rows i0..i0+rows-1 of the turn, ld apart, with b, are stored or handed on. */
+static inline void NAME(oic_linear_pairs_give)(const ARGS(oic_linear_pairs) *a, float *sum, ptrdiff_t ld, ptrdiff_t i0, ptrdiff_t rows,
+                                               ptrdiff_t j, ptrdiff_t n)
+{
+    if (a->then == NULL) {
+        for (ptrdiff_t i = 0; i < rows; ++i) {
+            NAME(oic_linear_pairs_store)(a, sum + i * ld, a->from + i0 + i, j, n);
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; a->b != NULL && i < rows; ++i) {
+        for (ptrdiff_t l = 0; l < n; ++l) {
+            sum[i * ld + l] += (float)B_LOAD(a->b, j + l);
+        }
+    }
+    a->then(a->context, sum, ld, a->from + i0, a->from + i0 + rows, j, j + n);
+}
+
+#if OIC_PAIRS_BESIDE
+/* One row, of two shares of `share` panels each, a multiple of four, from panel `first` on.  Each lies in one piece and is read from
+   its beginning to its end, beside the other. */
+static inline void NAME(oic_linear_pairs_beside)(const ARGS(oic_linear_pairs) *a, ptrdiff_t first, ptrdiff_t share)
+{
+    const ptrdiff_t K = a->K;
+    for (ptrdiff_t g = first; g < first + share; g += 4) {
+        float sums[2][4 * OIC_LANES];
+        for (ptrdiff_t i = 0; i < 4; ++i) {
+            float both[2 * OIC_LANES];
+            for (ptrdiff_t k = 0; k < K; k += OIC_CHUNK) {
+                const oic_pairs t = {.x = (const uint16_t *)a->work + k, .w = a->w + ((g + i) * K + k) * OIC_LANES,
+                                     .wg = share * OIC_LANES * K, .n = K - k < OIC_CHUNK ? K - k : OIC_CHUNK};
+                oic_pairs_sum(&t, 1, 2, both, 2 * OIC_LANES, k == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
+            }
+            memcpy(sums[0] + i * OIC_LANES, both, sizeof both / 2);
+            memcpy(sums[1] + i * OIC_LANES, both + OIC_LANES, sizeof both / 2);
+        }
+        for (ptrdiff_t p = 0; p < 2; ++p) {
+            const ptrdiff_t j = (g + p * share) * OIC_LANES, left = a->N - j;
+            NAME(oic_linear_pairs_give)(a, sums[p], 4 * OIC_LANES, 0, 1, j, left < 4 * OIC_LANES ? left : 4 * OIC_LANES);
+        }
+    }
+}
+#endif
+
 static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(oic_linear_pairs) *const a = args;
@@ -94,14 +139,22 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
     const ptrdiff_t panels = oic_product_panels(N), last = 4 * end < panels ? 4 * end : panels;
     float sums[OIC_ROWS * oic_pairs_side * OIC_LANES], few_sums[oic_pairs_rows * 8 * OIC_LANES];
     uint32_t made[oic_pairs_side * OIC_CHUNK / 2 * OIC_LANES];
+    ptrdiff_t from = 4 * first;
     (void)worker;
+#if OIC_PAIRS_BESIDE
+    if (all == 1 && panels * K * OIC_LANES * (ptrdiff_t)sizeof *a->w >= OIC_SHARED_BYTES(1)) {
+        const ptrdiff_t share = (last - from) / 8 * 4;
+        NAME(oic_linear_pairs_beside)(a, from, share);
+        from += 2 * share;
+    }
+#endif
     for (ptrdiff_t i0 = 0, rows; i0 < all; i0 += rows) {
         rows = oic_rows(all - i0, OIC_ROWS, oic_pairs_rows);
         const int few = rows <= oic_pairs_rows;
         const ptrdiff_t tiles = (rows + oic_pairs_rows - 1) / oic_pairs_rows;
         const ptrdiff_t side = oic_pairs_panels(few ? rows : oic_pairs_rows);
         float *const sum = few ? few_sums : sums;
-        for (ptrdiff_t g = 4 * first, wide; g < last; g += wide) {
+        for (ptrdiff_t g = from, wide; g < last; g += wide) {
             wide = last - g < side ? 1 : side;
             const ptrdiff_t ld = wide * OIC_LANES, j = g * OIC_LANES, columns = N - j < ld ? N - j : ld;
             ptrdiff_t k = 0;
@@ -129,18 +182,7 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
                 }
                 k += OIC_CHUNK;
             } while (k < K);
-            if (a->then != NULL) {
-                for (ptrdiff_t i = 0; a->b != NULL && i < rows; ++i) {
-                    for (ptrdiff_t l = 0; l < columns; ++l) {
-                        sum[i * ld + l] += (float)B_LOAD(a->b, j + l);
-                    }
-                }
-                a->then(a->context, sum, ld, a->from + i0, a->from + i0 + rows, j, j + columns);
-                continue;
-            }
-            for (ptrdiff_t i = 0; i < rows; ++i) {
-                NAME(oic_linear_pairs_store)(a, sum + i * ld, a->from + i0 + i, j, columns);
-            }
+            NAME(oic_linear_pairs_give)(a, sum, ld, i0, rows, j, columns);
         }
     }
 }

@@ -59,6 +59,7 @@ typedef struct {
 } oic_pairs;
 
 #define OIC_PAIRS_MADE (OIC_LANES * OIC_CHUNK / 2)
+#define OIC_PAIRS_BESIDE (OIC_HOSTED && OIC_ASKED_NEAR) /* one row reads two panels far from each other, and asks for both */
 
 /* The most panels of a tile of so many rows. */
 static inline ptrdiff_t oic_pairs_panels(ptrdiff_t rows)
@@ -114,6 +115,11 @@ OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int m
         for (int p = 0; made && p < panels; ++p) {
             OIC_TILE_AHEAD_NEAR((const void *)(next + (uintptr_t)p * t->apart));
         }
+        if (OIC_PAIRS_BESIDE && !made && rows == 1 && panels == 2) {
+            const uintptr_t later = (uintptr_t)t->w + (uintptr_t)(2 * k * OIC_LANES) * sizeof(uint16_t) + 4096;
+            OIC_TILE_AHEAD_NEAR((const void *)later);
+            OIC_TILE_AHEAD_NEAR((const void *)(later + (uintptr_t)wg * sizeof(uint16_t)));
+        }
         OIC_UNROLLED
         for (int i = 0; i < registers; ++i) {
             const ptrdiff_t at = i / OIC_PARTS_OF_LANES * wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
@@ -140,12 +146,13 @@ OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int m
     }
 }
 
-/* The same for 1 to oic_pairs_rows rows; panels are 1, or oic_pairs_panels of these rows. */
+/* The same for 1 to oic_pairs_rows rows; panels are 1, or oic_pairs_panels of these rows, or, OIC_PAIRS_BESIDE, two of one row. */
 OIC_LOOP void oic_pairs_sum(const oic_pairs *t, ptrdiff_t rows, ptrdiff_t panels, float *restrict sum, ptrdiff_t ld, int how)
 {
     switch (16 * panels + rows) {
 #if OIC_WIDTH == 16
     case 16 * 8 + 1: oic_pairs_add_up(t, 1, 8, 0, sum, ld, how); return;
+    case 16 * 2 + 1: oic_pairs_add_up(t, 1, 2, 0, sum, ld, how); return;
     case 16 * 8 + 2: oic_pairs_add_up(t, 2, 8, 0, sum, ld, how); return;
     case 16 * 8 + 3: oic_pairs_add_up(t, 3, 8, 0, sum, ld, how); return;
     case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 0, sum, ld, how); return;

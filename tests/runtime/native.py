@@ -7,6 +7,7 @@ behaviour sanitizer, which reports to the standard error of this process.
 from __future__ import annotations
 
 import ctypes
+import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"
 
 # AVX-512 on a machine with AVX2: the code upon it, with its instructions computed lane by lane.
 EMULATED = (
-    "-march=x86-64-v3", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi",
+    "-march=x86-64-v3", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi", "-DOIC_TILE_HELD(v)=((void)(v))",
     *(f"-D__AVX512{part}__" for part in ("F", "VL", "BW", "DQ", "VNNI", "BF16")),
 )  # fmt: skip
 
@@ -36,7 +37,9 @@ class Toolchain:
 
     @property
     def found(self) -> bool:
-        return shutil.which(self.command) is not None
+        """The compiler is there, and makes code that runs here."""
+        emulates = "-march=x86-64-v3" in self.flags
+        return shutil.which(self.command) is not None and (not emulates or platform.machine() == "x86_64")
 
     def library(self, source: str, folder: Path, name: str) -> ctypes.CDLL:
         """The library made of one C file."""
@@ -58,3 +61,4 @@ TOOLCHAINS = (
     *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),
 )
 AVX512 = Toolchain("gcc-avx512", "gcc", ("-O1", *EMULATED))
+ZEN5 = Toolchain("gcc-zen5", "gcc", (*AVX512.flags, "-DOIC_EMULATES_ZEN5"))  # OIC_ASKED_NEAR

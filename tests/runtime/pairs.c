@@ -21,7 +21,7 @@
 
 #define MOST_M 60
 #define MOST_K 600
-#define MOST_N 210
+#define MOST_N 1010
 
 static float x[MOST_M * (MOST_K + 3)], b[MOST_N], y[MOST_M * MOST_N];
 static uint16_t narrow[MOST_M * (MOST_K + 3)], w[(MOST_N + 15) * MOST_K], short_b[MOST_N], short_y[MOST_M * MOST_N];
@@ -119,6 +119,7 @@ int main(void)
             product(sizes[i][0], sizes[i][1], sizes[i][2], room, room, 0);
         }
     }
+    product(2, 600, 1010, 1, 3, 0); /* one row of a w that caches may not hold */
     product(18, 300, 70, 9, 1, 1);
     printf("%d results, %d wrong\n", results, wrong);
     return wrong != 0;

@@ -20,12 +20,13 @@ from oic.dtypes import Array
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from oic.toolchain.target import target as target_named
 from paths import ROOT
-from runtime.native import EMULATED
+from runtime.native import EMULATED, ZEN5
 from runtime.test_registers import AVX2, processor
 from tests.batch import build_together
 
 MACHINES = {
     "avx512 emulated": ("gcc", (*EMULATED, "-O1"), ()),
+    "zen5 emulated": ("gcc", ZEN5.flags, ()),
     "neon": ("aarch64-linux-gnu-gcc", ("-static", "-march=armv8.6-a", "-O2"), ("qemu-aarch64", "-cpu", "max")),
 }
 GRAPH = """

@@ -26,7 +26,7 @@ from oic.operators import conv
 from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
-from runtime.native import AVX512, TOOLCHAINS, Toolchain
+from runtime.native import AVX512, TOOLCHAINS, ZEN5, Toolchain
 
 pytestmark = pytest.mark.xdist_group("quantized-runtime")
 
@@ -139,14 +139,14 @@ void winograd(const void *const *p, const ptrdiff_t *n)
     oic_conv_winograd_i8_i32_i32(&a);
 }
 """
-BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512)
+BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512, ZEN5)
 
 
 @pytest.fixture(scope="module", params=BUILDS, ids=lambda t: t.name)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CDLL:
     toolchain: Toolchain = request.param
     if not toolchain.found:
-        pytest.skip(f"{toolchain.command} is not installed")
+        pytest.skip(f"{toolchain.command} is not installed, or makes no code for this machine")
     folder: Path = tmp_path_factory.mktemp("quantized")
     return toolchain.library(SOURCE.format(bits=8) + SOURCE.format(bits=4) + BYTES, folder, "quantized")
 
