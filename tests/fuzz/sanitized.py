@@ -24,10 +24,9 @@ from oic.codegen.c_module import EntryMember, Signature
 from oic.diagnostics import StepError
 from oic.driver import Program, interface_of
 from oic.dtypes import Array
-from oic.ir.module import Module
+from oic.ir.module import Buffer, Module
 from oic.kernels.targets import SEPARATE
 from oic.library.emit import Files, LibrarySpec, emit
-from oic.memory.layout import state_layout, weights_layout
 from oic.reference.fetch import logical
 from oic.reference.state_storage import StateStorage
 from oic.session import inputs as session_inputs
@@ -224,8 +223,8 @@ def _glue(number: int, module: Module, files: Files) -> str:
 #include "common.h"
 void run{number}(void);
 static void *state, *arena, *weights;
-static const zone state_zones[] = {{{_zones(_gaps(state_layout(module), unit.state_bytes))}}};
-static const zone weights_zones[] = {{{_zones(_weights_gaps(module, unit.weights_bytes))}}};
+static const zone state_zones[] = {{{_zones(_gaps(module.memory.space("state"), unit.state_bytes))}}};
+static const zone weights_zones[] = {{{_zones(_gaps(module.memory.space("weights"), unit.weights_bytes))}}};
 {steps}
 static void saved({name}_session *s)
 {{
@@ -256,7 +255,7 @@ void run{number}(void)
     arena = filled({unit.arena_bytes});
     weights = filled({unit.weights_bytes});
 {f"    memset(state, 0, {unit.state_bytes});" if files.model.init_lines else ""}
-    take(weights, {unit.weights_bytes if unit.weights else 0});
+    take(weights, {unit.weights_bytes});
     int32_t status = (int32_t){name}_init(&s, &(const {name}_memory){{
         state, {unit.state_bytes}, arena, {unit.arena_bytes}, weights, {unit.weights_bytes}}});
     give(&status, sizeof status);
@@ -301,25 +300,19 @@ def _zones(gaps: Sequence[tuple[int, int]]) -> str:
     return ", ".join(f"{{{at}, {nbytes}}}" for at, nbytes in [*gaps, (0, 0)])
 
 
-def _gaps(held: Iterable[tuple[object, int, int]], end: int) -> list[tuple[int, int]]:
-    """(offset, bytes) of all that lies outside the (…, offset, bytes) held."""
+def _gaps(held: Iterable[Buffer], end: int) -> list[tuple[int, int]]:
+    """(offset, bytes) of all that lies outside the buffers held."""
     found, reached = [], 0
-    for at, nbytes in sorted((at, nbytes) for _, at, nbytes in held):
+    for at, nbytes in sorted((b.offset, b.nbytes) for b in held):
         if at > reached:
             found.append((reached, at - reached))
         reached = max(reached, at + nbytes)
     return [*found, (reached, end - reached)] if end > reached else found
 
 
-def _weights_gaps(module: Module, nbytes: int) -> list[tuple[int, int]]:
-    return _gaps(((s, at, n) for s, (at, n) in weights_layout(module).items()), nbytes)
-
-
 def _arena_gaps(module: Module, symbol: str, nbytes: int) -> list[tuple[int, int]]:
     """What no buffer of a function has: padding, red zones, what other functions need more."""
-    assert module.plan is not None
-    own = [b for b in module.plan.space("arena") if b.function == symbol]
-    return _gaps(((b.name, b.offset, b.nbytes) for b in own), nbytes)
+    return _gaps([b for b in module.memory.space("arena") if b.function == symbol], nbytes)
 
 
 def _step(number: int, module: Module, files: Files, entry: Any) -> str:
@@ -403,11 +396,11 @@ class SanitizedExecutor(Executor):
         memory = np.frombuffer(self._read(self.files.unit.state_bytes), np.uint8)
         storages = {}
         by_symbol = {op.symbol: op for op in self.program.planned.states()}
-        for symbol, offset, nbytes in state_layout(self.program.planned):
-            op = by_symbol[symbol]
-            storage = StateStorage(symbol, op.type, 0, memory[offset : offset + nbytes])
+        for buffer in self.program.planned.memory.space("state"):
+            op = by_symbol[buffer.name]
+            storage = StateStorage(buffer.name, op.type, 0, memory[buffer.offset : buffer.offset + buffer.nbytes])
             storage.start = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
-            storages[symbol] = storage
+            storages[buffer.name] = storage
         return logical(name, storages)
 
     def _reset(self) -> None:

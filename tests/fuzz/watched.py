@@ -23,7 +23,6 @@ from oic.ir.core import Op, Place, Value
 from oic.ir.module import Buffer, Module
 from oic.ir.text_print import located
 from oic.ir.types import TensorType
-from oic.memory.layout import state_layout
 from oic.memory.liveness import liveness
 from oic.reference.interpret import Compiled, Machine
 from oic.reference.memory_image import Spaces
@@ -54,7 +53,7 @@ class _Watch:
         self.noise = np.random.default_rng(0)
         self.lives = {f.symbol: liveness(f.body) for f in machine.module.functions()}
         self.at = 0
-        self.states = {symbol: (at, n) for symbol, at, n in state_layout(machine.module)}
+        self.states = {b.name: (b.offset, b.nbytes) for b in self.places.plan.space("state")}
         self.buffers: dict[str, list[Buffer]] = {}
         self.dead: dict[tuple[str, int, int], Array] = {}
         self.symbol = ""

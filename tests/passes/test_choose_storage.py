@@ -8,7 +8,6 @@ import pytest
 import oic
 from oic.driver import Program, Settings, compile_graph
 from oic.ir.members import StoredElements
-from oic.memory.layout import weights_bytes
 from oic.passes.choose_storage import Candidate, ladder
 
 GRAPH = """
@@ -51,7 +50,7 @@ def test_a_bound_holds_for_each_matrix_with_the_fewest_bytes() -> None:
 def test_a_size_is_kept_and_used(room: int) -> None:
     found = program(f"auto:{room}")
     planned = found.planned
-    assert weights_bytes(planned) <= room
+    assert planned.memory.weights_bytes <= room
     if room >= 200_000:
         assert storages(found) == {"easy": "bf16", "hard": "", "stack": "", "b": "", "vast": ""}, "signs are exact so"
 

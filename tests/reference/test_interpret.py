@@ -362,6 +362,8 @@ plan {
   state 64
   weights 128
   arena "entry" 64
+  buffer "K" in state+0 size 8 align 1 live 0 to 0 line 0 function ""
+  buffer "w" in weights+64 size 24 align 1 live 0 to 0 line 0 function ""
   buffer "h" in arena+0 size 32 align 1 live 0 to 9 line 0 function "entry"
   buffer "p" in arena+32 size 8 align 1 live 0 to 9 line 0 function "entry"
   buffer "y" in output+0 size 32 align 1 live 0 to 9 line 0 function "entry"

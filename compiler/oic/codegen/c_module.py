@@ -77,11 +77,11 @@ class Unit:
         self.name, self.macro = self.names.name, self.names.macro
         self.fields = _fields(module)
         self.by_state: dict[Value, StateMember] = {f.op.result: f for f in self.fields.values()}
-        self.weights = layout.weights_layout(module)
-        self.families = layout.family_ranks(module)
         self.total = self.fields.get(COUNTS)  # the sum of the counts, if there are any
-        self.state_bytes = layout.state_bytes(module)
-        self.weights_bytes = layout.weights_bytes(module) if self.weights else 0
+        plan = module.memory
+        self.state_bytes = plan.state_bytes
+        self.weights = {b.name: b for b in plan.space("weights")}
+        self.weights_bytes = plan.weights_bytes if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.ranges = Ranges()  # nothing changes any more
         self.loads: dict[Hashable, list[Value]] = {}  # what is loaded from each box of the state
@@ -192,7 +192,7 @@ def _fields(module: Module) -> dict[str, StateMember]:
     by_symbol = {op.symbol: op for op in module.states()}
     declared = {s: names.unique(s) for s in by_symbol if "." not in s}  # the user's names come first
     fields = {}
-    for symbol, offset, nbytes in layout.state_layout(module):
-        member = declared.get(symbol) or names.unique(symbol)
-        fields[symbol] = StateMember(by_symbol[symbol], member, offset, nbytes)
+    for buffer in module.memory.space("state"):
+        member = declared.get(buffer.name) or names.unique(buffer.name)
+        fields[buffer.name] = StateMember(by_symbol[buffer.name], member, buffer.offset, buffer.nbytes)
     return fields

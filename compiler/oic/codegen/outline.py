@@ -124,8 +124,8 @@ class TaskFrame(Frame):
         place, op, type_ = value.place, value.op, value.tensor
         if op is not None and op.name == "constant":
             ref = self.outer.ref(value)
-            offset, _ = self.unit.weights[value.symbol]
-            return replace(ref, pointer=self._found(value.hint or "t", type_, memory("weights", offset), const=True))
+            address = memory("weights", self.unit.weights[value.symbol].offset)
+            return replace(ref, pointer=self._found(value.hint or "t", type_, address, const=True))
         if place is not None and place.space == "arena" and place.offset is not None and not self.outer.moves(value):
             strides = place.strides if place.strides is not None else dense(type_.shape)
             key = (place.space, place.buffer, place.offset)

@@ -63,8 +63,8 @@ def _preamble(frame: Frame, func: Any) -> None:
     constants = frame.unit.module.constants()
     used = [op for op in constants if any(user.inside(func.body) for user in op.result.users)]
     for op in used:
-        offset, _ = frame.unit.weights[op.symbol]
-        strides = constant_strides(op.type, frame.unit.families[op.symbol])
+        offset = frame.unit.weights[op.symbol].offset
+        strides = constant_strides(op.type, op.family_rank)
         address = frame.pointer(op.symbol, op.type, memory("weights", offset), True, str(op.type))
         frame.refs[op.result] = Ref(address, op.type, strides, True, key=("weights", "", offset))
     for extent, member in face.extents:

@@ -37,17 +37,17 @@ def unheard(what: str, done: int, total: int) -> None:
 
 def chunks(module: Module) -> Iterator[memoryview | bytes]:
     """What follows the header, in order, gaps filled with zeros."""
-    where, ranks = layout.weights_layout(module), layout.family_ranks(module)
+    constants = {op.symbol: op for op in module.constants()}
     end = HEAD.size
-    for op in module.constants():
-        offset, nbytes = where[op.symbol]
-        yield bytes(offset - end)
-        end = offset
-        for part in layout.constant_parts(module.weights[op.symbol], op.type, ranks[op.symbol]):
+    for buffer in module.memory.space("weights"):
+        op = constants[buffer.name]
+        yield bytes(buffer.offset - end)
+        end = buffer.offset
+        for part in layout.constant_parts(module.weights[op.symbol], op.type, op.family_rank):
             yield part.data if part.size else b""
             end += part.nbytes
-        assert end == offset + nbytes, f"{op.symbol}: {end - offset} bytes, planned {nbytes}"
-    yield bytes(layout.weights_bytes(module) - end)
+        assert end == buffer.offset + buffer.nbytes, f"{op.symbol}: {end - buffer.offset} bytes of {buffer.nbytes}"
+    yield bytes(module.memory.weights_bytes - end)
 
 
 def contents(module: Module) -> bytes:
@@ -106,7 +106,7 @@ def write(module: Module, to: BinaryIO, told: Told = unheard) -> int:
     kept = _Blocks(to)
     kept.write(bytes(HEAD.size))
     checksum, digest = 0, hashlib.sha256(layout.weights_described(module).encode())
-    done, total = 0, layout.weights_bytes(module)
+    done, total = 0, module.memory.weights_bytes
     for chunk in chunks(module):
         done += len(chunk)
         told("packing weights", done, total)
@@ -116,5 +116,5 @@ def write(module: Module, to: BinaryIO, told: Told = unheard) -> int:
     fingerprint = int.from_bytes(digest.digest()[:8], "little")
     kept.end()
     to.seek(0)
-    to.write(HEAD.pack(MAGIC, VERSION, checksum, fingerprint, layout.weights_bytes(module)))
+    to.write(HEAD.pack(MAGIC, VERSION, checksum, fingerprint, total))
     return fingerprint

@@ -52,6 +52,10 @@ class Plan:
     state_bytes: int = 0
     weights_bytes: int = 0
 
+    def buffer(self, space: str, name: str, function: str = "") -> Buffer | None:
+        """The buffer of this name, if there is one."""
+        return next((b for b in self.buffers if (b.space, b.name, b.function) == (space, name, function)), None)
+
     def space(self, name: str) -> list[Buffer]:
         """The buffers of one space, by offset."""
         return sorted((b for b in self.buffers if b.space == name), key=lambda b: b.offset)

@@ -62,6 +62,13 @@ class Constant(Op, name="constant"):
     type: TensorType
     parts: dict[str, int] = {}
 
+    @property
+    def family_rank(self) -> int:
+        """How many leading dimensions number the members of a family; 0: no op selects one."""
+        users = self.result.users
+        selects = [u for u in users if isinstance(u, ConstantSelect) and u.family is self.result]
+        return max((len(u.indices) for u in selects), default=0)
+
 
 class ConstantSelect(Op, name="constant.select", view=True):
     """One member of a family of constants, stacked along its leading dimensions, or of a constant like that.

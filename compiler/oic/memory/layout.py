@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.dtypes import Array, DType
+from oic.ir.core import Place
 from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, storage_of
 from oic.ir.members import Elements, Members, StoredElements, forget
-from oic.ir.module import Module
+from oic.ir.module import Buffer, Module, Plan
 from oic.ir.quantized import BITS
 from oic.ir.types import StateType, TensorType
 from oic.memory.planner import ALIGN
@@ -42,22 +43,26 @@ def is_count(state: Any) -> bool:
     return "." in state.symbol and state.type.plain
 
 
-def state_layout(module: Module) -> list[tuple[str, int, int]]:
-    """(symbol, offset, bytes) of every persistent variable, in the order of memory."""
-    found: list[tuple[str, int, int]] = []
+def lay_out(module: Module) -> Plan:
+    """A plan of the state and the weights, in the order of memory; constants get their addresses.
+
+    The structure has a multiple of 8 bytes that is never 0, the blob, header included, whole cache lines.
+    """
+    plan = Plan()
     end = 0
     for op in ordered_states(module):
         nbytes = storage_bytes(op.type)
         offset = _up(end, ALIGN if nbytes >= LARGE else op.type.dtype.align)
-        found.append((op.symbol, offset, nbytes))
+        plan.buffers.append(Buffer(op.symbol, "state", offset, nbytes))
         end = offset + nbytes
-    return found
-
-
-def state_bytes(module: Module) -> int:
-    """Bytes of the whole structure; a multiple of 8 that is never 0."""
-    layout = state_layout(module)
-    return max(8, _up(layout[-1][1] + layout[-1][2], 8)) if layout else 8
+    plan.state_bytes, end = max(8, _up(end, 8)), WEIGHTS_HEADER
+    for op in module.constants():
+        nbytes = constant_bytes(op.type, op.family_rank)
+        op.result.place = Place("weights", op.symbol, end)
+        plan.buffers.append(Buffer(op.symbol, "weights", end, nbytes))
+        end = _up(end + nbytes, ALIGN)
+    plan.weights_bytes = end
+    return plan
 
 
 def arena_bytes(module: Module) -> int:
@@ -78,15 +83,6 @@ def storage_bytes(type: StateType) -> int:
     """Bytes of a persistent variable at capacity."""
     shape, outer = type.capacity_shape, len(type.table)
     return math.prod(shape[:outer]) * type.dtype.nbytes(math.prod(shape[outer:]))
-
-
-def family_ranks(module: Module) -> dict[str, int]:
-    """How many leading dimensions of a constant number the members of a family (0: none selects one)."""
-    ranks = {}
-    for op in module.constants():
-        selects = [u for u in op.result.users if u.name == "constant.select" and u.operands[0] is op.result]
-        ranks[op.symbol] = max((len(user.operands) - 1 for user in selects), default=0)
-    return ranks
 
 
 def constant_strides(type: TensorType, family: int) -> tuple[int, ...]:
@@ -119,25 +115,6 @@ def constant_parts(values: Elements, type: TensorType, family: int) -> Iterator[
     for member in values if isinstance(values, Members) else (values.reshape(type.maximum),):
         yield from (dtypes.pack(part, type.dtype) for part in encoded_parts(member, type.encoding))
         forget(member)
-
-
-def weights_layout(module: Module) -> dict[str, tuple[int, int]]:
-    """symbol -> (offset, bytes) of every constant; offsets from the start of the blob."""
-    found: dict[str, tuple[int, int]] = {}
-    ranks = family_ranks(module)
-    end = WEIGHTS_HEADER
-    for op in module.constants():
-        offset = _up(end, ALIGN)
-        nbytes = constant_bytes(op.type, ranks[op.symbol])
-        found[op.symbol] = (offset, nbytes)
-        end = offset + nbytes
-    return found
-
-
-def weights_bytes(module: Module) -> int:
-    """Bytes of the blob, header included; a multiple of a cache line."""
-    end = max((o + n for o, n in weights_layout(module).values()), default=WEIGHTS_HEADER)
-    return _up(end, ALIGN)
 
 
 def stored(values: Array, dtype: DType, outer: int) -> NDArray[np.uint8]:
@@ -173,7 +150,7 @@ def weights_described(module: Module) -> str:
     """What differs when the layout of the weights does."""
     types = {op.symbol: op.type for op in module.constants()}
     lines = [f"weights {module.name}"]
-    lines += [f"{s} {types[s]} {o} {n}" for s, (o, n) in weights_layout(module).items()]
+    lines += [f"{b.name} {types[b.name]} {b.offset} {b.nbytes}" for b in module.memory.space("weights")]
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from itertools import combinations
 
 from oic.ir import dims
 from oic.ir.core import Block, Op, Place, Value, seen_through
-from oic.ir.module import Buffer, Module, Plan
+from oic.ir.module import Module, Plan
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateEntry, StateLoad, StateStore
 from oic.ir.text_print import place_text
@@ -83,7 +83,7 @@ def _kernel_fits(op: Op) -> None:
 
 def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None:
     """The value is in its buffer, the buffer in the arena."""
-    buffer = _buffer(plan, place, symbol)
+    buffer = plan.buffer(*place.memory, symbol)
     if buffer is None:
         raise fault(op, f"there is no buffer for {place_text(place)}")
     first, end = reach(value)
@@ -93,10 +93,6 @@ def _inside(op: Op, value: Value, place: Place, plan: Plan, symbol: str) -> None
         raise fault(op, f"offset {first} is not aligned for {value.dtype}")
     if place.space == "arena" and buffer.offset + buffer.nbytes > plan.arena_bytes[symbol]:
         raise fault(op, f"buffer '{buffer.name}' is not inside the arena")
-
-
-def _buffer(plan: Plan, place: Place, symbol: str) -> Buffer | None:
-    return next((b for b in plan.buffers if (b.space, b.name) == place.memory and b.function == symbol), None)
 
 
 def reach(value: Value) -> tuple[int, int]:

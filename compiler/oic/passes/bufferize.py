@@ -18,7 +18,6 @@ from oic.ir.core import Block, Op, Place, Value, is_index
 from oic.ir.module import Module
 from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.types import TensorType
-from oic.memory.layout import weights_layout
 from oic.memory.sharing import Sharing, movable, over, takeable
 from oic.memory.state_regions import Entry
 from oic.memory.views import is_dense, root, strides_of
@@ -29,10 +28,9 @@ from oic.passes.unread_fills import mark_unread
 
 
 def bufferize(module: Module) -> None:
-    """Set the place of every tensor value, all but the offsets in the arena."""
-    weights = weights_layout(module)
+    """Set the place of every tensor value, all but the offsets in the arena and the weights."""
     for op in module.constants():
-        op.result.place = Place("weights", op.symbol, weights[op.symbol][0])
+        op.result.place = Place("weights", op.symbol)
     for func in module.functions():
         decided = destinations(func)
         _assign(func.body, decided)

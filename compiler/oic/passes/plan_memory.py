@@ -14,26 +14,23 @@ from dataclasses import replace
 
 from oic.ir.control import Func, Parallel
 from oic.ir.core import Block, Op
-from oic.ir.module import Buffer, Module, Plan
+from oic.ir.module import Buffer, Module
 from oic.kernels.kernel import Scratch
 from oic.memory import planner
-from oic.memory.layout import state_bytes, state_layout, weights_bytes, weights_layout
+from oic.memory.layout import lay_out
 from oic.memory.liveness import Liveness, liveness, tensors
 from oic.operators.base import Operator
 from oic.operators.fused import Exchange, around
 
 
 def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
-    """Set offsets in the arena and the module's plan.
+    """Set offsets in the arena and the weights, and the module's plan.
 
     reuse   False gives every buffer bytes of its own
     gap     bytes on either side of every buffer of the arena that no buffer has, a multiple of
             `planner.ALIGN`: tests look whether they change
     """
-    plan = Plan(state_bytes=state_bytes(module), weights_bytes=weights_bytes(module))
-    for space, layout in (("state", state_layout(module)),
-                          ("weights", [(s, o, n) for s, (o, n) in weights_layout(module).items()])):  # fmt: skip
-        plan.buffers += [Buffer(name, space, offset, size) for name, offset, size in layout]
+    plan = lay_out(module)
     for func in module.functions():
         live = liveness(func.body)
         buffers = _buffers(func, live)

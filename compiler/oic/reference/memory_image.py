@@ -70,9 +70,8 @@ class Spaces:
     def __init__(self, module: Module) -> None:
         self.module, self.plan = module, module.memory
         self.zones: dict[str, Guarded] = {}
-        self.state = self._guarded("the state", max(self.plan.state_bytes, layout.state_bytes(module)))
-        end = max((o + n for o, n in layout.weights_layout(module).values()), default=0)
-        self.weights = self._guarded("the weights", max(self.plan.weights_bytes, end))
+        self.state = self._guarded("the state", self.plan.state_bytes)
+        self.weights = self._guarded("the weights", self.plan.weights_bytes)
         _fill_weights(module, self.weights)
         self.weights.flags.writeable = False
         self.arena = self._guarded("the arena", max(self.plan.arena_bytes.values(), default=0))
@@ -84,8 +83,7 @@ class Spaces:
         self.symbol = ""
         self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
         self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
-        ranks = layout.family_ranks(module)
-        self.families = {op.result: ranks[op.symbol] for op in module.constants()}
+        self.families = {op.result: op.family_rank for op in module.constants()}
         self.sizes: Mapping[str, int] = {}
 
     def _guarded(self, what: str, nbytes: int) -> Array:
@@ -100,11 +98,9 @@ class Spaces:
 
     def storage(self, op: Any) -> StateStorage:
         """The storage of a `state` op, inside the state."""
-        offsets = {symbol: (at, n) for symbol, at, n in layout.state_layout(self.module)}
-        at, nbytes = offsets[op.symbol]
-        place = op.result.place
-        at = place.offset if place is not None and place.offset is not None else at
-        return StateStorage(op.symbol, op.type, op.init, self.state[at : at + nbytes])
+        buffer = self.plan.buffer("state", op.symbol)
+        assert buffer is not None, f"the plan has no state '{op.symbol}'"
+        return StateStorage(op.symbol, op.type, op.init, self.state[buffer.offset : buffer.offset + buffer.nbytes])
 
     def begin(
         self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
@@ -283,12 +279,8 @@ def _dropped(array: Array, lengths: list[Any]) -> Array:
 
 def _fill_weights(module: Module, blob: Array) -> None:
     """Put every constant into the blob."""
-    offsets, ranks = layout.weights_layout(module), layout.family_ranks(module)
     for op in module.constants():
-        place = op.result.place
-        offset = offsets[op.symbol][0]
-        if place is not None and place.offset is not None:
-            offset = place.offset
-        for part in layout.constant_parts(module.weights[op.symbol], op.type, ranks[op.symbol]):
+        offset = op.result.placed.offset
+        for part in layout.constant_parts(module.weights[op.symbol], op.type, op.family_rank):
             blob[offset : offset + len(part)] = part
             offset += len(part)

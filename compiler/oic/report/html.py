@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from oic.diagnostics import Source
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
-from oic.memory.layout import arena_bytes, state_layout
+from oic.memory.layout import arena_bytes
 from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
 from oic.memory.planner import ALIGN
 from oic.toolchain.code_metrics import Figures
@@ -421,7 +421,7 @@ def _state(
     plan = module.memory
     reserved = any(t.reserved for t in types.values())
     boxes, at, used_bytes = [], 0, 0
-    placed_ = [(s, offset, n, _used(types[s], n, share)) for s, offset, n in state_layout(module)]
+    placed_ = [(b.name, b.offset, b.nbytes, _used(types[b.name], b.nbytes, share)) for b in plan.space("state")]
     touched = {s: sum(n for _, n in parts) for s, _, _, parts in placed_}
     total = max(1, sum(touched.values()) if reserved else plan.state_bytes)
     for symbol, offset, nbytes, parts in placed_:

@@ -118,15 +118,14 @@ def _variable(unit: Unit, field: StateMember) -> dict[str, Any]:
 
 
 def _constant(unit: Unit, op: Constant) -> dict[str, Any]:
-    offset, nbytes = unit.weights[op.symbol]
-    type_ = op.result.tensor
+    buffer, type_ = unit.weights[op.symbol], op.result.tensor
     return {
         "name": op.symbol,
         "type": str(type_),
         "dtype": str(type_.dtype),
         "encoding": type_.encoding,
-        "offset": offset,
-        "bytes": nbytes,
+        "offset": buffer.offset,
+        "bytes": buffer.nbytes,
         "line": op.span.line if op.span else 0,
         "shape": list(type_.maximum),
         "parts": [{"name": name, "line": line} for name, line in op.parts.items()],

@@ -25,7 +25,6 @@ from oic.ir.module import Module
 from oic.library.build import Library, build
 from oic.library.cache import Cache
 from oic.library.emit import Files, LibrarySpec, emit
-from oic.memory.layout import state_layout
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
 from oic.reference.state_storage import StateStorage, zeros
@@ -423,11 +422,11 @@ def _storages(module: Module, memory: Array) -> dict[str, StateStorage]:
     """The persistent variables as the interpreter's storage, over the library's memory."""
     found: dict[str, StateStorage] = {}
     by_symbol = {op.symbol: op for op in module.states()}
-    for symbol, offset, nbytes in state_layout(module):
-        op = by_symbol[symbol]
-        storage = StateStorage(symbol, op.type, 0, memory[offset : offset + nbytes])
+    for buffer in module.memory.space("state"):
+        op = by_symbol[buffer.name]
+        storage = StateStorage(buffer.name, op.type, 0, memory[buffer.offset : buffer.offset + buffer.nbytes])
         storage.initial = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
-        found[symbol] = storage
+        found[buffer.name] = storage
     return found
 
 
