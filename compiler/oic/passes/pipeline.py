@@ -19,14 +19,14 @@ from oic.passes.fuse import fuse
 from oic.passes.fuse_epilogues import fuse_epilogues
 from oic.passes.fuse_products import fuse_products
 from oic.passes.hoist_checks import hoist_checks
-from oic.passes.hoist_failures import refuse_early
 from oic.passes.join_products import join_products
 from oic.passes.lower_cache import lower_cache
 from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
 from oic.passes.pack_weights import pack_weights
 from oic.passes.plan_memory import plan_memory
-from oic.passes.redundant_checks import known_checks, settle_checks
+from oic.passes.redundant_checks import redundant_checks, settle_checks
+from oic.passes.schedule_checks import schedule_checks
 from oic.passes.select_kernels import select_kernels
 from oic.passes.select_members import select_members
 from oic.passes.serialize import serialize
@@ -87,13 +87,13 @@ PIPELINE: tuple[Step, ...] = (
          wanted=lambda options: options.threads == 1),
     Step("fold-checks", fold, "what the hoisted checks turn out to know", "indexed"),
     Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
-    Step("known-checks", known_checks, "checks that earlier ones imply", "indexed"),
+    Step("redundant-checks", redundant_checks, "checks that earlier ones imply", "indexed"),
     Step("select-members", select_members, "before what it makes superfluous goes", "indexed"),
     Step("dead-code-indexed", dead_code, "unused counts and arithmetic", "indexed"),
     Step("order-consumers", order_consumers, "with threads: what must not run at once, seen best with the "
          "fewest checks and effects", "indexed"),
-    Step("refuse-early", refuse_early, "checks at the front: nothing is computed in vain, chains may fuse, and what "
-         "is stored may be computed in its place", "indexed"),
+    Step("schedule-checks", schedule_checks, "checks at the front: nothing is computed in vain, chains may fuse, and "
+         "what is stored may be computed in its place", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
     Step("fuse-epilogues", fuse_epilogues, "what is done to the results of products alone, as they are stored; before "
          "kernels are chosen, of which some can", "indexed"),

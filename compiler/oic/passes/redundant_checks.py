@@ -6,7 +6,7 @@
       check.range(%n) {low=1, high=8}          }
     }
 
-`known_checks` runs while ops still move, so that it only drops what earlier checks and the branches and
+`redundant_checks` runs while ops still move, so that it only drops what earlier checks and the branches and
 loops around imply.  `settle_checks` runs when nothing moves any more: it folds index arithmetic with the same
 facts, and marks arithmetic that stays within 64 bits as `checked`.  What may refuse after it, is in C,
 and nothing else.
@@ -24,14 +24,14 @@ from oic.passes.dead_code import sweep
 from oic.passes.fold_index import folded_index
 
 
-def known_checks(module: Module) -> None:
+def redundant_checks(module: Module) -> None:
     """Walk every function in order."""
     for func in module.functions():
         _Walk().block(func.body)
 
 
 def settle_checks(module: Module) -> None:
-    """As `known_checks`; from here on ops stay where they are."""
+    """As `redundant_checks`; from here on ops stay where they are."""
     for func in module.functions():
         _Settle().block(func.body)
         sweep(func.body, Ranges())

@@ -1,4 +1,4 @@
-"""Refuse a step before it computes what it then could not use.
+"""Schedule checks before what only computes: a step that is refused has computed nothing in vain.
 
     %y = matmul(%x, %w)                       %p = state.get(%pos)
     %p = state.get(%pos)                =>    check.range(%p, 0, 511)
@@ -23,7 +23,7 @@ from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.state import StateGet
 
 
-def refuse_early(module: Module) -> None:
+def schedule_checks(module: Module) -> None:
     """Move the checks of every block."""
     for func in module.functions():
         ranges = Ranges()  # ops are moved, not changed
