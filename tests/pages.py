@@ -3,7 +3,7 @@
     ```oi title=average.oi      a file (of any language) that later commands find
     ```console                  lines with `$ ` are commands; what follows one is its output
 
-An `…` inside a line of output stands for any text, one alone on a line for any number of lines.
+An `…` inside a line of output matches any text, one alone on a line for any number of lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cases of every operator: its own examples, and element types × shape classes × settings.
 
 An elementwise operator is tried on every shape class by one rule.  The others each have a few
-*forms*, `"T[3, 17]"` and the like, in which `T` stands for the element type; the first is also
+*forms*, `"T[3, 17]"` and the like, in which `T` is the element type; the first is also
 tried with every operand lying as a view, and in place.
 """
 

@@ -194,7 +194,7 @@ def test_a_row_is_joined_where_nothing_is_copied(rest: str, joined: bool, thread
 
 
 def test_names_and_bytes_of_many(tmp_path: Path) -> None:
-    """C tells the name of many from others; what it stands for is told, and bytes add up to what is laid out."""
+    """C tells the name of many from others; what it is made of is told, and bytes add up to what is laid out."""
     names = [f"weight_of_head_number_{i}" for i in range(40)]
     lines = [
         "dynamic { x: f32[1, 32]; }",

@@ -56,7 +56,7 @@ def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticColl
     """A block that is branched to hands nothing over."""
     notes = [Note(block.name_span, "this block is neither")]
     for statement in given:
-        what = f"'{statement.word}' stands in an entry or a consumer only"
+        what = f"'{statement.word}' is allowed in an entry or a consumer only"
         report.error("yield-place", what, statement.span, notes=notes)
 
 
@@ -78,7 +78,7 @@ def _check_entry(instance: BlockInstance, body: tuple[s.Statement, ...], report:
             case s.Await(taken):
                 for name in taken:
                     if away.pop(name.name, None) is None:
-                        message = f"no 'yield {name.name};' stands before this in the same braces"
+                        message = f"no 'yield {name.name};' comes before this in the same braces"
                         report.error("await-without-yield", message, name.span)
             case _:
                 _check_away(instance, statement, away, report)
@@ -119,7 +119,7 @@ def _check_consumer(
     for statement in given:
         if statement is not first and statement is not end:
             place = "end" if isinstance(statement, s.Yield) else "start"
-            what = f"a consumer's '{statement.word}' stands at its {place} only"
+            what = f"a consumer's '{statement.word}' is allowed at its {place} only"
             report.error("yield-place", what, statement.span)
     inner = (x for loop in block.body if isinstance(loop, s.Loop) for x in s.walk(loop.body))
     for early in (x for x in inner if isinstance(x, s.Return)):

@@ -62,7 +62,7 @@ def _placed(
         elif kind not in places:
             on = {"block": "a block", "temporary": "a temporary"}.get(kind, f"{kind} memory")
             label = f"for {listed(places, 'and')}{'' if places == ('block',) else ' memory'} only"
-            report.error("attribute-place", f"'@{found.name}' cannot stand on {on}", found.span, label)
+            report.error("attribute-place", f"'@{found.name}' is not allowed on {on}", found.span, label)
         else:
             right[found.name] = found
         first.setdefault(found.name, found)

@@ -167,7 +167,7 @@ def _check_dep(body: list[s.Statement], report: DiagnosticCollector) -> None:
                 hint = did_you_mean(name.name, CACHE_STATEMENTS)
                 report.error("unknown-statement", f"unknown statement '{name.name}'", name.span, hint=hint)
             elif not found:
-                what = f"no '{name.name}' stands {side} this 'dep' in its block"
+                what = f"no '{name.name}' comes {side} this 'dep' in its block"
                 report.error("dep-no-match", what, name.span)
 
 

@@ -76,5 +76,5 @@ def check_integer(name: s.Name, found: Variable, report: DiagnosticCollector) ->
     if found.indexed:
         report.error("not-scalar", f"'{name.name}' is no scalar", name.span, about=found)
     elif not found.refused and not found.dtype.is_int:
-        what = f"'{name.name}' is {found.dtype}, and only integers may stand here"
+        what = f"'{name.name}' is {found.dtype}, and only integers are allowed here"
         report.error("index-dtype", what, name.span, about=found)

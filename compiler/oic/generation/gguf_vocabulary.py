@@ -28,7 +28,7 @@ SPLITS: dict[str, str | None] = {
     **dict.fromkeys(("gpt-2", "olmo", "default"), None),  # as the package does by itself
     **dict.fromkeys(("starcoder", "smollm", "refact"), DIGITS),  # and then likewise
 }
-"""How a text is parted before merges, by `tokenizer.ggml.pre`: a regular expression, whose parts stand alone."""
+"""How a text is parted before merges, by `tokenizer.ggml.pre`: a regular expression, whose matches stay apart."""
 
 
 def vocabulary(settings: Mapping[str, Any]) -> Scored | Merged | None:

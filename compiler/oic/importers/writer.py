@@ -35,7 +35,7 @@ class Writer:
     """A part of a graph while it is written: parts of one graph share the last three.
 
     dtype      the element type that a tensor or pattern is stored in, by its name and number of layers
-    layers     how many layers `{l}` in the name of a tensor stands for
+    layers     how many values `{l}` in the name of a tensor takes
     constants  their declarations
     weights    the tensors that were asked for, with their layers
     extra      constants that no checkpoint has

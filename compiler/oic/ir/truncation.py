@@ -4,8 +4,8 @@
     cache.step(%pos, N)
 
 A state goes back by n positions where a step of fewer would have left it so: one integer scalar, the
-counter, is only ever counted up; entries of tables are written where it stands, up to where it is
-counted to, and never before; nothing else in the state is written by what counts.  Then entries from
+counter, is only ever counted up; entries of tables are written from its value on, up to the value it is
+counted up to, and never before; nothing else in the state is written by what counts.  Then entries from
 the new position on were never written.  Counts of tables, and where their rings end, are known as well where every
 advance writes the same entries of each position.
 

@@ -148,13 +148,13 @@ class IndexBuilder:
         return self.once(("length", dim, maximum), bound)
 
     def shown(self, type_: Type) -> str:
-        """A type in a message: sizes that no name of the source stands for are `?`."""
+        """A type in a message: sizes without a name in the source are `?`."""
         if not isinstance(type_, TensorType) or not type_.shape:
             return str(type_)
         return f"{type_.dtype}[{', '.join(map(self.shown_size, type_.shape))}]"
 
     def shown_size(self, size: Dim) -> str:
-        """A size in a message; `?` where no name of the source stands for it."""
+        """A size in a message; `?` where it has no name in the source."""
         return "?" if dims.extents([size]) - set(self.binding.extents.values()) else str(size)
 
     def checked_size(self, size: Dim, name: str, span: Span | None) -> Dim:

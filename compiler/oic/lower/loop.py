@@ -175,7 +175,7 @@ def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carrie
 
 
 def _widened(type_: Type, key: Key, least: Least) -> Type:
-    """The type with a stand-in size on every axis that is known to vary."""
+    """The type with a size named `?` on every axis that is known to vary."""
     if not isinstance(type_, TensorType):
         return type_
     shape = tuple(

@@ -86,7 +86,7 @@ class Sharing:
         over   whether one may be written over the other by the op that needs it last
 
         That of a loop's result not yet there starts with the loop, which writes it in every iteration;
-        once it is there, what the loop computes and carries there stands for that.  Of the result
+        once it is there, what the loop computes and carries there is counted instead.  Of the result
         of an `if` only the branches write, by values of their own.
         """
         here = self.live.defined(value) if value in storage.values else self.lives(value)[0]

@@ -5,7 +5,7 @@
     W[a]          and  W[b]                 are neither, for all that is known
 
 Positions are index integers; what both share cancels (`ir.ranges`, with the same `known`).  A size bound at run time
-stands for the integer it was bound to.  Values are compared within one iteration of every loop.
+is the integer it was bound to.  Values are compared within one iteration of every loop.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Model:
 
         A view of the file where its stored form allows.  Raises `OicError`:
         `model-missing-tensor`, `model-no-data`, `model-dtype` for a type the language lacks,
-        `model-field` for stored codes that stand for no value.
+        `model-field` for stored codes without a value.
         """
         return self._entry(name).array()
 

@@ -127,7 +127,7 @@ def _tables(
 
 def _text(name: str) -> bytes:
     if not NAME.fullmatch(name):
-        text = f"the name {name!r} cannot stand in .oinf"
+        text = f"the name {name!r} cannot be written in .oinf"
         raise fail("model-name", text, hint="use A-Z a-z 0-9 . _ -")
     raw = name.encode()
     return struct.pack("<I", len(raw)) + raw + bytes(padded(4 + len(raw)) - 4 - len(raw))

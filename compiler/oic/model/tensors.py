@@ -21,7 +21,7 @@ Metadata = Scalar | list[Any]  # a list holds scalars or lists
 
 @dataclass(frozen=True)
 class Quant:
-    """How the integers of a tensor stand for real numbers, as `.oinf` version 2 records it.
+    """How the integers of a tensor encode real numbers, as `.oinf` version 2 records it.
 
     real = (stored - zero_point) * scale.  One scale for the tensor where `axis` is None, else one
     for each position of that axis; `zero_points` is empty (all 0) or as long as `scales`.
@@ -61,7 +61,7 @@ class TensorInfo:
 
 
 def opaque(name: str) -> DType:
-    """A stand-in for a stored type the language has no element type for."""
+    """A dtype for a stored type that the language has no element type for."""
     void = np.dtype("V1")
     return DType(name, 8, "opaque", void, void, "void", "void")
 
@@ -188,7 +188,7 @@ def in_file(
 
 
 def wrong_code(raw: NDArray[np.uint8], dtype: DType, count: int) -> int | None:
-    """The first byte that stands for no value, or None: a bool of 2, a t2 of -2.
+    """The first byte that encodes no value, or None: a bool of 2, a t2 of -2.
 
     `count` is the number of elements; bits after the last are not looked at.
     """

@@ -1,6 +1,6 @@
 """Block-quantised tensors of GGUF files as f32, written part by part; but for those that are read as they are.
 
-What a block stands for is computed by the package `gguf` (an extra), in f32, and nothing is rounded further.
+The values of a block are computed by the package `gguf` (an extra), in f32, and nothing is rounded further.
 """
 
 from __future__ import annotations

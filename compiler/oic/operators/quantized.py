@@ -41,7 +41,7 @@ def products(op: Any) -> Dim:
 
 
 def product_dtype(w: Value) -> DType:
-    """The element type that bodies are included for: what is stored, and for groups what they stand for."""
+    """The element type that bodies are included for: what is stored, and for groups what they encode."""
     return w.dtype if in_groups(w) else w.tensor.stored
 
 

@@ -31,7 +31,7 @@ def refuse(op: Op, where: str, wanted: str, hint: str | None = None) -> OpError:
 
 
 def require_number(op: Op, where: str, dtype: DType) -> None:
-    """Refuse a setting that is no number for operands of `dtype`.  None stands for the default."""
+    """Refuse a setting that is no number for operands of `dtype`.  None is the default."""
     setting = getattr(op, where)
     if setting is None:
         return
@@ -57,7 +57,7 @@ def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> N
 
 
 def given(setting: Any, dtype: DType, real: Number, whole: Number) -> Any:
-    """A setting, or what stands for none: one number for floats, one for integers."""
+    """A setting, or its default: one number for floats, one for integers."""
     if setting is not None:
         return setting
     return real if dtype.is_float else whole

@@ -285,7 +285,7 @@ class EarlyValues:
         self.ops.append(op)
 
     def undisturbed(self, op: Op) -> bool:
-        """What the op reads is the same before the first effect, and no barrier stands between."""
+        """What the op reads is the same before the first effect, and no barrier is between."""
         if not all(sizes_used(o) <= self.given | _bound_in(op) for o in op.walk()):
             return False
         before = range(self.start, self.order[op])

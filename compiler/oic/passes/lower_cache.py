@@ -54,7 +54,7 @@ def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterat
 
 
 def _lower(e: Emitter, kept: StateVariable, op: state.CacheOp) -> Value | None:
-    """Lower one operation; the value that stands for its result."""
+    """Lower one operation; the value that replaces its result."""
     way = lower_ring if kept.type.ring else lower_table
     match op:
         case state.CacheRead(indices=indices, form=form):

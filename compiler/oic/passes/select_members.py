@@ -28,7 +28,7 @@ def select_members(module: Module) -> None:
 
 
 def _selection(op: Op, mapping: dict[Value, Value]) -> Iterator[Op]:
-    """The selection that stands for an op, if it is one."""
+    """The selection that replaces an op, if it is one."""
     cut = _selecting(op)
     if cut is None:
         return

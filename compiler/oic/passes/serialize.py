@@ -2,7 +2,7 @@
 
     %a, %b = parallel {names=["left", "right"]}        %t = relu(%x)
       consumers() { %t = relu(%x)                      %u = exp(%x)
-                    yield([%t]) }             =>         (%t stands for %a, %u for %b)
+                    yield([%t]) }             =>         (%t replaces %a, %u %b)
       consumers() { %u = exp(%x)
                     yield([%u]) }
 
@@ -29,7 +29,7 @@ def serialize(module: Module) -> None:
 
 
 def inlined(op: Parallel, mapping: dict[Value, Value]) -> list[Op]:
-    """The ops of all regions in order; `mapping` gets what stands for each result."""
+    """The ops of all regions in order; `mapping` gets the value that replaces each result."""
     mapping.update(zip(op.results, op.yielded, strict=True))
     return [inner for region in op.consumers for inner in body_of(region)]
 

@@ -37,7 +37,7 @@ def whole_products(module: Module) -> None:
 
 
 def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] | None:
-    """The product and the split of its result that stand for those of the parts, which are mapped to its parts."""
+    """The product and the split of its result that replace those of the parts, which are mapped to its parts."""
     if not isinstance(split.x.op, Constant | ConstantSelect) or split.x.tensor.rank != 2:
         return None
     users = [part.users for part in split.results]

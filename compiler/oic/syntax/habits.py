@@ -1,7 +1,7 @@
 """Habits from other languages: what looks like theirs, and how it is written here.
 
-A pattern is matched against a whole statement, up to its `;` or `{`.  In a pattern a blank stands
-for any blanks, NAME for an identifier, ARGS for operands without parentheses, and PLACE for a
+A pattern is matched against a whole statement, up to its `;` or `{`.  In a pattern a blank matches
+any blanks, NAME an identifier, ARGS operands without parentheses, and PLACE a
 variable with or without indices; each of the three is a group that the hint may show by number.
 """
 

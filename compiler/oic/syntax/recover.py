@@ -252,7 +252,7 @@ def _hint(stop: ParseFailure) -> str | None:
     if found.text == "#":
         return "comments are written // … or /* … */"
     if found.text == "[" and before.text in ("cache.increment", "cache.decrement"):
-        return f"the amount stands without brackets: '{before.text} 2 s;'"
+        return f"the amount has no brackets: '{before.text} 2 s;'"
     if found.text.startswith(".") and found.kind == "number":
         return f"write '0{found.text}'"
     if found.text == "'":
@@ -262,7 +262,7 @@ def _hint(stop: ParseFailure) -> str | None:
     if found.text == ">":
         return "results are written after '>>'"
     if found.kind == "number" and "." in found.text and "INT" in stop.wanted:
-        return "only integers may stand here"
+        return "only integers are allowed here"
     return None
 
 
