@@ -21,6 +21,7 @@ import numpy as np
 from oic.dtypes import Array
 from oic.ir.core import Op, Place, Value
 from oic.ir.module import Buffer, Module
+from oic.ir.state import StateStore
 from oic.ir.text_print import located
 from oic.ir.types import TensorType
 from oic.memory.liveness import liveness
@@ -210,7 +211,7 @@ def _spaces(places: Spaces) -> dict[str, Array]:
 
 def _in_order(op: Op, value: Value) -> bool:
     """The op reads each element of an operand before it writes the same element of its result."""
-    if op.name in ("copy", "state.store") or op.takes_elements(value):
+    if isinstance(op, StateStore) or op.takes_elements(value):
         return True
     parts = [getattr(op, name) for name in op.overwritable()]
     return any(part is value or (isinstance(part, list) and value in part) for part in parts)

@@ -7,7 +7,6 @@ from typing import Any
 from oic.codegen.statements import WRITERS
 from oic.ir.control import Cond, Func, Return, Yield
 from oic.ir.core import REGISTRY
-from oic.ir.index import IndexAdd, IndexMul, IndexSub
 from oic.ir.state import (
     CacheCount,
     CacheRead,
@@ -26,10 +25,8 @@ from oic.reference.interpret import SEMANTICS
 
 STRUCTURAL: set[Any] = {c for c in REGISTRY.values() if not (c.catalog and issubclass(c, Operator))}
 
-# Written by their kind: arithmetic as expressions, views and constants as addresses, numbers where they are used.
-KINDS: set[Any] = {
-    Func, State, Constant, ConstantSelect, Splat, IndexTensor, IndexAdd, IndexSub, IndexMul, Cond
-}  # fmt: skip
+# Written by their kind: views and constants as addresses, numbers where they are used.
+KINDS: set[Any] = {Func, State, Constant, ConstantSelect, Splat, IndexTensor, Cond}
 LOWERED: set[Any] = {CacheRead, CacheWrite, CacheStep, CacheReset, CacheCount}  # none is left in INDEXED
 COMPUTED: set[Any] = {Fused, Copy}  # the interpreter asks `evaluate`, as for operators
 FIXED: set[Any] = {Func, Yield, Return, State, Constant, ConstantSelect, IndexTensor}  # values there before

@@ -20,6 +20,7 @@ from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
 from oic.memory import layout
 from oic.memory.state_regions import Box
+from oic.operators.fused import Fused
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class Unit:
     def spans(self, op: Op) -> list[Span]:
         """The places of the source that an op was made from, those of a fused body included."""
         spans = [op.span]
-        if op.name == "fused":
-            spans = [inner.span for inner in op.regions[0].ops if not inner.terminator] + spans
+        if isinstance(op, Fused):
+            spans = [inner.span for inner in op.body.ops if not inner.terminator] + spans
         return [span for span in spans if span is not None]
 
     def place(self, function: str, op: Op | None = None) -> int:
@@ -115,11 +116,11 @@ class Unit:
 
     def source_lines(self, op: Op) -> list[str]:
         """The source lines that an op was made from, with their places; ops of one place in a row share the list."""
-        if op.span is not None and op.span is self._last[0] and op.name != "fused":
+        if op.span is not None and op.span is self._last[0] and not isinstance(op, Fused):
             return self._last[1]
         found = {span.line: span for span in self.spans(op)}
         lines = [self._shown(found[line], line) for line in sorted(found)]
-        if op.name != "fused":
+        if not isinstance(op, Fused):
             self._last = op.span, lines
         return lines
 

@@ -18,9 +18,12 @@ from oic.codegen.function_context import Frame, Ref, Strides
 from oic.codegen.loops import Nest, broadcast_strides, collapse, load, plane, store
 from oic.dtypes import DType
 from oic.ir import dims
+from oic.ir.control import Cond
 from oic.ir.core import Op, Value
+from oic.ir.state import IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.operators.base import Operator, Scalar, computed
+from oic.operators.fused import Copy
 
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
@@ -39,23 +42,19 @@ class OperandSource:
 
 def immediate(frame: Frame, value: Value) -> c.Expression | None:
     """The number in every element of a value that needs no memory, or None."""
-    op = value.op
-    if op is None:
-        return None
-    match op.name:
-        case "splat":
-            return expr.literal(op.attributes()["value"], value.dtype)
-        case "index.tensor":
-            return cast(frame.index(op.operands[0]), value.dtype.value)
-        case "index.test":
-            return c.Conversion("uint8_t", test(frame, op))
+    match value.op:
+        case Splat(value=number):
+            return expr.literal(number, value.dtype)
+        case IndexTensor(value=number):
+            return cast(frame.index(number), value.dtype.value)
+        case Cond():
+            return c.Conversion("uint8_t", test(frame, value.op))
     return None
 
 
-def test(frame: Frame, op: Op) -> c.Expression:
+def test(frame: Frame, op: Cond) -> c.Expression:
     """A comparison of index integers."""
-    left, right = (frame.index(v).value for v in op.operands)
-    return c.Infix("<", left, right)
+    return c.Infix("<", frame.index(op.left).value, frame.index(op.right).value)
 
 
 def cast(index: expr.Index, type_: str) -> c.Expression:
@@ -213,10 +212,10 @@ def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: lis
 
 def apply(frame: Frame, op: Op, read: Read) -> c.Expression:
     """The expression of an operator on one element; not rounded."""
-    if op.name in ("copy", "broadcast_to", "reshape"):
+    if op.view or isinstance(op, Copy):
         return read(op.operands[0])
-    if op.name == "splat":
-        return expr.literal(op.attributes()["value"], op.result.dtype)
+    if isinstance(op, Splat):
+        return expr.literal(op.value, op.result.dtype)
     spec = getattr(op, "c", None)
     assert isinstance(spec, Scalar), f"{op.name} has no elementwise form"
     by = spec.decides(op)
@@ -227,7 +226,7 @@ def apply(frame: Frame, op: Op, read: Read) -> c.Expression:
         field = op.fields.get(name)
         if field is None or field.kind == "attribute":
             arguments[-1] = _converted(getattr(op, name), wanted, arguments[-1])
-    if op.name == "fill":
+    if spec.bare:
         return arguments[0]
     if spec.infix and by.is_float:
         found = c.Infix(spec.infix, *arguments)

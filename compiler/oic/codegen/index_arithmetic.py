@@ -12,11 +12,15 @@ from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame
 from oic.ir.core import Value
-from oic.ir.index import NUMBERS, CheckRange
+from oic.ir.index import NUMBERS, CheckRange, IndexMax, IndexPair
 
-ARITHMETIC = {"index.add": ("+", "add"), "index.sub": ("-", "sub"), "index.mul": ("*", "mul")}
 _LONGEST = 40  # characters of index arithmetic that is still written inside another expression
 _LONGEST_CALL = 64  # of a call
+
+
+def _function(op: IndexPair) -> str:
+    """The function of the runtime, without its prefix."""
+    return op.name.replace(".", "_")
 
 
 class Integers:
@@ -47,29 +51,26 @@ class Integers:
         self._local(op.result, self.frame.dim(op.size))
 
     def _arithmetic(self, op: Any) -> None:
-        symbol, name = ARITHMETIC[op.name]
         left, right = self.frame.index(op.left), self.frame.index(op.right)
         if op.checked:
-            self._local(op.result, expr.arithmetic(symbol, left, right))
+            self._local(op.result, expr.arithmetic(op.sign, left, right))
         else:
             hint = op.result.hint or "at"
-            self.frame.indices[op.result] = self.frame.checked(op, hint, f"index_{name}", left.value, right.value)
+            self.frame.indices[op.result] = self.frame.checked(op, hint, _function(op), left.value, right.value)
 
     def _least(self, op: Any) -> None:
         left, right = self.frame.written(op.left), self.frame.written(op.right)
-        if op.name == "index.max":  # of a count and what raises it: the count as it will be
-            self._local(op.result, Index(c.call("oic_index_max", left, right)), self.frame.stem(left))
-        else:
-            self._local(op.result, Index(c.call("oic_index_min", left, right)))
+        # The larger of a count and what raises it is the count as it will be.
+        hint = self.frame.stem(left) if isinstance(op, IndexMax) else ""
+        self._local(op.result, Index(c.call(f"oic_{_function(op)}", left, right)), hint)
 
     def _division(self, op: Any) -> None:
         """Quotient or remainder, toward minus infinity; C's are that of numbers that are not negative."""
         left, right = self.frame.index(op.left), self.frame.index(op.right)
-        symbol, function = ("/", "oic_index_div") if op.name == "index.div" else ("%", "oic_index_mod")
         if left.low >= 0 and right.low > 0:
-            self._local(op.result, Index(c.Infix(symbol, left.value, right.value), wide=left.wide or right.wide))
+            self._local(op.result, Index(c.Infix(op.sign, left.value, right.value), wide=left.wide or right.wide))
         else:
-            self._local(op.result, Index(c.call(function, left.value, right.value)))
+            self._local(op.result, Index(c.call(f"oic_{_function(op)}", left.value, right.value)))
 
     def _index_load(self, op: Any) -> None:
         value, found = op.x, elements.scalar(self.frame, op.x)

@@ -27,6 +27,8 @@ from oic.codegen.loops import COUNTERS
 from oic.codegen.names import identifier
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim, Extent, extents, of
+from oic.ir.index import bound_in
+from oic.ir.state import Constant
 from oic.ir.types import TensorType
 from oic.memory.views import dense
 
@@ -122,7 +124,7 @@ class TaskFrame(Frame):
 
     def _take_ref(self, value: Value) -> Ref:
         place, op, type_ = value.place, value.op, value.tensor
-        if op is not None and op.name == "constant":
+        if isinstance(op, Constant):
             ref = self.outer.ref(value)
             address = memory("weights", self.unit.weights[value.symbol].offset)
             return replace(ref, pointer=self._found(value.hint or "t", type_, address, const=True))
@@ -176,7 +178,7 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     frame = TaskFrame(outer, name)
     with frame.inside(region):
         write(frame, region)
-    given = sorted(extents([d for v in results for d in v.shape]) & bound(region), key=lambda e: e.name)
+    given = sorted(extents([d for v in results for d in v.shape]) & bound_in(region.ops), key=lambda e: e.name)
     out = {extent: frame.names.unique(f"out_{extent.name}") for extent in given}
     for extent, member in out.items():
         frame.body.add(c.AssignStatement(c.Member(ARGS, member), frame.extents[extent]))
@@ -239,8 +241,3 @@ def _task(
     takes = {"s": SESSION} | {member: source for member, (_, source) in taken.items()}
     lines, shown = tuple(c_print.lines(body)), tuple(c_print.members(members))
     return Task(title, frame.function, line, frame.struct, shown, lines, takes, gives)
-
-
-def bound(region: Block) -> frozenset[Extent]:
-    """The extents that a region itself binds."""
-    return frozenset(op.attributes()["extent"] for op in region.ops if op.name == "extent.bind")

@@ -16,7 +16,7 @@ from oic.codegen.c_module import Signature, Unit, signature, where
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
-from oic.codegen.index_arithmetic import ARITHMETIC, Integers
+from oic.codegen.index_arithmetic import Integers
 from oic.codegen.outline import Task, continuation, shared_loop, task
 from oic.ir import control, dims, index, state
 from oic.ir.core import Block, Op, Value, is_index
@@ -210,9 +210,7 @@ class _Writer(Integers):
             self.body.add(c.call("oic_lap_work", at, *sizes))
 
     def _op(self, op: Any) -> None:
-        if op.name in ARITHMETIC:
-            self._arithmetic(op)
-        elif type(op) in WRITERS:
+        if type(op) in WRITERS:
             WRITERS[type(op)](self, op)
         elif op.view and op.results[0].place is not None and op.results[0].place.offset is None:
             view(self.frame, op)
@@ -442,7 +440,7 @@ class _Writer(Integers):
         self.current = []
 
     def _condition(self, value: Value) -> c.Expression:
-        if value.op is not None and value.op.name == "index.test":
+        if isinstance(value.op, control.Cond):
             return elements.test(self.frame, value.op)
         return c.Infix("!=", elements.scalar(self.frame, value), c.integer(0))
 
@@ -474,10 +472,13 @@ class _Writer(Integers):
         loops.copy(self.frame, self.frame.ref(output.value), target)
 
 
-# What writes each structural op; arithmetic, views, numbers and operators are written by their kind.
+# What writes each structural op; views, numbers and operators are written by their kind.
 WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     index.IndexConst: _Writer._index_const,
     index.IndexSize: _Writer._index_size,
+    index.IndexAdd: _Writer._arithmetic,
+    index.IndexSub: _Writer._arithmetic,
+    index.IndexMul: _Writer._arithmetic,
     index.IndexMin: _Writer._least,
     index.IndexMax: _Writer._least,
     index.IndexDiv: _Writer._division,

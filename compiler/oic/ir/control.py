@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from oic.ir.core import Block, Op, OpError, Value
-from oic.ir.types import IndexType, TensorType, Type, same_rank
+from collections.abc import Collection
+
+from oic.dtypes import bool_
+from oic.ir import dims
+from oic.ir.core import Block, Op, OpError, Value, is_index
+from oic.ir.dims import Expr, Extent
+from oic.ir.index import bound_in
+from oic.ir.types import TensorType, Type, same_rank
 
 
 class Func(Op, name="func"):
@@ -22,6 +28,12 @@ class Func(Op, name="func"):
     body: Block
 
     pure = False
+
+    def verify(self) -> None:
+        for key, names, values in (("inputs", self.inputs, self.body.args), ("outputs", self.outputs, self.returned)):
+            ensure(len(names) == len(values), f"{len(names)} {key} are named, there are {len(values)}")
+            for value in values:
+                ensure(isinstance(value.type, TensorType), f"{value!r} is not a tensor")
 
     @property
     def returned(self) -> list[Value]:
@@ -50,6 +62,15 @@ class For(Op, name="for"):
                 raise OpError("ir", f"loop carries {arg.type} but starts with {first.type}", "init")
         return [a.type for a in carried]
 
+    def verify(self) -> None:
+        carried, inner = self.body.args[1:], bound_in(self.body.ops)
+        for what, given in (("starts with", self.init), ("yields", self.body.terminator.operands)):
+            ensure(len(given) == len(carried), f"a loop {what} {len(given)} values")
+            for value, arg in zip(given, carried, strict=True):
+                _flows(value.type, arg.type, inner)
+        for arg, result in zip(carried, self.results):
+            _flows(arg.type, result.type)
+
 
 class If(Op, name="if"):
     """Run one of two blocks; each ends in a `yield` of the results.
@@ -65,6 +86,11 @@ class If(Op, name="if"):
 
     def infer(self) -> list[Type]:
         return list(self.types)
+
+    def verify(self) -> None:
+        for region in self.regions:
+            for value, result in zip(yielded(region, self.results), self.results, strict=True):
+                _flows(value.type, result.type)
 
 
 class Parallel(Op, name="parallel"):
@@ -85,6 +111,10 @@ class Parallel(Op, name="parallel"):
         if len(self.names) != len(self.consumers):
             raise OpError("ir", "a region has a name, and a name a region", "names")
         return [v.type for v in self.yielded]
+
+    def verify(self) -> None:
+        for value, result in zip(self.yielded, self.results):
+            ensure(value.type == result.type, f"{value!r} gives {result!r}")
 
     @property
     def yielded(self) -> list[Value]:
@@ -133,16 +163,46 @@ class Barrier(Op, name="barrier"):
     pure = False
 
 
-class Cond(Op, name="index.test"):
+class Cond(Op, name="index.test", immediate=True):
     """Whether left < right, as a bool scalar, of two index integers."""
 
     left: Value
     right: Value
 
     def infer(self) -> list[Type]:
-        from oic.dtypes import bool_
-
-        for where in ("left", "right"):
-            if not isinstance(getattr(self, where).type, IndexType):
-                raise OpError("ir", "index.test compares index integers", where)
+        ensure(is_index(self.left) and is_index(self.right), "index.test compares index integers")
         return [TensorType(bool_)]
+
+
+# ---------------------------------------------------------------- what regions yield
+
+
+def ensure(rule: bool, what: str) -> None:
+    """Refuse an op that breaks a rule of its regions."""
+    if not rule:
+        raise OpError("ir", what)
+
+
+def yielded(region: Block, results: list[Value]) -> list[Value]:
+    """The values that a region yields, as many as there are results."""
+    given = region.terminator.operands
+    ensure(len(given) == len(results), f"a region yields {len(given)} values")
+    return given
+
+
+def _flows(source: Type, target: Type, inner: Collection[Extent] | None = None) -> None:
+    """A value may become another: one dtype and rank, sizes equal unless the target's is its own.
+
+    inner   extents bound for the target; None: any extent will do
+    """
+    ensure(same_rank(source, target), f"{source} does not become {target}")
+    if not isinstance(source, TensorType) or not isinstance(target, TensorType):
+        return
+    for a, b in zip(source.shape, target.shape, strict=True):
+        if a != b:
+            extent = dims.atom(b) if isinstance(b, Expr) else None
+            own = extent is not None and (inner is None or extent in inner)
+            ensure(own, f"size {a} does not become {b}: {source}, {target}")
+            assert extent is not None
+            fits = dims.maximum(a) <= extent.maximum
+            ensure(fits, f"size {a} may be larger than {extent} <= {extent.maximum}")

@@ -193,6 +193,8 @@ class Op:
     reads, writes   names of the operand fields whose state it reads or writes
     elementwise     result element i depends on operands' elements i alone
     view            the result is its first operand's memory, seen otherwise
+    reshapes        a view of all elements of its operand, in order
+    immediate       the result is a number in expressions, in memory only where an address is asked for
     inplace         operand fields whose memory the result may take over; of operators with kernels the kernel says it
     pure            no effect but its results; may be removed, moved and merged
     terminator      ends a block
@@ -208,6 +210,8 @@ class Op:
     writes: ClassVar[tuple[str, ...]] = ()
     elementwise: ClassVar[bool] = False
     view: ClassVar[bool] = False
+    reshapes: ClassVar[bool] = False
+    immediate: ClassVar[bool] = False
     inplace: ClassVar[tuple[str, ...]] = ()
     pure: ClassVar[bool] = True
     terminator: ClassVar[bool] = False
@@ -285,6 +289,9 @@ class Op:
     def infer(self) -> list[Type]:
         """The types of the results, by default the field `type`; raises OpError.  The only type rule."""
         return [self.__dict__["type"]] if "type" in self.fields else []
+
+    def verify(self) -> None:
+        """Raise OpError unless what its regions yield fits what it carries or gives."""
 
     def overwritable(self) -> tuple[str, ...]:
         """The operand fields whose memory the result may take over."""

@@ -6,6 +6,9 @@ arithmetic, never a wrap (SPEC, section 10).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import ClassVar
+
 from oic.diagnostics import Span
 from oic.dtypes import INT, DType, bitset
 from oic.ir import dims
@@ -35,8 +38,12 @@ class IndexConst(IndexOp, name="index.const"):
 
 
 class IndexPair(IndexOp):
-    """Base of what is made of two integers."""
+    """Base of what is made of two integers.
 
+    sign  how it is written between them, where it has a sign
+    """
+
+    sign: ClassVar[str] = ""
     left: Value
     right: Value
 
@@ -55,13 +62,19 @@ class IndexArithmetic(IndexPair):
 class IndexAdd(IndexArithmetic, name="index.add"):
     """left + right."""
 
+    sign = "+"
+
 
 class IndexSub(IndexArithmetic, name="index.sub"):
     """left - right."""
 
+    sign = "-"
+
 
 class IndexMul(IndexArithmetic, name="index.mul"):
     """left * right."""
+
+    sign = "*"
 
 
 class IndexMin(IndexPair, name="index.min"):
@@ -75,9 +88,13 @@ class IndexMax(IndexPair, name="index.max"):
 class IndexDiv(IndexPair, name="index.div"):
     """left / right rounded toward minus infinity; 0 where right is below 1, which is refused before."""
 
+    sign = "/"
+
 
 class IndexMod(IndexPair, name="index.mod"):
     """left modulo right, at least 0; 0 where right is below 1, which is refused before."""
+
+    sign = "%"
 
 
 class IndexSize(IndexOp, name="index.size"):
@@ -125,6 +142,11 @@ class ExtentBind(Op, name="extent.bind"):
         if not is_index(self.value):
             raise OpError("ir", "an extent is bound to an index integer", "value")
         return []
+
+
+def bound_in(ops: Iterable[Op]) -> frozenset[Extent]:
+    """The extents that one of the ops binds."""
+    return frozenset(op.extent for op in ops if isinstance(op, ExtentBind))
 
 
 class CheckRange(Op, name="check.range"):
@@ -196,6 +218,7 @@ class AssertShape(Op, name="assert.shape"):
 
     pure = False
     view = True
+    reshapes = True
 
     def infer(self) -> list[Type]:
         if self.x.tensor.rank != len(self.shape):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from oic.diagnostics import Source
+from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value, clone_block
 from oic.ir.members import Elements
+from oic.ir.state import CacheReset, Constant, State
 
 
 @dataclass
@@ -102,21 +103,29 @@ class Module:
         assert self.plan is not None, "a planned module has a plan"
         return self.plan
 
-    def functions(self) -> Iterator[Any]:
+    def functions(self) -> Iterator[Func]:
         """The `func` ops, in source order."""
-        return (op for op in self.top.ops if op.name == "func")
+        return (op for op in self.top.ops if isinstance(op, Func))
 
-    def function(self, symbol: str) -> Any:
+    def function(self, symbol: str) -> Func:
         """The `func` op of this symbol."""
         return next(f for f in self.functions() if f.symbol == symbol)
 
-    def states(self) -> Iterator[Any]:
+    def states(self) -> Iterator[State]:
         """The `state` ops, in declaration order."""
-        return (op for op in self.top.ops if op.name == "state")
+        return (op for op in self.top.ops if isinstance(op, State))
 
-    def constants(self) -> Iterator[Any]:
+    def keeps_touched(self) -> set[State]:
+        """The tables of whose entries (of rings, whose rings) it is kept which were touched."""
+        found = {op for op in self.states() if op.forgets}
+        for op in self.all_ops():
+            if isinstance(op, CacheReset) and op.indices and isinstance(op.table.op, State):
+                found.add(op.table.op)
+        return {op for op in found if len(op.type.table) > int(op.type.ring)}
+
+    def constants(self) -> Iterator[Constant]:
         """The `constant` ops."""
-        return (op for op in self.top.ops if op.name == "constant")
+        return (op for op in self.top.ops if isinstance(op, Constant))
 
     def blocks(self) -> Iterator[Block]:
         """Every block of every function, those around others first."""

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from oic.dtypes import INT
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import INDEX_BOUND, Dim
-from oic.ir.module import Module
 from oic.ir.types import INDEX, StateType, TensorType, Type
 
 T = TypeVar("T")
@@ -30,7 +29,7 @@ class State(Op, name="state"):
     init     value of every element to begin with and after a reset
     limit    of a scalar kept by lowering: the most it can be
     forgets  the source has a reset of some of its entries, be it in code that no entry reaches:
-             which were touched is kept, and saved (`keeps_touched`)
+             which were touched is kept, and saved (`Module.keeps_touched`)
 
     Lowering keeps states of its own beside a variable K, integers that start at 0:
     K.t              count of table index or auto-dim t; where the source fixes t, how far it was
@@ -84,7 +83,7 @@ class ConstantSelect(Op, name="constant.select", view=True):
         return [TensorType(family.dtype, family.shape[len(self.indices) :], family.encoding)]
 
 
-class Splat(Op, name="splat"):
+class Splat(Op, name="splat", immediate=True):
     """A tensor of one repeated value.
 
     unread  its memory is written in whole before anything reads it: it is not filled (PLANNED)
@@ -95,7 +94,7 @@ class Splat(Op, name="splat"):
     unread: bool = False
 
 
-class IndexTensor(Op, name="index.tensor"):
+class IndexTensor(Op, name="index.tensor", immediate=True):
     """An index integer as a scalar tensor of an integer type, wrapped to its width."""
 
     value: Value
@@ -150,15 +149,6 @@ class CacheReset(CacheOp, name="cache.reset", writes="table"):
 
     table: Value
     indices: list[Value]
-
-
-def keeps_touched(module: Module) -> set[State]:
-    """The tables of whose entries (of rings, whose rings) it is kept which were touched."""
-    found = {op for op in module.states() if op.forgets}
-    for op in module.all_ops():
-        if isinstance(op, CacheReset) and op.indices and isinstance(op.table.op, State):
-            found.add(op.table.op)
-    return {op for op in found if len(op.type.table) > int(op.type.ring)}
 
 
 class CacheCount(CacheOp, name="cache.count", reads="table"):

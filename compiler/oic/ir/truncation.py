@@ -94,7 +94,7 @@ class _Rule:
 
     def __init__(self, module: Module, counter: state.State) -> None:
         self.module, self.counter = module, counter
-        self.touched = {op.result for op in state.keeps_touched(module)}
+        self.touched = {op.result for op in module.keeps_touched()}
         self.ranges = Ranges(module.all_ops())
         self.tables = dict(self._indexed())
         self.group = {counter.result, *self.tables}

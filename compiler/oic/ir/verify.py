@@ -10,11 +10,14 @@ INDEXED and PLANNED have no cache operations.  What a plan must obey: `memory.ve
 from __future__ import annotations
 
 from oic.ir import dims
+from oic.ir.control import Func, Parallel, Return, Yield
 from oic.ir.core import Block, Op, OpError, Value, sizes_used
-from oic.ir.dims import Expr, Extent
+from oic.ir.dims import Extent
+from oic.ir.index import ExtentBind, bound_in
 from oic.ir.module import Module
+from oic.ir.state import CacheOp, Constant, State
 from oic.ir.text_print import located, type_text
-from oic.ir.types import StateType, TensorType, Type, same_rank
+from oic.ir.types import StateType, TensorType, same_rank
 
 
 def verify(module: Module) -> None:
@@ -29,7 +32,7 @@ def verify(module: Module) -> None:
         _require(symbol is not None, op, "the top holds states, constants and functions only")
         _require(symbol not in symbols, op, f"two things are called '{symbol}'")
         symbols.add(str(symbol))
-        if op.name == "constant":
+        if isinstance(op, Constant):
             data = module.weights.get(str(symbol))
             _require(data is not None, op, "a constant without data")
             shape = op.result.tensor.shape
@@ -71,20 +74,20 @@ class _Verifier:
             _require(value in values, op, f"{value!r} is used where it is not defined")
             _require(op in value.users, op, f"{value!r} does not know this user")
         self._states(op)
-        if op.name == "func":
+        if isinstance(op, Func):
             self.bound = _input_extents(op)
             bound |= self.bound
         self._extents(op, bound)
         for region in op.regions:
             _require(region.owner is op, op, "a region that links to another op")
             self.block(region, op, values, bound)
-            if op.name == "parallel":  # it runs exactly once
-                bound |= _bound_in(region)
-            ends = region.terminator.name
-            _require(ends == ("return" if op.name == "func" else "yield"), op, f"a region that ends in {ends}")
+            if isinstance(op, Parallel):  # it runs exactly once
+                bound |= {e.name for e in bound_in(region.ops)}
+            last = region.terminator
+            ends = isinstance(last, Return if isinstance(op, Func) else Yield)
+            _require(ends, op, f"a region that ends in {last.name}")
         self._types(op)
-        _carried(op)
-        if op.name.startswith("cache."):
+        if isinstance(op, CacheOp):
             _require(self.stage == "graph", op, f"a cache operation in {self.stage}")
         for value in op.results:
             _require(value.owner is op, op, f"result {value!r} is owned by another op")
@@ -108,14 +111,13 @@ class _Verifier:
         for value in op.operands:
             state = isinstance(value.type, StateType)
             if state:
-                made = value.op is not None and value.op.name == "state"
-                _require(made, op, f"{value!r} is not the result of a state op")
+                _require(isinstance(value.op, State), op, f"{value!r} is not the result of a state op")
             _require(state == (id(value) in named), op, f"the effect on {value!r} is not declared")
 
     def _extents(self, op: Op, bound: set[str]) -> None:
         """Extents of operands and attributes are bound; `extent.bind` binds one for the first time."""
-        if op.name == "extent.bind":
-            extent: Extent = op.attributes()["extent"]
+        if isinstance(op, ExtentBind):
+            extent = op.extent
             _require(extent.name not in self.bound, op, f"extent {extent} is bound twice")
             self._maximum(extent, op)
             self.bound.add(extent.name)
@@ -134,6 +136,7 @@ class _Verifier:
     def _types(self, op: Op) -> None:
         try:
             inferred = op.infer()
+            op.verify()
         except OpError as refused:
             raise AssertionError(f"{refused.message}\n{located(op)}") from None
         _require(len(inferred) == len(op.results), op, f"{len(inferred)} results are inferred")
@@ -147,71 +150,6 @@ def _sizes(values: list[Value]) -> list[dims.Dim]:
     return [d for v in values if isinstance(v.type, TensorType) for d in v.type.shape]
 
 
-def _input_extents(func: Op) -> set[str]:
-    found = (dims.atom(d) for d in _sizes(func.regions[0].args))
+def _input_extents(func: Func) -> set[str]:
+    found = (dims.atom(d) for d in _sizes(func.body.args))
     return {e.name for e in found if e is not None}
-
-
-def _carried(op: Op) -> None:
-    """What regions yield fits what they carry or give."""
-    if op.name == "func":
-        _function(op)
-    elif op.name == "for":
-        body = op.regions[0]
-        inner = _bound_in(body)
-        carried = body.args[1:]
-        init = op.operands[2:]
-        for what, given in (("starts with", init), ("yields", body.terminator.operands)):
-            _require(len(given) == len(carried), op, f"a loop {what} {len(given)} values")
-            for value, arg in zip(given, carried):
-                _flows(op, value.type, arg.type, inner)
-        for arg, result in zip(carried, op.results):
-            _flows(op, arg.type, result.type, None)
-    elif op.name == "parallel":
-        given = [v for region in op.regions for v in region.terminator.operands]
-        _require(len(given) == len(op.results), op, f"the regions yield {len(given)} values")
-        for value, result in zip(given, op.results):
-            _require(value.type == result.type, op, f"{value!r} gives {result!r}")
-    elif op.name in ("if", "fused"):
-        for region in op.regions:
-            given = region.terminator.operands
-            _require(len(given) == len(op.results), op, f"a region yields {len(given)} values")
-            for value, result in zip(given, op.results):
-                if op.name == "if":
-                    _flows(op, value.type, result.type, None)
-                else:
-                    _require(value.dtype is result.dtype, op, f"{value!r} gives {result!r}")
-
-
-def _function(op: Op) -> None:
-    attributes, body = op.attributes(), op.regions[0]
-    for key, values in (("inputs", body.args), ("outputs", body.terminator.operands)):
-        named = len(attributes[key])
-        _require(named == len(values), op, f"{named} {key} are named, there are {len(values)}")
-        for value in values:
-            tensor = isinstance(value.type, TensorType)
-            _require(tensor, op, f"{value!r} is not a tensor")
-
-
-def _bound_in(block: Block) -> set[str]:
-    """Extents that a block itself binds."""
-    return {o.attributes()["extent"].name for o in block.ops if o.name == "extent.bind"}
-
-
-def _flows(op: Op, source: Type, target: Type, inner: set[str] | None) -> None:
-    """A value may become another: one dtype and rank, sizes equal unless the target's is its own.
-
-    inner   extents bound for the target; None: any extent will do
-    """
-    _require(same_rank(source, target), op, f"{source} does not become {target}")
-    if not isinstance(source, TensorType) or not isinstance(target, TensorType):
-        return
-    for a, b in zip(source.shape, target.shape):
-        if a == b:
-            continue
-        extent = dims.atom(b) if isinstance(b, Expr) else None
-        own = extent is not None and (inner is None or extent.name in inner)
-        _require(own, op, f"size {a} does not become {b}: {source}, {target}")
-        assert extent is not None
-        fits = dims.maximum(a) <= extent.maximum
-        _require(fits, op, f"size {a} may be larger than {extent} <= {extent.maximum}")

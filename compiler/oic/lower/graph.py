@@ -21,7 +21,7 @@ from oic.ir.control import Func, Return
 from oic.ir.core import Value
 from oic.ir.dims import Extent
 from oic.ir.module import Module
-from oic.ir.state import State, keeps_touched
+from oic.ir.state import State
 from oic.ir.truncation import truncation
 from oic.ir.types import StateType, TensorType
 from oic.lower.builder import Builder
@@ -76,7 +76,7 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
     for entry in entries(binding, found):
         f = _lower_entry(binding, options, entry, make)
         silent |= f.silent
-    for state in keeps_touched(module):  # passes may find that no step gets there
+    for state in module.keeps_touched():  # passes may find that no step gets there
         state.forgets = True
     found += refusals.values()
     wrong = any(d.severity == "error" for d in (*found, *binding.diagnostics))

@@ -18,6 +18,7 @@ from oic.lower.operands import INDEX, literal_operand, operand
 from oic.lower.part import inserted
 from oic.lower.settings import lower_keywords
 from oic.operators.base import Operator, positional
+from oic.operators.shape import Slice
 from oic.syntax import tree as s
 
 
@@ -53,7 +54,7 @@ def _compute(f: Builder, call: s.OpCall) -> list[Value]:
     where: dict[str, Span] = {}
     fields = _operands(f, call, cls, where)
     fields |= lower_keywords(f, call, cls, where, fields)
-    if cls.name == "slice":
+    if cls is Slice:
         _check_slice(f, call, fields)
     return _build(f, call, cls, fields, where)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, stora
 from oic.ir.members import Elements, Members, StoredElements, forget
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.quantized import BITS
+from oic.ir.state import State
 from oic.ir.types import StateType, TensorType
 from oic.memory.planner import ALIGN
 
@@ -32,13 +32,7 @@ LARGE = 1024  # bytes from which a variable of the state starts on a line of its
 WEIGHTS_HEADER = 64  # bytes before the first constant
 
 
-def ordered_states(module: Module) -> list[Any]:
-    """The `state` ops in the order of the structure: counts, then the rest as declared."""
-    states = list(module.states())
-    return [s for s in states if is_count(s)] + [s for s in states if not is_count(s)]
-
-
-def is_count(state: Any) -> bool:
+def is_count(state: State) -> bool:
     """A `state` op that holds one integer kept beside a variable (symbols with a dot, `K.t`)."""
     return "." in state.symbol and state.type.plain
 
@@ -50,10 +44,10 @@ def lay_out(module: Module) -> Plan:
     """
     plan = Plan()
     end = 0
-    for op in ordered_states(module):
-        nbytes = storage_bytes(op.type)
-        offset = _up(end, ALIGN if nbytes >= LARGE else op.type.dtype.align)
-        plan.buffers.append(Buffer(op.symbol, "state", offset, nbytes))
+    for state in sorted(module.states(), key=is_count, reverse=True):
+        nbytes = storage_bytes(state.type)
+        offset = _up(end, ALIGN if nbytes >= LARGE else state.type.dtype.align)
+        plan.buffers.append(Buffer(state.symbol, "state", offset, nbytes))
         end = offset + nbytes
     plan.state_bytes, end = max(8, _up(end, 8)), WEIGHTS_HEADER
     for op in module.constants():
@@ -67,7 +61,7 @@ def lay_out(module: Module) -> Plan:
 
 def arena_bytes(module: Module) -> int:
     """Bytes of the arena: the most that an entry needs; at least a cache line, so that C has an array of so many."""
-    return max(ALIGN, *module.plan.arena_bytes.values()) if module.plan else ALIGN
+    return max(ALIGN, *module.memory.arena_bytes.values())
 
 
 def storage_strides(type: StateType) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.module import Module
-from oic.ir.state import FARTHEST, keeps_touched
+from oic.ir.state import FARTHEST
 from oic.ir.types import StateIndex, StateType
 from oic.memory.layout import stored
 
@@ -143,7 +143,7 @@ def saved_form(module: Module) -> Form:
     """The form of a module's states, the same at every stage."""
     kept = {op.symbol for op in module.states()}
     graph = module.stage == "graph"
-    touched = {op.symbol for op in keeps_touched(module)} if graph else set()
+    touched = {op.symbol for op in module.keeps_touched()} if graph else set()
     counts: dict[str, int] = {}
     parts: list[Part] = []
     for op in module.states():

@@ -268,7 +268,7 @@ def takes_over(op: Op, base: Value, result: Value) -> bool:
 def takeable(op: Op) -> list[Value]:
     """Operands whose memory an op may take over."""
     if isinstance(op, (Fused, Copy)):
-        return [v for v in op.operands if isinstance(op, Copy) or op.takes_elements(v)]
+        return [v for v in op.operands if op.takes_elements(v)]
     if isinstance(op, (Operator, Insert)):
         found: list[object] = []
         for key in op.overwritable():

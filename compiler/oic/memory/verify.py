@@ -16,6 +16,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from oic.ir import dims
+from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Place, Value, seen_through
 from oic.ir.module import Module, Plan
 from oic.ir.ranges import Ranges
@@ -26,11 +27,8 @@ from oic.ir.verify import verify as verify_stage
 from oic.memory.state_regions import Box, is_apart, same
 from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
 from oic.operators.base import Operator
-from oic.operators.fused import Exchange
+from oic.operators.fused import Exchange, Fused
 from oic.operators.part import Insert, PartEntry
-
-PART_OF_SELF = ("reshape", "assert.shape")  # views that see all of their operand, in order
-
 
 Groups = dict[str, dict[str, tuple[int, int]]]
 
@@ -50,7 +48,7 @@ def verify_memory(module: Module) -> None:
             _placed(op, plan, func.symbol)
             _kernel_fits(op)
             _coalesced(op)
-            if op.name == "parallel":
+            if isinstance(op, Parallel):
                 _apart(op)
         _unharmed(func.body, plan, lives(func.body), func.symbol)
 
@@ -60,7 +58,7 @@ def verify_memory(module: Module) -> None:
 
 def _placed(op: Op, plan: Plan, symbol: str) -> None:
     values = list(op.results)
-    if op.name != "fused":
+    if not isinstance(op, Fused):
         values += [a for region in op.regions for a in region.args]
     for value in values:
         if not isinstance(value.type, TensorType):
@@ -76,7 +74,7 @@ def _placed(op: Op, plan: Plan, symbol: str) -> None:
 
 def _kernel_fits(op: Op) -> None:
     """The kernel of an operator takes its operands as they are."""
-    for part in op.regions[0].ops if op.name == "fused" else [op]:
+    for part in op.body.ops if isinstance(op, Fused) else [op]:
         if isinstance(part, Operator) and part.kernels and not part.chosen().computes(part):
             raise fault(op, f"its kernel {part.chosen().name} does not take these operands")
 
@@ -112,11 +110,11 @@ def reach(value: Value) -> tuple[int, int]:
 def _coalesced(op: Op) -> None:
     """Carried values, and what branches give, are all at one place."""
     alike: list[list[Value]] = []
-    if op.name in ("for", "if"):
-        starts = [op.operands[2:], op.regions[0].args[1:]] if op.name == "for" else []
+    if isinstance(op, (For, If)):
+        starts = [op.init, op.body.args[1:]] if isinstance(op, For) else []
         alike = [*starts, *(region.terminator.operands for region in op.regions), op.results]
-    elif op.name == "parallel":
-        alike = [[v for region in op.regions for v in region.terminator.operands], op.results]
+    elif isinstance(op, Parallel):
+        alike = [op.yielded, op.results]
     for group in zip(*alike, strict=True):
         if isinstance(group[-1].type, TensorType):
             where = {_address(v) for v in group}
@@ -126,7 +124,7 @@ def _coalesced(op: Op) -> None:
 
 def _address(value: Value) -> str:
     """The place of a value; that of its root where it sees all of it in order."""
-    while value.op is not None and value.op.name in PART_OF_SELF:
+    while value.op is not None and value.op.reshapes:
         if value.place is None or value.place.offset is not None:
             break
         value = value.op.operands[0]
@@ -308,7 +306,7 @@ def _apart(op: Op) -> None:
 def _computed(region: Block) -> list[Value]:
     """The values of a region that have an address."""
     found = [v for op in walk(region) for v in op.results]
-    found += [a for op in walk(region) if op.name != "fused" for r in op.regions for a in r.args]
+    found += [a for op in walk(region) if not isinstance(op, Fused) for r in op.regions for a in r.args]
     return [v for v in found if _own_bytes(v)]
 
 
@@ -341,7 +339,7 @@ def _in_place(op: Op, value: Value, written: Value) -> bool:
         return False
     uses = [v for v in op.operands if _sees(v, value)]
     fields = {id(v) for key in op.overwritable() for v in [getattr(op, key)]}
-    allowed = op.name == "copy" or all(op.takes_elements(v) or id(v) in fields for v in uses)
+    allowed = all(op.takes_elements(v) or id(v) in fields for v in uses)
     return allowed and all(_in_order(v, value, written) for v in uses)
 
 
@@ -353,7 +351,7 @@ def _in_order(operand: Value, value: Value, written: Value) -> bool:
     """The operand is all of `value`, element for element where the result is."""
     while operand is not value:
         assert operand.op is not None
-        if operand.op.name not in PART_OF_SELF:
+        if not operand.op.reshapes:
             return False
         operand = operand.op.operands[0]
     return value.tensor.size == written.tensor.size and value.dtype.bits >= written.dtype.bits

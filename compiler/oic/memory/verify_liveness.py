@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.state import StateEntry, StateStore
 from oic.ir.text_print import located
 from oic.ir.types import StateType, TensorType
+from oic.operators.fused import Exchange, Fused
 
 
 @dataclass
@@ -41,7 +43,7 @@ def walk(block: Block) -> Iterator[Op]:
     """Ops in order, without those of fused regions: their values are elements, not tensors."""
     for op in block.ops:
         yield op
-        if op.name != "fused":
+        if not isinstance(op, Fused):
             for region in op.regions:
                 yield from walk(region)
 
@@ -70,13 +72,13 @@ def _number(block: Block, at: int, found: Lives) -> int:
         found.starts[op] = at
         for value in op.operands:
             _need(value, at, block, found)
-        if op.name == "fused":
-            for value in (v for inner in op.regions[0].ops for v in inner.operands):
+        if isinstance(op, Fused):
+            for value in (v for inner in op.body.ops for v in inner.operands):
                 _need(value, at, block, found)
         at += 1
-        for region in op.regions if op.name != "fused" else []:
+        for region in op.regions if not isinstance(op, Fused) else []:
             at = _number(region, at, found)
-        if op.name in ("for", "parallel"):
+        if isinstance(op, (For, Parallel)):
             _lengthen(op, at, found)
         _define(op, at, found)
         at += 1
@@ -102,11 +104,11 @@ def _lengthen(outer: Op, end: int, found: Lives) -> None:
 
 def _define(op: Op, at: int, found: Lives) -> None:
     """Results come to be at the end of the op; those with memory of their own are written."""
-    nested = bool(op.regions) and op.name != "fused"
+    nested = bool(op.regions) and not isinstance(op, Fused)
     here = at if nested else found.starts[op]
     for value in op.results:
         found.first[value] = found.last[value] = here
-        if nested or op.name == "exchange" or not isinstance(value.type, TensorType):
+        if nested or isinstance(op, Exchange) or not isinstance(value.type, TensorType):
             continue
         if root(value) is value and value.place is not None and value.place.offset is not None:
             if not _still(op, value):
@@ -136,7 +138,7 @@ def last_needed(value: Value, writer: Block | None, found: Lives) -> int:
 def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
     """The branches of `if`s around a block, its own included."""
     while block is not None and block.owner is not None:
-        if block.owner.name == "if":
+        if isinstance(block.owner, If):
             yield block.owner, block
         block = block.owner.block
 

@@ -124,7 +124,7 @@ def root(value: Value) -> Value:
 
 def whole_root(value: Value) -> Value:
     """As `root`, but only through views that see all of it in the same order."""
-    while value.op is not None and isinstance(value.op, (Reshape, AssertShape)):
+    while value.op is not None and value.op.reshapes:
         base = value.op.operands[0]
         if not is_dense(base.shape, strides_of(base)):
             return value

@@ -68,6 +68,7 @@ class Scalar:
     by      -1: the result decides; None: `name` is complete
     wide    those of `args` that are passed as int64_t, whatever the computed type
     file    below runtime_c, that defines it; "": that of the arithmetic of the type `by`
+    bare    the argument is the element: no function is called
     of      element type that the file is included for; None with a file: it is a header
     """
 
@@ -78,6 +79,7 @@ class Scalar:
     wide: tuple[str, ...] = ()
     file: str = ""
     of: DType | None = None
+    bare: bool = False
 
     def function(self, op: Operator) -> str:
         """The full name of the C function for the types of this op."""

@@ -148,7 +148,7 @@ class Fill(UnaryOperator, name="fill"):
 
     unread = ("x",)
     allowed = KINDS | {dtypes.bitset}
-    c = Scalar(("element",))
+    c = Scalar(("element",), bare=True)
     examples = (
         ("f32[2, 3]", "value=-1.5"),
         ("f32", "value=0.1"),

@@ -16,17 +16,18 @@ SETTING = re.compile(r"(\w+)=(\[[^\]]*\]|\w+\[[^\]]*\]|[^,]+)")
 
 
 def accepted(cls: type[Operator]) -> frozenset[DType]:
-    """What the first operand may be (of `where` the second; of `iota` the result)."""
+    """What the first operand may be whose dtype is not its own (of `iota` the result)."""
     found = [d for d in ALL.values() if any(_takes(cls, e, d) for e in cls.examples)]
     return frozenset(found)
 
 
 def _takes(cls: type[Operator], example: str | tuple[str, ...], dtype: DType) -> bool:
-    """The type rule accepts an example in which every operand of the first one's dtype has another."""
+    """The type rule accepts an example in which every operand of that one's dtype has another."""
     parts = (example,) if isinstance(example, str) else example
     operands = [parse_example(p) for p in parts if "=" not in p]
     given = dict(SETTING.findall(", ".join(p for p in parts if "=" in p)))
-    asked = operands[1 if cls.name == "where" else 0].dtype if operands else dtypes.i32
+    names = positional(cls)
+    asked = next((o.dtype for o, name in zip(operands, names) if name not in cls.own), dtypes.i32)
 
     def value(type_: TensorType) -> Value:
         return Value(TensorType(dtype if type_.dtype is asked else type_.dtype, type_.shape))
@@ -35,7 +36,7 @@ def _takes(cls: type[Operator], example: str | tuple[str, ...], dtype: DType) ->
     settings = {from_source(cls, k): _setting(t) for k, t in given.items() if k not in named}
     if not operands and dtype is not asked:
         return False
-    names, values = positional(cls), [value(o) for o in operands]
+    values = [value(o) for o in operands]
     rest = names and cls.fields[names[-1]].kind == "rest"
     fixed: dict[str, Any] = dict(zip(names, [*values[: len(names) - 1], values[len(names) - 1 :]] if rest else values))
     try:

@@ -14,8 +14,11 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Value, is_index
 from oic.ir.dims import Dim, Expr, Extent
+from oic.ir.state import ConstantSelect, IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
+from oic.operators.fused import Fused
+from oic.operators.part import Insert
 
 Read = Callable[[Value], Any]  # the array of a tensor, the int of an index value
 
@@ -25,21 +28,17 @@ def compute(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
 
     sizes   the value of every extent
     """
-    match op.name:
-        case "splat":
-            return [filled(op.attributes()["value"], op.results[0].tensor, sizes)]
-        case "constant.select":
-            family, *indices = op.operands
+    match op:
+        case Splat(value=value):
+            return [filled(value, op.result.tensor, sizes)]
+        case ConstantSelect(family=family, indices=indices):
             return [read(family)[(*map(read, indices), ...)]]
-        case "insert":
-            x, part, *offsets = op.operands
-            return [replaced(read(x), read(part), [*map(read, offsets)], op.attributes()["lengths"], sizes)]
-        case "index.tensor":
-            type_ = op.results[0].tensor
-            return [
-                filled(dtypes.wrap(np.asarray(read(op.operands[0])), type_.dtype), type_, sizes)
-            ]
-        case "fused":
+        case Insert(x=x, value=part, offsets=offsets, lengths=lengths):
+            return [replaced(read(x), read(part), [*map(read, offsets)], lengths, sizes)]
+        case IndexTensor(value=value):
+            type_ = op.result.tensor
+            return [filled(dtypes.wrap(np.asarray(read(value)), type_.dtype), type_, sizes)]
+        case Fused():
             return _fused(op, read, sizes)
     assert isinstance(op, Operator), f"{op.name} has no meaning in NumPy"
     arrays = [_widened(part, read) for part in operand_parts(op)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oic.ir.control import ensure, yielded
 from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator
@@ -27,6 +28,10 @@ class Fused(Op, name="fused"):
 
     def infer(self) -> list[Type]:
         return list(self.type)
+
+    def verify(self) -> None:
+        for value, result in zip(yielded(self.body, self.results), self.results, strict=True):
+            ensure(value.dtype is result.dtype, f"{value!r} gives {result!r}")
 
     @property
     def product(self) -> Operator | None:
@@ -67,6 +72,9 @@ class Copy(Operator, name="copy"):
 
     def infer(self) -> list[Type]:
         return [TensorType(self.x.dtype, self.x.shape)]
+
+    def takes_elements(self, value: Value) -> bool:
+        return True
 
     def reference(self, x: object) -> object:
         return x

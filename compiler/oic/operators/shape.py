@@ -19,7 +19,7 @@ from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator, normal_axis
 
 
-class Reshape(Operator, name="reshape", view=True):
+class Reshape(Operator, name="reshape", view=True, reshapes=True):
     """The same elements in row-major order under another shape: a view.
 
     x        any dtype and shape

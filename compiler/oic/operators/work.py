@@ -12,7 +12,7 @@ from typing import Any
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
-from oic.ir.state import StateStore
+from oic.ir.state import StateGet, StateStore
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
 from oic.operators.fused import Fused
@@ -32,7 +32,7 @@ class Work:
 
 def does(op: Op) -> bool:
     """The op does what a statement says, and not what must hold before it."""
-    return op.catalog or bool(op.writes) or (bool(op.reads) and op.name != "state.get")
+    return op.catalog or bool(op.writes) or (bool(op.reads) and not isinstance(op, StateGet))
 
 
 def work(op: Op) -> Work:

@@ -156,8 +156,6 @@ def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
         return type(op), _frozen([op.value, op.low, op.high])
     if not op.pure or op.terminator or not op.results or isinstance(op, Func):
         return None
-    if op.name in ("constant", "state"):
-        return None
     parts = op.__dict__
     fields = tuple([part if type(part := parts[name]) is Value else _frozen(part) for name in op.fields])
     reads = tuple([(id(s), version.get(s, 0)) for s in op.touched("read")]) if op.reads or op.regions else ()

@@ -14,7 +14,7 @@ from typing import Any
 from oic.diagnostics import Span
 from oic.ir.control import For, Func, If, Parallel, Return, Yield
 from oic.ir.core import Block, Op, Value, home_of
-from oic.ir.state import Constant, IndexTensor, Splat, StateLoad, StateStore
+from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.intervals import Intervals
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
@@ -448,12 +448,10 @@ def _put(store: Put, decided: Assignment, hint: str, reason: str) -> None:
 
 def in_memory(value: Value, sharing: Sharing) -> bool:
     """Some user wants the address of a value that is otherwise just a number in an expression."""
-    if not isinstance(value.op, (Splat, IndexTensor)) and not (
-        value.op is not None and value.op.name == "index.test"
-    ):
+    if value.op is None or not value.op.immediate:
         return True
     for user in sharing.live.users(value):
-        if user.takes_elements(value) or isinstance(user, (Copy, If, StateStore)):
+        if user.takes_elements(value) or isinstance(user, (If, StateStore)):
             continue
         if isinstance(user, Insert) and user.x is not value:
             continue

@@ -286,7 +286,7 @@ class EarlyValues:
 
     def undisturbed(self, op: Op) -> bool:
         """What the op reads is the same before the first effect, and no barrier is between."""
-        if not all(sizes_used(o) <= self.given | _bound_in(op) for o in op.walk()):
+        if not all(sizes_used(o) <= self.given | index.bound_in(op.walk()) for o in op.walk()):
             return False
         before = range(self.start, self.order[op])
         if any(at in before for at in self.barriers):
@@ -361,11 +361,6 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
         return total
 
     return whole(size)
-
-
-def _bound_in(op: Op) -> frozenset[Extent]:
-    """The extents that are bound inside the op."""
-    return frozenset(o.extent for o in op.walk() if isinstance(o, index.ExtentBind))
 
 
 def _set_before(get: StateGet) -> Value | None:

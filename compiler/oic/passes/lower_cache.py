@@ -92,7 +92,7 @@ def _count(e: Emitter, kept: StateVariable, axis: int, indices: list[Value]) -> 
 def _keep(module: Module) -> dict[Value, StateVariable]:
     """Add the states that every persistent variable needs, each after it."""
     reset = {op.table for op in module.all_ops() if isinstance(op, state.CacheReset)}
-    touched = state.keeps_touched(module)
+    touched = module.keeps_touched()
     found: dict[Value, StateVariable] = {}
     ops: list[Op] = []
     for op in module.top.ops:

@@ -133,7 +133,7 @@ def _one_life(buffers: list[Buffer]) -> None:
 
 def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> None:
     """Working memory of a kernel, for as long as it runs."""
-    if not isinstance(op, Operator) or op.elementwise or op.view or op.name == "copy":
+    if not isinstance(op, Operator) or not op.kernels:
         return
     sizes = [a.total(op.workers) for a in op.call().args if isinstance(a, Scratch)]
     for i, nbytes in enumerate(sizes):

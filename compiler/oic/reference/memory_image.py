@@ -20,7 +20,9 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Place, Value
 from oic.ir.encodings import loaded
+from oic.ir.index import AssertShape
 from oic.ir.module import Module
+from oic.ir.state import ConstantSelect, StateLoad
 from oic.ir.types import TensorType
 from oic.memory import layout
 from oic.operators.base import Operator
@@ -226,7 +228,7 @@ class Spaces:
             return False
         if place.offset is None:
             return True
-        if op.name == "state.load":
+        if isinstance(op, StateLoad):
             return place.space == "state"
         return source is not None and place.memory == source.memory
 
@@ -243,10 +245,10 @@ class Spaces:
         self.views.update(zip(op.results, (_part(op, memory, part) for part in parts), strict=True))
 
     def _see(self, op: Op, seen: Array, read: Any) -> list[Array]:
-        if op.name == "assert.shape":
+        if isinstance(op, AssertShape):
             return [seen]
-        if op.name == "constant.select":
-            return [seen[(*map(read, op.operands[1:]), ...)]]
+        if isinstance(op, ConstantSelect):
+            return [seen[(*map(read, op.indices), ...)]]
         assert isinstance(op, Operator), f"{op.name} is no view that is known here"
         return apply(op, [seen], read, self.sizes)
 
@@ -279,8 +281,9 @@ def _dropped(array: Array, lengths: list[Any]) -> Array:
 
 def _fill_weights(module: Module, blob: Array) -> None:
     """Put every constant into the blob."""
+    offsets = {b.name: b.offset for b in module.memory.space("weights")}
     for op in module.constants():
-        offset = op.result.placed.offset
+        offset = offsets[op.symbol]
         for part in layout.constant_parts(module.weights[op.symbol], op.type, op.family_rank):
             blob[offset : offset + len(part)] = part
             offset += len(part)

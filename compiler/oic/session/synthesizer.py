@@ -25,6 +25,7 @@ from oic.ir.module import Module
 from oic.library.build import Library, build
 from oic.library.cache import Cache
 from oic.library.emit import Files, LibrarySpec, emit
+from oic.operators.fused import Fused
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
 from oic.reference.state_storage import StateStorage, zeros
@@ -268,7 +269,7 @@ class CompiledExecutor(Executor):
         if not self._entry:
             return iter(())
         body = self._module.function(self._entry).body
-        inner = {part for op in body.all_ops() if op.name == "fused" for part in op.regions[0].ops}
+        inner = {part for op in body.all_ops() if isinstance(op, Fused) for part in op.body.ops}
         ops = [op for op in body.all_ops() if op not in inner]
         return records(self.interface, ((op, math.nan) for op in ops) if self._counted is None else self._timed(ops))
 

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from oic.diagnostics import Span
+from oic.ir.control import Parallel
 from oic.ir.core import Op
+from oic.ir.state import StateEntry
+from oic.operators.fused import Fused
 from oic.operators.work import does
 from oic.session.interface import Interface
 
@@ -56,7 +59,7 @@ Located = tuple[Span, Op, float]
 
 def _shows(op: Op) -> bool:
     """It does what a statement says; an entry of the state that values are computed in is told by its store."""
-    return does(op) and op.name != "state.entry"
+    return does(op) and not isinstance(op, StateEntry)
 
 
 def _joined(groups: list[list[Located]]) -> Iterator[tuple[Span, list[Located]]]:
@@ -74,11 +77,11 @@ def _joined(groups: list[list[Located]]) -> Iterator[tuple[Span, list[Located]]]
 
 def _parts(op: Op, microseconds: float) -> list[tuple[Op, float]]:
     """The op, or what was fused into it; a product, or else the last of them, is given the time, if there is one."""
-    if op.name == "parallel":
+    if isinstance(op, Parallel):
         return []  # what its regions do has records of its own
-    if op.name != "fused":
+    if not isinstance(op, Fused):
         return [(op, microseconds)]
-    inner = [part for part in op.regions[0].ops if not part.terminator]
+    inner = [part for part in op.body.ops if not part.terminator]
     main = inner[-1] if inner[0].elementwise else inner[0]
     return [(part, microseconds * (part is main)) for part in inner]
 
