@@ -12,8 +12,8 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -56,21 +56,24 @@ NEEDS = {"AVX2": ("avx2", "bmi2"), "FMA": ("avx2", "fma", "bmi2"), "AVX-512": ("
 class Example:
     """A graph with its model, and what one step of it is given.
 
-    context  tokens after which it starts anew; 0: it never has to
+    context   tokens after which it starts anew; 0: it never has to
+    capacity  the most that indices reach which the graph leaves without a bound
     """
 
     graph: Path
     model: Path | None
     vocabulary: int
     context: int
+    capacity: tuple[tuple[str, int], ...] = ()
 
     def simulator(self) -> oic.Simulator:
         model = None if self.model is None else oic.Model.open(self.model)
-        return oic.Simulator(oic.parse_file(self.graph), model, stage="planned")
+        return oic.Simulator(oic.parse_file(self.graph), model, stage="planned", capacity=dict(self.capacity))
 
     def synthesizer(self, numerics: str = SEPARATE) -> oic.Synthesizer:
         model = None if self.model is None else oic.Model.open(self.model)
-        return oic.Synthesizer(oic.parse_file(self.graph), model, target="portable", numerics=numerics)
+        graph, capacity = oic.parse_file(self.graph), dict(self.capacity)
+        return oic.Synthesizer(graph, model, target="portable", numerics=numerics, capacity=capacity)
 
     def step(self, executor: Any, number: int) -> dict[str, Any]:
         """One token, or one of the entries of `everything`."""
@@ -103,6 +106,8 @@ def examples() -> dict[str, Example]:
 
 
 EXAMPLES = examples()
+BOUNDED = EXAMPLES | {"everything": replace(EXAMPLES["everything"], capacity=(("log.t", 1024), ("seen.k", 64)))}
+"""The same within the address space that an emulator has."""
 
 
 def digest(executor: Any, example: Example) -> str:
@@ -120,20 +125,19 @@ def digest(executor: Any, example: Example) -> str:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """The digest of the build that compilers do least to, or of that with a multiply-add of our own."""
-    known: dict[tuple[str, str], str] = {}
+    known: dict[tuple[Example, str], str] = {}
     compiler = "gcc" if shutil.which("gcc") else find_compiler()[0]
 
-    def of(name: str, numerics: str = SEPARATE) -> str:
-        if (name, numerics) not in known:
+    def of(example: Example, numerics: str = SEPARATE) -> str:
+        if (example, numerics) not in known:
             flags = SLOW_FMA if numerics == FUSED else ("-O0", "-DOIC_PORTABLE")
-            known[name, numerics] = built(name, tmp_path_factory.mktemp("bits"), (compiler, *flags), numerics)
-        return known[name, numerics]
+            known[example, numerics] = built(example, tmp_path_factory.mktemp("bits"), (compiler, *flags), numerics)
+        return known[example, numerics]
 
     return of
 
 
-def built(name: str, folder: Path, command: Sequence[str], numerics: str = SEPARATE) -> str:
-    example = EXAMPLES[name]
+def built(example: Example, folder: Path, command: Sequence[str], numerics: str = SEPARATE) -> str:
     made = example.synthesizer(numerics)
     build_together([made], folder, command[1:], command[:1])
     with made.make_executor() as executor:
@@ -162,7 +166,7 @@ def test_every_build_gives_the_same_bits(
 ) -> None:
     if not runs(build, BUILDS[build]):
         pytest.skip(f"no {build} on this machine")
-    assert built(name, tmp_path, BUILDS[build]) == expected(name)
+    assert built(EXAMPLES[name], tmp_path, BUILDS[build]) == expected(EXAMPLES[name])
     assert not [found for path in tmp_path.rglob("*.so") for found in instructions.fused(path)]
 
 
@@ -172,14 +176,15 @@ def test_every_fused_build_gives_the_same_bits(
 ) -> None:
     if not runs(build, FUSED_BUILDS[build]):
         pytest.skip(f"no {build} on this machine")
-    assert built(name, tmp_path, FUSED_BUILDS[build], FUSED) == expected(name, FUSED)
+    assert built(EXAMPLES[name], tmp_path, FUSED_BUILDS[build], FUSED) == expected(EXAMPLES[name], FUSED)
     found = any(instructions.fused(path) for path in tmp_path.rglob("*.so"))
     assert found == (name != "everything"), "what other tests look for is found; everything has no sum of products"
 
 
 def test_the_classes_differ(expected: Callable[..., str]) -> None:
     """Else the two tests above would compare one with itself."""
-    assert expected("numwords", FUSED) != expected("numwords", SEPARATE)
+    numwords = EXAMPLES["numwords"]
+    assert expected(numwords, FUSED) != expected(numwords, SEPARATE)
 
 
 @pytest.mark.parametrize("numerics", SHARED_NUMERICS)
@@ -191,35 +196,87 @@ def test_another_processor_gives_the_same_bits(
     compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
     if not (shutil.which(compiler) and shutil.which(emulator)):
         pytest.skip(f"no {compiler} and {emulator}")
-    if EXAMPLES[name].graph.parent.name == "everything":
-        pytest.skip("its table without a bound reserves more address space than the emulator has")
-    program = EXAMPLES[name].simulator().program
+    example = BOUNDED[name]
+    program = example.simulator().program
     monkeypatch.setenv("CC", f"{compiler} -static")
     path = build_sanitized([program], tmp_path, ("-O3",), numerics=numerics)
     if numerics == SEPARATE:
-        assert not instructions.fused(path, f"oic_|{EXAMPLES[name].graph.stem}", "aarch64-linux-gnu-objdump")
+        assert not instructions.fused(path, f"oic_|{example.graph.stem}", "aarch64-linux-gnu-objdump")
     script = tmp_path / "emulated"
     script.write_text(f'#!/bin/sh\nexec {emulator} {path} "$@"\n')
     script.chmod(0o755)
     with SanitizedExecutor(program, script, 0) as executor:
-        assert digest(executor, EXAMPLES[name]) == expected(name, numerics)
+        assert digest(executor, example) == expected(example, numerics)
 
 
-@pytest.mark.parametrize("name", [n for n in EXAMPLES if EXAMPLES[n].vocabulary])
+@dataclass(frozen=True)
+class Prompted:
+    """A graph with its model that reads any number of tokens at once.
+
+    tokens  that are read, beyond a block of keys of attention where the graph has room
+    source  of what encodes one first, its inputs; tokens are rows of one batch where it has a length
+    """
+
+    graph: Path
+    model: Path
+    vocabulary: int
+    tokens: int
+    source: tuple[str, ...] = ()
+
+
+def prompted() -> dict[str, Prompted]:
+    """Every example that takes several tokens a step, those whose model is there."""
+    found = {n: Prompted(e.graph, e.model, e.vocabulary, min(80, e.context)) for n, e in EXAMPLES.items() if e.model}
+    folder, models = ROOT / "examples", models_dir()
+    if models is not None:
+        bart = models / "misaki-bart-g2p/us_bart.safetensors"
+        found["llama"] = Prompted(folder / "llama/graph.oi", models / "llama-tiny", 300, 80)
+        found["rwkv"] = Prompted(folder / "rwkv/graph.oi", models / "rwkv5-tiny/weights.safetensors", 256, 80)
+        found["gru"] = Prompted(folder / "gru/graph.oi", models / "g2p-en/checkpoint20.npz", 74, 80, ("source",))
+        found["t5"] = Prompted(folder / "t5/graph.oi", models / "byt5-tiny-random", 384, 80, ("source", "lengths"))
+        found["bart"] = Prompted(folder / "bart/graph.oi", bart, 63, 64, ("source", "lengths"))
+    return found
+
+
+PROMPTED = prompted()
+
+
+def parts_of(length: int) -> list[tuple[int, int]]:
+    """(first, after the last) of the parts that are read at once; with OIC_EVERY_CASE=1 all that there are.
+
+    Otherwise the first and the last part of two, and those of up to nine tokens, wherever they begin.
+    """
+    every = combinations(range(length + 1), 2)
+    whole = bool(os.environ.get("OIC_EVERY_CASE"))
+    return [(a, z) for a, z in every if z - a > 1 and (whole or a == 0 or z == length or z - a <= 9)]
+
+
+@pytest.mark.parametrize("name", PROMPTED)
 def test_a_prompt_in_any_parts_gives_the_same_bits(name: str, tmp_path: Path) -> None:
-    """All at once, one by one, and in parts of every length up to 9: logits and state."""
-    example = EXAMPLES[name]
-    length = min(48, example.context)
-    ids = np.random.default_rng(7).integers(0, example.vocabulary, length).astype(np.int32)
-    with example.synthesizer().build(tmp_path).make_executor() as executor:
+    """Logits and state, after a part read at once, are those of its tokens one by one.
 
-        def fed(parts: list[int]) -> tuple[bytes, bytes]:
-            executor.reset()
-            at = np.cumsum([0, *parts])
-            rows = [executor.step(tokens=ids[a:b])["logits"] for a, b in pairwise(at)]
-            return np.concatenate(rows).tobytes(), executor.save()
+    Each part begins with the state of the tokens before it, which is the same however they were read: so parts one
+    after the other, as any division of the prompt has them, end with the same bits, too.
+    """
+    example, rng = PROMPTED[name], np.random.default_rng(7)
+    ids = rng.integers(0, example.vocabulary, example.tokens).astype(np.int32)
+    batch = (1,) if "lengths" in example.source else ()
+    given = {"source": rng.integers(0, 29, (*batch, 20)).astype(np.int32), "lengths": np.array([20], np.int32)}
+    made = oic.Synthesizer(oic.parse_file(example.graph), oic.Model.open(example.model), target="portable")
+    with made.build(tmp_path).make_executor() as executor:
 
-        whole = fed([length])
-        for size in range(1, 10):
-            parts = [size] * (length // size) + [length % size] * bool(length % size)
-            assert fed(parts) == whole, f"in parts of {size}"
+        def read(first: int, end: int) -> Any:
+            return executor.step(tokens=ids[first:end].reshape(*batch, -1))["logits"].reshape(end - first, -1)
+
+        if example.source:
+            executor.step("encode", **{n: given[n] for n in example.source})
+        rows, states = [], [executor.save()]
+        for i in range(example.tokens):
+            rows.append(read(i, i + 1))
+            states.append(executor.save())
+        alone = np.concatenate(rows)
+        for first, end in parts_of(example.tokens):
+            executor.load(states[first])
+            assert read(first, end).tobytes() == alone[first:end].tobytes(), f"tokens {first} to {end}"
+            assert executor.save() == states[end], f"tokens {first} to {end}"
+    assert len(set(states)) == len(states) and np.isfinite(alone).all()
