@@ -444,17 +444,218 @@ def inserted(path: Path, before: str, text: str) -> None:
     path.write_text(whole[:at] + text + whole[at:], encoding="utf-8")
 
 
+def copied(folder: Path) -> None:
+    """The product, which files may be changed of."""
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "compiler" / "oic", folder / "compiler" / "oic", ignore=without)
+    for name in ("runtime_c", "templates"):
+        shutil.copytree(ROOT / name, folder / name)
+
+
+def run_in(folder: Path, script: str, *arguments: str) -> None:
+    """A script with the copy in a folder."""
+    call = [sys.executable, "-B", "-c", script, str(folder / "made"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "compiler")}
+    done = subprocess.run(call, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_an_element_type_is_a_row_a_name_and_a_block_of_c(tmp_path: Path) -> None:
     """In a copy of the product: cast, computed with, multiplied as weights, kept in a table, saved and loaded."""
-    without = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "compiler" / "oic", tmp_path / "compiler" / "oic", ignore=without)
-    for folder in ("runtime_c", "templates"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+    copied(tmp_path)
     inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "f16 = ", ROW)
     inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "        *(f8, f16, bf16, f32, f64),", "        f8e4,\n")
     inserted(tmp_path / "runtime_c" / "oic.h", "typedef uint16_t oic_f16;", NAME)
     inserted(tmp_path / "runtime_c" / "num.h", "/* ------------------------------------------------------------ f16", BLOCK)
-    call = [sys.executable, "-B", "-c", USED, str(tmp_path / "made")]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "compiler")}
-    done = subprocess.run(call, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_in(tmp_path, USED)
+
+
+# An encoding in groups of 32 with a scale: how they become integers and bytes, and the kernels that read them.
+TWO_BITS = """
+def _q2(grouped: Array, amax: Array) -> Groups:
+    \"\"\"q in -2..1 in a quarter of a byte, n = q + 2; scale = m / -2, m the element of the largest magnitude.\"\"\"
+    low = grouped.min(-1, initial=0)
+    scales = (np.where(-low >= amax, low, amax) / np.float32(-2)).astype(np.float16)
+    wide = scales.astype(np.float32)[..., None]
+    n = np.rint(np.divide(grouped, np.where(wide == 0, 1, wide))).clip(-2, 1)
+    return Groups(n.astype(np.int8), scales)
+
+
+def _quarters(q: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    n = (q + np.uint8(2)).reshape(*q.shape[:-1], 4, 8)
+    return n[..., 0, :] | n[..., 1, :] << np.uint8(2) | n[..., 2, :] << np.uint8(4) | n[..., 3, :] << np.uint8(6)
+
+
+def _of_quarters(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.concatenate([data >> np.uint8(s) & np.uint8(3) for s in (0, 2, 4, 6)], -1) - np.uint8(2)
+
+
+"""
+STORED = '    "q2": GroupStorage(8, 2, _q2, _quarters, _of_quarters),\n'
+PRODUCT = """/* oic_linear_q2_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w in groups of 2 bits, b of type B or NULL.
+   Order: quantized_product.inc.h. */
+#include "element.h"
+#include "common/batch.h"
+#include "common/quantized.h"
+#include "common/then.h"
+
+typedef struct {
+    const T *x;
+    const void *w;
+    const B_T *b;
+    T *y;
+    void *work;
+    ptrdiff_t rank;
+    const ptrdiff_t *shape, *xs;
+    ptrdiff_t M, K, N, ldx, room, from;
+    oic_then *then;
+    const void *context;
+} ARGS(oic_linear_q2);
+
+static inline float NAME(oic_linear_q2_sum)(const ARGS(oic_linear_q2) *a, const T *x, ptrdiff_t row)
+{
+    const ptrdiff_t groups = oic_groups(a->K), panels = oic_panels(a->N);
+    const oic_f16 *const scales = (const oic_f16 *)(const void *)((const uint8_t *)a->w + panels * groups * 128);
+    const ptrdiff_t panel = row / OIC_PANEL, stream = panel - panel % OIC_STREAM_PANELS;
+    const ptrdiff_t width = panels - stream < OIC_STREAM_PANELS ? panels - stream : OIC_STREAM_PANELS;
+    float sum = 0.0f;
+    for (ptrdiff_t g = 0; g < groups; ++g) {
+        const ptrdiff_t at = stream * groups + g * width + panel - stream;
+        const uint8_t *const w = (const uint8_t *)a->w + at * 128 + row % OIC_PANEL * 4;
+        float all[OIC_GROUP] = {0.0f};
+        int8_t q[OIC_GROUP];
+        int32_t exact = 0;
+        for (ptrdiff_t k = g * OIC_GROUP; k < a->K && k < (g + 1) * OIC_GROUP; ++k) {
+            all[k % OIC_GROUP] = (float)LOAD(x, k);
+        }
+        const float dx = oic_quantized_group(all, q);
+        for (int e = 0; e < OIC_GROUP; ++e) {
+            exact += q[e] * ((w[e % 8 / 4 * 64 + e % 4] >> e / 8 * 2 & 3) - 2);
+        }
+        sum += (float)exact * (oic_f16_to_f32(scales[at * OIC_PANEL + row % OIC_PANEL]) * dx);
+    }
+    return a->b == NULL ? sum : sum + (float)B_LOAD(a->b, row);
+}
+
+static inline void NAME(oic_linear_q2)(const ARGS(oic_linear_q2) *a)
+{
+    for (ptrdiff_t r = 0; r < oic_product(a->rank, a->shape) * a->M; ++r) {
+        const T *const x = a->x + oic_offset(r / a->M, a->rank, a->shape, a->xs) + r % a->M * a->ldx;
+        for (ptrdiff_t j = 0; j < a->N; ++j) {
+            float sum = NAME(oic_linear_q2_sum)(a, x, j);
+            if (a->then != NULL) {
+                a->then(a->context, &sum, 1, r, r + 1, j, j + 1);
+            } else {
+                STORE(a->y, r * a->N + j, sum);
+            }
+        }
+    }
+}
+
+#include "end.h"
+"""
+GATHER = """/* oic_gather_q2_X_W_B: y[n, inner] of type W = the n rows ids of table[size, inner] in groups of 2 bits: q * scale. */
+#include "element.h"
+#include "common/quantized.h"
+
+typedef struct {
+    const void *table;
+    const B_T *ids;
+    W_T *y;
+    ptrdiff_t size, inner, n;
+} ARGS(oic_gather_q2);
+
+static inline void NAME(oic_gather_q2)(const ARGS(oic_gather_q2) *a)
+{
+    const ptrdiff_t groups = oic_groups(a->inner), panels = oic_panels(a->size);
+    const uint8_t *const table = (const uint8_t *)a->table;
+    const oic_f16 *const scales = (const oic_f16 *)(const void *)(table + panels * groups * 128);
+    for (ptrdiff_t i = 0; i < a->n * a->inner; ++i) {
+        const ptrdiff_t row = (ptrdiff_t)a->ids[i / a->inner], k = i % a->inner, e = k % OIC_GROUP;
+        const ptrdiff_t panel = row / OIC_PANEL, stream = panel - panel % OIC_STREAM_PANELS;
+        const ptrdiff_t width = panels - stream < OIC_STREAM_PANELS ? panels - stream : OIC_STREAM_PANELS;
+        const ptrdiff_t at = stream * groups + k / OIC_GROUP * width + panel - stream;
+        const int n = table[at * 128 + row % OIC_PANEL * 4 + e % 8 / 4 * 64 + e % 4] >> e / 8 * 2 & 3;
+        W_STORE(a->y, i, (W_C)((float)(n - 2) * oic_f16_to_f32(scales[at * OIC_PANEL + row % OIC_PANEL])));
+    }
+}
+
+#include "end.h"
+"""
+ENCODED = """
+import sys
+import numpy as np
+import oic
+from oic.driver import Settings, compile_graph
+from oic.ir.text import parse_module, print_module
+
+graph = oic.parse('''
+dynamic { x: f32[3, 70]; ids: i32[4]; }
+constant { a: f32[160, 70]; b: f32[70, 40]; bias: f32[160]; table: f32[90, 70]; }
+volatile { y: f32[3, 160]; z: f32[3, 40]; rows: f32[4, 70]; }
+block entry {
+    op linear(x, a, b=bias) >> y;
+    op relu(y) >> y;
+    op matmul(x, b) >> z;
+    op gather(table, ids) >> rows;
+    return;
+}
+''', "encoded")
+rng = np.random.default_rng(6)
+shapes = {"a": (160, 70), "b": (70, 40), "bias": (160,), "table": (90, 70)}
+model = oic.Model(tensors={n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
+x = rng.integers(-127, 128, (3, 70)).astype(np.float32)
+x[:, ::32] = 127  # groups are quantised as they are
+inputs = {"x": x, "ids": np.array([0, 89, 64, 17], np.int32)}
+
+def narrowed(w):
+    '''Every 32 neighbours of [N, K] times two bits.'''
+    found = np.empty_like(w)
+    for at in np.ndindex(len(w), -(-w.shape[1] // 32)):
+        group = w[at[0], at[1] * 32 : at[1] * 32 + 32]
+        low = min(group.min(), 0)
+        scale = np.float32(np.float16((low if -low >= abs(group).max() else abs(group).max()) / np.float32(-2)))
+        found[at[0], at[1] * 32 : at[1] * 32 + 32] = np.rint(group / scale).clip(-2, 1) * scale
+    return found
+
+def stored(storage):
+    w = {n: model.tensor(n) for n in shapes}
+    if storage == "f8":
+        import ml_dtypes
+        return {n: w[n].astype(ml_dtypes.float8_e5m2).astype(np.float32) if n != "bias" else w[n] for n in w}
+    return {"a": narrowed(w["a"]), "b": narrowed(w["b"].T).T, "bias": w["bias"], "table": narrowed(w["table"])}
+
+for storage in sys.argv[2:]:
+    program = compile_graph(graph, model, Settings(weights=storage))
+    text = print_module(program.planned)
+    assert text.count(f"{storage} panels") and f"{storage} columns" in text and print_module(parse_module(text)) == text
+    decisions = {d.symbol: d.storage for d in program.stored}
+    assert decisions == {"a": storage, "b": storage, "bias": "f32", "table": storage}, decisions
+    w = stored(storage)
+    exact = x.astype(np.float64) @ w["a"].T.astype(np.float64) + w["bias"]
+    wanted = {"y": np.maximum(exact, 0), "z": x.astype(np.float64) @ w["b"].astype(np.float64), "rows": w["table"][inputs["ids"]]}
+    makers = [oic.Simulator(graph, model, stage=stage, weights=storage) for stage in ("graph", "planned")]
+    makers.append(oic.Synthesizer(graph, model, weights=storage).build(sys.argv[1] + storage))
+    for maker in makers:
+        found = maker.make_executor().step(**inputs)
+        assert all(np.allclose(found[n], wanted[n], rtol=1e-5, atol=1e-2) for n in wanted), (storage, maker)
+        assert np.array_equal(found["rows"], wanted["rows"])
+"""
+
+
+def test_an_encoding_in_groups_is_a_row_and_its_kernels(tmp_path: Path) -> None:
+    """In a copy of the product: weights of two bits, in products by rows and columns, fused ones too, and in a gather."""
+    copied(tmp_path)
+    groups = tmp_path / "compiler" / "oic" / "ir" / "quantized.py"
+    inserted(groups, "@dataclass(frozen=True)\nclass GroupStorage", TWO_BITS)
+    inserted(groups, '    "q8": GroupStorage(', STORED)
+    (tmp_path / "runtime_c" / "kernels" / "linear_q2.h").write_text(PRODUCT)
+    (tmp_path / "runtime_c" / "kernels" / "gather_q2.h").write_text(GATHER)
+    run_in(tmp_path, ENCODED, "q2")
+
+
+def test_an_encoding_as_another_float_is_a_row(tmp_path: Path) -> None:
+    """In a copy of the product: weights in a byte each, of an element type that there is."""
+    copied(tmp_path)
+    inserted(tmp_path / "compiler" / "oic" / "ir" / "encodings.py", '    "bf16": dtypes.bf16', '    "f8": dtypes.f8,\n')
+    run_in(tmp_path, ENCODED, "f8")

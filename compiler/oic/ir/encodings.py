@@ -23,12 +23,16 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import quantized
+from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.quantized import ROWS as ROWS  # of a panel, or columns: OIC_LANES
 
 PANELS, COLUMNS = "panels", "columns"
 LAYOUTS = (PANELS, COLUMNS)
-NARROW = {"bf16": dtypes.bf16, "f16": dtypes.f16}
-STORAGES = (*NARROW, *quantized.BITS)
+NARROW = {
+    "bf16": dtypes.bf16,
+    "f16": dtypes.f16,
+}
+STORAGES = (*NARROW, *GROUP_STORAGES)
 PART = 1 << 20  # elements that are encoded at once
 
 
@@ -51,12 +55,12 @@ def joined(storage: str, layout: str) -> str:
 def stored_as(dtype: DType, encoding: str) -> DType:
     """The type of what lies in memory: bytes, where groups of elements have a scale."""
     storage = storage_of(encoding)
-    return dtypes.u8 if storage in quantized.BITS else NARROW.get(storage, dtype)
+    return dtypes.u8 if storage in GROUP_STORAGES else NARROW.get(storage, dtype)
 
 
 def nbytes(dtype: DType, shape: tuple[int, ...], encoding: str) -> int:
     """Bytes of the matrices of this shape."""
-    if (storage := storage_of(encoding)) in quantized.BITS:
+    if (storage := storage_of(encoding)) in GROUP_STORAGES:
         return math.prod(shape[:-2]) * matrix_bytes(shape, encoding)
     return NARROW.get(storage, dtype).nbytes(math.prod(padded(shape, encoding)))
 
@@ -120,7 +124,7 @@ def decoded(elements: Array, shape: tuple[int, ...], layout: str) -> Array:
 def loaded(data: Array, dtype: DType, shape: tuple[int, ...], encoding: str) -> Array:
     """The values from the bytes of memory, as they are computed with."""
     storage, layout = storage_of(encoding), layout_of(encoding)
-    if storage in quantized.BITS:
+    if storage in GROUP_STORAGES:
         turned = (*shape[:-2], shape[-1], shape[-2]) if layout == COLUMNS else shape
         matrices = data.reshape(math.prod(shape[:-2]), -1)
         rows, k = turned[-2:]

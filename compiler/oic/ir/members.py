@@ -28,7 +28,7 @@ class Members:
     inner   the shape of a member
     dtype   NumPy's, of the elements
     read    the member of a key, [*inner]
-    storage that all members have in the model, of `quantized.BITS`, and then
+    storage that all members have in the model, of `quantized.GROUP_STORAGES`, and then
     grouped the groups of the member of a key, where it is one matrix
 
     NumPy takes it for the whole array, which is made for it.
@@ -106,7 +106,7 @@ class StoredElements:
         """The bytes in memory, in order, in an encoding that has the same values."""
         assert storage_of(encoding) == storage_of(self.encoding), f"{encoding} is another storage than {self.encoding}"
         for matrix in self._matrices():
-            if (storage := storage_of(encoding)) in quantized.BITS:
+            if (storage := storage_of(encoding)) in quantized.GROUP_STORAGES:
                 rows, k = self._shape(matrix)
                 yield from quantized.parts(partial(self._groups, matrix), rows, k, storage)
             else:
@@ -124,7 +124,7 @@ class StoredElements:
             at_once = max(1, quantized.PART // max(1, k))
             for first in range(0, rows, at_once):
                 values = self._turned(matrix)[first : first + at_once].astype(np.float32)
-                if storage_of(self.encoding) in quantized.BITS:
+                if storage_of(self.encoding) in quantized.GROUP_STORAGES:
                     stored = self._groups(matrix, first, min(rows, first + at_once)).values(k)
                 else:
                     stored = self._narrowed(values).astype(np.float32)
@@ -152,7 +152,7 @@ class StoredElements:
         return matrix.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrix
 
     def _values(self, matrix: Matrix) -> Array:
-        if not isinstance(matrix, quantized.Grouped) and storage_of(self.encoding) not in quantized.BITS:
+        if not isinstance(matrix, quantized.Grouped) and storage_of(self.encoding) not in quantized.GROUP_STORAGES:
             return self._narrowed(matrix).astype(np.float32)
         rows, k = self._shape(matrix)
         return self._turned(self._groups(matrix, 0, rows).values(k))

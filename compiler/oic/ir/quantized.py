@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from oic.dtypes import Array
 
-BITS = {"q8": 8, "q4": 4}
 GROUP, ROWS, STREAM = 32, 16, 64
 ALIGN = 64
 PART = 1 << 20  # elements that are quantised at once
@@ -78,7 +77,7 @@ def groups(k: int) -> int:
 def matrix_bytes(rows: int, k: int, storage: str) -> int:
     """Bytes of a matrix, scales and what comes before the next matrix included."""
     count = -(-rows // ROWS) * ROWS * groups(k)
-    return -(-count * (GROUP * BITS[storage] // 8 + 2) // ALIGN) * ALIGN
+    return -(-count * (GROUP_STORAGES[storage].nbytes + 2) // ALIGN) * ALIGN
 
 
 # ---------------------------------------------------------------- values
@@ -92,9 +91,9 @@ def quantize(values: Array, storage: str) -> Groups:
     grouped = whole.reshape(rows, -1, GROUP)
     with np.errstate(all="ignore"):
         amax = np.maximum(grouped.max(-1, initial=0), -grouped.min(-1, initial=0))
-        if not (amax <= np.float32(65504 * 8 if storage == "q4" else 65504 * 127)).all():
+        if not (amax <= np.float32(65504 * GROUP_STORAGES[storage].most)).all():
             raise ValueError("a value is not finite or too large")
-        return _q8(grouped, amax) if storage == "q8" else _q4(grouped, amax)
+        return GROUP_STORAGES[storage].quantise(grouped, amax)
 
 
 def _q8(grouped: Array, amax: Array) -> Groups:
@@ -124,6 +123,45 @@ def _q4(grouped: Array, amax: Array) -> Groups:
         best[better], scales[better] = error[better], tried[better]
         np.copyto(q, n.astype(np.int8), where=better[..., None])
     return Groups(q, scales)
+
+
+def _halves(q: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """q + 8 of the first elements of groups, and in the upper half of a byte of the last."""
+    n = q + np.uint8(8)
+    return n[..., : GROUP // 2] | n[..., GROUP // 2 :] << np.uint8(4)
+
+
+def _whole(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """`_halves` backwards."""
+    return np.concatenate([data & np.uint8(15), data >> np.uint8(4)], -1) - np.uint8(8)
+
+
+def _same(q: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return q
+
+
+@dataclass(frozen=True)
+class GroupStorage:
+    """How the elements of a group become integers, and these bytes; products read them by a kernel `linear_NAME`.
+
+    nbytes    of a group, a multiple of 4
+    most      the largest magnitude of an element over its scale
+    quantise  groups f32[rows, G, 32], with the largest magnitude of each, [rows, G]
+    packed    integers as bytes, from u8[.., 32] (two's complement) to u8[.., nbytes]; four neighbours lie side by side
+    unpacked  the same backwards
+    """
+
+    nbytes: int
+    most: float
+    quantise: Callable[[Array, Array], Groups]
+    packed: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+    unpacked: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+
+
+GROUP_STORAGES = {
+    "q8": GroupStorage(32, 127, _q8, _same, _same),
+    "q4": GroupStorage(16, 8, _q4, _halves, _whole),
+}
 
 
 # ---------------------------------------------------------------- bytes
@@ -156,12 +194,8 @@ def _streams(found: Groups) -> Iterator[Groups]:
 
 
 def _packed(q: NDArray[np.int8], storage: str) -> NDArray[np.uint8]:
-    """The bytes of one stream, i8[W, G, 32]: [G, W / 16, 8 or 4, 16, 4]."""
-    if storage == "q4":
-        n = q.view(np.uint8) + np.uint8(8)
-        data = n[..., : GROUP // 2] | n[..., GROUP // 2 :] << np.uint8(4)
-    else:
-        data = q.view(np.uint8)
+    """The bytes of one stream, i8[W, G, 32]: [G, W / 16, nbytes / 4, 16, 4]."""
+    data = GROUP_STORAGES[storage].packed(q.view(np.uint8))
     width, count, inner = data.shape
     words = np.ascontiguousarray(data).view(np.uint32).reshape(width // ROWS, ROWS, count, inner // 4)
     return np.ascontiguousarray(words.transpose(2, 0, 3, 1)).reshape(-1).view(np.uint8)
@@ -169,7 +203,7 @@ def _packed(q: NDArray[np.int8], storage: str) -> NDArray[np.uint8]:
 
 def loaded(data: NDArray[np.uint8], rows: int, k: int, storage: str) -> NDArray[np.float32]:
     """The values of a matrix, f32[rows, k], from its bytes."""
-    count, each = groups(k), GROUP * BITS[storage] // 8
+    count, each = groups(k), GROUP_STORAGES[storage].nbytes
     filled = -(-rows // ROWS) * ROWS
     scales = data[filled * count * each : filled * count * (each + 2)].view(np.float16)
     found = np.empty((rows, k), np.float32)
@@ -179,8 +213,7 @@ def loaded(data: NDArray[np.uint8], rows: int, k: int, storage: str) -> NDArray[
         words = data[start * each : (start + width * count) * each].view(np.uint32)
         by_rows = words.reshape(count, width // ROWS, each // 4, ROWS).transpose(1, 3, 0, 2)
         raw = np.ascontiguousarray(by_rows).reshape(width, count, each // 4).view(np.uint8)
-        if storage == "q4":
-            raw = np.concatenate([raw & np.uint8(15), raw >> np.uint8(4)], -1) - np.uint8(8)
+        raw = GROUP_STORAGES[storage].unpacked(raw)
         by_group = scales[start : start + width * count].reshape(count, width).T
         found[first : first + here] = Groups(raw.view(np.int8), by_group).values(k)[:here]
     return found

@@ -23,7 +23,7 @@ from oic.ir.core import Place
 from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, storage_of
 from oic.ir.members import Elements, Members, StoredElements, forget
 from oic.ir.module import Buffer, Module, Plan
-from oic.ir.quantized import BITS
+from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.state import State
 from oic.ir.types import StateType, TensorType
 from oic.memory.planner import ALIGN
@@ -84,7 +84,7 @@ def constant_strides(type: TensorType, family: int) -> tuple[int, ...]:
 
     Of an encoded one only those between matrices mean anything.
     """
-    if storage_of(type.encoding) not in BITS:
+    if storage_of(type.encoding) not in GROUP_STORAGES:
         return _strides(type.dtype, padded(type.maximum, type.encoding), family)
     matrices = _strides(type.stored, type.maximum[:-2], family)
     size = matrix_bytes(type.maximum, type.encoding)

@@ -22,7 +22,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out, Pointers
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
-from oic.operators.quantized import FLOATS, product_dtype
+from oic.operators.quantized import FLOATS, of_groups, product_dtype
 from oic.operators.settings import as_computed, require_integer, require_number
 from oic.operators.shape import require_size
 
@@ -323,10 +323,8 @@ class Gather(Operator, name="gather"):
     kernels = (
         Kernel("gather_panels", _dtypes, _in_panels, fits=_of_rows, takes={"table": PANELS}, stored={"table": FLOATS},
                cost=lambda op, target: op._elements() * target.costs.line),
-        Kernel("gather_q8", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS}, stored={"table": ("q8",)},
-               cost=lambda op, target: op._elements() * target.costs.line / 4),
-        Kernel("gather_q4", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS}, stored={"table": ("q4",)},
-               cost=lambda op, target: op._elements() * target.costs.line / 4),
+        *of_groups(Kernel("gather", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS},
+                          cost=lambda op, target: op._elements() * target.costs.line / 4), "table"),
         Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
         Kernel("gather_wide", _dtypes, _args, call="gather", stored={"table": FLOATS},
                fits=lambda op: not op._copies(), cost=_bytes),

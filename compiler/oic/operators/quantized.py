@@ -13,12 +13,12 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import joined, nbytes, storage_of
-from oic.ir.quantized import BITS, GROUP, MOST, groups
+from oic.ir.encodings import NARROW, joined, nbytes, storage_of
+from oic.ir.quantized import GROUP, GROUP_STORAGES, MOST, groups
 from oic.kernels.kernel import Kernel, Members, Scratch
 from oic.kernels.targets import NATIVE
 
-FLOATS = ("", "bf16", "f16")  # storages that a kernel for floats reads, as instances of its body
+FLOATS = ("", *NARROW)  # storages that a kernel for floats reads, as instances of its body
 PAIRS = "linear_pairs"  # the kernel of the class `native`
 GROUP_BYTES = 80  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
 STREAM = 64  # rows of w that kernels on panels go through together: what threads share
@@ -72,13 +72,18 @@ def in_panels(
     return (
         replace(prepared, name=PAIRS, args=paired, fits=narrow, stored={w: ("", "bf16")}, needs=frozenset({NATIVE})),
         plain,
-        *(replace(prepared, name=f"linear_{s}", args=grouped, fits=of_f32, stored={w: (s,)}) for s in BITS),
+        *of_groups(replace(prepared, name="linear", args=grouped, fits=of_f32), w),
     )
+
+
+def of_groups(kernel: Kernel, field: str) -> tuple[Kernel, ...]:
+    """A kernel for every storage in groups of a field, named after it: `linear` gives `linear_q8`, and so on."""
+    return tuple(replace(kernel, name=f"{kernel.name}_{s}", stored={field: (s,)}) for s in GROUP_STORAGES)
 
 
 def in_groups(w: Value) -> bool:
     """The weights are stored as integers with scales."""
-    return storage_of(w.tensor.encoding) in BITS
+    return storage_of(w.tensor.encoding) in GROUP_STORAGES
 
 
 def refused_rows(x: Array) -> Array:

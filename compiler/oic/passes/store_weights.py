@@ -24,7 +24,7 @@ from oic.ir.core import OpError, Value
 from oic.ir.encodings import LAYOUTS, PANELS, STORAGES, joined, nbytes
 from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
-from oic.ir.quantized import BITS
+from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.state import ConstantSelect
 from oic.memory.layout import WEIGHTS_HEADER
 from oic.operators.base import Operator
@@ -150,7 +150,7 @@ def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str
     if not dtype.is_float or storage == dtype.name or _stored(constant, uses, storage, LAYOUTS):
         return None
     source, encoding = module.weights[symbol], constant.tensor.encoding
-    size = constant.tensor.nbytes if storage in BITS else filled(constant.tensor, storage)
+    size = constant.tensor.nbytes if storage in GROUP_STORAGES else filled(constant.tensor, storage)
     encode(constant, "", dtype)
     assert constant.tensor == before and not isinstance(source, StoredElements), f"{symbol} has a storage"
     try:
@@ -184,11 +184,11 @@ def _stored(constant: Value, uses: list[Reader], storage: str, layouts: Sequence
     if type_.rank < 2 or not type_.static or 0 in type_.shape or members:
         return NO_MATRIX
     takers: list[set[Reader]] = []
-    for encoding in (joined(storage, layout) for layout in (layouts if storage in BITS else ("", *LAYOUTS))):
+    for encoding in (joined(storage, layout) for layout in (layouts if storage in GROUP_STORAGES else ("", *LAYOUTS))):
         encode(constant, encoding, dtypes.f32)
         takers.append({reader for reader in uses if _takes(reader)})
         if len(takers[-1]) == len(uses) and nbytes(type_.dtype, type_.maximum, encoding) < type_.nbytes:
-            encode(constant, encoding if storage in BITS else storage, dtypes.f32)
+            encode(constant, encoding if storage in GROUP_STORAGES else storage, dtypes.f32)
             return ""
     encode(constant, type_.encoding, type_.dtype)
     other = next((r.op.name for r in uses if not any(r in found for found in takers)), "")

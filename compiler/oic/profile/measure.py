@@ -14,7 +14,9 @@ from oic.compare.inputs import random_inputs
 from oic.diagnostics import Span, StepError, fail
 from oic.dtypes import Array
 from oic.ir import dims
+from oic.ir.encodings import storage_of
 from oic.ir.module import Module
+from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
 from oic.operators.fused import Fused
@@ -163,9 +165,8 @@ def _unit(place: CodePlace) -> str:
     operators = [op for op in parts if isinstance(op, Operator)]
     if any(op.kernel == PAIRS for op in operators):
         return "bf16"
-    types = [v.type for op in operators for v in op.operands]
-    small = (t for t in types if isinstance(t, TensorType) and (t.encoding.startswith("q") or t.dtype in SMALL))
-    return "int8" if any(small) else "f32"
+    types = [v.type for op in operators for v in op.operands if isinstance(v.type, TensorType)]
+    return "int8" if any(storage_of(t.encoding) in GROUP_STORAGES or t.dtype in SMALL for t in types) else "f32"
 
 
 SMALL = (dtypes.i8, dtypes.u8, dtypes.i4, dtypes.u4)
