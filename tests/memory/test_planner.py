@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from itertools import combinations
 
 import pytest
@@ -202,6 +203,20 @@ def test_packings_without_waste_that_no_order_finds(seed: int) -> None:
     made = lifetimes("cut", seed, 80)
     planned = planner.plan(made)
     assert min(by_orders(made)) > planned.bound == planned.nbytes
+
+
+def test_a_long_part_takes_memory_like_its_length() -> None:
+    """The same steps again and again beside one large buffer, which no order packs: each length is searched."""
+    peaks = []
+    for steps in (60, 120, 240):
+        every = ((4, 0, 4), (8, 1, 1), (1, 1, 2), (16, 2, 3), (1, 3, 3))
+        made = units((256, 0, 4 * steps), *((n, a + 4 * i, b + 4 * i) for i in range(steps) for n, a, b in every))
+        tracemalloc.start()
+        planned = planner.plan(made)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert planned.searched and planned.nbytes == planned.bound
+    assert peaks[1] < 2.5 * peaks[0] and peaks[2] < 2.5 * peaks[1] and peaks[2] < 10 << 20
 
 
 @pytest.mark.parametrize("rows", ABOVE)

@@ -22,7 +22,8 @@ from oic.memory.search import NODE, Search, cells
 ALIGN = 64  # bytes: a cache line and the widest vector
 SWAPS = 3_000_000  # steps of the local search of a part, about a tenth of a second
 EFFORT = 1_500_000_000  # cost of the exact searches of all parts together, about two seconds
-CELLS = 1 << 21  # buffers times sections of a part: no exact search of larger ones
+SHARE, LEAST = 3_000_000, 300_000_000  # the same for each buffer, and for few: time grows like the program
+CELLS = 1 << 21  # live buffers, summed over the sections of a part: no exact search of larger ones
 
 
 @dataclass
@@ -65,6 +66,7 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
 
     effort   what the exact searches may cost at most, about a nanosecond each
     """
+    effort = min(effort, max(LEAST, SHARE * len(buffers)))
     found = parts(buffers)
     bound = max((part.bound for _, part in found), default=0)
     height, least, searched = bound, bound, False
@@ -135,7 +137,7 @@ def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tup
     """
     rng, least, low, cost = Rng(), target, target, 0
     everything, large = list(range(len(part.sizes))), _large(part)
-    limit = 3 * len(everything) * (NODE + cells(part)) // 2
+    limit = 2 * len(everything) * (NODE + cells(part))
     for turn in itertools.count():
         if best.height <= least or cost >= effort or cells(part) > CELLS:
             break
