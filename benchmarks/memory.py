@@ -27,6 +27,9 @@ from oic.driver import Program, Settings, compile_graph, lowered
 from oic.ir.module import Buffer, Module
 from oic.memory import placement, planner
 from oic.memory.map import Placed, Stored, memory_map
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.fuzz.generate import Options, generate
 from tests.fuzz.generate_lifetimes import CLASSES, lifetimes
 
@@ -131,11 +134,10 @@ def report_examples() -> None:
     for path in sorted(EXAMPLES.rglob("graph.oi")):
         name = path.parent.relative_to(EXAMPLES).as_posix()
         try:
-            model = model_of(name)
+            program = compile_graph(parse_file(path), model_of(name), Settings())
         except (OSError, oic.OicError) as error:
-            print(f"{name}: no model ({error})")
+            print(f"{name}: no model ({str(error).splitlines()[0]})")
             continue
-        program = compile_graph(parse_file(path), model, Settings())
         found = measured(program.planned)
         plan = found.planned
         ratios = f"{found.ratio:>8.3f}{found.greedy:>9.3f}" if plan.bound else f"{'-':>8}{'-':>9}"

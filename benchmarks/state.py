@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 import oic
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.fuzz.resident import resident_bytes
 
 GRAPH = """
