@@ -230,12 +230,12 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
 #if PANELS && OIC_HOSTED
 /* All rows, few, of `side` shares of `share` panels each, from `first` on.  A share lies in one piece and is read from its
    beginning to its end, side by side with the others. */
-static inline void PRODUCT_FEW(const OPERANDS *o, ptrdiff_t first, ptrdiff_t side, ptrdiff_t share, ptrdiff_t bytes)
+static inline void PRODUCT_FEW(const OPERANDS *o, ptrdiff_t first, ptrdiff_t side, ptrdiff_t share)
 {
     C xs[X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK], sums[TILE_ROWS * OIC_TILE_BESIDE * OIC_LANES];
     TILE t = {
         .x = NULL, .w = NULL, .n = 0, .times = 1, .at = NULL, .next = 0, .step = 0, .apart = 0,
-        .ahead = sizeof(C) > 4 ? 0 : OIC_PRODUCT_AHEAD(WIDENS, bytes), .wk = o->wk, .wg = share * o->wg,
+        .ahead = sizeof(C) > 4 ? 0 : OIC_PRODUCT_AHEAD(WIDENS), .wk = o->wk, .wg = share * o->wg,
         .xm = X_IS_COMPUTED ? o->xm : OIC_BLOCK, .xk = X_IS_COMPUTED ? o->xk : 1,
     };
     PRODUCT_AHEAD(o, &t, first, 0, 0); /* nothing: machines ask for what lies on in so few places, but for what is `ahead` */
@@ -278,7 +278,7 @@ static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
         const ptrdiff_t side = MATH(oic_tile_beside)(o->M), share = (end - first) / side;
         const ptrdiff_t bytes = oic_product_panels(o->N) * o->wg * (ptrdiff_t)sizeof(W_T);
         if (side > 1 && share > 0 && bytes >= OIC_SHARED_BYTES(WIDENS)) {
-            PRODUCT_FEW(o, first, side, share, bytes);
+            PRODUCT_FEW(o, first, side, share);
             first += side * share;
         }
     }

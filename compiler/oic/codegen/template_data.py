@@ -165,6 +165,7 @@ class TemplateData:
     thread_flags: str
     fused: int
     fused_note: str
+    cached: bool
     profiled: bool
     sets: tuple[SetFile, ...] = ()
     dispatched: tuple[Dispatched, ...] = ()
@@ -237,6 +238,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         thread_flags=" -pthread" if pooled else "",
         fused=_ROUNDINGS[target.numerics][0],
         fused_note=f"a step of a sum of products is {_ROUNDINGS[target.numerics][1]}",
+        cached=target.hosted and target.costs.core < unit.weights_bytes <= target.costs.cores,
         profiled=unit.profiled,
         sets=sets,
         dispatched=_dispatched(unit, entries, sets),

@@ -40,12 +40,16 @@ class Costs:
     strided  a byte of a matrix of which a stretch of each row is read, then one of the next
     line     a byte of memory is read with so many neighbours
     thread   multiplications and additions that are worth a thread (OIC_WORK_LEAST of `hosted/pool.h`)
+    core     bytes that a core's own caches keep from step to step
+    cores    bytes that the cache which cores share keeps
     """
 
     staged: float = 3.0
     strided: float = 1.25
     line: int = 64
     thread: int = 32768
+    core: int = 1 << 20
+    cores: int = 1 << 24
 
 
 @dataclass(frozen=True)

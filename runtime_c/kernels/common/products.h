@@ -41,9 +41,12 @@
    more panels are faster, above all where w is widened, because that is then what takes the time. */
 #define OIC_SHARED_BYTES(widens) ((ptrdiff_t)((widens) ? 1 << 20 : 1 << 18))
 
-/* How many bytes ahead these ask for w where it has so many, 0: not.  Zen 5: what is widened comes 1.15 times as fast; the rest
-   1.12 times as fast from L3, but 0.97 from memory, and all but large matrices are taken to be in a cache. */
-#define OIC_PRODUCT_AHEAD(widens, bytes) ((uintptr_t)(!OIC_ASKED_NEAR ? 0 : (widens) ? 4096 : (bytes) < 1 << 21 ? 1024 : 0))
+/* How many bytes ahead these ask for w, 0: not.  Zen 5: what is widened comes 1.15 times as fast; the rest 1.12 times as fast from
+   L3, but 0.8 to 0.97 from memory, so that the code says whether all its weights may stay in a cache. */
+#if !defined(OIC_WEIGHTS_CACHED)
+#define OIC_WEIGHTS_CACHED 0
+#endif
+#define OIC_PRODUCT_AHEAD(widens) ((uintptr_t)(!OIC_ASKED_NEAR ? 0 : (widens) ? 4096 : OIC_WEIGHTS_CACHED ? 1024 : 0))
 
 /* Neighbouring columns of a row-major w that one row of x goes along: enough for memory to be read in order, or, where
    stacks are small, few.  They are sums of their own, so that their number has no part in any. */
