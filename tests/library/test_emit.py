@@ -363,3 +363,13 @@ def test_a_runtime_header_that_is_not_there_is_named() -> None:
     assert "version.h" in runtime_headers(["oic.h"])
     with pytest.raises(AssertionError, match=r"includes kernels/nowhere\.h"):
         runtime_headers(["kernels/nowhere.h"])
+
+
+@pytest.mark.parametrize(("rows", "target", "told"), [(200, "host", False), (300, "host", True), (4096, "host", False), (300, "freestanding", False)])
+def test_code_says_whether_its_weights_may_stay_in_a_cache(rows: int, target: str, told: bool, tmp_path: Path) -> None:
+    """Of 1 to 16 MiB: a core's own cache keeps fewer, none keeps more."""
+    text = f"dynamic {{ x: f32[1024]; }} constant {{ w: f32[{rows}, 1024]; }} volatile {{ y: f32[{rows}]; }}"
+    graph = oic.parse(text + " block entry { op linear(x, w) >> y; return; }", "cached")
+    model = oic.Model(tensors={"w": np.zeros((rows, 1024), np.float32)})
+    oic.Synthesizer(graph, model, target=target).emit(tmp_path)
+    assert ("#define OIC_WEIGHTS_CACHED 1" in (tmp_path / "cached.c").read_text()) == told
