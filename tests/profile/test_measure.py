@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,13 @@ def test_statements_are_measured_and_shown(program: oic.Synthesizer, executor: C
     assert found.steps == 70 and 0 < sum(s.seconds for s in found.statements) < 2 * found.seconds
     text = shown("counted", found, shortest=True)
     assert "op linear(h, v) >> t" in text and "10.0 GB/s read, 100 GFLOP/s f32, 200 Gop/s int8" in text
-    assert found.to_json()["statements"][1]["roofline"] >= 0
+    json = found.to_json()
+    for row in json["statements"]:  # what is printed says all that the share is made of
+        least = max((row["read"] + row["written"]) / json["limits"]["read"],
+                    row["operations"] / json["limits"][row["unit"]])  # fmt: skip
+        assert row["roofline"] == (least / row["seconds"] if row["seconds"] else 0)
+    pairs = replace(found.statements[1], unit="bf16")
+    assert pairs.peak(limits) == "f32" and pairs.peak(replace(limits, bf16=3e11)) == "bf16"
     with pytest.raises(oic.OicError, match="'M' is no size"):
         bench_inputs(program.program.module, entry, {"M": 2}, {})
     with pytest.raises(oic.OicError, match="N is at most 4"):

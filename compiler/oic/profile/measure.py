@@ -47,16 +47,20 @@ class MeasuredStatement:
     operations: float
     unit: str = "f32"
 
+    def peak(self, limits: Limits) -> str:
+        """The limit that its operations are compared with: its unit's, or f32's on a machine that has no such unit."""
+        return self.unit if getattr(limits, self.unit) else "f32"
+
     def share(self, limits: Limits) -> float:
         """Of the roofline: the time that its bytes or its operations take the machine at least, over its time."""
-        peak = {"int8": limits.int8, "bf16": limits.bf16}.get(self.unit, 0.0) or limits.f32
-        least = max((self.read + self.written) / limits.read, self.operations / peak)
+        least = max((self.read + self.written) / limits.read, self.operations / getattr(limits, self.peak(limits)))
         return least / self.seconds if self.seconds else 0.0
 
     def to_json(self, limits: Limits) -> dict[str, Any]:
         """As JSON."""
         found = {name: getattr(self, name) for name in ("block", "text", "seconds", "runs", "read", "written")}
-        return {"lines": list(self.lines), **found, "operations": self.operations, "roofline": self.share(limits)}
+        found |= {"operations": self.operations, "unit": self.peak(limits), "roofline": self.share(limits)}
+        return {"lines": list(self.lines), **found}
 
 
 @dataclass(frozen=True)
