@@ -2,12 +2,12 @@
 
 Every engine runs in a process of its own, in which the model stays loaded; they take turns, and the tables give medians
 and half the distance of the quartiles.  The limits of the machine are measured in between: a streaming read on huge
-pages, and multiply-adds in f32 and int8.  What is not installed is skipped, and said so; what fails is named, and the
-exit status is 1 if that is oic.
+pages, and multiply-adds in f32, int8 and bf16.  What is not installed is skipped, and said so; what fails is named, and
+the exit status is 1 if that is oic.
 
     python benchmarks/peers.py [--models gpt2-124m,...] [--rows decode,prefill,...] [--precisions f32,q8]
-                               [--threads 1,2] [--engines oic,llama_cpp,...] [--cache q8] [--python PYTHON]
-                               [--json FILE]
+                               [--threads 1,2] [--engines oic,llama_cpp,...] [--cache q8] [--numerics native]
+                               [--python PYTHON] [--json FILE]
 
 Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 512 tokens), stream (a step of Silero
 and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), translate (ByT5: 64 bytes in, 128 tokens
@@ -38,6 +38,7 @@ from against.convolutions import LAYERS, layers  # noqa: E402
 from against.decoders import DECODERS  # noqa: E402
 
 from oic.diagnostics import OicError  # noqa: E402
+from oic.kernels.targets import NATIVE, NUMERICS  # noqa: E402
 from oic.profile.limits import Limits, Prober, spread  # noqa: E402
 
 ENGINES = ("oic", "llama_cpp", "onnxruntime", "openvino", "ctranslate2", "torch")
@@ -167,7 +168,7 @@ class Run:
             named = f"{engine}_engine" if module == "decoder" else module
             more = {} if module == "decoder" else {"engine": engine}
             if named == "oic_engine":
-                more["cache"] = self.arguments.cache
+                more |= {"cache": self.arguments.cache, "numerics": self.arguments.numerics}
             worker = Worker(engine, self.arguments.python, named, {**given, **more})
             if worker.loaded():
                 self.versions[engine] = worker.version
@@ -236,7 +237,7 @@ def decoders(run: Run) -> None:
         for count in [n for n in a.prompts if n < decoder.context and "prefill" in a.rows]:
             limit = run.probe(threads)
             figures = run.alternate(workers, a.rounds, "prefill", count)
-            peak = limit.int8 if precision[0] == "q" and limit.int8 else limit.f32
+            peak = peak_of(limit, precision, a.numerics)
             run.show(Row(name, f"prompt {count}", precision, threads, decoder.operations(count), peak, count, figures))
         if a.wait:
             print("measured", flush=True)
@@ -246,6 +247,12 @@ def decoders(run: Run) -> None:
                 print(f"{name:<17}{'build':<14}{precision:<5}{threads} thr  {seconds:.1f} s")
         for worker in workers:
             worker.close()
+
+
+def peak_of(limits: Limits, precision: str, numerics: str | None) -> float:
+    """Operations per second of the units that products of many rows are for; f32's where the machine has none."""
+    own = {"q8": limits.int8, "q4": limits.int8, "bf16": limits.bf16 if numerics == NATIVE else 0}
+    return own.get(precision) or limits.f32
 
 
 def positions(rows: list[Row]) -> Iterator[str]:
@@ -361,6 +368,7 @@ def main() -> int:
     parser.add_argument("--positions", type=lambda text: [int(n) for n in text.split(",")], default=POSITIONS)
     parser.add_argument("--prompts", type=lambda text: [int(n) for n in text.split(",")], default=PROMPTS)
     parser.add_argument("--cache", choices=CACHES, default="f32", help="of oic: as of oic import")
+    parser.add_argument("--numerics", choices=NUMERICS, help="of oic's decoders: as of oic build")
     parser.add_argument("--tokens", type=int, default=16, help="of a round of decoding")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="interpreter that has the other engines")
@@ -389,7 +397,8 @@ def main() -> int:
           f"; {time.perf_counter() - start:.0f} s", sep="")  # fmt: skip
     if run.arguments.json:
         limits = {n: run.probe(n).to_json() for n in run.limits}
-        found = {"limits": limits, "versions": run.versions, "rows": [row.to_json() for row in run.rows],
+        found = {"limits": limits, "versions": run.versions, "numerics": run.arguments.numerics,
+                 "rows": [row.to_json() for row in run.rows],
                  "skipped": [[*key, why] for key, why in run.skipped.items()],
                  "failed": [[*key, why] for key, why in run.failed.items()]}  # fmt: skip
         Path(run.arguments.json).write_text(json.dumps(found, indent=1))

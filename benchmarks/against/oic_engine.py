@@ -16,9 +16,9 @@ from oic.importers import import_checkpoint
 LARGE = 1 << 30  # weights: from here on the checkpoint is in bf16
 
 
-def options(precision: str, threads: int) -> dict[str, object]:
+def options(precision: str, threads: int, numerics: str | None = None) -> dict[str, object]:
     """Of a Synthesizer."""
-    return {"threads": threads, **({} if precision == "f32" else {"weights": precision})}
+    return {"threads": threads, "numerics": numerics, **({} if precision == "f32" else {"weights": precision})}
 
 
 class Engine:
@@ -26,7 +26,9 @@ class Engine:
 
     version = oic.__version__
 
-    def __init__(self, decoder: str, precision: str, threads: int, prompt: int, cache: str = "f32") -> None:
+    def __init__(
+        self, decoder: str, precision: str, threads: int, prompt: int, cache: str = "f32", numerics: str | None = None
+    ) -> None:
         self.decoder = DECODERS[decoder]
         large = self.decoder.weight_bytes("f32") / 4 > LARGE
         with tempfile.TemporaryDirectory() as folder:
@@ -37,7 +39,7 @@ class Engine:
             model = oic.Model.open(graph / "model.json")
             self.built = oic.Synthesizer(
                 oic.parse_file(graph / "graph.oi"), model, fetch=["next", "last"],
-                **options("f32" if large and precision == "bf16" else precision, threads),
+                **options("f32" if large and precision == "bf16" else precision, threads, numerics),
             ).build()  # fmt: skip
             self.build_seconds = time.perf_counter() - start
         self.prompt, self.executor, self.position = prompt, self.built.make_executor(), 0
