@@ -11,8 +11,10 @@ the exit status is 1 if that is oic.
 
 Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 512 tokens), stream (a step of Silero
 and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), translate (ByT5: 64 bytes in, 128 tokens
-out), memory (most of the process that is resident, of a C program), build (seconds).  `--python` is the interpreter
-that has the other engines: `pip install oic[bench]`.
+out), first (seconds from the start of a C program to its first token, its weights in the page cache), memory (most
+that it has resident), build (seconds).  `--python` is the interpreter that has the other engines: `pip install
+oic[bench]`.  With `--numerics native` the limit of bf16 prompts is what the machine's own products of bf16 do, not
+f32's.
 """
 
 from __future__ import annotations
@@ -324,21 +326,29 @@ def translate(run: Run) -> None:
             worker.close()
 
 
-def memory(run: Run) -> None:
-    """The most that a C program has resident, beside weights, state and arena."""
-    from against.resident import resident
+def programs(run: Run) -> None:
+    """C programs: their first token, beside a read of the weights; what is resident, beside what is planned."""
+    from against.program import c_program
 
     a = run.arguments
     for name, precision in itertools.product(a.models, a.precisions):
+        head = [f"{name:<17}{row:<14}{precision:<5}1 thr  " for row in ("first token", "memory")]
         try:
-            most, planned = resident(name, precision)
+            with c_program(name, precision) as program:
+                if "first" in a.rows:
+                    limit, figure = run.probe(1).read, Figure("oic", program.first_tokens(4 * a.rounds))
+                    row = Row(name, "first token", precision, 1, program.weights, limit, 1, [figure])
+                    print(f"{head[0]}{figure.median * 1e3:,.1f} ms ±{spread(figure.seconds)[1] * 100:.0f}%, a read of "
+                          f"its {row.work / 1e6:,.0f} MB takes {row.work / limit * 1e3:,.1f}", flush=True)  # fmt: skip
+                    run.rows.append(row)
+                if "memory" in a.rows:
+                    most, planned = program.resident(), program.planned
+                    print(f"{head[1]}{most / 1e6:,.1f} MB resident, {most / planned:.3f} of weights, state and arena "
+                          "in use", flush=True)  # fmt: skip
+                    run.rows.append(Row(name, "memory", precision, 1, most, planned, 1, []))
         except (Unsupported, OicError) as why:
             kept = run.failed if isinstance(why, OicError) else run.skipped
             kept["oic", f"{name} {precision}"] = str(why).splitlines()[0]
-            continue
-        print(f"{name:<17}{'memory':<14}{precision:<5}1 thr  {most / 1e6:,.1f} MB resident, "
-              f"{most / planned:.3f} of weights, state and arena in use")  # fmt: skip
-        run.rows.append(Row(name, "memory", precision, 1, most, planned, 1, []))
 
 
 def names(known: tuple[str, ...]) -> Any:
@@ -354,8 +364,8 @@ def names(known: tuple[str, ...]) -> Any:
     return read
 
 
-ALONE = {"stream": streams, "convolve": convolve, "translate": translate, "memory": memory}  # rows of their own
-ROWS = ("decode", "prefill", "build", *ALONE)
+ALONE = {("stream",): streams, ("convolve",): convolve, ("translate",): translate, ("first", "memory"): programs}
+ROWS = ("decode", "prefill", "build", *itertools.chain(*ALONE))
 
 
 def main() -> int:
@@ -379,8 +389,8 @@ def main() -> int:
     print("per second: median ± spread, share of the machine's limit; the last figure: oic over the fastest other\n")
     if {"decode", "prefill", "build"} & set(run.arguments.rows):
         decoders(run)
-    for row, measure in ALONE.items():
-        if row in run.arguments.rows:
+    for rows, measure in ALONE.items():
+        if {*rows} & {*run.arguments.rows}:
             measure(run)
     print()
     for line in positions(run.rows):
