@@ -122,6 +122,7 @@ class Row:
     work   bytes, or operations, that its seconds are compared with the machine's limit by
     limit  bytes or operations per second of the same run
     per    what a second has many of: tokens, steps
+    f32    the fastest other in f32, where none has this precision: what oic is beside then
     """
 
     model: str
@@ -132,6 +133,7 @@ class Row:
     limit: float
     per: float
     figures: list[Figure]
+    f32: Figure | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -139,7 +141,13 @@ class Row:
             "limit": self.limit, "work": self.work,
             "engines": {f.engine: {"per_second": self.per / f.median, "seconds": f.median,
                                    "spread": spread(f.seconds)[1], "of_limit": self.share(f)} for f in self.figures},
+            **({"fastest_f32": {"engine": self.f32.engine, "seconds": self.f32.median}} if self.f32 else {}),
         }  # fmt: skip
+
+    @property
+    def fastest(self) -> Figure | None:
+        """Of the other engines."""
+        return min((f for f in self.figures if f.engine != "oic"), key=lambda f: f.median, default=None)
 
     def share(self, figure: Figure) -> float | None:
         return self.work / self.limit / figure.median if self.limit else None
@@ -210,9 +218,10 @@ class Run:
             share = row.share(f)
             of = f" {share:.2f}" if share is not None else ""
             cells.append(f"{f.engine} {row.per / f.median:,.1f} ±{spread(f.seconds)[1] * 100:.0f}%{of}")
-        peers = [f.median for f in row.figures if f.engine != "oic"]
         mine = next((f.median for f in row.figures if f.engine == "oic"), None)
-        ratio = f"  = {min(peers) / mine:.2f}x" if peers and mine else ""
+        other = row.fastest or row.f32
+        ratio = f"  = {other.median / mine:.2f}x" if other and mine else ""
+        ratio += f" {other.engine}'s f32" if ratio and other is row.f32 else ""
         head = f"{row.model:<17}{row.name:<14}{row.precision:<5}{row.threads} thr  "
         print(head + " | ".join(cells) + ratio, flush=True)
 
@@ -285,11 +294,15 @@ def positions(rows: list[Row]) -> Iterator[str]:
 def streams(run: Run) -> None:
     """Steps of small recurrent models."""
     a = run.arguments
-    for name, precision, threads in itertools.product(STREAMS, a.precisions, a.threads):
+    plain: dict[tuple[str, int], Figure | None] = {}  # the fastest other in f32
+    for name, precision, threads in itertools.product(STREAMS, sorted(a.precisions, key="f32".__ne__), a.threads):
         workers = run.workers("streams", model=name, precision=precision, threads=threads)
         figures = run.alternate(workers, a.rounds, "steps", 200)
         if figures:
-            run.show(Row(name, "step", precision, threads, 0, 0, 1, figures))
+            row = Row(name, "step", precision, threads, 0, 0, 1, figures)
+            plain |= {(name, threads): row.fastest} if precision == "f32" else {}
+            row.f32 = None if row.fastest else plain.get((name, threads))
+            run.show(row)
         if a.wait:
             print("measured", flush=True)
         for worker in workers:

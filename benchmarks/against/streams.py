@@ -6,6 +6,7 @@ The GRUs are written as an ONNX graph for the other engines, with the weights th
 from __future__ import annotations
 
 import os
+import runpy
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,27 +19,9 @@ import numpy as np
 from against import Unsupported
 
 ROOT = Path(__file__).resolve().parents[2]
+SILERO, GRU = ROOT / "examples" / "silero", ROOT / "examples" / "gru_256"
 UNITS, LAYERS = 256, 2
 DISTRIBUTIONS = {"llama_cpp": "llama-cpp-python"}
-GRUS = """
-graph grus {
-  dynamic { x: f32[256]; }
-  constant { wi(l): f32[768, 256]; wh(l): f32[768, 256]; bi(l): f32[768]; bh(l): f32[768]; }
-  persistent { h(l): f32[256] @table @fixed(l=2); }
-  volatile { y: f32[256]; }
-  block entry {
-    assign v: f32[256]; assign s: f32[256];
-    transfer x >> v;
-    loop layers (l in 0..2) {
-      cache.read h[l] >> s;
-      op gru_cell(v, s, wi[l], wh[l], bi[l], bh[l]) >> v;
-      cache.write v >> h[l];
-    }
-    transfer v >> y;
-    return;
-  }
-}
-"""
 
 
 def models() -> Path:
@@ -48,10 +31,7 @@ def models() -> Path:
 
 def gru_weights() -> dict[str, np.ndarray]:
     """Of both layers, stacked, in PyTorch's order of gates: r, z, n."""
-    draw = np.random.default_rng(256)
-    shapes = {"wi": (LAYERS, 3 * UNITS, UNITS), "wh": (LAYERS, 3 * UNITS, UNITS), "bi": (LAYERS, 3 * UNITS),
-              "bh": (LAYERS, 3 * UNITS)}  # fmt: skip
-    return {name: (draw.random(shape, np.float32) - np.float32(0.5)) / 8 for name, shape in shapes.items()}
+    return runpy.run_path(str(GRU / "weights.py"))["weights"]()
 
 
 def gru_onnx() -> bytes:
@@ -113,10 +93,10 @@ def _oic(model: str, precision: str, threads: int) -> Callable[[], object]:
     from against.oic_engine import options
 
     if model == "silero":
-        graph = oic.parse_file(ROOT / "examples" / "silero" / "graph.oi")
+        graph = oic.parse_file(SILERO / "graph.oi")
         weights = oic.Model.open(_there("weights.safetensors"))
     else:
-        graph, weights = oic.parse(GRUS, "grus.oi"), oic.Model(tensors=gru_weights())
+        graph, weights = oic.parse_file(GRU / "graph.oi"), oic.Model(tensors=gru_weights())
     built = oic.Synthesizer(graph, weights, **options(precision, threads)).build()
     executor = built.make_executor()
     name, shape = ("chunk", (512,)) if model == "silero" else ("x", (UNITS,))
