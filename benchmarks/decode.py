@@ -2,7 +2,8 @@
 
 Decoding one token reads every weight once, so memory bandwidth is its limit.  For each model the
 compiled step is timed in turn with C loops that read as many bytes in large pages, on as many threads,
-and do nothing else; figures are medians of several rounds in one run.
+and do nothing else; figures are medians of all steps and of all reads of several rounds in one run, with half the
+distance of the quartiles.
 
     python benchmarks/decode.py            stories260k (if OIC_MODELS has it), a Llama of 15M, GPT-2 124M
     python benchmarks/decode.py --rounds 9 --threads 2 --only gpt2 --weights q8
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import oic
-from oic.profile.limits import REGION, Prober
+from oic.profile.limits import REGION, Prober, spread
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA = ROOT / "examples" / "tinystories" / "graph.oi"
@@ -83,15 +84,17 @@ def measure(
         for _ in range(options.rounds + 1):  # the first round warms up
             executor.reset()
             token = np.array([1], np.int32)
-            start = time.perf_counter()
+            times = [time.perf_counter()]
             for _ in range(STEPS):
                 executor.step(tokens=token)
-            ours.append((time.perf_counter() - start) / STEPS)
+                times.append(time.perf_counter())
+            ours.append(np.diff(times))
             theirs.append(nbytes / prober.read(options.threads, min(nbytes, REGION) // 4096 * 4096))
-    step, stream = float(np.median(ours[1:])), float(np.median(theirs[1:]))
+    step, of_step = spread(np.concatenate(ours[1:]).tolist())
+    stream, of_stream = spread(theirs[1:])
     print(f"{name}, {options.weights or 'as declared'}: weights {nbytes / 1e6:.2f} MB, built in {seconds:.1f} s")
-    print(f"  decode    {1 / step:>10,.0f} tokens/s   {nbytes / step / 1e9:>7.2f} GB/s")
-    print(f"  streaming {1 / stream:>10,.0f} reads/s    {nbytes / stream / 1e9:>7.2f} GB/s")
+    print(f"  decode    {1 / step:>10,.0f} tokens/s   {nbytes / step / 1e9:>7.2f} GB/s ±{of_step * 100:.0f}%")
+    print(f"  streaming {1 / stream:>10,.0f} reads/s    {nbytes / stream / 1e9:>7.2f} GB/s ±{of_stream * 100:.0f}%")
     ratio = stream / step
     how = f"threads: {options.threads}, {STEPS} steps, {options.rounds} rounds"
     print(f"  ratio     {ratio:.2f} of a streaming read ({how})")

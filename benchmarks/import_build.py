@@ -16,7 +16,6 @@ import json
 import os
 import platform
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from oic.profile.limits import spread
 
 MIB = 1 << 20
 CHUNK = 16 * MIB  # numbers drawn at once
@@ -137,8 +138,8 @@ def main() -> int:
     parser.add_argument("--folder", help="where to work (default: the system's for temporary files)")
     arguments = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-          f"medians of {arguments.runs}\n")  # fmt: skip
-    print(f"{'shape':<8}{'MiB in':>9}{'MiB out':>9}{'copy s':>8}{'import s':>10}{'MiB':>7}{'build s':>9}{'MiB':>7}"
+          f"medians of {arguments.runs}, ±: half the distance of the quartiles\n")  # fmt: skip
+    print(f"{'shape':<8}{'MiB in':>9}{'MiB out':>9}{'copy s':>14}{'import s':>14}{'MiB':>7}{'build s':>14}{'MiB':>7}"
           f"{'peak / larger':>15}")  # fmt: skip
     held = True
     for name in arguments.shapes:
@@ -146,6 +147,11 @@ def main() -> int:
             held &= measure(name, Path(scratch), arguments.runs)
     print(f"\npeak of at most {PROMISE} times the larger model: {'held' if held else 'not held'}")
     return 0
+
+
+def cell(found: tuple[float, float]) -> str:
+    """Seconds and their spread, of a table."""
+    return f"{found[0]:>9.2f} {f'±{found[1] * 100:.0f}%':<4}"
 
 
 def measure(name: str, scratch: Path, runs: int) -> bool:
@@ -159,11 +165,11 @@ def measure(name: str, scratch: Path, runs: int) -> bool:
         built = measured("build", str(scratch / "out" / "graph.oi"), "--model", str(scratch / "out" / "model.json"),
                          "-o", str(scratch / "c"), "--no-cache")  # fmt: skip
         rows.append((copy, *imported, *built))
-    copy, import_s, import_mib, build_s, build_mib = (statistics.median(column) for column in zip(*rows, strict=True))
+    copy, import_s, (import_mib, _), build_s, (build_mib, _) = (spread(column) for column in zip(*rows, strict=True))
     written = max(path.stat().st_size for path in (scratch / "c").rglob("*.weights"))
     ratio = max(import_mib, build_mib) * MIB / max(nbytes, written)
-    print(f"{name:<8}{nbytes / MIB:>9,.0f}{written / MIB:>9,.0f}{copy:>8.2f}{import_s:>10.2f}{import_mib:>7,.0f}"
-          f"{build_s:>9.2f}{build_mib:>7,.0f}{ratio:>15.2f}", flush=True)  # fmt: skip
+    print(f"{name:<8}{nbytes / MIB:>9,.0f}{written / MIB:>9,.0f}{cell(copy)}{cell(import_s)}{import_mib:>7,.0f}"
+          f"{cell(build_s)}{build_mib:>7,.0f}{ratio:>15.2f}", flush=True)  # fmt: skip
     return ratio <= PROMISE
 
 

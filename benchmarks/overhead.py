@@ -3,7 +3,7 @@
 An empty graph is stepped from C, a million times: the checks and the modes of rounding are all there is.  Graphs with
 small inputs are stepped from C and from Python in turn; the difference is Python's share.  Then as many steps are made
 by two sessions on two threads: they wait for each other only where they share Python's interpreter, which a step in C
-does without.
+does without.  Figures are medians of rounds, with half the distance of the quartiles.
 
     python benchmarks/overhead.py
 """
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import oic
+from oic.profile.limits import spread
 from oic.toolchain.compiler import find_compiler
 
 GRAPHS = {
@@ -80,19 +81,16 @@ def in_python(executor: Any, inputs: dict[str, Any], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def median(values: list[float]) -> float:
-    return float(np.median(values))
-
-
 def calls(built: dict[str, Any], loop: Any) -> None:
     """The cost of a call."""
     for name, (_, inputs) in GRAPHS.items():
         with built[name].make_executor() as executor:
             executor.step(**inputs)
             rounds = [(in_c(loop, executor, 50 * STEPS), in_python(executor, inputs, STEPS)) for _ in range(ROUNDS)]
-        c, python = median([r[0] for r in rounds]), median([r[1] for r in rounds])
+        (c, of_c), (python, of_python) = (spread(column) for column in zip(*rounds, strict=True))
         over = f"{(python - c) * 1e6:.2f} us over C"
-        print(f"{name:<6} step in C {c * 1e9:>6.0f} ns   from Python {python * 1e6:>6.2f} us, {over}")
+        print(f"{name:<6} step in C {c * 1e9:>6.0f} ns ±{of_c * 100:.0f}%   "
+              f"from Python {python * 1e6:>6.2f} us ±{of_python * 100:.0f}%, {over}")  # fmt: skip
 
 
 def sessions() -> None:
@@ -110,8 +108,9 @@ def sessions() -> None:
             start = time.perf_counter()
             list(pool.map(lambda ex: in_python(ex, inputs, STEPS // 40), (a, b)))
             twos.append((time.perf_counter() - start) / (STEPS // 40))
-    one, two = median(ones[1:]), median(twos[1:])
-    print(f"one session {one * 1e6:.1f} us a step; two on two threads {two * 1e6:.1f} us: {2 * one / two:.2f} as many")
+    (one, of_one), (two, of_two) = spread(ones[1:]), spread(twos[1:])
+    print(f"one session {one * 1e6:.1f} us ±{of_one * 100:.0f}% a step; two on two threads {two * 1e6:.1f} us "
+          f"±{of_two * 100:.0f}%: {2 * one / two:.2f} as many")  # fmt: skip
 
 
 def main() -> None:
