@@ -10,6 +10,7 @@ does without.  Figures are medians of rounds, with half the distance of the quar
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import subprocess
 import tempfile
@@ -114,6 +115,7 @@ def sessions() -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         loop = loop_library(Path(scratch))
         built = {name: oic.Synthesizer(oic.parse(text)).build() for name, (text, _) in GRAPHS.items()}
