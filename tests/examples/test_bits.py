@@ -24,6 +24,7 @@ import oic
 from oic.kernels.targets import FUSED, SEPARATE, SHARED_NUMERICS
 from oic.toolchain.compiler import find_compiler
 from paths import ROOT, models_dir
+from processor import AVX2, AVX512, features
 from tests import instructions
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.sanitized import SanitizedExecutor, build_sanitized
@@ -49,7 +50,7 @@ SLOW_FMA = (
     "-O2", "-D_DEFAULT_SOURCE", "-include", str(ROOT / "runtime_c" / "simd" / "slow_fma.h"),
     "-DOIC_FMA_F32=oic_slow_fma_f32", "-DOIC_FMA_F64=oic_slow_fma_f64",
 )  # fmt: skip
-NEEDS = {"AVX2": ("avx2", "bmi2"), "FMA": ("avx2", "fma", "bmi2"), "AVX-512": ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512cd")}
+NEEDS = {"AVX2": AVX2, "FMA": AVX2, "AVX-512": AVX512}
 
 
 @dataclass(frozen=True)
@@ -146,12 +147,8 @@ def built(example: Example, folder: Path, command: Sequence[str], numerics: str 
 
 def runs(build: str, command: Sequence[str]) -> bool:
     """This machine has the compiler and the instructions."""
-    try:
-        features = Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()
-    except OSError:
-        features = []
     needed = {n for sign, names in NEEDS.items() if sign in build for n in names}
-    return shutil.which(command[0]) is not None and needed <= set(features)
+    return shutil.which(command[0]) is not None and needed <= features()
 
 
 def cases(builds: Iterable[str]) -> list[tuple[str, str]]:

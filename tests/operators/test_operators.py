@@ -21,6 +21,7 @@ from oic.operators.base import by_name, in_source, positional, settings
 from oic.operators.element_types import accepted
 from oic.toolchain.compiler import find_compiler, macros
 from paths import ROOT
+from processor import AVX2, features
 from tests import instructions
 from tests.fuzz import operator_catalog as said
 from tests.fuzz.operator_campaign import CATALOG, faults, sanitized, sessions
@@ -105,17 +106,11 @@ def test_other_builds_agree(build: str, tmp_path: Path) -> None:
     compiler, *flags = BUILDS[build]
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
-    if build == "avx2" and " avx2 " not in cpu_flags():
+    if build == "avx2" and not set(AVX2) <= features():
         pytest.skip("this machine has no AVX2")
     check(part(suite(), 120, list(BUILDS).index(build)), tmp_path, tuple(flags), (compiler,))
     if TARGETS["portable"].seen(macros(tuple(find_compiler()))).numerics == SEPARATE:
         assert not [found for path in tmp_path.rglob("*.so") for found in instructions.fused(path)]
-
-
-def cpu_flags() -> str:
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return next((f"{line} " for line in lines if line.startswith("flags")), "")
 
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:

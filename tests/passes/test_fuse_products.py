@@ -17,8 +17,8 @@ from oic.ir.core import Op, Place
 from oic.ir.module import Module
 from oic.memory.verify import verify
 from oic.operators.fused import Fused
+from processor import AVX2, features
 from runtime.native import EMULATED
-from runtime.test_registers import AVX2, processor
 from tests.fuzz.watched import WatchedMachine
 
 ROWS = 300  # more than are quantised, or rounded, at a time
@@ -76,7 +76,7 @@ def test_what_is_handed_on_has_the_bits_of_what_is_stored(
     storage: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if storage == "bf16":
-        if shutil.which("gcc") is None or not set(AVX2) <= set(processor()):
+        if shutil.which("gcc") is None or not set(AVX2) <= features():
             pytest.skip("no gcc, or no AVX2 to emulate upon")
         monkeypatch.setenv("CC", shlex.join(["gcc", *EMULATED]))
     graph, model, inputs = given()

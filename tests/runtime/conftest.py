@@ -12,8 +12,8 @@ from runtime.native import TOOLCHAINS, Toolchain
 @pytest.fixture(scope="session", params=TOOLCHAINS, ids=lambda t: t.name)
 def toolchain(request: pytest.FixtureRequest) -> Toolchain:
     """Every compiler that this machine has."""
-    if not request.param.found:
-        pytest.skip(f"{request.param.command} is not installed")
+    if request.param.missing:
+        pytest.skip(request.param.missing)
     return request.param
 
 

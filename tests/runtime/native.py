@@ -7,7 +7,6 @@ behaviour sanitizer, which reports to the standard error of this process.
 from __future__ import annotations
 
 import ctypes
-import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from compilers import optimizing
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
+from processor import AVX2, features
 
 # Instrumented divisions look to gcc like conversions that it warns of.
 SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"]
@@ -29,17 +29,23 @@ EMULATED = (
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler and how it is called."""
+    """A compiler and how it is called.
+
+    needs   of the processor, as `features` names it
+    """
 
     name: str
     command: str
     flags: tuple[str, ...]
+    needs: tuple[str, ...] = ()
 
     @property
-    def found(self) -> bool:
-        """The compiler is there, and makes code that runs here."""
-        emulates = "-march=x86-64-v3" in self.flags
-        return shutil.which(self.command) is not None and (not emulates or platform.machine() == "x86_64")
+    def missing(self) -> str:
+        """Why there is no code of it that runs here; "" where there is."""
+        if shutil.which(self.command) is None:
+            return f"{self.command} is not installed"
+        lacks = sorted(set(self.needs) - features())
+        return f"this processor has no {', '.join(lacks)}" if lacks else ""
 
     def library(self, source: str, folder: Path, name: str) -> ctypes.CDLL:
         """The library made of one C file."""
@@ -60,5 +66,5 @@ TOOLCHAINS = (
     Toolchain("gcc-sanitized", "gcc", tuple(SANITIZE)),
     *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),
 )
-AVX512 = Toolchain("gcc-avx512", "gcc", ("-O1", *EMULATED))
-ZEN5 = Toolchain("gcc-zen5", "gcc", (*AVX512.flags, "-DOIC_EMULATES_ZEN5"))  # OIC_ASKED_NEAR
+AVX512 = Toolchain("gcc-avx512", "gcc", ("-O1", *EMULATED), AVX2)
+ZEN5 = Toolchain("gcc-zen5", "gcc", (*AVX512.flags, "-DOIC_EMULATES_ZEN5"), AVX2)  # OIC_ASKED_NEAR

@@ -20,8 +20,8 @@ from oic.dtypes import Array
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from oic.toolchain.target import target as target_named
 from paths import ROOT
+from processor import AVX2, features
 from runtime.native import EMULATED, ZEN5
-from runtime.test_registers import AVX2, processor
 from tests.batch import build_together
 
 MACHINES = {
@@ -50,7 +50,7 @@ def test_every_bit_is_that_of_plain_loops(machine: str, tmp_path: Path) -> None:
     for command in (compiler, *runs[:1]):
         if shutil.which(command) is None:
             pytest.skip(f"no {command}")
-    if not runs and not set(AVX2) <= set(processor()):
+    if not runs and not set(AVX2) <= features():
         pytest.skip("this processor has no AVX2 to emulate upon")
     call = [compiler, LANGUAGE, *WARNINGS, "-Werror", *MEANING, *flags, "-I", str(ROOT / "runtime_c")]
     subprocess.run([*call, str(ROOT / "tests" / "runtime" / "pairs.c"), "-o", str(tmp_path / "program"), "-lm"], check=True)
@@ -71,7 +71,7 @@ def synthesizer(numerics: str | None = "native", target: str = "portable", dispa
 
 def test_rows_have_their_bits_in_every_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And results are as near to the reference as operators say, which is not near enough for the other classes."""
-    if shutil.which("gcc") is None or not set(AVX2) <= set(processor()):
+    if shutil.which("gcc") is None or not set(AVX2) <= features():
         pytest.skip("no gcc, or no AVX2 to emulate upon")
     monkeypatch.setenv("CC", shlex.join(["gcc", *EMULATED]))
     made = synthesizer()

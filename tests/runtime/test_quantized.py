@@ -26,6 +26,7 @@ from oic.operators import conv
 from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
+from processor import AVX2
 from runtime.native import AVX512, TOOLCHAINS, ZEN5, Toolchain
 
 pytestmark = pytest.mark.xdist_group("quantized-runtime")
@@ -139,14 +140,18 @@ void winograd(const void *const *p, const ptrdiff_t *n)
     oic_conv_winograd_i8_i32_i32(&a);
 }
 """
-BUILDS = (*TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512, ZEN5)
+BUILDS = (
+    *TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512, ZEN5,
+    Toolchain("gcc-avx2", "gcc", ("-O2", "-march=x86-64-v3"), AVX2),
+    Toolchain("gcc-avxvnni", "gcc", ("-O2", "-march=x86-64-v3", "-mavxvnni"), (*AVX2, "avx_vnni")),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=BUILDS, ids=lambda t: t.name)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CDLL:
     toolchain: Toolchain = request.param
-    if not toolchain.found:
-        pytest.skip(f"{toolchain.command} is not installed, or makes no code for this machine")
+    if toolchain.missing:
+        pytest.skip(toolchain.missing)
     folder: Path = tmp_path_factory.mktemp("quantized")
     return toolchain.library(SOURCE.format(bits=8) + SOURCE.format(bits=4) + BYTES, folder, "quantized")
 

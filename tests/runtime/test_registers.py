@@ -17,6 +17,7 @@ import pytest
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
+from processor import AVX2, AVX512, features
 from runtime.boards import CORTEX_M55, EMULATOR
 from runtime.native import EMULATED
 
@@ -57,7 +58,6 @@ WASM = (
     "--target=wasm32", "-msimd128", "-nostdlib", "-fno-math-errno", "-Wl,--no-entry", "-Wl,--export=registers",
     "-Wl,--allow-undefined", "-I", ".",
 )  # fmt: skip
-AVX2, AVX512 = ("avx2", "fma", "f16c"), ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512cd")
 MACHINES = {
     "sse2 gcc": Machine(4, "gcc", ("-msse2",), needs=("sse2",)),
     "sse2 clang": Machine(4, "clang", ("-msse2",), needs=("sse2",)),
@@ -91,20 +91,12 @@ def results(machine: Machine, folder: Path) -> dict[str, str]:
     if "wasm-ld" in made.stderr and "--target=wasm32" in machine.flags:
         pytest.skip("clang has no linker for WebAssembly")
     assert made.returncode == 0, made.stderr[:4000]
-    if machine.needs and not set(machine.needs) <= set(processor()):
+    if machine.needs and not set(machine.needs) <= features():
         pytest.skip("this processor has not these instructions; the program was compiled")
     program = "program" if machine.runs else "./program"
     run = subprocess.run([*machine.runs, program], cwd=folder, capture_output=True, text=True, timeout=60)
     lines = (run.stdout + run.stderr).splitlines()  # an emulated board prints to the second
     return dict(line.split(": ", 1) for line in lines if ": " in line)
-
-
-def processor() -> list[str]:
-    """Features of this processor, as Linux names them."""
-    try:
-        return Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()
-    except OSError:
-        return []
 
 
 @pytest.fixture(scope="module")
