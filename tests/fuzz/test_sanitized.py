@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oic
 from oic.diagnostics import StepError
 from oic.driver import Program
+from oic.kernels.targets import FUSED
+from processor import AVX2, features
 from tests.fuzz.checks import compiled
 from tests.fuzz.memory_plans import LAYOUTS, laid_out
 from tests.fuzz.sanitized import OPTIMIZED, SANITIZED, Crash, SanitizedExecutor, build_sanitized
@@ -34,6 +37,35 @@ graph NAME {
 }
 """
 WAYS = {"sanitized": SANITIZED, "optimized": OPTIMIZED}
+KERNELS = """\
+graph kernels {
+    dynamic { x: f32[N, 70] @max(N=20); q: f32[N, 4, 20]; k: f32[T, 2, 20] @max(T=300); image: f32[1, 5, 11, 13]; }
+    constant {
+        w1: f32[130, 70]; w2: f32[70, 130]; w3: f32[130, 70]; w4: f32[70, 130]; g: f32[130]; b: f32[130];
+        filters: f32[9, 5, 3, 3];
+    }
+    volatile { y: f32[N, 70]; a: f32[N, 4, 20]; c: f32[1, 9, 9, 11]; i: i64[N]; }
+    block entry {
+        assign h: f32[N, 130];
+        op linear(x, w1) >> h;
+        op rms_norm(h, g, eps=1e-5) >> h;
+        op gelu(h) >> h;
+        op linear(h, w2) >> y;
+        op linear(y, w3) >> h;
+        op layer_norm(h, g, beta=b, eps=1e-5) >> h;
+        op linear(h, w4) >> y;
+        op softmax(y) >> y;
+        op argmax_axis(y, axis=-1) >> i;
+        op attention(q, k, k, causal=true) >> a;
+        op conv2d(image, filters) >> c;
+        return;
+    }
+}
+"""
+STORED = "w1=f32,w2=bf16,w3=q8,w4=q4,*=f32"
+# Lines of the source, and checks of pointers whose accesses are checked as addresses: half of the compiler's time.
+WITHOUT = ("-g0", "-fno-sanitize=null,object-size,pointer-overflow")
+VECTORS = {"host": ("host", None, ()), "avx2": ("portable", FUSED, ("-march=x86-64-v3",))}
 
 
 def made(name: str) -> Program:
@@ -73,6 +105,26 @@ def test_red_zones(way: str, tmp_path: Path) -> None:
         said = "use-after-poison" if way == "sanitized" else "red zone of a buffer was written"
         with pytest.raises(Crash, match=said):
             wrong.step("entry", x=x)
+
+
+@pytest.mark.parametrize("vectors", VECTORS)
+def test_kernels_of_vectors_stay_in_their_memory(vectors: str, tmp_path: Path) -> None:
+    """Each encoding of weights, and sizes of none, one, some that fill no register, and the most."""
+    made_for, numerics, flags = VECTORS[vectors]
+    if flags and not set(AVX2) <= features():
+        pytest.skip("this processor has no AVX2")
+    rng = np.random.default_rng(0)
+    shapes = {"w1": (130, 70), "w2": (70, 130), "w3": (130, 70), "w4": (70, 130), "g": 130, "b": 130, "filters": (9, 5, 3, 3)}
+    model = oic.Model(tensors={n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()})
+    made = oic.Synthesizer(oic.parse(KERNELS), model, target=made_for, numerics=numerics, weights=STORED)
+    path = build_sanitized(
+        [made.program], tmp_path, (*SANITIZED, *WITHOUT, *flags), made_for, made.spec.target.numerics
+    )
+    with SanitizedExecutor(made.program, path, 0, made_for) as executor:
+        for n, t in ((0, 0), (1, 1), (1, 299), (3, 17), (13, 131), (20, 300)):
+            given = {"x": (n, 70), "q": (n, 4, 20), "k": (t, 2, 20), "image": (1, 5, 11, 13)}
+            found = executor.step(**{name: rng.standard_normal(shape).astype(np.float32) for name, shape in given.items()})
+            assert all(np.isfinite(value).all() for value in found.values())
 
 
 def test_positions_are_taken_back(tmp_path: Path) -> None:
