@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import oic
-from oic.kernels.targets import INSTRUCTION_SETS
+from batch import build_together
+from oic import dtypes
+from oic.dtypes import Array
+from oic.kernels.targets import FUSED, INSTRUCTION_SETS, SHARED_NUMERICS
 from oic.toolchain.compiler import find_compiler, macros
+from processor import AVX2, features
 
 GRAPH = """
 dynamic { x: f32[2, 37]; }
@@ -22,6 +27,16 @@ block entry {
     cache.read sum >> s;
     op add(s, h) >> s;
     cache.write s >> sum;
+    return;
+}
+"""
+QUANTIZED = """
+dynamic { x: f32[N, 100] @max(N=70); }
+constant { w: f32[333, 100]; v: f32[100, 333]; }
+volatile { h: f32[N, 333]; y: f32[N, 100]; }
+block entry {
+    op linear(x, w) >> h;
+    op linear(h, v) >> y;
     return;
 }
 """
@@ -69,6 +84,108 @@ def test_every_set_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(oic.StepError, match="OIC_DISPATCH") as refused:
             made.make_executor()
         assert refused.value.status == "OIC_ERR_INPUT"
+
+
+def sets_that_run(made: oic.Synthesizer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The instruction sets of a library, one after the other that the processor has: sessions made meanwhile compute with it."""
+    monkeypatch.delenv("OIC_DISPATCH", raising=False)
+    with made.make_executor() as executor:
+        best = int(executor._session.set)  # type: ignore[attr-defined]
+    for s in made.spec.target.sets[: best + 1]:
+        monkeypatch.setenv("OIC_DISPATCH", s.name)
+        yield s.name
+
+
+def test_every_set_gives_the_same_bits_of_quantized_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All sets that have the class `fused`; one row, some, and as many as make tables."""
+    if MACHINE[0].name == "sse2" and not set(AVX2) <= features():
+        pytest.skip("this processor has no set of the class `fused`")
+    rng = np.random.default_rng(3)
+    tensors = {n: rng.standard_normal(shape).astype(np.float32) for n, shape in (("w", (333, 100)), ("v", (100, 333)))}
+    made = oic.Synthesizer(
+        oic.parse(QUANTIZED, "quantized"), oic.Model(tensors=tensors), dispatch="all", numerics=FUSED, weights="w=q8,v=q4"
+    ).build(tmp_path)
+    xs = [rng.standard_normal((n, 100)).astype(np.float32) for n in (1, 5, 70)]
+    found = {}
+    for name in sets_that_run(made, monkeypatch):
+        with made.make_executor() as executor:
+            found[name] = [value.tobytes() for x in xs for value in executor.step(x=x).values()]
+    first = next(iter(found))
+    assert [name for name in found if found[name] != found[first]] == []
+
+
+FLOATS = [s for s in MACHINE if not s.fours]  # the others compute floats as one of these
+HEADS = ((8, 4, 2), (24, 4, 2), (64, 4, 2), (64, 3, 3))  # width, of queries, of keys; the last go by in turn on some machines
+MASKS = {"plain": "", "causal": ", causal=true", "window": ", causal=true, window=37"}
+NORMS = {
+    "rms": "rms_norm({x}, g, eps=1e-5)", "layer": "layer_norm({x}, g, beta=b, eps=1e-5)", "softmax": "softmax({x})",
+    "log_softmax": "log_softmax({x})",
+}  # fmt: skip
+SIZES = ((0, 0), (0, 65), (3, 0), (1, 1), (1, 399), (3, 130), (13, 77), (67, 129))  # queries, keys
+
+
+def attending() -> tuple[str, dict[str, tuple[str, tuple[int | str, ...]]]]:
+    """A graph of attention over tables of every type, and of norms; type and shape of its inputs."""
+    inputs: dict[str, tuple[str, tuple[int | str, ...]]] = {f"z_{kind}": (kind, ("N", 75)) for kind in ("f32", "bf16")}
+    inputs["scale2"], inputs["scale3"] = ("f32", ("T", 2)), ("f32", ("T", 3))
+    outputs, body = [], []
+    for width, queries, keys in HEADS:
+        inputs[f"q_{width}_{keys}"] = ("f32", ("N", queries, width))
+        for kind in ("f32", "f16", "bf16", "i8"):
+            for name in "kv":
+                inputs[f"{name}_{kind}_{width}_{keys}"] = (kind, ("T", keys, width))
+            scales = f", k_scale=scale{keys}, v_scale=scale{keys}" if kind == "i8" else ""
+            for mask, setting in MASKS.items():
+                form = f"{kind}_{width}_{keys}"
+                outputs.append(f"{mask}_{form}: f32[N, {queries}, {width}];")
+                body.append(f"op attention(q_{width}_{keys}, k_{form}, v_{form}{scales}{setting}) >> {mask}_{form};")
+    for kind in ("f32", "bf16"):
+        for name, call in NORMS.items():
+            outputs.append(f"{name}_{kind}: {kind}[N, 75];")
+            body.append(f"op {call.format(x=f'z_{kind}')} >> {name}_{kind};")
+    declared = [f"{name}: {kind}[{', '.join(map(str, shape))}];" for name, (kind, shape) in inputs.items()]
+    declared[0] = declared[0].replace(";", " @max(N=67);")
+    declared[2] = declared[2].replace(";", " @max(T=400);")
+    parts = {"dynamic": declared, "constant": ["g: f32[75];", "b: f32[75];"], "volatile": outputs}
+    lines = [f"{section} {{ {' '.join(found)} }}" for section, found in parts.items()]
+    return "\n".join([*lines, f"block entry {{ {' '.join(body)} return; }}"]), inputs
+
+
+@pytest.mark.parametrize("numerics", SHARED_NUMERICS)
+def test_attention_and_norms_have_the_bits_of_plain_c(
+    numerics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With each instruction set, on one thread and on two."""
+    x86 = MACHINE[0].name == "sse2"
+    sets = [s.name for s in FLOATS if numerics != FUSED or s.name != "sse2"]
+    if x86 and numerics == FUSED and not set(AVX2) <= features():
+        pytest.skip("this processor does not multiply and add in one rounding")
+    text, inputs = attending()
+    rng = np.random.default_rng(4)
+    model = oic.Model(tensors={n: rng.standard_normal(75).astype(np.float32) for n in "gb"})
+    graph = oic.parse(text, "attending")
+    steps = [{name: drawn(rng, kind, shape, n, t) for name, (kind, shape) in inputs.items()} for n, t in SIZES]
+
+    def outputs(made: oic.Synthesizer, threads: int) -> list[dict[str, bytes]]:
+        with made.make_executor(threads) as executor:
+            return [{name: value.tobytes() for name, value in executor.step(**given).items()} for given in steps]
+
+    plain = oic.Synthesizer(graph, model, target="portable", numerics=numerics)
+    build_together([plain], tmp_path / "plain", "-O0", "-DOIC_PORTABLE", *(["-mfma"] if x86 and numerics == FUSED else []))
+    made = oic.Synthesizer(graph, model, dispatch=",".join(sets), numerics=numerics, threads=2).build(tmp_path / "sets")
+    expected = outputs(plain, 1)
+    for name in sets_that_run(made, monkeypatch):
+        for threads in (1, 2):
+            for size, found, wanted in zip(SIZES, outputs(made, threads), expected, strict=True):
+                differing = [output for output in wanted if found[output] != wanted[output]]
+                assert not differing, (name, threads, size)
+
+
+def drawn(rng: np.random.Generator, kind: str, shape: tuple[int | str, ...], queries: int, keys: int) -> Array:
+    """Random numbers of a type, of a shape whose names are sizes."""
+    sizes = {"N": queries, "T": keys}
+    x = rng.standard_normal([sizes[n] if isinstance(n, str) else n for n in shape])
+    return (x * 40).clip(-127, 127).astype(np.int8) if kind == "i8" else x.astype(dtypes.ALL[kind].np)
 
 
 def test_make_compiles_each_file_for_its_set(tmp_path: Path) -> None:
