@@ -174,7 +174,8 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                         .w = direct ? (const void *)(o->w + g * o->wg + k * o->wk) : ws,
                         .wk = direct ? o->wk : OIC_LANES, .wg = direct ? o->wg : OIC_LANES * OIC_BLOCK, .n = n,
                         .xm = copied ? OIC_BLOCK : o->xm, .xk = copied ? 1 : o->xk,
-                        .x = NULL, .times = 1, .at = NULL, .next = 0, .step = 0, .apart = 0, .ahead = 0, /* all: else zeros are stored first */
+                        .x = NULL, .times = 1, .at = NULL, .next = 0, .step = 0, .apart = 0,
+                        .ahead = 0, /* all are named: else zeros are stored first */
                     };
                     if (!direct) {
                         PRODUCT_GATHER(o, ws, g, panels, k, n);

@@ -245,6 +245,29 @@ def test_the_search_alone_tells_what_does_not_fit(rows: list[tuple[int, int, int
     assert answers == {True, False}
 
 
+def test_some_buffers_of_a_part_may_leave_sections_empty() -> None:
+    """The search goes over large ones first: between two groups of these only small ones live."""
+    rows = ((119, 5, 7), (60, 0, 4), (180, 4, 4), (118, 5, 7), (180, 0, 0), (59, 2, 2), (120, 0, 1), (59, 3, 3), (39, 11, 11),
+            (1, 9, 9), (58, 1, 6), (60, 6, 6), (120, 1, 3), (118, 7, 7), (1, 7, 11), (60, 2, 5))  # fmt: skip
+    made = units(*rows)
+    planned = planner.plan(made)
+    for b, offset in zip(made, planned.offsets, strict=True):
+        b.offset = offset
+    sound(made, planned.nbytes)
+    assert planned.nbytes == 415 * planner.ALIGN
+    (_, part), *more = planner.parts(units(*rows))
+    assert not more
+    for kept in (slice(0, 8), slice(0, 9), slice(1, 16, 2), slice(3, 12)):
+        indices = list(range(len(rows)))[kept]
+        some = part.only(indices)
+        chosen = units(*(rows[i] for i in indices))
+        for height in range(some.bound, some.bound + 121, 30):
+            search = Search(some, height, some.areas, 10**9)
+            packing = search.find()
+            assert search.complete
+            assert (packing is not None) == fits(chosen, height * planner.ALIGN)
+
+
 def test_local_search_keeps_to_its_steps_and_is_no_worse_than_its_start() -> None:
     (_, part), *_ = planner.parts(lifetimes("alike", 1, 120))
     start = dict(placement.orders(part))["size"]

@@ -24,6 +24,7 @@ from oic.ir.state import IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.operators.base import Operator, Scalar, computed
 from oic.operators.fused import Copy
+from oic.operators.shape import BroadcastTo
 
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
@@ -212,7 +213,7 @@ def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: lis
 
 def apply(frame: Frame, op: Op, read: Read) -> c.Expression:
     """The expression of an operator on one element; not rounded."""
-    if op.view or isinstance(op, Copy):
+    if op.reshapes or isinstance(op, (BroadcastTo, Copy)):
         return read(op.operands[0])
     if isinstance(op, Splat):
         return expr.literal(op.value, op.result.dtype)

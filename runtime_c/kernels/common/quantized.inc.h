@@ -136,7 +136,8 @@ OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff
         c.ahead = c.w + c.groups * m->panels * STEP;
         for (ptrdiff_t i = 0; i < c.groups * m->panels; ++i) {
             const oic_f16 *const scales = m->scales + (g * m->panels + i) * OIC_PANEL;
-            OIC_AHEAD_FAR(scales + OIC_DOTS_CHAIN * OIC_STREAM); /* those of the next chain */
+            const uintptr_t next = (uintptr_t)(OIC_DOTS_CHAIN * m->panels * OIC_PANEL) * sizeof *scales;
+            OIC_AHEAD_FAR((const void *)((uintptr_t)scales + next)); /* of the next chain, which may lie behind the last */
             oic_dots_scales(&c.dw[i % m->panels][i / m->panels], scales);
         }
         for (ptrdiff_t r = 0; r < end; r += ROWS) {
