@@ -40,7 +40,11 @@ def check(precision: str) -> bool:
 
 
 def main() -> int:
-    return 0 if all([check(precision) for precision in sys.argv[1:] or ["f32", "q8"]]) else 1
+    try:
+        return 0 if all([check(precision) for precision in sys.argv[1:] or ["f32", "q8"]]) else 1
+    except oic.OicError as error:  # what is no precision, nor a rule
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import oic.operators  # noqa: F401  (registers the ops)
+import oic
+import oic.operators
 from oic import dtypes
+from oic.check.source import parse
+from oic.driver import Settings, compile_graph
 from oic.ir.core import Block, Op, Place, Value, clone_op
 from oic.ir.module import Module
 from oic.ir.text import parse_module
@@ -328,3 +331,38 @@ def test_place_of_a_constant_is_not_needed_to_be_in_a_buffer() -> None:
     module = parse_module(PLANNED)
     named(module, "x").place = Place("input", "x", 0)
     verify(module)
+
+
+LAID_OUT = """
+dynamic { x: f32[3]; }
+constant { u: f32[3]; w: f32[3]; }
+persistent { a: f32[3]; b: f32[3]; }
+volatile { y: f32[3]; }
+block entry { op add(x, u) >> y; op mul(y, w) >> y; cache.write y >> a; cache.write x >> b; return; }
+"""
+
+
+def laid_out() -> Module:
+    draw = np.random.default_rng(0)
+    model = oic.Model(tensors={name: draw.random(3, np.float32) for name in ("u", "w")})
+    return compile_graph(parse(LAID_OUT, "g.oi"), model, Settings()).planned
+
+
+@pytest.mark.parametrize(
+    ("space", "moved", "message"),
+    [("state", -8, "lies over"), ("state", 1 << 20, "outside"), ("weights", -64, "lies over"), ("weights", 1 << 20, "outside")],
+)
+def test_states_and_weights_lie_apart(space: str, moved: int, message: str) -> None:
+    module = laid_out()
+    verify(module)
+    module.memory.space(space)[1].offset += moved
+    with pytest.raises(AssertionError, match=message):
+        verify(module)
+
+
+def test_constants_lie_where_the_plan_says() -> None:
+    module = laid_out()
+    u, w = module.constants()
+    u.result.place, w.result.place = w.result.place, u.result.place
+    with pytest.raises(AssertionError, match="not that of the plan"):
+        verify(module)

@@ -43,6 +43,7 @@ def verify(module: Module) -> None:
 def verify_memory(module: Module) -> None:
     """Raise AssertionError unless the plan keeps every value for as long as it is needed."""
     plan = module.memory
+    _laid_out(module, plan)
     for func in module.functions():
         for op in walk(func.body):
             _placed(op, plan, func.symbol)
@@ -54,6 +55,20 @@ def verify_memory(module: Module) -> None:
 
 
 # ----------------------------------------------------------------- places
+
+
+def _laid_out(module: Module, plan: Plan) -> None:
+    """States and weights lie apart, inside their spaces, and constants where the plan says."""
+    for space, nbytes in (("state", plan.state_bytes), ("weights", plan.weights_bytes)):
+        end = 0
+        for buffer in plan.space(space):
+            if buffer.offset < end or buffer.offset + buffer.nbytes > nbytes:
+                raise AssertionError(f"'{buffer.name}' lies over another, or outside the {nbytes} bytes of the {space}")
+            end = buffer.offset + buffer.nbytes
+    weights = {b.name: b.offset for b in plan.space("weights")}
+    for op in module.constants():
+        if op.result.placed.offset != weights.get(op.symbol):
+            raise fault(op, f"its address is not that of the plan, {weights.get(op.symbol)}")
 
 
 def _placed(op: Op, plan: Plan, symbol: str) -> None:
