@@ -29,6 +29,7 @@ typedef struct {
 #define PRODUCT_GATHER NAME(oic_conv_panels_product_gather)
 #define PRODUCT_AHEAD NAME(oic_conv_panels_product_ahead)
 #define PRODUCT_COPY NAME(oic_conv_panels_product_copy)
+#define PRODUCT_GIVE NAME(oic_conv_panels_product_give)
 #include "product.inc.h"
 
 /* Positions of a turn. */

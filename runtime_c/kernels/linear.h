@@ -23,6 +23,7 @@ typedef struct {
 #define PRODUCT_GATHER NAME(oic_linear_product_gather)
 #define PRODUCT_AHEAD NAME(oic_linear_product_ahead)
 #define PRODUCT_COPY NAME(oic_linear_product_copy)
+#define PRODUCT_GIVE NAME(oic_linear_product_give)
 #include "product.inc.h"
 
 /* Panels first..end-1 of the columns of y: any division has the same bits. */

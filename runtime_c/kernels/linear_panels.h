@@ -1,7 +1,9 @@
 /* oic_linear_panels_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w in panels of sixteen rows, b of type B or NULL.
 
-   Batches shape[rank] of x lie at the strides xs, its rows ldx apart.  Order and stack: product.inc.h. */
+   Batches shape[rank] of x lie at the strides xs, its rows ldx apart.  Where there is `then`, it is given the results
+   (common/then.h), and y is NULL.  Order and stack: product.inc.h. */
 #include "common/products.h"
+#include "common/then.h"
 #include "element.h"
 
 typedef struct {
@@ -12,6 +14,8 @@ typedef struct {
     ptrdiff_t rank;
     const ptrdiff_t *shape, *xs;
     ptrdiff_t M, K, N, ldx;
+    oic_then *then;
+    const void *context;
 } ARGS(oic_linear_panels);
 
 #define PANELS 1
@@ -24,6 +28,8 @@ typedef struct {
 #define PRODUCT_GATHER NAME(oic_linear_panels_product_gather)
 #define PRODUCT_AHEAD NAME(oic_linear_panels_product_ahead)
 #define PRODUCT_COPY NAME(oic_linear_panels_product_copy)
+#define PRODUCT_THEN NAME(oic_linear_panels_product_then)
+#define PRODUCT_GIVE NAME(oic_linear_panels_product_give)
 #include "product.inc.h"
 
 /* Streams first..end-1 of the columns of y, four panels each: any division has the same bits. */
@@ -34,9 +40,10 @@ static inline void NAME(oic_linear_panels_part)(const void *args, ptrdiff_t firs
     (void)worker;
     for (ptrdiff_t i = 0; i < batches; ++i) {
         PRODUCT(&(const OPERANDS){
-                    .x = a->x + oic_offset(i, a->rank, a->shape, a->xs), .w = a->w, .b = a->b, .y = a->y + i * a->M * a->N,
+                    .x = a->x + oic_offset(i, a->rank, a->shape, a->xs), .w = a->w, .b = a->b, .y = a->then != NULL ? NULL : a->y + i * a->M * a->N,
                     .M = a->M, .K = a->K, .N = a->N, .xm = a->ldx, .xk = 1,
                     .wk = OIC_LANES, .wg = OIC_LANES * a->K, .wn = 1,
+                    .before = i * a->M, .then = a->then, .context = a->context,
                 },
                 4 * first, 4 * end < panels ? 4 * end : panels);
     }

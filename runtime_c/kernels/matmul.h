@@ -26,6 +26,7 @@ typedef struct {
 #define PRODUCT_GATHER NAME(oic_matmul_product_gather)
 #define PRODUCT_AHEAD NAME(oic_matmul_product_ahead)
 #define PRODUCT_COPY NAME(oic_matmul_product_copy)
+#define PRODUCT_GIVE NAME(oic_matmul_product_give)
 #include "product.inc.h"
 
 /* Panels first..end-1, counted through the batches: any division has the same bits. */

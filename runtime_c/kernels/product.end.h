@@ -9,6 +9,8 @@
 #undef PRODUCT_GATHER
 #undef PRODUCT_AHEAD
 #undef PRODUCT_COPY
+#undef PRODUCT_THEN
+#undef PRODUCT_GIVE
 #undef TILE
 #undef TILE_ROWS
 #undef TILE_SIDE

@@ -1,5 +1,6 @@
 /* The body that products of matrices share.  The kernel that includes it defines PRODUCT and PRODUCT_…, the names of
    the functions, OPERANDS, that of their struct, and PANELS: w lies in panels, sixteen columns side by side for each k, the last ones filled up with zeros.
+   One that defines PRODUCT_THEN, too, hands its results on where there is `then` (common/then.h), and y is NULL.
 
    y[M, N] = x[M, K] * w[K, N] * scale[N] + b[N], columns of panels first..end-1; scale (float, neighbours ds apart) and b may
    be NULL.
@@ -10,7 +11,7 @@
    x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Tiles of a few rows
    and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once, and where memory
    is the limit the columns of a tile lie in shares of w that are read side by side; many go chunk by chunk through
-   columns, as many as a cache holds sums of, and these wait in y.  Where y is of another type than the sums are computed in, or
+   columns, as many as a cache holds sums of, and these wait in y.  Where y is of another type than the sums are computed in or NULL, or
    a panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or gathered
    is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes through
    many panels: read in order, it comes in time. */
@@ -31,6 +32,11 @@ typedef struct {
     const B_T *b;
     T *y;
     ptrdiff_t M, K, N, xm, xk, wk, wg, wn, ds;
+#if defined(PRODUCT_THEN)
+    ptrdiff_t before; /* rows of other batches */
+    oic_then *then;
+    const void *context;
+#endif
 } OPERANDS;
 
 #if !PANELS
@@ -85,6 +91,23 @@ static inline void PRODUCT_STORE(const OPERANDS *o, const C *sum, ptrdiff_t ld, 
             STORE(y, l, b != NULL ? v + (C)B_LOAD(b, j + l) : v);
         }
     }
+}
+
+/* They are stored, or handed on. */
+static inline void PRODUCT_GIVE(const OPERANDS *o, C *sum, ptrdiff_t ld, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t n)
+{
+#if defined(PRODUCT_THEN)
+    if (o->then != NULL) {
+        for (ptrdiff_t i = 0; o->b != NULL && i < rows; ++i) {
+            for (ptrdiff_t l = 0; l < n; ++l) {
+                sum[i * ld + l] += (C)B_LOAD(o->b, j + l);
+            }
+        }
+        o->then(o->context, (const float *)(const void *)sum, ld, o->before + i0, o->before + i0 + rows, j, j + n);
+        return;
+    }
+#endif
+    PRODUCT_STORE(o, sum, ld, i0, rows, j, n);
 }
 
 /* Elements k..k+n-1 of `panels` panels from g, as numbers of type C; what w does not have is zero. */
@@ -220,7 +243,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                 }
                 if (k1 == o->K && (!in_y || o->scale != NULL || o->b != NULL)) {
                     const ptrdiff_t columns = o->N - j < panels * OIC_LANES ? o->N - j : panels * OIC_LANES;
-                    PRODUCT_STORE(o, sum, ld, i0, rows, j, columns);
+                    PRODUCT_GIVE(o, sum, ld, i0, rows, j, columns);
                 }
             }
             k0 += OIC_CHUNK;
@@ -257,7 +280,7 @@ static inline void PRODUCT_FEW(const OPERANDS *o, ptrdiff_t first, ptrdiff_t sid
         }
         for (ptrdiff_t p = 0; p < side; ++p) {
             const ptrdiff_t j = (g + p * share) * OIC_LANES, n = o->N - j < OIC_LANES ? o->N - j : OIC_LANES;
-            PRODUCT_STORE(o, sums + p * OIC_LANES, side * OIC_LANES, 0, o->M, j, n);
+            PRODUCT_GIVE(o, sums + p * OIC_LANES, side * OIC_LANES, 0, o->M, j, n);
         }
     }
 }
@@ -266,7 +289,7 @@ static inline void PRODUCT_FEW(const OPERANDS *o, ptrdiff_t first, ptrdiff_t sid
 /* All rows, of panels first..end-1. */
 static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
 {
-    const ptrdiff_t whole = o->N / OIC_LANES, in_y = !X_IS_COMPUTED ? first : whole < end ? whole : end;
+    const ptrdiff_t whole = o->N / OIC_LANES, in_y = !X_IS_COMPUTED || o->y == NULL ? first : whole < end ? whole : end;
 #if !PANELS
     if (o->M == 1 && o->wn == 1 && X_IS_COMPUTED && W_IS_COMPUTED) {
         PRODUCT_ROW(o, first * OIC_LANES, end <= whole ? end * OIC_LANES : o->N);
@@ -275,7 +298,7 @@ static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
 #endif
 #if PANELS && OIC_HOSTED
     const ptrdiff_t few = WIDENS && OIC_ASKED_NEAR ? 3 : (ptrdiff_t)sizeof(W_T); /* memory is the limit of so many */
-    if ((W_IS_COMPUTED || WIDENS) && o->M > 0 && o->M <= few) {
+    if ((W_IS_COMPUTED || WIDENS) && o->M > 0 && o->M <= (few < TILE_ROWS ? few : (ptrdiff_t)TILE_ROWS)) {
         const ptrdiff_t side = MATH(oic_tile_beside)(o->M), share = (end - first) / side;
         const ptrdiff_t bytes = oic_product_panels(o->N) * o->wg * (ptrdiff_t)sizeof(W_T);
         if (side > 1 && share > 0 && bytes >= OIC_SHARED_BYTES(WIDENS)) {

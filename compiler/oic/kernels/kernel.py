@@ -133,6 +133,7 @@ class Kernel:
     work    multiplications and additions of one call, by which it is decided how many threads it is worth
     phases  the body has `oic_CALL_divided_types`, which divides part of the work and does the rest itself
     then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
+    joins   and elementwise operators are better done that way: measured
     """
 
     name: str
@@ -150,6 +151,7 @@ class Kernel:
     work: Callable[[Any], Dim] = unknown
     phases: bool = False
     then: bool = False
+    joins: bool = False
 
     def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
         """It takes operands of these encodings, by field; those not named are as their types say."""

@@ -67,8 +67,9 @@ def in_panels(
         return _with_room(args(op), getattr(op, x).shape, lambda size: groups(size) * GROUP_BYTES)
 
     plain = Kernel("linear_panels", types, args, fits=fits, takes={w: layout}, stored={w: FLOATS}, layouts={x: 1},
-                   cost=lambda op, target: streamed(getattr(op, w), layout), units=streams, work=products)  # fmt: skip
-    prepared = replace(plain, phases=True, then=True)
+                   cost=lambda op, target: streamed(getattr(op, w), layout), units=streams, work=products,
+                   then=True)  # fmt: skip
+    prepared = replace(plain, phases=True, joins=True)
     return (
         replace(prepared, name=PAIRS, args=paired, fits=narrow, stored={w: ("", "bf16")}, needs=frozenset({NATIVE})),
         plain,

@@ -9,7 +9,7 @@
     }                                                 }
 
 The product's result has no memory: sums go from the stack, where they come to be, through the operators to where these
-store, and on several threads each goes on with what it has computed.  Kernels that can do so (`Kernel.then`) go through
+store, and on several threads each goes on with what it has computed.  Kernels for which it pays (`Kernel.joins`) go through
 all of K before they store anything, and hand on what they would have stored: every bit is as before.
 
 Between the two there is nothing that has memory of its own, so that none is needed for longer than before.  Rows whose
@@ -58,7 +58,7 @@ def _is_nothing(op: Op) -> bool:
 
 def _hands_on(op: Operator) -> bool:
     """A product whose kernel can hand on its results, of f32: a row, or rows that fill registers; x has no gaps."""
-    if not op.kernels or not op.chosen().then or op.result.dtype is not dtypes.f32:
+    if not op.kernels or not op.chosen().joins or op.result.dtype is not dtypes.f32:
         return False
     x, (*outer, columns) = op.operands[0], op.result.shape
     fills = isinstance(columns, int) and columns % ROWS == 0
