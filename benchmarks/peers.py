@@ -13,8 +13,8 @@ Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 
 and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), translate (ByT5: 64 bytes in, 128 tokens
 out), first (seconds from the start of a C program to its first token, its weights in the page cache), memory (most
 that it has resident), build (seconds).  `--python` is the interpreter that has the other engines: `pip install
-oic[bench]`.  With `--numerics native` the limit of bf16 prompts is what the machine's own products of bf16 do, not
-f32's.
+oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for: those of
+bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is counted by.
 """
 
 from __future__ import annotations
@@ -248,8 +248,10 @@ def decoders(run: Run) -> None:
         for count in [n for n in a.prompts if n < decoder.context and "prefill" in a.rows]:
             limit = run.probe(threads)
             figures = run.alternate(workers, a.rounds, "prefill", count)
-            peak = peak_of(limit, precision, a.numerics)
-            run.show(Row(name, f"prompt {count}", precision, threads, decoder.operations(count), peak, count, figures))
+            products, pairs = decoder.operations(count)
+            least = products / peak_of(limit, precision, a.numerics) + pairs / limit.f32
+            work, peak = products + pairs, (products + pairs) / least
+            run.show(Row(name, f"prompt {count}", precision, threads, work, peak, count, figures))
         if a.wait:
             print("measured", flush=True)
         if "build" in a.rows:

@@ -74,11 +74,14 @@ class Decoder:
         """Bytes of keys and values that a token at a position reads."""
         return 2 * self.layers * self.kv_heads * self.head * (position + 1) * each
 
-    def operations(self, tokens: int) -> float:
-        """Products and sums of a prompt from the start, logits of the last token alone where an engine does so."""
+    def operations(self, tokens: int) -> tuple[float, float]:
+        """Multiplications and additions of a prompt from the start: with weights, and of attention.
+
+        Where an engine gives logits of the last token alone, so are they counted.
+        """
         products = sum(int(np.prod(s)) for n, s in self.tensors().items() if self.matrix(n) and n != "embed")
         pairs = tokens * (tokens + 1) / 2 * self.layers * 2 * self.width
-        return 2.0 * (products * tokens + pairs)
+        return 2.0 * products * tokens, 2.0 * pairs
 
 
 DECODERS = {
