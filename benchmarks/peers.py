@@ -13,8 +13,9 @@ Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 
 and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), translate (ByT5: 64 bytes in, 128 tokens
 out), first (seconds from the start of a C program to its first token, its weights in the page cache), memory (most
 that it has resident), build (seconds).  `--python` is the interpreter that has the other engines: `pip install
-oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for: those of
-bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is counted by.
+oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for: those
+of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is
+counted by.
 """
 
 from __future__ import annotations

@@ -106,6 +106,11 @@ def test_statements_are_measured_and_shown(program: oic.Synthesizer, executor: C
     entry = executor.interface.entries["entry"]
     inputs = bench_inputs(program.program.module, entry, {"N": 2}, {"fast": np.array(False)})
     found = measured(executor, "entry", inputs, 70, limits, 2e-8, lambda: None)  # the table has 64 entries
+    later = measured(executor, "entry", inputs, 70, limits, 2e-8, lambda: None, after=20)
+    assert [s.lines for s in later.statements] == [s.lines for s in found.statements] and later.steps == 70
+    assert executor.fetch("n") == 20 + 70 - 44  # full once, after 44
+    with pytest.raises(oic.StepError, match="CACHE_FULL"):
+        measured(executor, "entry", inputs, 1, limits, 2e-8, lambda: None, after=64)
     by_line = {s.lines: s for s in found.statements}
     assert by_line[(11,)].text == "op linear(t, w) >> h" and by_line[(11,)].operations == 3 * 2 * 2 * 8 * 16
     assert found.steps == 70 and 0 < sum(s.seconds for s in found.statements) < 2 * found.seconds

@@ -24,7 +24,7 @@ NUMBERS = 72  # of a table that numbers take, at most in most
 
 def bench(
     program: Program, inputs: dict[str, str], extents: dict[str, int], steps: int, entry: str, folder: Path | None,
-    advance: Callable[[], None],
+    advance: Callable[[], None], after: int = 0,
 ) -> Profile:  # fmt: skip
     """Build for profiling and measure steps of an entry.  Raises OicError, StepError."""
     face = interface_of(program)
@@ -34,7 +34,7 @@ def bench(
     (limits,) = prober.limits((program.settings.threads,))
     with maker.make_executor() as executor:
         assert isinstance(executor, CompiledExecutor)
-        found = measured(executor, entry, given, steps, limits, prober.clock(), advance)
+        found = measured(executor, entry, given, steps, limits, prober.clock(), advance, after)
     if folder is not None:
         assert maker.library is not None
         with_times(maker.library.files, [_line(s, limits) for s in found.statements if s.lines])

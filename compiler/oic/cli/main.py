@@ -212,11 +212,15 @@ def diff(
 )  # fmt: skip
 @common.steps_option(20)
 @common.entry_option
+@click.option(
+    "--after", metavar="N", type=click.IntRange(0), default=0, show_default=True,
+    help="steps that come before them",
+)  # fmt: skip
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
 @common.code_options
 def bench(
-    as_json: bool, color: bool, inputs: Any, extents: Any, steps: int, entry: str, shortest: bool,
+    as_json: bool, color: bool, inputs: Any, extents: Any, steps: int, entry: str, after: int, shortest: bool,
     output: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Measure statements beside what the machine can do.
@@ -230,7 +234,7 @@ def bench(
     program = common.load(**options)
     folder = Path(output) if output else None
     with progress(f"measuring {program.graph.name}", steps) as advance:
-        found = measure(program, dict(inputs), dict(extents), steps, entry, folder, advance)
+        found = measure(program, dict(inputs), dict(extents), steps, entry, folder, advance, after)
     say(json_text(found.to_json()) if as_json else shown(program.graph.name, found, shortest))
 
 

@@ -9,8 +9,8 @@
     }                                                 }
 
 The product's result has no memory: sums go from the stack, where they come to be, through the operators to where these
-store, and on several threads each goes on with what it has computed.  Kernels for which it pays (`Kernel.joins`) go through
-all of K before they store anything, and hand on what they would have stored: every bit is as before.
+store, and on several threads each goes on with what it has computed.  Kernels for which it pays (`Kernel.joins`) go
+through all of K before they store anything, and hand on what they would have stored: every bit is as before.
 
 Between the two there is nothing that has memory of its own, so that none is needed for longer than before.  Rows whose
 ends fill no registers are better gone through all at once, after the product.

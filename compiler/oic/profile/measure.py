@@ -116,14 +116,17 @@ def bench_inputs(
 
 def measured(
     executor: CompiledExecutor, entry: str, inputs: dict[str, Array], steps: int, limits: Limits, clock: float,
-    advance: Callable[[], None],
+    advance: Callable[[], None], after: int = 0,
 ) -> Profile:  # fmt: skip
-    """Run steps of an entry, one first that does not count; where the state is full it is reset.
+    """Run steps of an entry from the state `after` so many of them; where it is full, from there again.
 
-    Raises StepError for a step that is refused at the start of the state.
+    Raises StepError for a step that is refused there, or before.
     """
     executor.step(entry, **inputs)
     executor.reset()
+    for _ in range(after):
+        executor.step(entry, **inputs)
+    start = executor.save()
     found: list[Array] = []
     first = True
     while len(found) < steps:
@@ -132,7 +135,7 @@ def measured(
         except StepError:
             if first:
                 raise
-            executor.reset()
+            executor.load(start)
             first = True
             continue
         first = False
