@@ -44,11 +44,6 @@ static inline oic_register_f32 oic_register_load_some_f32(const float *from, ptr
     return (oic_register_f32)_mm256_maskload_ps(from, oic_register_first(n));
 }
 
-static inline void oic_register_store_some_f32(float *to, oic_register_f32 v, ptrdiff_t n)
-{
-    _mm256_maskstore_ps(to, oic_register_first(n), (__m256)v);
-}
-
 static inline oic_register_i32 oic_register_load_i8(const int8_t *from)
 {
     return (oic_register_i32)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));

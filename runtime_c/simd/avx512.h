@@ -41,11 +41,6 @@ static inline oic_register_f32 oic_register_load_some_f32(const float *from, ptr
     return (oic_register_f32)_mm512_maskz_loadu_ps(oic_register_first(n), from);
 }
 
-static inline void oic_register_store_some_f32(float *to, oic_register_f32 v, ptrdiff_t n)
-{
-    _mm512_mask_storeu_ps(to, oic_register_first(n), (__m512)v);
-}
-
 static inline oic_register_i32 oic_register_load_i8(const int8_t *from)
 {
     return (oic_register_i32)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));

@@ -25,23 +25,6 @@
 
 #define OIC_PARTS_OF_LANES (OIC_LANES / OIC_WIDTH)
 
-/* The first n of sixteen numbers, the others 0; and these to memory. */
-static inline void oic_lanes_load_some_f32(oic_lanes_f32 *to, const float *from, ptrdiff_t n)
-{
-    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
-        const ptrdiff_t left = n - i * OIC_WIDTH;
-        to->part[i] = oic_register_load_some_f32(from + i * OIC_WIDTH, left < 0 ? 0 : left < OIC_WIDTH ? left : OIC_WIDTH);
-    }
-}
-
-static inline void oic_lanes_store_some_f32(float *to, const oic_lanes_f32 *from, ptrdiff_t n)
-{
-    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
-        const ptrdiff_t left = n - i * OIC_WIDTH;
-        oic_register_store_some_f32(to + i * OIC_WIDTH, from->part[i], left < 0 ? 0 : left < OIC_WIDTH ? left : OIC_WIDTH);
-    }
-}
-
 /* The largest of sixteen: max(a, b) = a > b ? a : b of lanes l and l + 8, then l and l + 4, ... */
 static inline float oic_lanes_largest_f32(const oic_lanes_f32 *v)
 {

@@ -46,17 +46,6 @@ static inline oic_register_f32 oic_register_load_some_f32(const float *from, ptr
     return to;
 }
 
-static inline void oic_register_store_some_f32(float *to, oic_register_f32 v, ptrdiff_t n)
-{
-    if (n >= 4) {
-        memcpy(to, &v, sizeof v);
-    } else {
-        for (ptrdiff_t i = 0; i < n; ++i) {
-            to[i] = v[i];
-        }
-    }
-}
-
 static inline oic_register_i32 oic_register_load_i8(const int8_t *from)
 {
     int32_t bits;

@@ -28,14 +28,6 @@ static inline oic_register_f32 oic_register_load_some_f32(const float *from, ptr
     return n > 0 ? *from : 0.0f;
 }
 
-/* The first n of a register to memory. */
-static inline void oic_register_store_some_f32(float *to, oic_register_f32 v, ptrdiff_t n)
-{
-    if (n > 0) {
-        *to = v;
-    }
-}
-
 /* Narrower integers, widened. */
 static inline oic_register_i32 oic_register_load_i8(const int8_t *from)
 {

@@ -313,9 +313,11 @@ static void over(void)
     }
     said("sum f64");
     for (ptrdiff_t n = 0; n <= 16; ++n) {
-        float y[16] = {9.0f, 8.0f, 7.0f, 6.0f, 5.0f, 4.0f, 3.0f, 2.0f, 1.0f};
-        oic_lanes_load_some_f32(&v, as + COUNT - n, n); /* what follows is not ours */
-        oic_lanes_store_some_f32(y, &v, 16 - n);
+        float y[16];
+        for (ptrdiff_t i = 0; i < 16; i += OIC_WIDTH) { /* what follows is not ours */
+            const ptrdiff_t left = n < i ? 0 : n - i;
+            oic_register_store_f32(y + i, oic_register_load_some_f32(as + COUNT - left, left < OIC_WIDTH ? left : OIC_WIDTH));
+        }
         for (int l = 0; l < 16; ++l) {
             seen_f32(y[l]);
         }
