@@ -23,10 +23,23 @@ from oic.operators.fused import around
 _DTYPE_OF_C = {d.value: d for d in (dtypes.f32, dtypes.f64, dtypes.i64, dtypes.u64, dtypes.u32)}
 
 
-def call(frame: Frame, op: Any, then: Task | None = None, stored: Value | None = None) -> None:
+def joined(frame: Frame, product: Any, choice: Any) -> None:
+    """The statements that choose an element of each row of a product's results as it computes them."""
+    what: Call = choice.call()
+    frame.unit.instances.add(what.instance)
+    given = {k: argument(frame, choice, part) for k, part in what.members.items()}
+    best = c.Identifier(frame.names.unique("best"))
+    value = c.Braces(tuple(given.values()), tuple(given))
+    frame.body.add(c.Declare(f"{what.function}_args", best.text, value, const=True))
+    frame.body.add(c.call(f"{what.function}_begin", c.Prefix("&", best)))
+    call(frame, product, (f"{what.function}_then", c.Prefix("&", best)))
+    frame.body.add(c.call(f"{what.function}_end", c.Prefix("&", best)))
+
+
+def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, stored: Value | None = None) -> None:
     """The statement that calls an operator's kernel, or that has threads share its units.
 
-    then    the function that is given its results, which it does not store
+    then    the function that is given its results, which it does not store, and its context
     stored  what that function makes of them, in their place: where it lies is asked for
     """
     what: Call = op.call()
@@ -35,7 +48,7 @@ def call(frame: Frame, op: Any, then: Task | None = None, stored: Value | None =
     if then is not None:
         if stored is not None and stored.type == op.result.type and is_dense(stored.shape, strides_of(stored)):
             members |= {k: argument(frame, op, stored) for k, part in what.members.items() if part == Out()}
-        members |= {"then": c.Identifier(then.function), "context": then.context}
+        members |= {"then": c.Identifier(then[0]), "context": then[1]}
     args = c.Prefix("&", c.Braces(tuple(members.values()), tuple(members), f"{what.function}_args"))
     if op.workers == 1:
         frame.body.add(c.call(what.function, args))

@@ -268,11 +268,15 @@ class _Writer(Integers):
         if op.product is None:
             self._loops(elements.fused, op)
             return
-        made = continuation(self.frame, where(op.product.span), lambda frame: elements.handed_on(frame, op))
         for arg, value in zip(op.body.args, op.operands, strict=True):
             if not op.takes_elements(value):
                 self.frame.refs[arg] = self.frame.ref(value)
-        kernels.call(self.frame, op.product, made, op.results[0])
+        if op.choice is not None:
+            self.frame.refs[op.choice.result] = self.frame.ref(op.results[0])
+            kernels.joined(self.frame, op.product, op.choice)
+            return
+        made = continuation(self.frame, where(op.product.span), lambda frame: elements.handed_on(frame, op))
+        kernels.call(self.frame, op.product, (made.function, made.context), op.results[0])
         self.tasks.append(made)
 
     def _concat(self, op: Concat) -> None:

@@ -134,6 +134,7 @@ class Kernel:
     phases  the body has `oic_CALL_divided_types`, which divides part of the work and does the rest itself
     then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
     joins   and elementwise operators are better done that way: measured
+    chooses it takes what such a kernel hands on, by `oic_CALL_then` between `oic_CALL_begin` and `oic_CALL_end`, not x
     """
 
     name: str
@@ -152,6 +153,7 @@ class Kernel:
     phases: bool = False
     then: bool = False
     joins: bool = False
+    chooses: bool = False
 
     def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
         """It takes operands of these encodings, by field; those not named are as their types say."""

@@ -17,7 +17,8 @@ class Fused(Op, name="fused"):
             the meaning is that of the same ops on whole tensors
 
     A product may come first (`passes/fuse_products.py`): the elements of its result are what the others take, as its
-    kernel computes them.  All types in the body are then those of whole tensors.
+    kernel computes them.  All types in the body are then those of whole tensors.  What comes after it may also be one
+    operator that chooses an element of each row, whose position is the result.
     """
 
     inputs: list[Value]
@@ -38,6 +39,12 @@ class Fused(Op, name="fused"):
         """The product that comes first, if there is one."""
         first = self.body.ops[0]
         return first if isinstance(first, Operator) and first.kernels else None
+
+    @property
+    def choice(self) -> Operator | None:
+        """What chooses an element of each row of the product, if that is what comes after it."""
+        last = self.body.ops[-2]
+        return last if isinstance(last, Operator) and last.kernels and last is not self.product else None
 
     def takes_elements(self, value: Value) -> bool:
         whole = self.product.operands if self.product is not None else ()

@@ -303,6 +303,9 @@ class ArgReduction(Operator):
     def _args(self) -> Members:
         return {"x": self.x, "y": Out(), **along(self.x, self.axis), "last": flag(not self.select_first)}
 
+    def _joined(self) -> Members:
+        return {"y": Out(), "rows": dims.product(self.x.shape[:-1]), "last": flag(not self.select_first)}
+
     def reference(self, x: Array) -> Array:
         """Where x first (last) equals the best element; 0 where that is NaN."""
         best = best_along(x, self.axis, self.better)
@@ -312,6 +315,11 @@ class ArgReduction(Operator):
         from_end = np.argmax(np.flip(same, self.axis), self.axis, keepdims=True)
         last = np.where(best == best, x.shape[self.axis] - 1 - from_end, 0)
         return last if self.keepdims else np.squeeze(last, self.axis)
+
+
+def _is_of_rows(op: ArgReduction) -> bool:
+    """Of the last axis, whose positions have 32 bits (extreme_of_product.h)."""
+    return op.axis % op.x.tensor.rank == op.x.tensor.rank - 1 and dims.maximum(op.x.shape[-1]) <= 2**32
 
 
 def _shares(op: ArgReduction) -> Dim:
@@ -326,7 +334,11 @@ def _comparisons(op: ArgReduction) -> Dim:
 
 
 def _positions(name: str) -> tuple[Kernel, ...]:
-    return (Kernel("extreme", ("x",), ArgReduction._args, call=name, units=_shares, work=_comparisons, phases=True),)
+    return (
+        Kernel("extreme", ("x",), ArgReduction._args, call=name, units=_shares, work=_comparisons, phases=True),
+        Kernel("extreme_of_product", (), ArgReduction._joined, call=f"{name}_of_product", fits=_is_of_rows,
+               cost=lambda op, target: math.inf, chooses=True),
+    )  # fmt: skip
 
 
 class ArgmaxAxis(ArgReduction, name="argmax_axis"):

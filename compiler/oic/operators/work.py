@@ -42,7 +42,8 @@ def work(op: Op) -> Work:
             nbytes = 0 if op.entry else _nbytes(op.value)
             return Work(nbytes, nbytes)
         case Fused():
-            elements, inner = op.results[0].tensor.size, [part for part in op.body.ops if not part.terminator]
+            elements = (op.product or op).results[0].tensor.size
+            inner = [part for part in op.body.ops if not part.terminator]
             if op.product is not None:
                 return Work(_all(op.inputs), _all(op.results), op.product.operations() + (len(inner) - 1) * elements)
             return Work(_all(op.inputs), _all(op.results), len(inner) * elements)
