@@ -63,7 +63,7 @@ static inline uint32_t oic_extreme_place(uint32_t position, int last)
 /* The key of the best element so far. */
 static inline uint64_t oic_extreme_key(const uint64_t *key)
 {
-#if defined(OIC_POOL_H)
+#if defined(OIC_ATOMIC_H)
     return oic_atomic_load_64(key);
 #else
     return *key;
@@ -72,7 +72,7 @@ static inline uint64_t oic_extreme_key(const uint64_t *key)
 
 static inline void oic_extreme_raise(uint64_t *key, uint64_t to)
 {
-#if defined(OIC_POOL_H)
+#if defined(OIC_ATOMIC_H)
     oic_atomic_raise_64(key, to);
 #else
     *key = to > *key ? to : *key;
