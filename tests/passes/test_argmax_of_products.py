@@ -70,7 +70,7 @@ def choices(module: Module) -> list[Fused]:
 
 @pytest.mark.parametrize(
     ("storage", "target"),
-    [("q8", "host"), ("q4", "host"), ("q8", "portable"), ("q4", "portable"), ("bf16", "portable")],
+    [("f32", "host"), ("q8", "host"), ("q4", "host"), ("f32", "portable"), ("q8", "portable"), ("q4", "portable"), ("bf16", "portable")],
 )
 def test_positions_are_those_of_what_is_stored(storage: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if storage == "bf16":
@@ -102,7 +102,7 @@ def test_every_stage_means_the_same() -> None:
     assert all(found[name].tobytes() == value.tobytes() for name, value in wanted.items())
 
 
-@pytest.mark.parametrize("storage", ["q8", "q4"])
+@pytest.mark.parametrize("storage", ["f32", "q8", "q4"])
 def test_nothing_beyond_the_memory_is_touched(storage: str, tmp_path: Path) -> None:
     graph, model = given(CASES[:4])
     made = oic.Synthesizer(graph, model, weights=storage)
