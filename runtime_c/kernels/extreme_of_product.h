@@ -11,7 +11,7 @@
 #include "../version.h"
 
 #include "common/then.h"
-#include "../simd/sums.h"
+#include "../simd/lanes.h"
 
 typedef struct {
     int64_t *y;
@@ -24,27 +24,23 @@ typedef oic_argmax_axis_of_product_args oic_argmin_axis_of_product_args;
 /* The largest of v[n], or of -v if `least`; of zeros of both signs any, and -INFINITY where all are NaN. */
 static inline float oic_largest_of_part(const float *v, ptrdiff_t n, int least)
 {
-    const ptrdiff_t whole = n - n % OIC_LANES;
-    float best[OIC_LANES];
-    for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
-        best[l] = -INFINITY;
+    oic_lanes_f32 best;
+    ptrdiff_t i = 0;
+    for (int p = 0; p < OIC_PARTS_OF_LANES; ++p) {
+        best.part[p] = oic_register_of_f32(-INFINITY);
     }
-    for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
-        for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
-            const float x = least ? -v[i + l] : v[i + l];
-            best[l] = x > best[l] ? x : best[l];
+    for (; i + OIC_LANES <= n; i += OIC_LANES) {
+        for (int p = 0; p < OIC_PARTS_OF_LANES; ++p) {
+            const oic_register_f32 x = oic_register_load_f32(v + i + p * OIC_WIDTH);
+            best.part[p] = oic_register_max_f32(least ? -x : x, best.part[p]);
         }
     }
-    for (ptrdiff_t i = whole; i < n; ++i) {
+    float top = oic_lanes_largest_f32(&best);
+    for (; i < n; ++i) {
         const float x = least ? -v[i] : v[i];
-        best[i - whole] = x > best[i - whole] ? x : best[i - whole];
+        top = x > top ? x : top;
     }
-    for (ptrdiff_t half = OIC_LANES / 2; half > 0; half /= 2) {
-        for (ptrdiff_t l = 0; l < half; ++l) {
-            best[l] = best[l + half] > best[l] ? best[l + half] : best[l];
-        }
-    }
-    return best[0];
+    return top;
 }
 
 /* The upper half of the key of a number: larger for larger ones, and at its most for a NaN. */
