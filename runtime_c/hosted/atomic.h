@@ -29,13 +29,16 @@ static inline int oic_atomic_exchange(uint32_t *at, uint32_t *seen, uint32_t val
     return __atomic_compare_exchange_n(at, seen, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static inline uint64_t oic_atomic_load_64(const uint64_t *at)
+/* Where machines of 32 bits have no instruction for it, the compiler calls libatomic: link with -latomic. */
+typedef uint64_t oic_atomic_64 __attribute__((aligned(8)));
+
+static inline uint64_t oic_atomic_load_64(const oic_atomic_64 *at)
 {
     return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }
 
 /* Store the larger of `value` and the number. */
-static inline void oic_atomic_raise_64(uint64_t *at, uint64_t value)
+static inline void oic_atomic_raise_64(oic_atomic_64 *at, uint64_t value)
 {
     uint64_t seen = oic_atomic_load_64(at);
     while (seen < value && !__atomic_compare_exchange_n(at, &seen, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
