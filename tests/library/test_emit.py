@@ -242,6 +242,7 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "conv_winograd_requantized": (("i8", "u8", "i32"),),
     "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4"), ("u8", "u64", "u64")),
     "dequantize": (("u4", "f16", "u4"), ("i32", "f32", "i32")),
+    "extreme_of_product": ((),),
     "gather": (("f16", "i64"), ("i4", "i32")),
     "gather_panels": (("f16", "f32", "i64"), ("f64", "f64", "i32")),
     "gather_q4": (("f32", "f32", "i32"),),
