@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from oic.driver import Program
+from oic.ir.liveness import liveness
 from oic.ir.module import Module
-from oic.memory.liveness import liveness
 from oic.passes.plan_memory import plan_memory
 from oic.reference.interpret import Machine
 from oic.reference.memory_image import Guarded

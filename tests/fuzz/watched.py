@@ -20,11 +20,11 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.core import Op, Place, Value
+from oic.ir.liveness import liveness
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
 from oic.ir.text_print import located
 from oic.ir.types import TensorType
-from oic.memory.liveness import liveness
 from oic.reference.interpret import Compiled, Machine
 from oic.reference.memory_image import Spaces
 from oic.reference.semantics import box_of

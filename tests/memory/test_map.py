@@ -9,8 +9,9 @@ import pytest
 from oic.check.source import parse
 from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
+from oic.ir.liveness import liveness
 from oic.ir.module import Module
-from oic.ir.text import print_module
+from oic.ir.text import parse_module, print_module
 from oic.memory.map import KINDS, Placed, memory_map
 from tests.fuzz.generate import Options, generate
 
@@ -82,7 +83,10 @@ def test_the_map_is_that_of_the_program(seed: int) -> None:
     except OicError:
         pytest.skip("the language refuses it")
     assert module.plan is not None
+    kept = {func: live.start for func, live in module.plan.live.items()}
+    assert kept == {func: liveness(func.body).start for func in module.functions()}
     text, table = print_module(module), memory_map(module)
+    assert memory_map(parse_module(text)) == table
     values = table.values
     assert len({(v.function, v.name) for v in values}) == len(values) > 0
     buffers = {(b.function, b.space, b.name): b for b in module.plan.buffers}

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from oic.driver import Program
+from oic.ir.liveness import Liveness
 from oic.ir.module import Buffer
 from oic.memory import planner, sharing, state_regions
-from oic.memory.liveness import Liveness
 from oic.passes import destination_passing as destinations
 from oic.passes import materialize
 from tests.fuzz import memory_plans as plans

@@ -14,9 +14,9 @@ from oic.codegen.expressions import Index
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.facts import Facts
+from oic.ir.liveness import Liveness
 from oic.ir.ranges import Ranges
 from oic.ir.types import TensorType
-from oic.memory.liveness import Liveness
 from oic.memory.views import dense
 
 Strides = tuple[Dim, ...]

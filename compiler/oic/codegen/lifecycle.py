@@ -16,10 +16,9 @@ from oic.codegen.c_module import Signature, StateMember, Unit
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, Frame, Ref
 from oic.codegen.state_access import address, fill_box, member
-from oic.ir.core import Block
+from oic.ir.liveness import Liveness
 from oic.ir.types import TensorType
 from oic.memory.layout import is_count, storage_strides
-from oic.memory.liveness import liveness
 from oic.memory.saved import Part, saved_form, storage_axes
 
 
@@ -219,4 +218,4 @@ def _initial(field: StateMember) -> Any:
 
 
 def _frame(unit: Unit) -> Frame:
-    return Frame(unit, Signature("", "", (), (), ()), liveness(Block()))
+    return Frame(unit, Signature("", "", (), (), ()), Liveness())

@@ -23,7 +23,6 @@ from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType
 from oic.memory.layout import constant_strides
-from oic.memory.liveness import liveness
 from oic.memory.views import dense
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
@@ -42,7 +41,7 @@ def lap(place: int) -> c.Expression:
 def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
     """The statements of an entry's function, and the functions of its consumers."""
     face = signature(unit, func)
-    frame = Frame(unit, face, liveness(func.body))
+    frame = Frame(unit, face, unit.module.memory.liveness(func))
     _preamble(frame, func)
     writer = _Writer(frame)
     writer.block(func.body)

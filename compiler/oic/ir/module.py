@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from oic.diagnostics import Source
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value, clone_block
+from oic.ir.liveness import Liveness, liveness
 from oic.ir.members import Elements
 from oic.ir.state import CacheReset, Constant, State
 
@@ -45,6 +46,7 @@ class Plan:
     arena_bytes    of each function by symbol; the arena is the largest
     lower_bound    largest sum of arena bytes live at once, of each function
     state_bytes, weights_bytes   sizes of the two other spaces
+    live           positions of each function, as far as they were asked for: nothing changes them any more
     """
 
     buffers: list[Buffer] = field(default_factory=list)
@@ -52,10 +54,17 @@ class Plan:
     lower_bound: dict[str, int] = field(default_factory=dict)
     state_bytes: int = 0
     weights_bytes: int = 0
+    live: dict[Func, Liveness] = field(default_factory=dict, compare=False)
 
     def buffer(self, space: str, name: str, function: str = "") -> Buffer | None:
         """The buffer of this name, if there is one."""
         return next((b for b in self.buffers if (b.space, b.name, b.function) == (space, name, function)), None)
+
+    def liveness(self, func: Func) -> Liveness:
+        """When the values of a function are needed."""
+        if func not in self.live:
+            self.live[func] = liveness(func.body)
+        return self.live[func]
 
     def space(self, name: str) -> list[Buffer]:
         """The buffers of one space, by offset."""

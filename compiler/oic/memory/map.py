@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
+from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
 from oic.ir.text_print import ValueNames, dim_text, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
-from oic.memory.liveness import Liveness, liveness, tensors
 from oic.memory.views import root
 from oic.operators.fused import Copy, Exchange
 from oic.operators.part import Insert
@@ -144,7 +144,7 @@ def memory_map(module: Module) -> MemoryMap:
     stores: list[Stored] = []
     orders: list[Order] = []
     for func, names in _functions(module):
-        live = liveness(func.body)
+        live = module.memory.liveness(func)
         values += [_placed(func.symbol, v, live, names) for v in tensors(func.body) if v.place is not None]
         ops = list(func.body.all_ops())
         stores += [_stored(func.symbol, op, names) for op in ops if isinstance(op, (StateStore, Insert))]

@@ -15,13 +15,13 @@ from oic.ir.control import Barrier, For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
 from oic.ir.dims import Extent
 from oic.ir.index import ExtentBind, IndexOp
+from oic.ir.liveness import Liveness, liveness
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory import state_regions
 from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
-from oic.memory.liveness import Liveness, liveness
 from oic.memory.views import is_dense, root, strides_of, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange, Fused

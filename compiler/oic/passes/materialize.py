@@ -23,11 +23,11 @@ from bisect import bisect_right
 from oic.ir.control import Barrier
 from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.index import CheckIds
+from oic.ir.liveness import Liveness, liveness
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
-from oic.memory.liveness import Liveness, liveness
 from oic.memory.state_regions import Box, is_apart, same
 from oic.memory.views import is_dense, strides_of, view_strides, whole_root
 from oic.operators.base import Operator

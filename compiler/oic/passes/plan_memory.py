@@ -2,7 +2,7 @@
 
     %t = matmul(%h0, %w) in arena "t"       =>      %t = matmul(%h0, %w) in arena+4096 "t"
 
-Lifetimes are exact over loops and branches (`memory.liveness`); buffers that are never needed
+Lifetimes are exact over loops and branches (`ir.liveness`); buffers that are never needed
 together share bytes (`memory.planner`).  Kernels' working memory is part of the plan.  What only one
 region of a `parallel` op needs is planned by itself, as a part of the arena that the region has for
 as long as the op runs: regions run at once.
@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from oic.ir.control import Func, Parallel
 from oic.ir.core import Block, Op
+from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.kernels.kernel import Scratch
 from oic.memory import planner
 from oic.memory.layout import lay_out
-from oic.memory.liveness import Liveness, liveness, tensors
 from oic.operators.base import Operator
 from oic.operators.fused import Exchange, around
 
@@ -32,7 +32,7 @@ def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
     """
     plan = lay_out(module)
     for func in module.functions():
-        live = liveness(func.body)
+        live = plan.liveness(func)
         buffers = _buffers(func, live)
         arena = [b for b in buffers.values() if b.space == "arena"]
         nbytes, least = _place(func.body, live, arena, reuse=reuse, gap=gap)

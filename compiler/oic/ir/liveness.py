@@ -15,7 +15,6 @@ from itertools import takewhile
 from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.types import TensorType
-from oic.operators.fused import Fused
 
 
 @dataclass
@@ -115,15 +114,20 @@ def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> 
     for inner in takewhile(lambda inner: inner is not home, block.outward()):
         if isinstance(inner.owner, If):
             taken[inner.owner] = inner
-        elif not isinstance(inner.owner, Fused):
+        elif not _fused(inner):
             taken.clear()
     return bool(taken) and any(at.owner and taken.get(at.owner, at) is not at for at in beside.outward())
+
+
+def _fused(block: Block) -> bool:
+    """The block is a fused region, whose values are elements."""
+    return block.owner is not None and block.owner.elementwise
 
 
 def tensors(body: Block) -> Iterator[Value]:
     """The tensors of a function in the order in which it makes them; elements of fused regions are none."""
     for block in body.walk():
-        if not isinstance(block.owner, Fused):
+        if not _fused(block):
             found = [*block.args, *(r for op in block.ops for r in op.results)]
             yield from (v for v in found if isinstance(v.type, TensorType))
 
@@ -149,13 +153,12 @@ def _number_op(op: Op, found: Liveness, position: int) -> int:
     found.start[op] = found.end[op] = position
     if not op.regions:
         return position + 1
-    if isinstance(op, Fused):
-        found.opened[op.body] = position
+    if op.elementwise:
+        (body,) = op.regions
+        found.opened[body], found.closed[body] = position, position + 1
         for inner in op.walk():
             found.start[inner] = found.end[inner] = position
-        position += 1
-        found.closed[op.body] = position
-        return position
+        return position + 1
     position += 1
     for region in op.regions:
         position = _number(region, found, position)
