@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from oic import dtypes
+from oic.check.source import parse
+from oic.driver import Settings, compile_graph
 from oic.ir import encodings
 from oic.ir.encodings import COLUMNS, PANELS, encoded
 from oic.ir.members import Members, forget
 from oic.ir.types import TensorType
-from oic.memory.layout import constant_parts, stored
+from oic.memory.layout import constant_parts, lay_out, stored
+from oic.model import Model
 from oic.model.file import ModelFile
 
 RNG = np.random.default_rng(5)
@@ -22,6 +25,31 @@ RNG = np.random.default_rng(5)
 
 def bytes_of(values: object, type_: TensorType, family: int) -> bytes:
     return b"".join(part.tobytes() for part in constant_parts(values, type_, family))  # type: ignore[arg-type]
+
+
+def test_constants_lie_in_the_order_of_their_first_use() -> None:
+    """Through views too; a family stays together; what no function takes, as it comes."""
+    shapes = {"c": (2, 2), "W0": (4,), "W1": (4,), "a": (4,)}
+    model = Model(tensors={name: RNG.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()})
+    text = """
+graph ordered {
+  dynamic { x: f32[4]; }
+  constant { c: f32[2, 2]; W(l): f32[4] @pattern("W{l}"); a: f32[4]; }
+  volatile { y: f32[4]; }
+  block entry {
+    assign flat: f32[4];
+    op reshape(c, shape=[4]) >> flat;
+    op add(x, a) >> y;
+    loop twice (l in 0..2) { op mul(y, W[l]) >> y; }
+    op mul(y, flat) >> y;
+    return;
+  }
+}
+"""
+    module = compile_graph(parse(text, "ordered.oi"), model, Settings()).planned
+    assert [b.name for b in module.memory.space("weights")] == ["a", "W", "c"]
+    module.function("entry").body.set_ops([])
+    assert [b.name for b in lay_out(module).space("weights")] == ["c", "a", "W"]  # as lowering met them
 
 
 @pytest.mark.parametrize("encoding", ["", PANELS, COLUMNS])

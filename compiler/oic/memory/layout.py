@@ -5,7 +5,8 @@ in declaration order, each at its natural alignment, and on a cache line where i
 are row-major at capacity.  Entries of packed types (`i4`, ...) fill whole bytes, so that an entry,
 or a member of a family of constants, always starts at a byte.
 
-The weights are one blob: a header, then every constant in order, each on a cache line.
+The weights are one blob: a header, then every constant, each on a cache line, in the order in which the program
+first reads them, so that the pages of a mapped file are asked for in order.
 Offsets of both are from the start of the memory, the header included.
 """
 
@@ -19,12 +20,12 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.dtypes import Array, DType
-from oic.ir.core import Place
+from oic.ir.core import Place, seen_through
 from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, storage_of
 from oic.ir.members import Elements, Members, StoredElements, forget
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.quantized import GROUP_STORAGES
-from oic.ir.state import State
+from oic.ir.state import Constant, State
 from oic.ir.types import StateType, TensorType
 from oic.memory.planner import ALIGN
 
@@ -50,13 +51,19 @@ def lay_out(module: Module) -> Plan:
         plan.buffers.append(Buffer(state.symbol, "state", offset, nbytes))
         end = offset + nbytes
     plan.state_bytes, end = max(8, _up(end, 8)), WEIGHTS_HEADER
-    for op in module.constants():
+    for op in _by_first_use(module):
         nbytes = constant_bytes(op.type, op.family_rank)
         op.result.place = Place("weights", op.symbol, end)
         plan.buffers.append(Buffer(op.symbol, "weights", end, nbytes))
         end = _up(end + nbytes, ALIGN)
     plan.weights_bytes = end
     return plan
+
+
+def _by_first_use(module: Module) -> list[Constant]:
+    """The constants in the order in which the program first takes them, be it through views; unused ones come last."""
+    taken = (base.op for op in module.all_ops() if not op.view for value in op.operands for base in seen_through(value))
+    return [op for op in dict.fromkeys((*taken, *module.constants())) if isinstance(op, Constant)]
 
 
 def arena_bytes(module: Module) -> int:
