@@ -36,7 +36,11 @@ persistent {
 
 
 def found_in(text: str, known: Sequence[str] = ()) -> list[Diagnostic]:
-    return diagnose(parse_all(text, "graph.oi"), {}, known)
+    parsed = parse_all(text, "graph.oi")
+    if parsed.errors or parsed.graph is None:
+        return diagnose(parsed)
+    found = check(parsed.graph, known).diagnostics + size_values(parsed.graph, {}, {})[1]
+    return sorted(found, key=lambda d: d.span.start if d.span else 0)
 
 
 def slugs(text: str, known: Sequence[str] = ()) -> list[str]:

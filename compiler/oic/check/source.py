@@ -25,7 +25,7 @@ def parse(text: str, name: str = "graph.oi") -> syntax.Graph:
     arguments.text("name", name)
     parsed = parse_all(text, name)
     if parsed.errors:
-        raise OicError(diagnose(parsed, {}, None))
+        raise OicError(diagnose(parsed))
     assert parsed.graph is not None
     return parsed.graph
 

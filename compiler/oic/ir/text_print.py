@@ -90,13 +90,13 @@ def print_module(module: Module) -> str:
     for op in module.top.ops:
         if op.regions:
             lines.append("")
-        lines += _op_lines(op, names.inner() if op.regions else names, "")
+        lines += op_lines(op, names.inner() if op.regions else names)
     return "\n".join(lines) + "\n"
 
 
 def print_op(op: Op) -> str:
     """One op and what is nested in it, for messages; values are named by their hints."""
-    return "\n".join(_op_lines(op, ValueNames(), ""))
+    return "\n".join(op_lines(op, ValueNames()))
 
 
 def located(op: Op) -> str:
@@ -105,7 +105,8 @@ def located(op: Op) -> str:
     return print_op(op) + (f"\n  {op.span}: {line}" if op.span else "")
 
 
-def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
+def op_lines(op: Op, names: ValueNames, indent: str = "") -> list[str]:
+    """The text of an op and what is nested in it; values without a name get one."""
     results = ", ".join(names(r) for r in op.results)
     head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"
     operands = [_operand(getattr(op, k), names) for k, s in op.fields.items() if s.positional]
@@ -122,7 +123,7 @@ def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
             args = ", ".join(f"{names(a)}: {_placed(a)}" for a in body.args)
             lines[-1] += f" {key}({args}) {{"
             for inner in body.ops:
-                lines += _op_lines(inner, names, indent + "  ")
+                lines += op_lines(inner, names, indent + "  ")
             lines.append(indent + "}")
     if op.results:
         lines[-1] += " : " + ", ".join(_placed(r) for r in op.results)

@@ -14,7 +14,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
-from oic.ir.text_print import ValueNames, dim_text, type_text
+from oic.ir.text_print import ValueNames, dim_text, op_lines, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
 from oic.memory.views import root
 from oic.operators.fused import Copy, Exchange
@@ -156,11 +156,11 @@ def memory_map(module: Module) -> MemoryMap:
 
 
 def _functions(module: Module) -> Iterator[tuple[Func, ValueNames]]:
-    """Every function, with the names that its values have in the text form."""
+    """Every function, with the names that its values have in the text form: given as it is written."""
     outside = ValueNames(module.top.ops)
     for func in module.functions():
         names = outside.inner()
-        _name(func, names)
+        op_lines(func, names)
         yield func, names
 
 
@@ -297,17 +297,6 @@ def _shared(a: Value, b: Value) -> bool:
     """Two values lie in one buffer of the arena, of the state or of the caller."""
     x, y = a.place, b.place
     return x is not None and y is not None and x.space in ("arena", "entry", "output") and x.memory == y.memory
-
-
-def _name(op: Op, names: ValueNames) -> None:
-    """Give names in the order in which `print_module` does."""
-    for value in (*op.results, *op.operands):
-        names(value)
-    for block in op.regions:
-        for arg in block.args:
-            names(arg)
-        for inner in block.ops:
-            _name(inner, names)
 
 
 def _span(op: For | If | Parallel, live: Liveness) -> PositionRange:

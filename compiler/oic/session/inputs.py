@@ -28,7 +28,7 @@ def checked(interface: Interface, name: str, value: Any, copy: bool = True) -> A
     """
     variable = interface.variables.get(name)
     if variable is None:
-        best = nearest(name, interface.of_kind("dynamic"))
+        best = nearest(name, (v.name for v in interface.variables.values() if v.kind == "dynamic"))
         more = f"; did you mean '{best}'?" if best else ""
         raise StepError(INPUT, f"there is no input '{name}'{more}", variable=name)
     if variable.kind != "dynamic":

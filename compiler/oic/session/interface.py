@@ -108,10 +108,6 @@ class Interface:
             raise fail("unknown-entry", f"there is no entry '{name}'", hint=did_you_mean(name, self.entries))
         return self.entries[name]
 
-    def of_kind(self, kind: str) -> list[str]:
-        """Names of the variables of a kind."""
-        return [v.name for v in self.variables.values() if v.kind == kind]
-
     def block_of(self, span: Span) -> str | None:
         """The block of a statement."""
         for name, text in self.blocks:

@@ -354,23 +354,11 @@ def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def names_in(value: object) -> Iterator[Name]:
     """Every name in an expression, index or list; not the variable of an acces"""
-    match value:
-        case Name():
-            yield value
-        case Unary(operand):
-            yield from names_in(operand)
-        case Binary(_, left, right):
-            yield from names_in(left)
-            yield from names_in(right)
-        case Slice(start, end):
-            yield from names_in(start)
-            yield from names_in(end)
-        case ListOf(items):
-            for item in items:
-                yield from names_in(item)
-        case Access(_, indices):
-            for index in indices or ():
-                yield from names_in(index)
+    if isinstance(value, Name):
+        yield value
+    elif isinstance(value, (SyntaxNode, tuple)):
+        for part in value if isinstance(value, tuple) else vars(value).values():
+            yield from names_in(part)
 
 
 def attribute(of: Declaration | Block, name: str) -> Attribute | None:
