@@ -50,11 +50,11 @@ def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: boo
     whole   an op of this block that changes it anywhere counts as one that has, from its start
     """
     for op in block.ops:
-        changed = changed or (whole and any(map(_effect, op.walk())))
+        changed = changed or (whole and any(map(is_effect, op.walk())))
         if changed and facts.refuses(op):
             found.append(op)
         # The second iteration of a loop comes after the effects of the first.
-        before = changed or (isinstance(op, For) and any(map(_effect, op.walk())))
+        before = changed or (isinstance(op, For) and any(map(is_effect, op.walk())))
         for region in op.regions:
             if isinstance(op, CheckIterations) and region is op.iterations:
                 continue  # where one of the ends is late, all are
@@ -63,9 +63,10 @@ def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: boo
             changed = changed or after
             before = before if isinstance(op, If) else changed
         facts.learn(op)
-        changed = changed or _effect(op)
+        changed = changed or is_effect(op)
     return changed
 
 
-def _effect(op: Op) -> bool:
+def is_effect(op: Op) -> bool:
+    """The op itself writes a state."""
     return bool(op.writes) and not op.regions

@@ -6,7 +6,10 @@ the op that this can be from, and `refusal` says it in words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+
+import numpy as np
 
 from oic.diagnostics import StepError
 from oic.ir import index
@@ -41,8 +44,10 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
             status = op.below if value < bound else op.above
             what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
         case index.CheckRange(says=says) if says:
-            shown = f" {_unraveled(value, op.radix)}" if op.radix else ""
-            what = f"'{name}' {says}{shown}" if op.radix else f"'{name}': {value} {says}"
+            what = f"'{name}': {value} {says}"
+            if op.radix:
+                indices = np.unravel_index(value % math.prod(op.radix), op.radix)
+                what = f"'{name}' {says} {[int(i) for i in indices]}"
             return StepError(op.below, what, variable=name, index=value, span=op.span)
         case index.CheckRange():
             status, side = (op.below, "below") if value < bound else (op.above, "above")
@@ -74,12 +79,3 @@ def _can_be(op: Op, status: str, variable: str | None, value: int, bound: int) -
     if isinstance(op, index.ExtentBind) and bound != (0 if value < 0 else op.extent.maximum):
         return False
     return refusal(op, value, bound).status == status
-
-
-def _unraveled(number: int, radix: list[int]) -> list[int]:
-    """The indices of an element that has this number in row-major order."""
-    found: list[int] = []
-    for size in reversed(radix):
-        found.append(number % size)
-        number //= size
-    return found[::-1]

@@ -23,6 +23,7 @@ from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
 from oic.memory.state_regions import Box, is_apart
 from oic.operators.base import Operator
+from oic.operators.late import is_effect
 from oic.operators.shape import Slice
 
 Iteration = dict[Value, Value]  # what loop indices are in an iteration
@@ -313,11 +314,6 @@ class EarlyValues:
         inside = [w for w in writers if first <= self.order[w] <= last]
         before = [w for w in writers if self.order[w] < first]
         return any(_may_meet(w, op) for w in before) or not _is_own(op, loops, inside)
-
-
-def is_effect(op: Op) -> bool:
-    """The op itself writes a state."""
-    return bool(op.writes) and not op.regions
 
 
 def layers(op: Op, body: Block) -> list[Op]:

@@ -27,7 +27,8 @@ from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
 from oic.ir.state import StateGet
 from oic.ir.types import INDEX
-from oic.passes.early_values import EarlyValues, Iteration, NotEarly, cut, is_effect, layers, need
+from oic.operators.late import is_effect
+from oic.passes.early_values import EarlyValues, Iteration, NotEarly, cut, layers, need
 
 Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first iteration, and the end
 
