@@ -21,8 +21,6 @@ def signature(cls: type[Operator]) -> str:
     parts = [f"{n}, …" if cls.fields[n].kind == "rest" else in_source(cls, n) for n in positional(cls)]
     parts += [f"{n}=?" for n in by_name(cls)]
     for name in settings(cls):
-        if name in cls.derived:
-            continue
         default = cls.fields[name].default
         key = in_source(cls, name)
         parts.append(f"{key}=…" if default is REQUIRED else f"{key}={_shown(default)}")
@@ -53,7 +51,7 @@ def describe(name: str, as_json: bool) -> str:
     if as_json:
         return json_text(_facts(cls))
     text = inspect.cleandoc(cls.__doc__ or "")
-    examples = [f"  {', '.join(_parts(e))}" for e in getattr(cls, "examples", ())]
+    examples = [f"  {', '.join(e)}" for e in cls.examples]
     types = "element types  " + " ".join(_types(cls))
     return "\n".join([f"op {signature(cls)}", "", text, "", types, "", "tested with", *examples])
 
@@ -62,10 +60,6 @@ def _types(cls: type[Operator]) -> list[str]:
     """What the first operand may be (of `where` the second; of `iota` the result)."""
     found = accepted(cls)
     return [name for name, dtype in ALL.items() if dtype in found]
-
-
-def _parts(example: Any) -> tuple[str, ...]:
-    return (example,) if isinstance(example, str) else tuple(example)
 
 
 def _first_line(cls: type[Op]) -> str:
@@ -78,8 +72,8 @@ def _facts(cls: type[Operator]) -> dict[str, Any]:
         "signature": signature(cls),
         "operands": [in_source(cls, n) for n in positional(cls)],
         "optional": by_name(cls),
-        "settings": [in_source(cls, n) for n in settings(cls) if n not in cls.derived],
+        "settings": [in_source(cls, n) for n in settings(cls)],
         "dtypes": _types(cls),
         "description": inspect.cleandoc(cls.__doc__ or ""),
-        "examples": [list(_parts(e)) for e in getattr(cls, "examples", ())],
+        "examples": [list(e) for e in cls.examples],
     }

@@ -142,12 +142,8 @@ def _real(value: float, dtype: DType) -> c.Expression:
             shown = np.float32(value if dtype.bits == 32 else dtypes.store(np.asarray(value), dtype))
     if math.isnan(shown):
         return c.Literal("NAN")
-    digits = "INFINITY" if math.isinf(shown) else _decimal(str(abs(shown))) + ("" if dtype.bits == 64 else "f")
+    digits = "INFINITY" if math.isinf(shown) else str(abs(shown)) + ("" if dtype.bits == 64 else "f")
     return c.Prefix("-", c.Literal(digits)) if math.copysign(1, shown) < 0 else c.Literal(digits)
-
-
-def _decimal(digits: str) -> str:
-    return digits if "." in digits or "e" in digits else f"{digits}.0"
 
 
 def stored_literal(value: Any, dtype: DType) -> c.Expression:

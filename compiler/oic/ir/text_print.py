@@ -208,8 +208,14 @@ def value_text(value: Any, names: ValueNames) -> str:
     match value:
         case Value():
             return names(value)
-        case None | bool() | int() | float() | str() | np.generic():
-            return _literal(value.item() if isinstance(value, np.generic) else value)
+        case np.generic():
+            return value_text(value.item(), names)
+        case None:
+            return "none"
+        case float():
+            return repr(value)
+        case bool() | int() | str():
+            return json.dumps(value, ensure_ascii=False)
         case list():
             return "[" + ", ".join(value_text(v, names) for v in value) + "]"
         case tuple():
@@ -227,14 +233,6 @@ def value_text(value: Any, names: ValueNames) -> str:
         case DType() | IndexType() | StateType():
             return str(value)
     raise AssertionError(f"an attribute of type {type(value).__name__} has no text form")
-
-
-def _literal(value: bool | int | float | str | None) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return quoted(value) if isinstance(value, str) else repr(value)
 
 
 # ----------------------------------------------------------------- header

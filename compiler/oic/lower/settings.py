@@ -67,7 +67,7 @@ def lower_keywords(
 
 def known_settings(cls: type[Operator]) -> list[str]:
     """The settings that a source may give, by their names there."""
-    return [in_source(cls, name) for name in settings(cls) if name not in cls.derived]
+    return [in_source(cls, name) for name in settings(cls)]
 
 
 def _keyword(

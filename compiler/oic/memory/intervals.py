@@ -7,6 +7,7 @@ first position: within a class, what can meet an interval lies close together.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -29,11 +30,7 @@ class Intervals(Generic[Item]):
         """The items that are needed at a position from `first` to `last`, in the order of addition."""
         found: list[tuple[int, Item]] = []
         for size, rows in self._classes.items():
-            low = bisect_left(rows, first - (1 << size) + 1, key=_first)
-            high = bisect_right(rows, last, key=_first)
+            low = bisect_left(rows, first - (1 << size) + 1, key=itemgetter(0))
+            high = bisect_right(rows, last, key=itemgetter(0))
             found += [(count, item) for _, count, end, item in rows[low:high] if end >= first]
         return [item for _, item in sorted(found, key=lambda pair: pair[0])]
-
-
-def _first(row: tuple[int, int, int, Item]) -> int:
-    return row[0]

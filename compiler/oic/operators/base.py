@@ -123,7 +123,7 @@ class Operator(Op):
     """Base of the operators of OPS."""
 
     catalog = True
-    examples: ClassVar[tuple[Any, ...]] = ()
+    examples: ClassVar[tuple[tuple[str, ...], ...]] = ()
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     """The ways to compute it; for operators that are not elementwise."""
     c: ClassVar[Scalar | None] = None
@@ -275,27 +275,24 @@ def positional(cls: type[Op]) -> list[str]:
     return [k for k, f in cls.fields.items() if f.kind in ("operand", "rest")]
 
 
-def by_name(cls: type[Op]) -> list[str]:
+def by_name(cls: type[Operator]) -> list[str]:
     """Names of the optional operands, given by `key=`."""
-    derived: tuple[str, ...] = getattr(cls, "derived", ())
-    return [k for k, f in cls.fields.items() if f.kind == "optional" and k not in derived]
+    return [k for k, f in cls.fields.items() if f.kind == "optional" and k not in cls.derived]
 
 
-def settings(cls: type[Op]) -> list[str]:
-    """Names of the settings."""
-    return [k for k, f in cls.fields.items() if f.kind == "attribute"]
+def settings(cls: type[Operator]) -> list[str]:
+    """Names of the settings that a source may give."""
+    return [k for k, f in cls.fields.items() if f.kind == "attribute" and k not in cls.derived]
 
 
-def in_source(cls: type[Op], field_: str) -> str:
+def in_source(cls: type[Operator], field_: str) -> str:
     """The name that a field has in source."""
-    names: dict[str, str] = getattr(cls, "renamed", {})
-    return next((source for source, own in names.items() if own == field_), field_)
+    return next((source for source, own in cls.renamed.items() if own == field_), field_)
 
 
-def from_source(cls: type[Op], name: str) -> str:
+def from_source(cls: type[Operator], name: str) -> str:
     """The field that a name in source means."""
-    names: dict[str, str] = getattr(cls, "renamed", {})
-    return names.get(name, name)
+    return cls.renamed.get(name, name)
 
 
 def nines(of: Collection[DType], operands: int = 1) -> tuple[tuple[str, ...], ...]:

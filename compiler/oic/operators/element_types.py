@@ -21,11 +21,10 @@ def accepted(cls: type[Operator]) -> frozenset[DType]:
     return frozenset(found)
 
 
-def _takes(cls: type[Operator], example: str | tuple[str, ...], dtype: DType) -> bool:
+def _takes(cls: type[Operator], example: tuple[str, ...], dtype: DType) -> bool:
     """The type rule accepts an example in which every operand of that one's dtype has another."""
-    parts = (example,) if isinstance(example, str) else example
-    operands = [parse_example(p) for p in parts if "=" not in p]
-    given = dict(SETTING.findall(", ".join(p for p in parts if "=" in p)))
+    operands = [parse_example(p) for p in example if "=" not in p]
+    given = dict(SETTING.findall(", ".join(p for p in example if "=" in p)))
     names = positional(cls)
     asked = next((o.dtype for o, name in zip(operands, names) if name not in cls.own), dtypes.i32)
 

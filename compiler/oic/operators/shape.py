@@ -233,8 +233,8 @@ class Split(Operator, name="split", view=True):
         ]
 
     def reference(self, x: Array) -> list[Array]:
-        ends: Any = np.cumsum(self.sizes)
-        return np.split(x, ends[:-1], self.axis)
+        sizes: Any = self.sizes
+        return np.split(x, np.cumsum(sizes)[:-1], self.axis)
 
 
 def require_size(size: Dim, where: str) -> None:

@@ -23,8 +23,20 @@ INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "@": "matmu
 _LOOP = "a loop has a name, and its range is in parentheses: 'loop rows ({0} in {1}) {{ … }}'"
 _BRANCH = "a condition chooses between blocks: 'branch condition yes no;'"
 
+Table = list[tuple[re.Pattern[str], str]]
+
+
+def _compiled(*table: tuple[str, str]) -> Table:
+    made = []
+    for pattern, hint in table:
+        for word, regex in _WORDS.items():
+            pattern = pattern.replace(word, regex)
+        made.append((re.compile(pattern, re.DOTALL), hint))
+    return made
+
+
 # Statements that start with no statement's word.
-_STATEMENTS = (
+STATEMENTS = _compiled(
     (r"for \(? NAME in range \( ([^,()]+) \) \)? :?", _LOOP.replace("{1}", "0..{1}")),
     (r"for \(? NAME in ([^{]+?) \)? :?", _LOOP),
     (r"for \( (?:\w+\s+)?NAME = ([^;]+)", _LOOP.replace("{1}", "{1}..n")),
@@ -52,7 +64,7 @@ _STATEMENTS = (
 )  # fmt: skip
 
 # Statements whose word is right and whose form is not.
-_FORMS = (
+FORMS = _compiled(
     (r"loop \(? NAME in ([^{]+?) \)?", _LOOP),
     (r"loop NAME NAME in ([^{]+)", "the range of a loop is in parentheses: 'loop {0} ({1} in {2}) {{ … }}'"),
     (r"op PLACE = NAME \( ARGS \)", "write 'op {1}({2}) >> {0};'"),
@@ -86,29 +98,8 @@ SECTIONS = {
 }  # fmt: skip
 
 
-def _compiled(table: tuple[tuple[str, str], ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    made = []
-    for pattern, hint in table:
-        for word, regex in _WORDS.items():
-            pattern = pattern.replace(word, regex)
-        made.append((re.compile(pattern, re.DOTALL), hint))
-    return tuple(made)
-
-
-_OF_STATEMENTS, _OF_FORMS = _compiled(_STATEMENTS), _compiled(_FORMS)
-
-
-def unknown_statement(text: str) -> str | None:
-    """What to write for a statement that starts with a word of another language, or None."""
-    return _first(_OF_STATEMENTS, text)
-
-
-def wrong_form(text: str) -> str | None:
-    """What to write for a statement or declaration of another language's form, or None."""
-    return _first(_OF_FORMS, text)
-
-
-def _first(table: tuple[tuple[re.Pattern[str], str], ...], text: str) -> str | None:
+def written(table: Table, text: str) -> str | None:
+    """What to write for a statement or declaration, by the first line of a table that it matches, or None."""
     plain = " ".join(text.split())
     for pattern, hint in table:
         if (found := pattern.fullmatch(plain)) is not None:

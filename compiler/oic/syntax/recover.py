@@ -71,12 +71,16 @@ class ParseFailure:
 
     def statement(self) -> str:
         """The statement or declaration around the stop, without its `;` and what is in its braces."""
-        first = last = self.at
-        while first and self.pieces[first - 1].text not in (";", "{", "}"):
-            first -= 1
+        first, last = self.start(self.at), self.at
         while self.pieces[last].kind != "end" and self.pieces[last].text not in (";", "{", "}"):
             last += 1
         return self.text[self.pieces[first].start : self.pieces[last].start]
+
+    def start(self, at: int) -> int:
+        """The first piece of the statement or declaration that has this one."""
+        while at and self.pieces[at - 1].text not in (";", "{", "}"):
+            at -= 1
+        return at
 
     def open_brackets(self) -> list[int]:
         """Positions among the pieces of the brackets not closed before the stop."""
@@ -214,7 +218,7 @@ def _unknown_keyword(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | N
         return None
     if "OP" in stop.wanted:
         slug, what = "unknown-statement", "statement"
-        hint = did_you_mean(found.text, STATEMENTS, 0.75) or habits.unknown_statement(stop.statement())
+        hint = did_you_mean(found.text, STATEMENTS, 0.75) or habits.written(habits.STATEMENTS, stop.statement())
         hint = hint or did_you_mean(found.text, STATEMENTS)
     else:
         slug, what = "unknown-section", "section"
@@ -257,7 +261,7 @@ def _hint(stop: ParseFailure) -> str | None:
         return f"write '0{found.text}'"
     if found.text == "'":
         return "strings are written in double quotes"
-    if (hint := _slice(stop) or _expression(stop) or habits.wrong_form(stop.statement())) is not None:
+    if (hint := _slice(stop) or _expression(stop) or habits.written(habits.FORMS, stop.statement())) is not None:
         return hint
     if found.text == ">":
         return "results are written after '>>'"
@@ -323,10 +327,7 @@ def _without_statement(stop: ParseFailure, at: int) -> Repair | None:
     From behind the last `;`, `{` or `}` to the next `;`, to the end of a `{ … }` that comes first,
     or to before a `}` that closes what is around.
     """
-    first = at
-    while first and stop.pieces[first - 1].text not in (";", "{", "}"):
-        first -= 1
-    last, depth = at, 0
+    first, last, depth = stop.start(at), at, 0
     while stop.pieces[last].kind != "end":
         text = stop.pieces[last].text
         if text == "}" and depth == 0:

@@ -85,9 +85,6 @@ def _comment_end(text: str, start: int) -> int | None:
 
 
 def _unclosed(slug: str, source: Source, start: int, end: int) -> Diagnostic:
-    what, limit, closing = {
-        "unclosed-comment": ("comment", "file", "*/"),
-        "unclosed-string": ("string", "line", '"'),
-    }[slug]
+    what, limit, closing = ("comment", "file", "*/") if slug == "unclosed-comment" else ("string", "line", '"')
     message = f"this {what} is not closed before the end of the {limit}"
     return Diagnostic(slug, message, Span(source, start, end), f"expected '{closing}'")

@@ -56,19 +56,12 @@ def setting(value: Any) -> str:
         case s.Bool(value=flag):
             return "true" if flag else "false"
         case s.Float(value=number):
-            return _float(number)
+            return repr(number)
         case s.ListOf(items=items):
             return "[" + ", ".join(setting(i) for i in items) + "]"
         case s.Access():
             return access(value)
     return expression(value)
-
-
-def _float(number: float) -> str:
-    text = repr(number)
-    if text in ("inf", "-inf", "nan"):
-        return text
-    return text if any(c in text for c in ".e") else f"{text}.0"
 
 
 def expression(expr: s.Expr, level: int = 0) -> str:
