@@ -25,7 +25,7 @@ from oic.dtypes import Array
 from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
 from oic.kernels.targets import NATIVE, TARGETS, Target
-from oic.lower.graph import LoweringOptions, entries, lower_graph
+from oic.lower.graph import entries, lower_graph
 from oic.model import Model
 from oic.operators.late import Place, late_places, overtaken
 from oic.session.interface import Interface, SessionVariable, interface
@@ -108,8 +108,8 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     resolved.diagnostics.extend(check_sizes(resolved, settings.sizes, given))
     resolved.diagnostics.extend(check_fetch(resolved, settings.fetch))
     binding = bind(resolved, model, settings.sizes)
-    options = LoweringOptions(settings.capacity, settings.fetch, settings.target.hosted or settings.unbounded)
-    module, more = lower_graph(binding, options)
+    hosted = settings.target.hosted or settings.unbounded
+    module, more = lower_graph(binding, settings.capacity, settings.fetch, hosted=hosted)
     found = _once([*resolved.diagnostics, *binding.diagnostics, *more])
     errors = [d for d in found if d.severity == "error"]
     if errors:

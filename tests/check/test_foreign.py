@@ -98,7 +98,9 @@ def test_a_slip_in_a_framework_name() -> None:
 
 def test_settings() -> None:
     """Every setting that is hinted at exists, and near names win where others' names do not apply."""
-    every = {in_source(c, n) for c in catalog().values() for n in [*settings(c), *by_name(c), *positional(c)]}
+    classes = catalog().values()
+    every = {n for c in classes for n in settings(c)}
+    every |= {in_source(c, n) for c in classes for n in [*by_name(c), *positional(c)]}
     assert {other for others in SETTINGS.values() for other in others} <= every
     assert setting_hint("dim", ["axis"]) == "did you mean 'axis'?"
     assert setting_hint("dim", ["axes", "keepdims"]) == "did you mean 'axes'?"

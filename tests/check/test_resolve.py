@@ -17,7 +17,7 @@ from oic.check.symbols import Meaning
 from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
 from oic.ir.text_print import print_module
-from oic.lower.graph import LoweringOptions, lower_graph
+from oic.lower.graph import lower_graph
 from oic.syntax import tree as s
 from tests.fuzz.sources import sources
 from tests.paths import ROOT
@@ -132,7 +132,7 @@ def test_lowering_reads_no_names() -> None:
             others = statement.targets if isinstance(statement, s.Branch) else ()
             for node in (*others, *((statement,) if isinstance(statement, s.OpCall) else ())):
                 object.__setattr__(node, "name", "?")
-        module, found = lower_graph(bind(resolved, None, {}), LoweringOptions({}))
+        module, found = lower_graph(bind(resolved, None, {}), {})
         assert not [d for d in found if d.severity == "error"]
         assert print_module(module) == print_module(expected), text
     assert seen > 900

@@ -421,11 +421,9 @@ class Resolver:
         name, found = node.name, self._lookup(node.name, scope)
         if found is not None or (self._may_be_passed(name) and name not in scope.loops):
             return found
-        notes: list[Note] = []
-        hint = did_you_mean(name, [*scope.temporaries, *self.symbols.variables])
+        notes, hint = self._not_visible(name)
+        hint = hint or did_you_mean(name, [*scope.temporaries, *self.symbols.variables])
         message = f"unknown variable '{name}'"
-        if self._is_passed_elsewhere(name):
-            notes, hint = self._not_visible()
         if name in scope.loops:
             message, hint = f"'{name}' is a loop index, not a variable", None
             notes = [Note(scope.loops[name].loop.index.span, "the loop index")]
@@ -438,12 +436,10 @@ class Resolver:
         self.report.error("unknown-variable", message, span, notes=notes, hint=hint)
         return None
 
-    def _is_passed_elsewhere(self, name: str) -> bool:
-        """The block is branched to, and other branches may show it this name."""
-        return self.instance.caller is not None and name in self.symbols.passed
-
-    def _not_visible(self) -> tuple[list[Note], str]:
-        assert self.instance.caller is not None
+    def _not_visible(self, name: str) -> tuple[list[Note], str | None]:
+        """Notes and a hint if the block is branched to, and other branches may show it this name."""
+        if self.instance.caller is None or name not in self.symbols.passed:
+            return [], None
         return [Note(self.instance.caller, "not visible at this branch")], _PASSED
 
     def _assigned(self, name: str) -> s.Declaration | None:
@@ -457,10 +453,8 @@ class Resolver:
     def _unknown_name(self, name: s.Name, scope: Scope, also: Collection[str]) -> None:
         symbols = self.symbols
         visible = [*scope.loops, *scope.temporaries, *symbols.variables, *symbols.sizes]
-        hint = did_you_mean(name.name, [*visible, *symbols.axes, *symbols.known, *also])
-        notes: list[Note] = []
-        if self._is_passed_elsewhere(name.name):
-            notes, hint = self._not_visible()
+        notes, hint = self._not_visible(name.name)
+        hint = hint or did_you_mean(name.name, [*visible, *symbols.axes, *symbols.known, *also])
         hint = hint or f"a size is given by a 'sizes' section, the model, or --set {name.name}=…"
         what, label = f"unknown name '{name.name}'", "no loop index, scalar variable or size"
         self.report.error("unknown-name", what, name.span, label, notes=notes, hint=hint)

@@ -36,7 +36,7 @@ def modules(program: Program, stage: str, after: str | None, only: str | None) -
     if stage == "graph" and not named:
         return
     for step, module in lowered(program.module, program.settings, chosen):
-        if not named and stage == "indexed" and _is_placed(module):
+        if not named and stage == "indexed" and module.is_placed():
             return
         yield step.name, module.clone()
         if step.name == after:
@@ -66,8 +66,3 @@ def _require_pass(name: str) -> None:
     names = [step.name for step in PIPELINE]
     if name not in names:
         raise fail("unknown-pass", f"there is no pass '{name}'", hint=did_you_mean(name, names))
-
-
-def _is_placed(module: Module) -> bool:
-    """The module has left the stage `indexed`: values have places."""
-    return any(r.place is not None for op in module.all_ops() for r in op.results)

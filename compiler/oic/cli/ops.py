@@ -20,10 +20,8 @@ def signature(cls: type[Operator]) -> str:
     """`rms_norm(x, gamma, eps=…)`, optional operands and settings with their defaults."""
     parts = [f"{n}, …" if cls.fields[n].kind == "rest" else in_source(cls, n) for n in positional(cls)]
     parts += [f"{n}=?" for n in by_name(cls)]
-    for name in settings(cls):
-        default = cls.fields[name].default
-        key = in_source(cls, name)
-        parts.append(f"{key}=…" if default is REQUIRED else f"{key}={_shown(default)}")
+    for name, field in settings(cls).items():
+        parts.append(f"{name}=…" if field.default is REQUIRED else f"{name}={_shown(field.default)}")
     return f"{cls.name}({', '.join(parts)})"
 
 
@@ -72,7 +70,7 @@ def _facts(cls: type[Operator]) -> dict[str, Any]:
         "signature": signature(cls),
         "operands": [in_source(cls, n) for n in positional(cls)],
         "optional": by_name(cls),
-        "settings": [in_source(cls, n) for n in settings(cls)],
+        "settings": list(settings(cls)),
         "dtypes": _types(cls),
         "description": inspect.cleandoc(cls.__doc__ or ""),
         "examples": [list(e) for e in cls.examples],

@@ -60,8 +60,7 @@ def _refused_otherwise(lowered: Module, one: dict[str, Array], two: dict[str, Ar
 
 def can_run(module: Module) -> bool:
     """Buffers without offsets are no memory yet: between bufferize and plan-memory nothing runs."""
-    placed = any(r.place is not None for op in module.all_ops() for r in op.results)
-    return module.plan is not None or not placed
+    return module.plan is not None or not module.is_placed()
 
 
 def answers(machine: Machine, runs: list[Run]) -> list[dict[str, Array]]:

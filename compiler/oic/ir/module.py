@@ -112,6 +112,10 @@ class Module:
         assert self.plan is not None, "a planned module has a plan"
         return self.plan
 
+    def is_placed(self) -> bool:
+        """Values have places: the module has left the stage `indexed`."""
+        return any(r.place is not None for op in self.all_ops() for r in op.results)
+
     def functions(self) -> Iterator[Func]:
         """The `func` ops, in source order."""
         return (op for op in self.top.ops if isinstance(op, Func))

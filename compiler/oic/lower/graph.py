@@ -31,20 +31,6 @@ from oic.syntax import tree as s
 
 
 @dataclass(frozen=True)
-class LoweringOptions:
-    """What the command line and the API decide.
-
-    capacity   the most an index may reach, by index or `variable.index` (`--max`)
-    fetch      outputs wanted, by name; None: all
-    hosted     the target can reserve address space
-    """
-
-    capacity: Mapping[str, int]
-    fetch: Collection[str] | None = None
-    hosted: bool = True
-
-
-@dataclass(frozen=True)
 class ExportedBlock:
     """A block that is exported: the extents it pins, and all that it uses."""
 
@@ -57,16 +43,23 @@ class ExportedBlock:
         return self.instance.block.name
 
 
-def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, list[Diagnostic]]:
-    """The GRAPH module of a bound graph, and what was found wrong on the way."""
+def lower_graph(
+    binding: Binding, capacity: Mapping[str, int], fetch: Collection[str] | None = None, *, hosted: bool = True
+) -> tuple[Module, list[Diagnostic]]:
+    """The GRAPH module of a bound graph, and what was found wrong on the way.
+
+    capacity   the most an index may reach, by index or `variable.index` (`--max`)
+    fetch      outputs wanted, by name; None: all
+    hosted     the target can reserve address space
+    """
     graph = binding.graph
     module = Module(graph.name, source=graph.source)
     found: list[Diagnostic] = []
-    _check_capacity(binding, options, found)
+    _check_capacity(binding, capacity, found)
     states = {}
     for variable in binding.variables:
         if variable.kind == "persistent":
-            type_ = state_type(binding, variable, options.capacity, hosted=options.hosted)
+            type_ = state_type(binding, variable, capacity, hosted=hosted)
             state = _state(variable, type_)
             module.top.append(state)
             states[variable] = state.result
@@ -74,7 +67,7 @@ def lower_graph(binding: Binding, options: LoweringOptions) -> tuple[Module, lis
     make = partial(Builder, module=module, states=states, constants={}, diagnostics=refusals, counter={})
     silent = False
     for entry in entries(binding, found):
-        f = _lower_entry(binding, options, entry, make)
+        f = _lower_entry(binding, fetch, entry, make)
         silent |= f.silent
     for state in module.keeps_touched():  # passes may find that no step gets there
         state.forgets = True
@@ -122,13 +115,13 @@ def _state(variable: Variable, type_: StateType) -> State:
     return State(variable.name, type_, variable.first, hint=variable.name, span=span)
 
 
-def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diagnostic]) -> None:
+def _check_capacity(binding: Binding, capacity: Mapping[str, int], found: list[Diagnostic]) -> None:
     known: dict[str, bool] = {}  # whether any index of the name is not `@fixed`
     for v in binding.variables:
         for i in v.indices if v.kind == "persistent" else ():
             for key in (i, f"{v.name}.{i}"):
                 known[key] = known.get(key, False) or not is_fixed(v, i)
-    for key, size in options.capacity.items():
+    for key, size in capacity.items():
         if key not in known:
             listed = ", ".join(sorted(known)) or "none"
             what = f"--max {key}={size} names no index of a table"
@@ -144,7 +137,7 @@ def _check_capacity(binding: Binding, options: LoweringOptions, found: list[Diag
 
 
 def _lower_entry(
-    binding: Binding, options: LoweringOptions, entry: ExportedBlock, make: Callable[..., Builder]
+    binding: Binding, fetch: Collection[str] | None, entry: ExportedBlock, make: Callable[..., Builder]
 ) -> Builder:
     """Append the function of one entry to the module; `make` gives the builder what all entries share."""
     read, written = set(entry.uses.reads), {variable for variable, _ in entry.uses.writes}
@@ -166,7 +159,7 @@ def _lower_entry(
         type_ = TensorType(variable.dtype, tuple(d for d in shape if d is not None))
         f.inputs[variable] = body.argument(type_, variable.name)
     lower_block(f, entry.instance)
-    outputs, values = _outputs(f, options, written)
+    outputs, values = _outputs(f, fetch, written)
     body.append(Return(values))
     body.set_ops([*f.prologue.ops, *body.ops])
     names, pinned = [v.name for v in inputs], dict(entry.pinned)
@@ -176,7 +169,7 @@ def _lower_entry(
 
 
 def _outputs(
-    f: Builder, options: LoweringOptions, written: Collection[Variable]
+    f: Builder, fetch: Collection[str] | None, written: Collection[Variable]
 ) -> tuple[list[str], list[Value]]:
     """The volatile variables an entry writes, with what they hold at its end."""
     names: list[str] = []
@@ -184,7 +177,7 @@ def _outputs(
     for variable in f.binding.variables:
         if variable.kind != "volatile" or variable not in written or variable.family:
             continue
-        if options.fetch is not None and variable.name not in options.fetch:
+        if fetch is not None and variable.name not in fetch:
             continue
         try:
             if variable not in f.env:

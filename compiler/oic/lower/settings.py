@@ -19,7 +19,7 @@ from oic.ir.core import REQUIRED, Value
 from oic.ir.dims import INDEX_BOUND
 from oic.lower.builder import Builder
 from oic.lower.operands import integer_operand, operand, read
-from oic.operators.base import Operator, by_name, from_source, in_source, settings
+from oic.operators.base import Operator, by_name, from_source, settings
 from oic.syntax import tree as s
 
 WORDS = {
@@ -56,8 +56,8 @@ def lower_keywords(
             failed = True
             f.report(refusal)
     known = {keyword.key for keyword in call.keywords}
-    for name in known_settings(cls):
-        if cls.fields[from_source(cls, name)].default is REQUIRED and name not in known:
+    for name, field in settings(cls).items():
+        if field.default is REQUIRED and name not in known:
             what = f"{cls.name} needs the setting '{name}'"
             raise refused("op-setting", what, call.name_span)
     if failed:
@@ -65,22 +65,16 @@ def lower_keywords(
     return fields
 
 
-def known_settings(cls: type[Operator]) -> list[str]:
-    """The settings that a source may give, by their names there."""
-    return [in_source(cls, name) for name in settings(cls)]
-
-
 def _keyword(
     f: Builder, keyword: s.Keyword, cls: type[Operator], dtype: dtypes.DType | None
 ) -> Any:
     if keyword.key in by_name(cls):
         return _named_operand(f, keyword, cls)
-    known = known_settings(cls)
+    known = settings(cls)
     if keyword.key in known:
         if keyword.key in cls.tensors and (rows := _tensor(f, keyword.value)) is not None:
             return rows
-        field = cls.fields[from_source(cls, keyword.key)]
-        return _Setting(f, cls.name, keyword, dtype).read(keyword.value, field.annotation)
+        return _Setting(f, cls.name, keyword, dtype).read(keyword.value, known[keyword.key].annotation)
     hint = setting_hint(keyword.key, [*by_name(cls), *known])
     what = f"{cls.name} has no setting '{keyword.key}'"
     raise refused("op-setting", what, keyword.key_span, hint=hint)

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 from oic import dtypes
 from oic.dtypes import Array, DType
-from oic.ir.core import Op, OpError, Value
+from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Instance, Ints, Kernel, Members
@@ -280,9 +280,10 @@ def by_name(cls: type[Operator]) -> list[str]:
     return [k for k, f in cls.fields.items() if f.kind == "optional" and k not in cls.derived]
 
 
-def settings(cls: type[Operator]) -> list[str]:
-    """Names of the settings that a source may give."""
-    return [k for k, f in cls.fields.items() if f.kind == "attribute" and k not in cls.derived]
+def settings(cls: type[Operator]) -> dict[str, Field]:
+    """The settings that a source may give, by their names there."""
+    own = (k for k, f in cls.fields.items() if f.kind == "attribute" and k not in cls.derived)
+    return {in_source(cls, k): cls.fields[k] for k in own}
 
 
 def in_source(cls: type[Operator], field_: str) -> str:

@@ -353,7 +353,7 @@ def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def names_in(value: object) -> Iterator[Name]:
-    """Every name in an expression, index or list; not the variable of an acces"""
+    """Every name in an expression, index or list; not the variable of an access."""
     if isinstance(value, Name):
         yield value
     elif isinstance(value, (SyntaxNode, tuple)):
