@@ -84,7 +84,7 @@ void product_bf16(const float *x, const oic_stored_bf16 *w, float *y, ptrdiff_t 
     static int32_t work[1 << 23];
     for (ptrdiff_t i = 0; i < count; ++i) {
         oic_linear_pairs_f32_bf16_f32(&(oic_linear_pairs_f32_bf16_f32_args){
-            .x = x, .w = w + i * K * oic_product_panels(N) * 16, .y = y, .work = work, .M = M, .K = K, .N = N,
+            .x = x, .w = w + i * (K + K % 2) * oic_product_panels(N) * 16, .y = y, .work = work, .M = M, .K = K, .N = N,
             .ldx = K, .room = ROOM});
     }
 }
@@ -142,7 +142,7 @@ def main() -> int:
         x, y = loaded.huge(4 * 512 * k + 64), loaded.huge(4 * 512 * n + 64)
         for rows in map(int, options.rows.split(",")):
             for name in weights:
-                one = int((k if BYTES[name] >= 2 else -(-k // 32) * 32) * -(-n // 16) * 16 * BYTES[name])
+                one = int((k + k % 2 if BYTES[name] >= 2 else -(-k // 32) * 32) * -(-n // 16) * 16 * BYTES[name])
                 matrices = 1 if rows >= MANY else max(1, MEMORY // one)
                 function = getattr(loaded, f"product_{name}")
                 args = (x, memory, y, rows, k, n, matrices)

@@ -1,5 +1,5 @@
-/* oic_linear_pairs_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w of bf16 in panels of sixteen rows, x of f32 or bf16, b of
-   type B or NULL; of the class `native`.
+/* oic_linear_pairs_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w of bf16 in panels of sixteen rows, two neighbours of a row side
+   by side, the last of an odd number beside a zero; x of f32 or bf16, b of type B or NULL; of the class `native`.
 
    x is rounded to bf16, to nearest, halves to even, once a row.
 
@@ -10,7 +10,7 @@
    `work` has room for `room` of them: 2 bytes an element, of an even number.  Where there are more rows, they are taken in
    turns.  A turn is two phases: ..._prepare rounds rows first..end-1 of those from `from` on, ..._part computes streams
    first..end-1, four panels each, for all of them.  Where there is `then`, it is given the results (common/then.h), and y is
-   NULL.  Sums and pairs of a chunk are on the stack: 52 KiB. */
+   NULL.  Sums are on the stack: 28 KiB. */
 #include "common/products.h"
 #include "common/then.h"
 #include "../simd/pairs.h"
@@ -111,14 +111,14 @@ static inline void NAME(oic_linear_pairs_give)(const ARGS(oic_linear_pairs) *a, 
    its beginning to its end, beside the other. */
 static inline void NAME(oic_linear_pairs_beside)(const ARGS(oic_linear_pairs) *a, ptrdiff_t first, ptrdiff_t share)
 {
-    const ptrdiff_t K = a->K;
+    const ptrdiff_t K = a->K + a->K % 2;
     for (ptrdiff_t g = first; g < first + share; g += 4) {
         float sums[2][4 * OIC_LANES];
         for (ptrdiff_t i = 0; i < 4; ++i) {
             float both[2 * OIC_LANES];
             for (ptrdiff_t k = 0; k < K; k += OIC_CHUNK) {
                 const oic_pairs t = {.x = (const uint16_t *)a->work + k, .w = a->w + ((g + i) * K + k) * OIC_LANES,
-                                     .wg = share * OIC_LANES * K, .n = K - k < OIC_CHUNK ? K - k : OIC_CHUNK};
+                                     .wg = share * OIC_LANES * K, .n = (K - k < OIC_CHUNK ? K - k : OIC_CHUNK) / 2};
                 oic_pairs_sum(&t, 1, 2, both, 2 * OIC_LANES, k == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
             }
             memcpy(sums[0] + i * OIC_LANES, both, sizeof both / 2);
@@ -135,10 +135,9 @@ static inline void NAME(oic_linear_pairs_beside)(const ARGS(oic_linear_pairs) *a
 static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(oic_linear_pairs) *const a = args;
-    const ptrdiff_t all = NAME(oic_linear_pairs_rows)(a), K = a->K, N = a->N, xm = K + K % 2;
+    const ptrdiff_t all = NAME(oic_linear_pairs_rows)(a), K = a->K + a->K % 2, N = a->N;
     const ptrdiff_t panels = oic_product_panels(N), last = 4 * end < panels ? 4 * end : panels;
     float sums[OIC_ROWS * oic_pairs_side * OIC_LANES], few_sums[oic_pairs_rows * 8 * OIC_LANES];
-    uint32_t made[oic_pairs_side * OIC_CHUNK / 2 * OIC_LANES];
     ptrdiff_t from = 4 * first;
     (void)worker;
 #if OIC_PAIRS_BESIDE
@@ -162,23 +161,14 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
                 const ptrdiff_t n = K - k < OIC_CHUNK ? K - k : OIC_CHUNK;
                 const int how = k == 0 ? OIC_TILE_SET : OIC_TILE_ADD;
                 const uint16_t *const w = a->w + (g * K + k) * OIC_LANES;
-                oic_pairs t = {.w = w, .xm = xm, .wg = OIC_LANES * K, .n = n};
-                if (!few) {
-                    oic_pairs_made(made, w, t.wg, wide, n);
-                    t.w = made;
-                    t.next = (uintptr_t)w + (uintptr_t)(k + n < K ? n * OIC_LANES : wide * t.wg - k * OIC_LANES) * sizeof *w;
-                    t.step = (2 * OIC_LANES * sizeof *w + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
-                    t.apart = (uintptr_t)t.wg * sizeof *w;
-                }
-                for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile) {
+                oic_pairs t = {.w = w, .xm = K, .wg = OIC_LANES * K, .n = n / 2};
+                t.next = (uintptr_t)w + (uintptr_t)(k + n < K ? n * OIC_LANES : wide * t.wg - k * OIC_LANES) * sizeof *w;
+                t.step = (2 * OIC_LANES * sizeof *w + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
+                t.apart = (uintptr_t)t.wg * sizeof *w;
+                for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile, t.next += (uintptr_t)t.n * t.step) {
                     r = (rows - i + tiles - tile - 1) / (tiles - tile); /* as even as can be */
-                    t.x = (const uint16_t *)a->work + (i0 + i) * xm + k;
-                    if (few) {
-                        oic_pairs_sum(&t, r, wide, sum + i * ld, ld, how);
-                    } else {
-                        oic_pairs_sum_made(&t, r, wide, sum + i * ld, ld, how);
-                        t.next += (uintptr_t)((n + 1) / 2) * t.step;
-                    }
+                    t.x = (const uint16_t *)a->work + (i0 + i) * K + k;
+                    oic_pairs_sum(&t, r, wide, sum + i * ld, ld, how);
                 }
                 k += OIC_CHUNK;
             } while (k < K);

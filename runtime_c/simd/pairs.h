@@ -15,32 +15,15 @@
 #error "oic: products in pairs are of the class native"
 #endif
 
-/* sum + pairs of w * pairs of x, and a register of pairs from element k of as many rows; k + 1 lies sixteen numbers behind. */
+/* sum + pairs of w * pairs of x. */
+static inline oic_register_f32 oic_register_pairs(oic_register_f32 sum, oic_register_u32 w, oic_register_u32 x)
+{
 #if defined(__AVX512BF16__)
-static inline oic_register_f32 oic_register_pairs(oic_register_f32 sum, oic_register_u32 w, oic_register_u32 x)
-{
     return (oic_register_f32)_mm512_dpbf16_ps((__m512)sum, (__m512bh)w, (__m512bh)x);
-}
-
-static inline oic_register_u32 oic_register_load_pairs(const uint16_t *from)
-{
-    typedef uint16_t numbers __attribute__((vector_size(64)));
-    const numbers order = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
-                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    return (oic_register_u32)_mm512_permutexvar_epi16((__m512i)order, _mm512_loadu_si512(from));
-}
 #else
-static inline oic_register_f32 oic_register_pairs(oic_register_f32 sum, oic_register_u32 w, oic_register_u32 x)
-{
     return (oic_register_f32)vbfdotq_f32((float32x4_t)sum, (bfloat16x8_t)w, (bfloat16x8_t)x);
-}
-
-static inline oic_register_u32 oic_register_load_pairs(const uint16_t *from)
-{
-    const uint16x4_t even = vld1_u16(from), odd = vld1_u16(from + OIC_LANES);
-    return (oic_register_u32)vzip1q_u16(vcombine_u16(even, even), vcombine_u16(odd, odd));
-}
 #endif
+}
 
 enum {
     oic_pairs_room = OIC_TILE_REGISTERS / OIC_PARTS_OF_LANES, /* panels of sixteen sums in registers */
@@ -48,17 +31,14 @@ enum {
     oic_pairs_side = oic_pairs_room < 8 ? 1 : 3               /* panels beside four rows and more */
 };
 
-/* Rows of x, xm numbers apart, from some element on; w likewise, of panels wg apart: numbers as they lie, or pairs that have
-   been made of them, OIC_PAIRS_MADE apart.  n elements.  What pairs are made of later lies at the address next, `step` bytes for
-   each pair, of panels `apart`; a few addresses may lie beyond. */
+/* Rows of x, xm numbers apart, from some element on; w likewise, of panels wg apart: sixteen pairs a step, n steps.  What is read
+   later lies at the address next, `step` bytes for each step, of panels `apart`; a few addresses may lie beyond. */
 typedef struct {
-    const uint16_t *x;
-    const void *w;
+    const uint16_t *x, *w;
     ptrdiff_t xm, wg, n;
     uintptr_t next, step, apart;
 } oic_pairs;
 
-#define OIC_PAIRS_MADE (OIC_LANES * OIC_CHUNK / 2)
 #define OIC_PAIRS_BESIDE (OIC_HOSTED && OIC_ASKED_NEAR) /* one row reads two panels far from each other, and asks for both */
 
 /* The most panels of a tile of so many rows. */
@@ -66,20 +46,6 @@ static inline ptrdiff_t oic_pairs_panels(ptrdiff_t rows)
 {
     const ptrdiff_t panels = rows > 3 ? oic_pairs_side : oic_pairs_room / rows;
     return panels < 8 ? panels : 8;
-}
-
-/* Pairs of n elements of panels wg apart. */
-static inline void oic_pairs_made(uint32_t *restrict to, const uint16_t *w, ptrdiff_t wg, ptrdiff_t panels, ptrdiff_t n)
-{
-    for (ptrdiff_t p = 0; p < panels; ++p) {
-        for (ptrdiff_t k = 0; k < n; k += 2) {
-            for (int i = 0; i < OIC_LANES; i += OIC_WIDTH) {
-                const uint16_t *const from = w + p * wg + k * OIC_LANES + i;
-                const oic_register_u32 v = k + 1 < n ? oic_register_load_pairs(from) : oic_register_load_u16(from);
-                memcpy(to + p * OIC_PAIRS_MADE + k / 2 * OIC_LANES + i, &v, sizeof v);
-            }
-        }
-    }
 }
 
 /* A step of all chains of a tile. */
@@ -99,45 +65,31 @@ OIC_INLINE void oic_pairs_step(oic_register_f32 *a, int rows, int registers, con
 }
 
 /* sum[r][16 p + l], rows ld apart: the chain of these rows and panels is what it begins with, or is added to it. */
-OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int made, float *restrict sum, ptrdiff_t ld, int how)
+OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int ahead, float *restrict sum, ptrdiff_t ld, int how)
 {
     const int registers = panels * OIC_PARTS_OF_LANES;
     oic_register_f32 a[OIC_TILE_REGISTERS];
     oic_register_u32 held[8 * OIC_PARTS_OF_LANES];
-    const ptrdiff_t whole = made ? (t->n + 1) / 2 : t->n / 2, wg = made ? OIC_PAIRS_MADE : t->wg;
     uintptr_t next = t->next;
     OIC_UNROLLED
     for (int i = 0; i < rows * registers; ++i) {
         a[i] = (oic_register_f32){0};
     }
-    for (ptrdiff_t k = 0; k < whole; ++k, next += t->step) {
+    for (ptrdiff_t k = 0; k < t->n; ++k, next += t->step) {
+        const uint16_t *const w = t->w + 2 * k * OIC_LANES;
         OIC_UNROLLED
-        for (int p = 0; made && p < panels; ++p) {
+        for (int p = 0; ahead && p < panels; ++p) {
             OIC_TILE_AHEAD_NEAR((const void *)(next + (uintptr_t)p * t->apart));
         }
-        if (OIC_PAIRS_BESIDE && !made && rows == 1 && panels == 2) {
-            const uintptr_t later = (uintptr_t)t->w + (uintptr_t)(2 * k * OIC_LANES) * sizeof(uint16_t) + 4096;
-            OIC_TILE_AHEAD_NEAR((const void *)later);
-            OIC_TILE_AHEAD_NEAR((const void *)(later + (uintptr_t)wg * sizeof(uint16_t)));
+        if (OIC_PAIRS_BESIDE && rows == 1 && panels == 2) {
+            OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)w + 4096));
+            OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(w + t->wg) + 4096));
         }
         OIC_UNROLLED
         for (int i = 0; i < registers; ++i) {
-            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
-            if (made) {
-                memcpy(&held[i], (const uint32_t *)t->w + at + k * OIC_LANES + lane, sizeof held[i]);
-            } else {
-                held[i] = oic_register_load_pairs((const uint16_t *)t->w + at + 2 * k * OIC_LANES + lane);
-            }
+            memcpy(&held[i], w + i / OIC_PARTS_OF_LANES * t->wg + 2 * (i % OIC_PARTS_OF_LANES * OIC_WIDTH), sizeof held[i]);
         }
         oic_pairs_step(a, rows, registers, t->x + 2 * k, t->xm, held);
-    }
-    if (2 * whole < t->n) {
-        OIC_UNROLLED
-        for (int i = 0; i < registers; ++i) {
-            const ptrdiff_t at = i / OIC_PARTS_OF_LANES * wg, lane = i % OIC_PARTS_OF_LANES * OIC_WIDTH;
-            held[i] = oic_register_load_u16((const uint16_t *)t->w + at + 2 * whole * OIC_LANES + lane);
-        }
-        oic_pairs_step(a, rows, registers, t->x + 2 * whole, t->xm, held);
     }
     OIC_UNROLLED
     for (int i = 0; i < rows * registers; ++i) {
@@ -155,44 +107,24 @@ OIC_LOOP void oic_pairs_sum(const oic_pairs *t, ptrdiff_t rows, ptrdiff_t panels
     case 16 * 2 + 1: oic_pairs_add_up(t, 1, 2, 0, sum, ld, how); return;
     case 16 * 8 + 2: oic_pairs_add_up(t, 2, 8, 0, sum, ld, how); return;
     case 16 * 8 + 3: oic_pairs_add_up(t, 3, 8, 0, sum, ld, how); return;
-    case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 0, sum, ld, how); return;
-    case 16 * 3 + 5: oic_pairs_add_up(t, 5, 3, 0, sum, ld, how); return;
-    case 16 * 3 + 6: oic_pairs_add_up(t, 6, 3, 0, sum, ld, how); return;
-    case 16 * 3 + 7: oic_pairs_add_up(t, 7, 3, 0, sum, ld, how); return;
-    case 16 * 3 + 8: oic_pairs_add_up(t, 8, 3, 0, sum, ld, how); return;
-    case 16 * 1 + 8: oic_pairs_add_up(t, 8, 1, 0, sum, ld, how); return;
-    case 16 * 1 + 7: oic_pairs_add_up(t, 7, 1, 0, sum, ld, how); return;
+    case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 5: oic_pairs_add_up(t, 5, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 6: oic_pairs_add_up(t, 6, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 7: oic_pairs_add_up(t, 7, 3, 1, sum, ld, how); return;
+    case 16 * 3 + 8: oic_pairs_add_up(t, 8, 3, 1, sum, ld, how); return;
+    case 16 * 1 + 8: oic_pairs_add_up(t, 8, 1, 1, sum, ld, how); return;
+    case 16 * 1 + 7: oic_pairs_add_up(t, 7, 1, 1, sum, ld, how); return;
 #else
     case 16 * 6 + 1: oic_pairs_add_up(t, 1, 6, 0, sum, ld, how); return;
     case 16 * 3 + 2: oic_pairs_add_up(t, 2, 3, 0, sum, ld, how); return;
     case 16 * 2 + 3: oic_pairs_add_up(t, 3, 2, 0, sum, ld, how); return;
 #endif
-    case 16 * 1 + 6: oic_pairs_add_up(t, 6, 1, 0, sum, ld, how); return;
-    case 16 * 1 + 5: oic_pairs_add_up(t, 5, 1, 0, sum, ld, how); return;
-    case 16 * 1 + 4: oic_pairs_add_up(t, 4, 1, 0, sum, ld, how); return;
-    case 16 * 1 + 3: oic_pairs_add_up(t, 3, 1, 0, sum, ld, how); return;
-    case 16 * 1 + 2: oic_pairs_add_up(t, 2, 1, 0, sum, ld, how); return;
-    default: oic_pairs_add_up(t, 1, 1, 0, sum, ld, how); return;
-    }
-}
-
-/* The same of pairs that have been made, for more than half of oic_pairs_rows. */
-OIC_LOOP void oic_pairs_sum_made(const oic_pairs *t, ptrdiff_t rows, ptrdiff_t panels, float *restrict sum, ptrdiff_t ld, int how)
-{
-    switch (16 * panels + rows) {
-#if OIC_WIDTH == 16
-    case 16 * 3 + 8: oic_pairs_add_up(t, 8, 3, 1, sum, ld, how); return;
-    case 16 * 3 + 7: oic_pairs_add_up(t, 7, 3, 1, sum, ld, how); return;
-    case 16 * 3 + 6: oic_pairs_add_up(t, 6, 3, 1, sum, ld, how); return;
-    case 16 * 3 + 5: oic_pairs_add_up(t, 5, 3, 1, sum, ld, how); return;
-    case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 1, sum, ld, how); return;
-    case 16 * 1 + 8: oic_pairs_add_up(t, 8, 1, 1, sum, ld, how); return;
-    case 16 * 1 + 7: oic_pairs_add_up(t, 7, 1, 1, sum, ld, how); return;
-#endif
     case 16 * 1 + 6: oic_pairs_add_up(t, 6, 1, 1, sum, ld, how); return;
     case 16 * 1 + 5: oic_pairs_add_up(t, 5, 1, 1, sum, ld, how); return;
     case 16 * 1 + 4: oic_pairs_add_up(t, 4, 1, 1, sum, ld, how); return;
-    default: oic_pairs_add_up(t, 3, 1, 1, sum, ld, how); return;
+    case 16 * 1 + 3: oic_pairs_add_up(t, 3, 1, 1, sum, ld, how); return;
+    case 16 * 1 + 2: oic_pairs_add_up(t, 2, 1, 0, sum, ld, how); return;
+    default: oic_pairs_add_up(t, 1, 1, 0, sum, ld, how); return;
     }
 }
 

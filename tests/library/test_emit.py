@@ -245,6 +245,7 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "extreme_of_product": ((),),
     "gather": (("f16", "i64"), ("i4", "i32")),
     "gather_panels": (("f16", "f32", "i64"), ("f64", "f64", "i32")),
+    "gather_pairs": (("bf16", "f32", "i64"), ("bf16", "bf16", "i32")),
     "gather_q4": (("f32", "f32", "i32"),),
     "gather_q8": (("f32", "f32", "i64"),),
     "gather_wide": (("i4", "f32", "i64"), ("bf16", "f64", "i32")),

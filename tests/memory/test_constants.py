@@ -13,7 +13,7 @@ from oic import dtypes
 from oic.check.source import parse
 from oic.driver import Settings, compile_graph
 from oic.ir import encodings
-from oic.ir.encodings import COLUMNS, PANELS, encoded
+from oic.ir.encodings import LAYOUTS, encoded
 from oic.ir.members import Members, forget
 from oic.ir.types import TensorType
 from oic.memory.layout import constant_parts, lay_out, stored
@@ -52,7 +52,7 @@ graph ordered {
     assert [b.name for b in lay_out(module).space("weights")] == ["c", "a", "W"]  # as lowering met them
 
 
-@pytest.mark.parametrize("encoding", ["", PANELS, COLUMNS])
+@pytest.mark.parametrize("encoding", ["", *LAYOUTS])
 @pytest.mark.parametrize("shape", [(40, 7), (3, 17, 33), (2, 2, 16, 5), (1, 1)])
 def test_parts_are_the_whole(encoding: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     values = RNG.standard_normal(shape).astype(np.float32)

@@ -60,9 +60,26 @@ def test_bytes_are_those_of_the_definition(storage: str, shape: tuple[int, int])
     assert np.array_equal(back, StoredElements("w", values.T, turned.encoding))
 
 
-@pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "bf16 panels", "f16 columns", "bf16"])
+@pytest.mark.parametrize("k", [6, 7])
+def test_pairs_are_those_of_the_definition(k: int) -> None:
+    """Rows 0..15, then those from 16 on; of each two elements of a row side by side; what is missing is zero."""
+    rows = 20
+    values = np.arange(1, 1 + rows * k, dtype=np.float32).reshape(rows, k).astype(dtypes.bf16.np)
+    expected = [
+        float(values[r, e]) if r < rows and e < k else 0.0
+        for first in (0, 16) for two in range(0, k, 2) for r in range(first, first + 16) for e in (two, two + 1)
+    ]  # fmt: skip
+    for turned, layout in enumerate(("pairs", "column_pairs")):
+        as_is = values.T if turned else values
+        type_ = TensorType(dtypes.bf16, as_is.shape, encoding=layout)
+        data = bytes_of(as_is, type_)
+        assert np.frombuffer(data, dtypes.bf16.np).tolist() == expected and len(data) == type_.nbytes == constant_bytes(type_, 0)
+        assert np.array_equal(loaded(np.frombuffer(data, np.uint8), dtypes.bf16, as_is.shape, layout), as_is)
+
+
+@pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "bf16 panels", "f16 columns", "bf16", "bf16 pairs", "bf16 column_pairs"])
 def test_parts_and_members_are_the_whole(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shape = (2, 3, 150, 70)
+    shape = (2, 3, 150, 71)
     values = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
     type_ = TensorType(dtypes.f32, shape, encoding=encoding)
     members = StoredElements("w", Members(shape[:1], shape[1:], values.dtype, values.__getitem__), encoding)
@@ -105,7 +122,12 @@ def _usual_q4(values: Array) -> Array:
     return np.asarray((np.clip(np.rint(grouped / scale), -8, 7) * scale).reshape(values.shape))
 
 
-@pytest.mark.parametrize(("encoding", "axis"), [("q8 panels", 0), ("q4 columns", 1), ("bf16 panels", 0), ("columns", 1), ("", 0)])
+JOINED = (
+    ("q8 panels", 0), ("q4 columns", 1), ("bf16 panels", 0), ("columns", 1), ("", 0), ("bf16 pairs", 0), ("bf16 column_pairs", 1)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "axis"), JOINED)
 def test_joined_elements_are_those_of_the_parts(encoding: str, axis: int) -> None:
     rng = np.random.default_rng(8)
     shapes = [(2, n, 70) if axis == 0 else (2, 70, n) for n in (36, 100, 5)]

@@ -24,7 +24,7 @@
 #define MOST_N 1010
 
 static float x[MOST_M * (MOST_K + 3)], b[MOST_N], y[MOST_M * MOST_N];
-static uint16_t narrow[MOST_M * (MOST_K + 3)], w[(MOST_N + 15) * MOST_K], short_b[MOST_N], short_y[MOST_M * MOST_N];
+static uint16_t narrow[MOST_M * (MOST_K + 3)], w[(MOST_N + 15) * (MOST_K + 1)], short_b[MOST_N], short_y[MOST_M * MOST_N];
 static uint16_t work[MOST_M * (MOST_K + 1)];
 static uint32_t state = 1;
 static int results, wrong;
@@ -35,21 +35,26 @@ static float drawn(void)
     return (float)(int32_t)state * 0x1p-31f;
 }
 
-static float one(float sum, const uint16_t *p, const uint16_t *q, ptrdiff_t apart, int both)
+/* Element k of column j of w. */
+static ptrdiff_t at(ptrdiff_t j, ptrdiff_t k, ptrdiff_t K)
 {
-    const uint32_t xs = p[0] | (uint32_t)(both ? p[1] : 0u) << 16, ws = q[0] | (uint32_t)(both ? q[apart] : 0u) << 16;
+    return (j / 16 * (K + K % 2) + k / 2 * 2) * 16 + j % 16 * 2 + k % 2;
+}
+
+static float one(float sum, const uint16_t *p, const uint16_t *q, int both)
+{
+    const uint32_t xs = p[0] | (uint32_t)(both ? p[1] : 0u) << 16, ws = q[0] | (uint32_t)(both ? q[1] : 0u) << 16;
     const oic_register_f32 v = oic_register_pairs(oic_register_of_f32(sum), oic_register_of_u32(ws), oic_register_of_u32(xs));
     return v[0];
 }
 
 static float plain(const uint16_t *row, ptrdiff_t j, ptrdiff_t K)
 {
-    const uint16_t *const from = w + j / 16 * 16 * K + j % 16;
     float sum = 0.0f;
     for (ptrdiff_t k0 = 0; k0 < K; k0 += OIC_CHUNK) {
         float chain = 0.0f;
         for (ptrdiff_t k = k0; k < K && k < k0 + OIC_CHUNK; k += 2) {
-            chain = one(chain, row + k, from + 16 * k, 16, k + 1 < K);
+            chain = one(chain, row + k, w + at(j, k, K), k + 1 < K);
         }
         sum += chain;
     }
@@ -72,8 +77,10 @@ static void product(ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t room, ptrdi
         x[i] = drawn() * (special && i % 7 == 0 ? 0x1p-130f : special && i % 11 == 0 ? 0x1p-100f : 1.0f);
         narrow[i] = oic_f32_to_bf16(x[i]);
     }
+    memset(w, 0, sizeof w);
     for (ptrdiff_t i = 0; i < (N + 15) / 16 * 16 * K; ++i) {
-        w[i] = oic_f32_to_bf16(special && i % 5 == 0 ? drawn() * 0x1p-30f : special && i % 997 == 0 ? INFINITY : drawn());
+        const float v = special && i % 5 == 0 ? drawn() * 0x1p-30f : special && i % 997 == 0 ? INFINITY : drawn();
+        w[at(i / K, i % K, K)] = oic_f32_to_bf16(v);
     }
     for (ptrdiff_t j = 0; j < N; ++j) {
         b[j] = drawn();
@@ -97,7 +104,7 @@ static void product(ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t room, ptrdi
             compare("bf16", M, K, N, i, j, oic_bf16_to_f32(short_y[i * N + j]),
                     oic_bf16_to_f32(oic_f32_to_bf16(sum + oic_bf16_to_f32(short_b[j]))));
             for (ptrdiff_t k = 0; k < K; ++k) {
-                const double term = (double)x[i * ld + k] * (double)oic_bf16_to_f32(w[(j / 16 * K + k) * 16 + j % 16]);
+                const double term = (double)x[i * ld + k] * (double)oic_bf16_to_f32(w[at(j, k, K)]);
                 exact += term;
                 size += fabs(term);
             }

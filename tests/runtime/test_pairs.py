@@ -17,6 +17,7 @@ import pytest
 import oic
 from oic.compare.harness import Run, compare
 from oic.dtypes import Array
+from oic.ir.text import parse_module, print_module
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from oic.toolchain.target import target as target_named
 from paths import ROOT
@@ -30,15 +31,16 @@ MACHINES = {
     "neon": ("aarch64-linux-gnu-gcc", ("-static", "-march=armv8.6-a", "-O2"), ("qemu-aarch64", "-cpu", "max")),
 }
 GRAPH = """
-dynamic { x: f32[N, 70] @max(N=20); }
-constant { up: f32[130, 70]; down: f32[130, 32]; b: f32[130]; bits: bf16[40, 32]; }
-volatile { y: f32[N, 40]; }
+dynamic { x: f32[N, 70] @max(N=20); ids: i32[3]; }
+constant { up: f32[130, 70]; down: f32[130, 47]; b: f32[130]; bits: bf16[40, 47]; }
+volatile { y: f32[N, 40]; rows: bf16[3, 47]; }
 block entry {
     assign h: f32[N, 130];
-    assign z: f32[N, 32];
+    assign z: f32[N, 47];
     op linear(x, up, b=b) >> h;
     op matmul(h, down) >> z;
     op linear(z, bits) >> y;
+    op gather(bits, ids) >> rows;
     return;
 }
 """
@@ -60,7 +62,7 @@ def test_every_bit_is_that_of_plain_loops(machine: str, tmp_path: Path) -> None:
 
 def synthesizer(numerics: str | None = "native", target: str = "portable", dispatch: str = "") -> oic.Synthesizer:
     rng = np.random.default_rng(0)
-    shapes = {"up": (130, 70), "down": (130, 32), "b": (130,), "bits": (40, 32)}
+    shapes = {"up": (130, 70), "down": (130, 47), "b": (130,), "bits": (40, 47)}
     tensors: dict[str, Array] = {k: rng.standard_normal(shape).astype(np.float32) for k, shape in shapes.items()}
     tensors["bits"] = tensors["bits"].astype(oic.dtypes.bf16.np)
     model = oic.Model(tensors=tensors)
@@ -79,20 +81,26 @@ def test_rows_have_their_bits_in_every_split(tmp_path: Path, monkeypatch: pytest
     assert '_NUMERICS "native"' in (tmp_path / "p0" / "pairs.h").read_text()
     assert "oic_linear_pairs_divided_f32_bf16_f32(" in (tmp_path / "p0" / "pairs.c").read_text()
     x = np.random.default_rng(1).standard_normal((20, 70)).astype(np.float32)
+    ids = np.array([0, 39, 17], np.int32)
     with made.make_executor() as all_at_once, made.make_executor(threads=1) as parts:
-        all_at_once.insert(x=x)
+        all_at_once.insert(x=x, ids=ids)
         all_at_once.step()
         whole = all_at_once.fetch("y")
         for first, end in ((0, 1), (1, 4), (4, 13), (13, 20)):
-            parts.insert(x=x[first:end])
+            parts.insert(x=x[first:end], ids=ids)
             parts.step()
             assert parts.fetch("y").tobytes() == whole[first:end].tobytes()
-    for module in (made.program.module, made.program.planned):
-        assert {op.kernel for op in module.all_ops() if op.name in ("linear", "matmul")} == {"linear_pairs"}
-    runs = [Run("entry", {"x": x})]
+    planned = made.program.planned
+    assert {op.kernel for op in made.program.module.all_ops() if op.name in ("linear", "matmul")} == {"linear_pairs"}
+    assert {op.kernel for op in planned.all_ops() if op.kernel} == {"linear_pairs", "gather_pairs"}
+    types = {op.symbol: op.type.encoding for op in planned.constants()}
+    assert types == {"up": "bf16 pairs", "down": "bf16 column_pairs", "bits": "pairs", "b": ""}
+    assert print_module(parse_module(text := print_module(planned))) == text
+    runs = [Run("entry", {"x": x, "ids": ids})]
     with made.make_executor() as compiled:
-        near = compare(made.program.module, compiled, runs, compiled=made.program.compiled)
-        assert near.equal and not near.doubts
+        for module in (made.program.module, planned):
+            near = compare(module, compiled, runs, compiled=made.program.compiled)
+            assert near.equal and not near.doubts
         strict = oic.Simulator(made.program.graph, made.program.model, weights="bf16").program.module
         far = compare(strict, compiled, runs)
         assert far.doubts or not far.equal

@@ -7,6 +7,9 @@ An encoding is a storage, a layout, or both: `q8 panels`; "" is as the type says
               filled up with zeros.  A vector's lanes are then rows, so that products add up in one order whatever
               the width of a register (DESIGN, section 7).
     columns   the same of the transpose: for each row, the elements of sixteen columns side by side
+    pairs, column_pairs
+              the same with two neighbours of a row side by side, the last of an odd number beside a zero: of bf16, as
+              instructions multiply them
 
 Of q8 and q4 there are panels and columns alone, which decide what K is.
 An encoding concerns the last two axes; those before them number matrices.  A layout changes bytes, never values; a
@@ -27,7 +30,10 @@ from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.quantized import ROWS as ROWS  # of a panel, or columns: OIC_LANES
 
 PANELS, COLUMNS = "panels", "columns"
-LAYOUTS = (PANELS, COLUMNS)
+GROUP_LAYOUTS = (PANELS, COLUMNS)
+PAIRED = {PANELS: "pairs", COLUMNS: "column_pairs"}
+TURNED = {COLUMNS: PANELS, PAIRED[COLUMNS]: PAIRED[PANELS]}  # as which the transpose lies
+LAYOUTS = (*PAIRED.values(), *GROUP_LAYOUTS)  # the first of equals is taken
 NARROW = {
     "bf16": dtypes.bf16,
     "f16": dtypes.f16,
@@ -73,37 +79,42 @@ def matrix_bytes(shape: tuple[int, ...], encoding: str) -> int:
 
 def padded(shape: tuple[int, ...], encoding: str) -> tuple[int, ...]:
     """The shape that the elements fill, what is there to fill up included."""
-    match layout_of(encoding):
-        case "panels":
-            return (*shape[:-2], -(-shape[-2] // ROWS) * ROWS, shape[-1])
-        case "columns":
-            return (*shape[:-1], -(-shape[-1] // ROWS) * ROWS)
-    return shape
+    layout = layout_of(encoding)
+    if not layout:
+        return shape
+    units = (ROWS, _together(layout))
+    filled = (-(-d // u) * u for d, u in zip(shape[-2:], units[::-1] if layout in TURNED else units, strict=True))
+    return (*shape[:-2], *filled)
+
+
+def _together(layout: str) -> int:
+    """Neighbours of a row that lie side by side."""
+    return 2 if layout in PAIRED.values() else 1
 
 
 def encoded(values: Array, layout: str) -> Array:
     """The elements in the order of memory, matrices numbered by the leading axes."""
-    if layout == COLUMNS:
-        return encoded(values.swapaxes(-1, -2), PANELS)
-    if layout != PANELS:
+    if layout in TURNED:
+        return encoded(values.swapaxes(-1, -2), TURNED[layout])
+    if not layout:
         return values
-    shape = padded(values.shape, layout)
+    shape, together = padded(values.shape, layout), _together(layout)
     count, rows, columns = math.prod(shape[:-2]), shape[-2], shape[-1]
     filled = np.zeros((count, rows, columns), values.dtype)
-    filled[:, : values.shape[-2]] = values.reshape(count, *values.shape[-2:])
-    panels = filled.reshape(count, rows // ROWS, ROWS, columns).swapaxes(-1, -2)
+    filled[:, : values.shape[-2], : values.shape[-1]] = values.reshape(count, *values.shape[-2:])
+    panels = filled.reshape(count, rows // ROWS, ROWS, columns // together, together).swapaxes(2, 3)
     return np.ascontiguousarray(panels).reshape(*shape[:-2], -1)
 
 
 def encoded_parts(values: Array, layout: str) -> Iterator[Array]:
     """What `encoded` gives, flat, a part after the other."""
-    if layout == COLUMNS:
-        yield from encoded_parts(values.swapaxes(-1, -2), PANELS)
-    elif layout == PANELS:
+    if layout in TURNED:
+        yield from encoded_parts(values.swapaxes(-1, -2), TURNED[layout])
+    elif layout:
         rows = max(1, PART // (ROWS * max(1, values.shape[-1]))) * ROWS
         for key in np.ndindex(values.shape[:-2]):
             for first in range(0, values.shape[-2], rows):
-                yield encoded(values[key][first : first + rows], PANELS).reshape(-1)
+                yield encoded(values[key][first : first + rows], layout).reshape(-1)
     else:
         flat = values.reshape(-1)
         yield from (flat[first : first + PART] for first in range(0, flat.size, PART))
@@ -111,14 +122,14 @@ def encoded_parts(values: Array, layout: str) -> Iterator[Array]:
 
 def decoded(elements: Array, shape: tuple[int, ...], layout: str) -> Array:
     """The array of this shape from its elements in the order of memory: `encoded` backwards."""
-    if layout == COLUMNS:
-        return decoded(elements, (*shape[:-2], shape[-1], shape[-2]), PANELS).swapaxes(-1, -2)
-    if layout != PANELS:
+    if layout in TURNED:
+        return decoded(elements, (*shape[:-2], shape[-1], shape[-2]), TURNED[layout]).swapaxes(-1, -2)
+    if not layout:
         return elements.reshape(shape)
-    whole = padded(shape, layout)
+    whole, together = padded(shape, layout), _together(layout)
     count, rows, columns = math.prod(whole[:-2]), whole[-2], whole[-1]
-    panels = elements.reshape(count, rows // ROWS, columns, ROWS).swapaxes(-1, -2)
-    return panels.reshape(count, rows, columns)[:, : shape[-2]].reshape(shape)
+    panels = elements.reshape(count, rows // ROWS, columns // together, ROWS, together).swapaxes(2, 3)
+    return panels.reshape(count, rows, columns)[:, : shape[-2], : shape[-1]].reshape(shape)
 
 
 def loaded(data: Array, dtype: DType, shape: tuple[int, ...], encoding: str) -> Array:

@@ -15,7 +15,7 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import PANELS
+from oic.ir.encodings import PAIRED, PANELS
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
@@ -309,6 +309,8 @@ class Gather(Operator, name="gather"):
     kernels = (
         Kernel("gather_panels", _dtypes, _in_panels, fits=_of_rows, takes={"table": PANELS}, stored={"table": FLOATS},
                cost=lambda op, target: op._elements() * target.costs.line),
+        Kernel("gather_pairs", _dtypes, _in_panels, fits=_of_rows, takes={"table": PAIRED[PANELS]},
+               stored={"table": ("", "bf16")}, cost=lambda op, target: op._elements() * target.costs.line),
         *of_groups(Kernel("gather", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS},
                           cost=lambda op, target: op._elements() * target.costs.line / 4), "table"),
         Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),

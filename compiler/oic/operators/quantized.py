@@ -13,7 +13,7 @@ from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import NARROW, joined, nbytes, storage_of
+from oic.ir.encodings import NARROW, PAIRED, joined, nbytes, storage_of
 from oic.ir.quantized import GROUP, GROUP_STORAGES, MOST, groups
 from oic.kernels.kernel import Kernel, Members, Scratch
 from oic.kernels.targets import NATIVE
@@ -71,7 +71,8 @@ def in_panels(
                    then=True)  # fmt: skip
     prepared = replace(plain, phases=True, joins=True)
     return (
-        replace(prepared, name=PAIRS, args=paired, fits=narrow, stored={w: ("", "bf16")}, needs=frozenset({NATIVE})),
+        replace(prepared, name=PAIRS, args=paired, fits=narrow, takes={w: PAIRED[layout]}, stored={w: ("", "bf16")},
+                needs=frozenset({NATIVE})),
         plain,
         *of_groups(replace(prepared, name="linear", args=grouped, fits=of_f32), w),
     )

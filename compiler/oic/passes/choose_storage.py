@@ -33,7 +33,7 @@ class Candidate:
 def filled(type_: TensorType, storage: str) -> int:
     """The most bytes that a constant of this type takes, on lines of its own."""
     shape = type_.maximum
-    layouts = ("", *(layout for layout in LAYOUTS if may_have(type_, layout)))
+    layouts = ("", *(layout for layout in LAYOUTS if may_have(type_, joined(storage, layout))))
     return max(-(-nbytes(type_.dtype, shape, joined(storage, layout)) // LINE) * LINE for layout in layouts)
 
 

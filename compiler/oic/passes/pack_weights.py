@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from oic import dtypes
 from oic.dtypes import DType
 from oic.ir.core import Op, Value
-from oic.ir.encodings import joined, padded, storage_of
+from oic.ir.encodings import PAIRED, joined, layout_of, padded, storage_of, stored_as
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
 from oic.ir.types import TensorType
@@ -55,8 +56,10 @@ def fields_of(op: Op, value: Value) -> tuple[str, ...]:
 
 
 def may_have(type_: TensorType, encoding: str) -> bool:
-    """Matrices of floats, which do not grow much by being filled up."""
+    """Matrices of floats, which do not grow much by being filled up; pairs are of bf16."""
     if type_.rank < 2 or not type_.static or not type_.dtype.is_float or 0 in type_.shape:
+        return False
+    if layout_of(encoding) in PAIRED.values() and stored_as(type_.dtype, encoding) is not dtypes.bf16:
         return False
     dense, filled = type_.maximum[-2:], padded(type_.maximum, encoding)[-2:]
     return filled[0] * filled[1] <= GROWTH * dense[0] * dense[1]

@@ -21,7 +21,7 @@ from itertools import accumulate
 from oic import dtypes
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.ir.core import OpError, Value
-from oic.ir.encodings import LAYOUTS, PANELS, STORAGES, joined, nbytes
+from oic.ir.encodings import GROUP_LAYOUTS, LAYOUTS, PANELS, STORAGES, joined, nbytes
 from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
 from oic.ir.quantized import GROUP_STORAGES
@@ -147,7 +147,7 @@ def _limit(text: str) -> int | float:
 def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str) -> Candidate | None:
     """A storage that the constant may have; it is as it was."""
     before, dtype, symbol = constant.tensor, constant.tensor.dtype, constant.symbol
-    if not dtype.is_float or storage == dtype.name or _stored(constant, uses, storage, LAYOUTS):
+    if not dtype.is_float or storage == dtype.name or _stored(constant, uses, storage, GROUP_LAYOUTS):
         return None
     source, encoding = module.weights[symbol], constant.tensor.encoding
     size = constant.tensor.nbytes if storage in GROUP_STORAGES else filled(constant.tensor, storage)
@@ -168,7 +168,7 @@ def _decision(module: Module, symbol: str, constant: Value, uses: list[Reader], 
     storage = own if rule is None else rule.storage
     if storage in ("", KEPT, dtype.name) or not dtype.is_float or not uses:
         return Decision(symbol, KEPT, constant.tensor.nbytes)
-    reason = _stored(constant, uses, storage, (PANELS,) if rule is None else LAYOUTS)
+    reason = _stored(constant, uses, storage, (PANELS,) if rule is None else GROUP_LAYOUTS)
     if not reason:
         module.weights[symbol] = StoredElements(symbol, source, constant.tensor.encoding)
     return Decision(symbol, KEPT if reason else storage, constant.tensor.nbytes, reason)
