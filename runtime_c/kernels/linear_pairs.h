@@ -63,28 +63,29 @@ static inline void NAME(oic_linear_pairs_prepare)(const void *args, ptrdiff_t fi
     }
 }
 
-/* Columns j..j+n-1 of a row of y, of their sums and b; those of a row to come are asked for. */
+/* Columns j..j+n-1 of a row of y, of their sums and b. */
 static inline void NAME(oic_linear_pairs_store)(const ARGS(oic_linear_pairs) *a, const float *restrict sum, ptrdiff_t row,
                                                 ptrdiff_t j, ptrdiff_t n)
 {
     const B_T *const b = a->b;
     T *const y = a->y + row * a->N + j;
     ptrdiff_t l = 0;
-    for (ptrdiff_t e = 8 * a->N; e < 8 * a->N + n; e += OIC_LANES) { /* may lie behind the last */
-        OIC_TILE_AHEAD_SUMS((const void *)((uintptr_t)(void *)y + (uintptr_t)e * sizeof *y));
-    }
-    for (; l + OIC_LANES <= n; l += OIC_LANES) {
-        float v[OIC_LANES];
-        memcpy(v, sum + l, sizeof v);
-        for (ptrdiff_t e = 0; b != NULL && e < OIC_LANES; ++e) {
-            v[e] += (float)B_LOAD(b, j + l + e);
-        }
-        for (ptrdiff_t e = 0; e < OIC_LANES; ++e) {
-            STORE(y, l + e, v[e]);
-        }
+    for (; l + OIC_WIDTH <= n; l += OIC_WIDTH) {
+        const oic_register_f32 v = oic_register_load_f32(sum + l);
+        OIC_PASTE(oic_register_store_, OIC_X)(y + l, b != NULL ? v + OIC_PASTE(oic_register_load_, OIC_B)(b + j + l) : v);
     }
     for (; l < n; ++l) {
         STORE(y, l, b != NULL ? sum[l] + (float)B_LOAD(b, j + l) : sum[l]);
+    }
+}
+
+/* Columns j..j+n-1 of rows i0..i0+rows-1 of the turn, which are written soon, are asked for. */
+static inline void NAME(oic_linear_pairs_ask)(const ARGS(oic_linear_pairs) *a, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; a->y != NULL && i < rows; ++i) {
+        for (ptrdiff_t e = 0; e < n + OIC_LANES - 1; e += OIC_LANES) {
+            OIC_TILE_AHEAD_SUMS(a->y + (a->from + i0 + i) * a->N + j + (e < n ? e : n - 1));
+        }
     }
 }
 
@@ -168,11 +169,16 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
                 for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile, t.next += (uintptr_t)t.n * t.step) {
                     r = (rows - i + tiles - tile - 1) / (tiles - tile); /* as even as can be */
                     t.x = (const uint16_t *)a->work + (i0 + i) * K + k;
+                    if (k + n == K) {
+                        NAME(oic_linear_pairs_ask)(a, i0 + i, r, j, columns);
+                    }
                     oic_pairs_sum(&t, r, wide, sum + i * ld, ld, how);
+                    if (k + n == K) {
+                        NAME(oic_linear_pairs_give)(a, sum + i * ld, ld, i0 + i, r, j, columns);
+                    }
                 }
                 k += OIC_CHUNK;
             } while (k < K);
-            NAME(oic_linear_pairs_give)(a, sum, ld, i0, rows, j, columns);
         }
     }
 }
