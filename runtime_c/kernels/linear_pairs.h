@@ -1,5 +1,5 @@
-/* oic_linear_pairs_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w of bf16 in panels of sixteen rows, two neighbours of a row side
-   by side, the last of an odd number beside a zero; x of f32 or bf16, b of type B or NULL; of the class `native`.
+/* oic_linear_pairs_X_W_B: y[.., M, N] = x[.., M, K] * w[N, K]' + b[N], w of bf16 in panels of sixteen rows, two neighbours of a
+   row side by side, the last of an odd number beside a zero; x of f32 or bf16, b of type B or NULL; of the class `native`.
 
    x is rounded to bf16, to nearest, halves to even, once a row.
 
@@ -10,7 +10,7 @@
    `work` has room for `room` of them: 2 bytes an element, of an even number.  Where there are more rows, they are taken in
    turns.  A turn is two phases: ..._prepare rounds rows first..end-1 of those from `from` on, ..._part computes streams
    first..end-1, four panels each, for all of them.  Where there is `then`, it is given the results (common/then.h), and y is
-   NULL.  Sums are on the stack: 28 KiB. */
+   NULL, or where it writes what it makes of them, as they would lie there.  Sums are on the stack: 28 KiB. */
 #include "common/products.h"
 #include "common/then.h"
 #include "../simd/pairs.h"
@@ -80,7 +80,8 @@ static inline void NAME(oic_linear_pairs_store)(const ARGS(oic_linear_pairs) *a,
 }
 
 /* Columns j..j+n-1 of rows i0..i0+rows-1 of the turn, which are written soon, are asked for. */
-static inline void NAME(oic_linear_pairs_ask)(const ARGS(oic_linear_pairs) *a, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t n)
+static inline void NAME(oic_linear_pairs_ask)(const ARGS(oic_linear_pairs) *a, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t j,
+                                              ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; a->y != NULL && i < rows; ++i) {
         for (ptrdiff_t e = 0; e < n + OIC_LANES - 1; e += OIC_LANES) {
@@ -90,8 +91,8 @@ static inline void NAME(oic_linear_pairs_ask)(const ARGS(oic_linear_pairs) *a, p
 }
 
 /* The sums of columns j..j+n-1 of rows i0..i0+rows-1 of the turn, ld apart, with b, are stored or handed on. */
-static inline void NAME(oic_linear_pairs_give)(const ARGS(oic_linear_pairs) *a, float *sum, ptrdiff_t ld, ptrdiff_t i0, ptrdiff_t rows,
-                                               ptrdiff_t j, ptrdiff_t n)
+static inline void NAME(oic_linear_pairs_give)(const ARGS(oic_linear_pairs) *a, float *sum, ptrdiff_t ld, ptrdiff_t i0,
+                                               ptrdiff_t rows, ptrdiff_t j, ptrdiff_t n)
 {
     if (a->then == NULL) {
         for (ptrdiff_t i = 0; i < rows; ++i) {
@@ -108,26 +109,21 @@ static inline void NAME(oic_linear_pairs_give)(const ARGS(oic_linear_pairs) *a, 
 }
 
 #if OIC_PAIRS_BESIDE
-/* One row, of two shares of `share` panels each, a multiple of four, from panel `first` on.  Each lies in one piece and is read from
-   its beginning to its end, beside the other. */
-static inline void NAME(oic_linear_pairs_beside)(const ARGS(oic_linear_pairs) *a, ptrdiff_t first, ptrdiff_t share)
+/* All rows, few, of two shares of `share` panels each from panel `first` on.  Each lies in one piece and is read from its beginning
+   to its end, beside the other. */
+static inline void NAME(oic_linear_pairs_beside)(const ARGS(oic_linear_pairs) *a, ptrdiff_t rows, ptrdiff_t first, ptrdiff_t share)
 {
     const ptrdiff_t K = a->K + a->K % 2;
-    for (ptrdiff_t g = first; g < first + share; g += 4) {
-        float sums[2][4 * OIC_LANES];
-        for (ptrdiff_t i = 0; i < 4; ++i) {
-            float both[2 * OIC_LANES];
-            for (ptrdiff_t k = 0; k < K; k += OIC_CHUNK) {
-                const oic_pairs t = {.x = (const uint16_t *)a->work + k, .w = a->w + ((g + i) * K + k) * OIC_LANES,
-                                     .wg = share * OIC_LANES * K, .n = (K - k < OIC_CHUNK ? K - k : OIC_CHUNK) / 2};
-                oic_pairs_sum(&t, 1, 2, both, 2 * OIC_LANES, k == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
-            }
-            memcpy(sums[0] + i * OIC_LANES, both, sizeof both / 2);
-            memcpy(sums[1] + i * OIC_LANES, both + OIC_LANES, sizeof both / 2);
+    for (ptrdiff_t g = first; g < first + share; ++g) {
+        float sums[oic_pairs_rows * 2 * OIC_LANES];
+        for (ptrdiff_t k = 0; k < K; k += OIC_CHUNK) {
+            const oic_pairs t = {.x = (const uint16_t *)a->work + k, .w = a->w + (g * K + k) * OIC_LANES, .xm = K,
+                                 .wg = share * OIC_LANES * K, .n = (K - k < OIC_CHUNK ? K - k : OIC_CHUNK) / 2};
+            oic_pairs_sum(&t, rows, 2, sums, 2 * OIC_LANES, k == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
         }
         for (ptrdiff_t p = 0; p < 2; ++p) {
             const ptrdiff_t j = (g + p * share) * OIC_LANES, left = a->N - j;
-            NAME(oic_linear_pairs_give)(a, sums[p], 4 * OIC_LANES, 0, 1, j, left < 4 * OIC_LANES ? left : 4 * OIC_LANES);
+            NAME(oic_linear_pairs_give)(a, sums + p * OIC_LANES, 2 * OIC_LANES, 0, rows, j, left < OIC_LANES ? left : OIC_LANES);
         }
     }
 }
@@ -142,9 +138,9 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
     ptrdiff_t from = 4 * first;
     (void)worker;
 #if OIC_PAIRS_BESIDE
-    if (all == 1 && panels * K * OIC_LANES * (ptrdiff_t)sizeof *a->w >= OIC_SHARED_BYTES(1)) {
-        const ptrdiff_t share = (last - from) / 8 * 4;
-        NAME(oic_linear_pairs_beside)(a, from, share);
+    if (all <= oic_pairs_rows && panels * K * OIC_LANES * (ptrdiff_t)sizeof *a->w >= OIC_SHARED_BYTES(1)) {
+        const ptrdiff_t share = (last - from) / 2;
+        NAME(oic_linear_pairs_beside)(a, all, from, share);
         from += 2 * share;
     }
 #endif

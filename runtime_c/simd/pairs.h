@@ -39,7 +39,7 @@ typedef struct {
     uintptr_t next, step, apart;
 } oic_pairs;
 
-#define OIC_PAIRS_BESIDE (OIC_HOSTED && OIC_ASKED_NEAR) /* one row reads two panels far from each other, and asks for both */
+#define OIC_PAIRS_BESIDE (OIC_HOSTED && OIC_ASKED_NEAR) /* few rows read two panels far from each other, and ask for both */
 
 /* The most panels of a tile of so many rows. */
 static inline ptrdiff_t oic_pairs_panels(ptrdiff_t rows)
@@ -81,7 +81,7 @@ OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int a
         for (int p = 0; ahead && p < panels; ++p) {
             OIC_TILE_AHEAD_NEAR((const void *)(next + (uintptr_t)p * t->apart));
         }
-        if (OIC_PAIRS_BESIDE && rows == 1 && panels == 2) {
+        if (OIC_PAIRS_BESIDE && panels == 2) {
             OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)w + 4096));
             OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(w + t->wg) + 4096));
         }
@@ -98,13 +98,20 @@ OIC_INLINE void oic_pairs_add_up(const oic_pairs *t, int rows, int panels, int a
     }
 }
 
-/* The same for 1 to oic_pairs_rows rows; panels are 1, or oic_pairs_panels of these rows, or, OIC_PAIRS_BESIDE, two of one row. */
+/* The same for 1 to oic_pairs_rows rows; panels are 1, or oic_pairs_panels of these rows, or, OIC_PAIRS_BESIDE, two. */
 OIC_LOOP void oic_pairs_sum(const oic_pairs *t, ptrdiff_t rows, ptrdiff_t panels, float *restrict sum, ptrdiff_t ld, int how)
 {
     switch (16 * panels + rows) {
 #if OIC_WIDTH == 16
     case 16 * 8 + 1: oic_pairs_add_up(t, 1, 8, 0, sum, ld, how); return;
     case 16 * 2 + 1: oic_pairs_add_up(t, 1, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 2: oic_pairs_add_up(t, 2, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 3: oic_pairs_add_up(t, 3, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 4: oic_pairs_add_up(t, 4, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 5: oic_pairs_add_up(t, 5, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 6: oic_pairs_add_up(t, 6, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 7: oic_pairs_add_up(t, 7, 2, 0, sum, ld, how); return;
+    case 16 * 2 + 8: oic_pairs_add_up(t, 8, 2, 0, sum, ld, how); return;
     case 16 * 8 + 2: oic_pairs_add_up(t, 2, 8, 0, sum, ld, how); return;
     case 16 * 8 + 3: oic_pairs_add_up(t, 3, 8, 0, sum, ld, how); return;
     case 16 * 3 + 4: oic_pairs_add_up(t, 4, 3, 1, sum, ld, how); return;

@@ -86,9 +86,9 @@ static void product(ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t room, ptrdi
         b[j] = drawn();
         short_b[j] = oic_f32_to_bf16(b[j]);
     }
-    const ptrdiff_t shape[1] = {2}, strides[1] = {M / 2 * ld};
+    const ptrdiff_t shape[1] = {2 - M % 2}, strides[1] = {M / 2 * ld};
     const oic_linear_pairs_f32_bf16_f32_args a = {.x = x, .w = w, .b = special ? NULL : b, .y = y, .work = work, .rank = 1,
-        .shape = shape, .xs = strides, .M = M / 2, .K = K, .N = N, .ldx = ld, .room = room};
+        .shape = shape, .xs = strides, .M = M / shape[0], .K = K, .N = N, .ldx = ld, .room = room};
     const oic_linear_pairs_bf16_bf16_bf16_args c = {.x = narrow, .w = w, .b = short_b, .y = short_y, .work = work,
         .M = M, .K = K, .N = N, .ldx = ld, .room = MOST_M};
     oic_linear_pairs_f32_bf16_f32(&a);
@@ -96,7 +96,7 @@ static void product(ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t room, ptrdi
     for (ptrdiff_t end = streams; end > 0; end -= share) {
         oic_linear_pairs_part_bf16_bf16_bf16(&c, end < share ? 0 : end - share, end, 1);
     }
-    for (ptrdiff_t i = 0; i < M / 2 * 2; ++i) {
+    for (ptrdiff_t i = 0; i < M; ++i) {
         for (ptrdiff_t j = 0; j < N; ++j) {
             const float sum = plain(narrow + i * ld, j, K), found = y[i * N + j], expected = special ? sum : sum + b[j];
             double exact = special ? 0.0 : (double)b[j], size = fabs(exact);
@@ -126,7 +126,9 @@ int main(void)
             product(sizes[i][0], sizes[i][1], sizes[i][2], room, room, 0);
         }
     }
-    product(2, 600, 1010, 1, 3, 0); /* one row of a w that caches may not hold */
+    for (ptrdiff_t rows = 1; rows <= (OIC_PAIRS_BESIDE ? 8 : 1); ++rows) { /* of a w that caches may not hold */
+        product(rows, 600 - rows % 2, 1010, rows, 3, rows == 7);
+    }
     product(18, 300, 70, 9, 1, 1);
     printf("%d results, %d wrong\n", results, wrong);
     return wrong != 0;
