@@ -250,7 +250,7 @@ static inline void PART(ask_later)(const PART(args) *a, const PART(group) *g, pt
 static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t r0, ptrdiff_t rows, ptrdiff_t j0,
                                       ptrdiff_t n, ptrdiff_t k1, ptrdiff_t v1, const C *panels, C *restrict s)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), most = MATH(oic_panel_rows), kt = a->ks[a->rank], vt = a->vs[a->rank];
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), most = WIDE(oic_panel_rows), kt = a->ks[a->rank], vt = a->vs[a->rank];
     const ptrdiff_t some = (n * most + g->count - 1) / g->count;
     for (ptrdiff_t r = 0, from = r0 / most * some; r < rows; r += most, from += some) {
         const ptrdiff_t at = r + most > rows ? rows - most : r, more = n - from < some ? n - from : some;
@@ -264,8 +264,8 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
         const ptrdiff_t lo = g->lo[r0 + at] > j0 ? (g->lo[r0 + at] - j0) / OIC_LANES * OIC_LANES : 0;
         const ptrdiff_t hi = g->hi[r0 + at + most - 1] - j0 < n ? g->hi[r0 + at + most - 1] - j0 : n;
         for (ptrdiff_t j = lo, beside; j < hi; j += beside * OIC_LANES) {
-            beside = hi - j > OIC_LANES ? MATH(oic_panels_beside) : 1;
-            MATH(oic_panel_dots)(q, width, panels + j * width, beside, OIC_LANES * width, Dk, s + at * g->pitch + j, g->pitch);
+            beside = hi - j > OIC_LANES ? WIDE(oic_panels_beside) : 1;
+            WIDE(oic_panel_dots)(q, width, panels + j * width, beside, OIC_LANES * width, Dk, s + at * g->pitch + j, g->pitch);
         }
     }
 }

@@ -146,9 +146,11 @@ static inline void oic_turn_f32(const float *r0, const float *r1, const float *r
 #define OIC_MAXIMA 1
 #include "rows.inc.h"
 
-/* A register of numbers from elements of a row; there are functions for fewer than a register has, and for products of eight. */
+/* A register of numbers from elements of a row; there are functions for fewer than a register has, for products of eight,
+   and for panels. */
 #define OIC_SOME_f32 1
 #define OIC_EIGHT_f32 OIC_FOLD_F32
+#define OIC_PANELS_f32 1
 static inline oic_register_f32 oic_row_f32(const float *p) { return oic_register_load_f32(p); }
 static inline oic_register_f32 oic_row_f16(const oic_f16 *p) { return oic_register_load_f16(p); }
 static inline oic_register_f32 oic_row_bf16(const oic_bf16 *p) { return oic_register_load_bf16(p); }
@@ -250,96 +252,27 @@ OIC_INLINE void oic_exps_row(float *x, ptrdiff_t n, float top, const oic_registe
     }
 }
 
-/* Scores become weights: x[rows, pitch apart][n] = oic_exp_f32(x - top), n of row r being whole lanes, of numbers that are not
-   above top, or NaN; what a row adds up to, as oic_sum_of, is added to its sum. */
-OIC_LOOP void oic_weigh_f32(float *restrict x, ptrdiff_t pitch, ptrdiff_t rows, const uint8_t *restrict n, const float *restrict top,
-                           float *restrict sum)
+/* A register of it, beside other work: x[j..], which stays what it was but where it is to be kept. */
+OIC_INLINE void oic_exps_some(float *x, ptrdiff_t j, int keep, float top, const oic_register_f32 *restrict c, oic_lanes_f32 *sum)
 {
-    oic_register_f32 c[OIC_EXP_ALL];
-    oic_exps_begin(c);
-    for (ptrdiff_t r = 0; r < rows; r += OIC_FOLDED) {
-        oic_folding_f32 folded[OIC_FOLDED];
-        float sums[OIC_FOLDED];
-        for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
-            oic_lanes_f32 all;
-            if (r + e < rows) {
-                oic_exps_row(x + (r + e) * pitch, n[r + e], top[r + e], c, &all);
-            } else {
-                oic_lanes_zero_f32(&all);
-            }
-            folded[e] = oic_folding_of_f32(&all);
-        }
-        oic_fold_f32(sums, folded);
-        for (ptrdiff_t e = 0; e < OIC_FOLDED && r + e < rows; ++e) {
-            sum[r + e] += sums[e];
-        }
+    oic_register_f32 v = oic_register_load_f32(x + j);
+    oic_exps_of(&v, 1, top, c);
+    sum->part[0] += v;
+    if (keep) {
+        oic_register_store_f32(x + j, v);
     }
 }
 
-/* Whether a machine has registers for the next. */
+/* Whether a machine has registers to weigh and mix at once. */
 #define OIC_WEIGHS_AHEAD_f32 (OIC_WIDTH == 16)
-
-#if OIC_WEIGHS_AHEAD_f32
 enum { OIC_AHEAD_ROWS = 4 };
 
-/* oic_weigh_f32 of rows with n scores each, and of their weights oic_mix with n rows of v, to 4 * OIC_LANES columns: while some
-   rows are mixed, which multiplies, the scores of the next become weights, which adds more than it multiplies.  n is whole
-   lanes, rows a multiple of OIC_AHEAD_ROWS. */
-OIC_LOOP void oic_weigh_ahead_f32(float *restrict to, ptrdiff_t tm, float *restrict x, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n,
-                                  const float *restrict top, float *restrict sum, const float *restrict v, ptrdiff_t ld)
-{
-    enum { REGS = 4, STEPS = OIC_LANES / OIC_AHEAD_ROWS }; /* of k, beside a register of scores */
-    oic_folding_f32 folded[OIC_FOLDED];
-    oic_register_f32 c[OIC_EXP_ALL];
-    oic_exps_begin(c);
-    for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
-        oic_lanes_f32 all;
-        oic_lanes_zero_f32(&all);
-        if (e < OIC_AHEAD_ROWS) { /* the first rows, beside nothing */
-            oic_exps_row(x + e * pitch, n, top[e], c, &all);
-        }
-        folded[e] = oic_folding_of_f32(&all);
-    }
-    for (ptrdiff_t r = 0, next = OIC_AHEAD_ROWS; r < rows; r = next, next += OIC_AHEAD_ROWS, to += OIC_AHEAD_ROWS * tm) {
-        const ptrdiff_t before = r - r % OIC_FOLDED, more = next < rows;
-        const float *w = x + r * pitch, *q = v;
-        oic_register_f32 a[OIC_AHEAD_ROWS * REGS];
-        if (next % OIC_FOLDED == 0 || !more) {
-            float sums[OIC_FOLDED];
-            oic_fold_f32(sums, folded);
-            for (ptrdiff_t e = before; e < next; ++e) {
-                sum[e] += sums[e - before];
-            }
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_AHEAD_ROWS * REGS; ++i) {
-            a[i] = oic_register_load_f32(to + i / REGS * tm + i % REGS * OIC_WIDTH);
-        }
-        for (ptrdiff_t e = next; e < next + OIC_AHEAD_ROWS; ++e) {
-            float *const from = x + (more ? e : r) * pitch; /* of the last rows again, for nothing */
-            oic_lanes_f32 all;
-            oic_lanes_zero_f32(&all);
-            for (ptrdiff_t j = 0; j < n; j += OIC_LANES, w += STEPS, q += STEPS * ld) {
-                oic_register_f32 some = oic_register_load_f32(from + j);
-                OIC_UNROLLED
-                for (int k = 0; k < STEPS; ++k) {
-                    oic_mix_step_f32_f32(a, 0, OIC_AHEAD_ROWS, REGS, w + k, pitch, q + k * ld);
-                }
-                oic_exps_of(&some, 1, top[more ? e : r], c);
-                all.part[0] += some;
-                if (more) {
-                    oic_register_store_f32(from + j, some);
-                }
-            }
-            folded[e % OIC_FOLDED] = oic_folding_of_f32(&all);
-        }
-        OIC_UNROLLED
-        for (int i = 0; i < OIC_AHEAD_ROWS * REGS; ++i) {
-            oic_register_store_f32(to + i / REGS * tm + i % REGS * OIC_WIDTH, a[i]);
-        }
-    }
-}
-#endif
+#define OIC_R f32
+#define OIC_WEIGHED OIC_LANES
+#define OIC_EXPS_BEGIN oic_exps_begin
+#define OIC_EXPS_ROW oic_exps_row
+#define OIC_EXPS_SOME oic_exps_some
+#include "weigh.inc.h"
 
 /* x[n] = oic_exp_f32(x), of numbers that are not above 0, or NaN; there is room for whole lanes. */
 OIC_LOOP void oic_factors_f32(float *x, ptrdiff_t n)
@@ -377,6 +310,7 @@ OIC_LOOP void oic_weigh_f64(double *restrict x, ptrdiff_t pitch, ptrdiff_t rows,
     }
 }
 
+#define OIC_PANELS_f64 1
 static inline oic_register_f64 oic_row_f64(const double *p) { return oic_register_load_f64(p); }
 
 #define OIC_S f64

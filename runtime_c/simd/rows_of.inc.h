@@ -21,6 +21,17 @@
 #define ROW_MIXES (WIDTH > 1 ? 6 : 1) /* rows of weights whose results stay in registers, */
 #define ROW_MIXED (WIDTH == 1 ? OIC_LANES : OIC_MANY_REGISTERS ? 4 : 2) /* so many of each */
 
+/* A step of a chain, and its first; the length of a head that has code of its own. */
+#if OIC_PASTE(OIC_PAIRED_, OIC_R)
+#define ROW_OFTEN (2 * OIC_LANES) /* heads of 64, of which most models are */
+#define ROW_MADD(a, b, sum) OIC_PASTE(oic_row_madd_, OIC_R)(a, b, sum)
+#define ROW_PRODUCT(a, b) ROW_MADD(a, b, (REGISTER){0})
+#else
+#define ROW_OFTEN (4 * OIC_LANES)
+#define ROW_MADD(a, b, sum) OF(oic_register_madd)(a, b, sum)
+#define ROW_PRODUCT(a, b) ((a) * (b))
+#endif
+
 /* The first n of a register's numbers, 0 < n; the others are 0. */
 static inline REGISTER ROWS(oic_row_some)(const R *from, ptrdiff_t n)
 {
@@ -43,7 +54,7 @@ static inline void ROWS(oic_row_madd)(LANES *sum, S x, const R *w)
 {
     const REGISTER all = OF(oic_register_of)(x);
     for (int i = 0; i < COUNT; ++i) {
-        sum->part[i] = OF(oic_register_madd)(all, ROW(w + i * WIDTH), sum->part[i]);
+        sum->part[i] = ROW_MADD(all, ROW(w + i * WIDTH), sum->part[i]);
     }
 }
 
@@ -61,7 +72,7 @@ OIC_INLINE void ROWS(oic_row_step)(const S *restrict x, ptrdiff_t xm, int rows, 
         const REGISTER w = ROW(row[e] + k);
         OIC_UNROLLED
         for (int r = 0; r < rows; ++r) {
-            sum[r * keys + e] = OF(oic_register_madd)(p[r], w, sum[r * keys + e]);
+            sum[r * keys + e] = ROW_MADD(p[r], w, sum[r * keys + e]);
         }
     }
 }
@@ -97,7 +108,7 @@ OIC_INLINE void ROWS(oic_row_tile)(const S *restrict x, ptrdiff_t xm, int rows, 
                 OIC_UNROLLED
                 for (int r = 0; r < rows; ++r) {
                     const REGISTER p = OF(oic_register_load)(x + r * xm + n - left);
-                    sum[r * keys + e] = OF(oic_register_madd)(p, w, sum[r * keys + e]);
+                    sum[r * keys + e] = ROW_MADD(p, w, sum[r * keys + e]);
                 }
             }
         }
@@ -155,7 +166,7 @@ OIC_LOOP void ROWS(oic_row_dots_one)(const S *restrict x, ptrdiff_t xm, ptrdiff_
                         const REGISTER p = OF(oic_register_load)(x + k + u * OIC_LANES);
                         OIC_UNROLLED
                         for (int f = 0; f < (int)ROW_KEYS_OF_ONE; ++f) {
-                            s[f] = OF(oic_register_madd)(p, ROW(at[e + f] + k + u * OIC_LANES), s[f]);
+                            s[f] = ROW_MADD(p, ROW(at[e + f] + k + u * OIC_LANES), s[f]);
                         }
                     }
                 }
@@ -163,7 +174,7 @@ OIC_LOOP void ROWS(oic_row_dots_one)(const S *restrict x, ptrdiff_t xm, ptrdiff_
                     const REGISTER p = OF(oic_register_load)(x + k);
                     OIC_UNROLLED
                     for (int f = 0; f < (int)ROW_KEYS_OF_ONE; ++f) {
-                        s[f] = OF(oic_register_madd)(p, ROW(at[e + f] + k), s[f]);
+                        s[f] = ROW_MADD(p, ROW(at[e + f] + k), s[f]);
                     }
                 }
                 OIC_UNROLLED
@@ -267,7 +278,7 @@ static inline ptrdiff_t ROWS(oic_row_ahead)(ptrdiff_t elements)
     return ROW_AHEAD / (elements * (ptrdiff_t)sizeof(R)) + 1;
 }
 
-/* One dot product, n being whole lanes. */
+/* One dot product, n being whole lanes; or of pairs, with zeros behind those of x up to whole lanes. */
 OIC_INLINE OF(oic_folding) ROWS(oic_row_dot)(const S *restrict x, const R *restrict row, ptrdiff_t n)
 {
     LANES all;
@@ -278,24 +289,29 @@ OIC_INLINE OF(oic_folding) ROWS(oic_row_dot)(const S *restrict x, const R *restr
         for (; k + 3 * OIC_LANES < n; k += 4 * OIC_LANES) {
             OIC_UNROLLED
             for (int u = 0; u < 4; ++u) {
-                s = OF(oic_register_madd)(OF(oic_register_load)(x + k + u * OIC_LANES), ROW(row + k + u * OIC_LANES), s);
+                s = ROW_MADD(OF(oic_register_load)(x + k + u * OIC_LANES), ROW(row + k + u * OIC_LANES), s);
             }
         }
-        for (; k < n; k += OIC_LANES) {
-            s = OF(oic_register_madd)(OF(oic_register_load)(x + k), ROW(row + k), s);
+        for (; k + WIDTH <= n; k += OIC_LANES) {
+            s = ROW_MADD(OF(oic_register_load)(x + k), ROW(row + k), s);
         }
+#if OIC_PASTE(OIC_PAIRED_, OIC_R)
+        if (k < n) {
+            s = ROW_MADD(OF(oic_register_load)(x + k), ROWS(oic_row_some)(row + k, n - k), s);
+        }
+#endif
         all.part[i] = s;
     }
     return OF(oic_folding_of)(&all);
 }
 
-/* folded[heads][OIC_FOLDED apart] = x[heads][n] times those of a row, side by side; of as much, `ahead` elements further on, one
+/* folded[heads][OIC_FOLDED apart] = x[heads, xm apart][n] times those of a row, side by side; of as much, `ahead` elements further on, one
    line in two is asked for, which brings the other, or each; it may lie behind the last. */
-OIC_INLINE void ROWS(oic_row_dots_of)(const S *restrict x, ptrdiff_t heads, const R *restrict row, ptrdiff_t n, ptrdiff_t ahead,
+OIC_INLINE void ROWS(oic_row_dots_of)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, const R *restrict row, ptrdiff_t n, ptrdiff_t ahead,
                                       OF(oic_folding) *restrict folded)
 {
     uintptr_t at = (uintptr_t)row + (uintptr_t)ahead * sizeof(R), end = at;
-    for (ptrdiff_t h = 0; h < heads; ++h, x += n, row += n, folded += OIC_FOLDED) {
+    for (ptrdiff_t h = 0; h < heads; ++h, x += xm, row += n, folded += OIC_FOLDED) {
         for (end += (uintptr_t)n * sizeof(R); at < end; at += ROW_STEP) {
             OIC_TILE_AHEAD_ROW((const void *)at);
         }
@@ -303,21 +319,26 @@ OIC_INLINE void ROWS(oic_row_dots_of)(const S *restrict x, ptrdiff_t heads, cons
     }
 }
 
-/* oic_row_dots for one row a head, where heads lie side by side and n is whole lanes: rows are read one after the other, which a
-   machine follows best, and asked for. */
+/* oic_row_dots for one row a head, where heads lie side by side and n is whole lanes, or in pairs: rows are read one after the
+   other, which a machine follows best, and asked for. */
 OIC_LOOP void ROWS(oic_row_dots_in_turn)(const S *restrict x, ptrdiff_t heads, const R *restrict row, ptrdiff_t ld, ptrdiff_t rows,
                                          ptrdiff_t n, S *restrict sum, ptrdiff_t sm)
 {
-    for (ptrdiff_t h = 0, some; h < heads; h += some, x += some * n, row += some * n, sum += some * sm) {
+    const ptrdiff_t xm = oic_padded(n);
+    for (ptrdiff_t h = 0, some; h < heads; h += some, x += some * xm, row += some * n, sum += some * sm) {
         OF(oic_folding) folded[ROW_HEADS][OIC_FOLDED];
         some = heads - h < ROW_HEADS ? heads - h : ROW_HEADS;
         const ptrdiff_t ahead = ROWS(oic_row_ahead)(some * n) * ld;
         for (ptrdiff_t e = 0; e < OIC_FOLDED; ++e) {
             const R *const from = row + (e < rows ? e : 0) * ld;
-            if (n == 4 * OIC_LANES) { /* no loops in a head */
-                ROWS(oic_row_dots_of)(x, some, from, 4 * OIC_LANES, ahead, folded[0] + e);
+            if (n == ROW_OFTEN) { /* no loops in a head */
+                ROWS(oic_row_dots_of)(x, ROW_OFTEN, some, from, ROW_OFTEN, ahead, folded[0] + e);
+#if OIC_PASTE(OIC_PAIRED_, OIC_R)
+            } else if (n == OIC_LANES / 2) {
+                ROWS(oic_row_dots_of)(x, OIC_LANES, some, from, OIC_LANES / 2, ahead, folded[0] + e);
+#endif
             } else {
-                ROWS(oic_row_dots_of)(x, some, from, n, ahead, folded[0] + e);
+                ROWS(oic_row_dots_of)(x, xm, some, from, n, ahead, folded[0] + e);
             }
         }
         for (ptrdiff_t i = 0; i < some; ++i) {
@@ -383,11 +404,11 @@ OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t ts, ptrdiff_t tm, ptr
                 for (; d < many; d += 4 * OIC_LANES) {
                     OIC_UNROLLED
                     for (ptrdiff_t i = 0; i < 4 * OIC_LANES; i += WIDTH) {
-                        OF(oic_register_store)(t + d + i, OF(oic_register_madd)(all, ROW(q + d + i), OF(oic_register_load)(t + d + i)));
+                        OF(oic_register_store)(t + d + i, ROW_MADD(all, ROW(q + d + i), OF(oic_register_load)(t + d + i)));
                     }
                 }
                 for (; d < D; d += WIDTH) {
-                    OF(oic_register_store)(t + d, OF(oic_register_madd)(all, ROW(q + d), OF(oic_register_load)(t + d)));
+                    OF(oic_register_store)(t + d, ROW_MADD(all, ROW(q + d), OF(oic_register_load)(t + d)));
                 }
             }
         }
@@ -415,7 +436,7 @@ OIC_INLINE void ROWS(oic_weighted_group)(S *restrict to, ptrdiff_t heads, const 
                 const REGISTER all = OF(oic_register_of)(w[e]);
                 OIC_UNROLLED
                 for (int i = 0; i < MANY; ++i) {
-                    a[i] = OF(oic_register_madd)(all, ROW(row + e * ld + i * WIDTH), a[i]);
+                    a[i] = ROW_MADD(all, ROW(row + e * ld + i * WIDTH), a[i]);
                 }
                 OIC_UNROLLED
                 for (int i = 0; i < BYTES; i += rows > 1 ? 64 : ROW_STEP) {
@@ -435,7 +456,7 @@ OIC_INLINE void ROWS(oic_weighted_group)(S *restrict to, ptrdiff_t heads, const 
             REGISTER a = OF(oic_register_load)(to);
             OIC_UNROLLED
             for (int e = 0; e < rows; ++e) {
-                a = OF(oic_register_madd)(OF(oic_register_of)(w[e]), ROW(row + e * ld), a);
+                a = ROW_MADD(OF(oic_register_of)(w[e]), ROW(row + e * ld), a);
             }
             OF(oic_register_store)(to, a);
         }
@@ -473,10 +494,10 @@ OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, ptrdiff_t tm, ptrdiff_t 
     for (ptrdiff_t h = 0; h < heads; ++h, to += tm, w += wm, v += next) {
         REGISTER a = OF(oic_register_load)(to);
         for (ptrdiff_t k = 0; m >= WIDTH && k < n; ++k) {
-            a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), ROW(v + k * ld), a);
+            a = ROW_MADD(OF(oic_register_of)(w[k]), ROW(v + k * ld), a);
         }
         for (ptrdiff_t k = 0; m < WIDTH && k < n; ++k) {
-            a = OF(oic_register_madd)(OF(oic_register_of)(w[k]), ROWS(oic_row_some)(v + k * ld, m), a);
+            a = ROW_MADD(OF(oic_register_of)(w[k]), ROWS(oic_row_some)(v + k * ld, m), a);
         }
         memcpy(to, &a, sizeof a);
     }
@@ -499,7 +520,7 @@ OIC_INLINE void ROWS(oic_weighted_tile)(S *restrict to, ptrdiff_t tm, int heads,
             OIC_UNROLLED
             for (int i = 0; i < regs; ++i) {
                 const R *const p = v[h] + k * ld + i * WIDTH;
-                a[h * regs + i] = OF(oic_register_madd)(all, m > 0 ? ROWS(oic_row_some)(p, m) : ROW(p), a[h * regs + i]);
+                a[h * regs + i] = ROW_MADD(all, m > 0 ? ROWS(oic_row_some)(p, m) : ROW(p), a[h * regs + i]);
             }
         }
     }
@@ -567,7 +588,7 @@ OIC_INLINE void ROWS(oic_mix_step)(REGISTER *restrict a, int first, int end, int
         const REGISTER all = OF(oic_register_of)(w[r * wm]);
         OIC_UNROLLED
         for (int i = 0; i < regs; ++i) {
-            a[r * regs + i] = OF(oic_register_madd)(all, held[i], a[r * regs + i]);
+            a[r * regs + i] = ROW_MADD(all, held[i], a[r * regs + i]);
         }
     }
 }
@@ -647,6 +668,155 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
     }
 }
 
+#if OIC_PASTE(OIC_PANELS_, OIC_R)
+enum {
+    ROWS(oic_panel_tree) = OIC_LANES == WIDTH && OF(oic_tile_rows) == 8, /* registers hold all sums of four rows */
+    ROWS(oic_panel_rows) = ROWS(oic_panel_tree) ? 4 : OF(oic_tile_rows), /* rows of x beside a panel, */
+    ROWS(oic_panels_beside) = ROWS(oic_panel_tree) ? 2 : 1, /* or so many panels, */
+    ROWS(oic_panel_sums) = ROWS(oic_panel_rows) * COUNT /* and registers of the sums of one */
+};
+
+/* sum[4][panels] += a number of each of four rows, xm apart, times sixteen of each of one or two panels, `apart` from each other.
+   Of two, each loads what the other would load, too: loads are the limit of one. */
+OIC_INLINE void ROWS(oic_panel_step)(REGISTER *restrict sum, const S *x, ptrdiff_t xm, const S *w, int panels, ptrdiff_t apart)
+{
+    REGISTER held[2];
+    OIC_UNROLLED
+    for (int p = 0; p < panels; ++p) {
+        held[p] = OF(oic_register_load)(w + p * apart);
+        OIC_TILE_HELD(held[p]);
+    }
+    OIC_UNROLLED
+    for (int r = 0; r < 4; ++r) {
+        REGISTER all = OF(oic_register_of)(x[r * xm]);
+        if (panels > 1) {
+            OIC_TILE_HELD(all);
+        }
+        OIC_UNROLLED
+        for (int p = 0; p < panels; ++p) {
+            sum[r * panels + p] = ROW_MADD(all, held[p], sum[r * panels + p]);
+        }
+    }
+}
+
+/* Sums l and l + 8 of the dot products of four rows x[n] with the columns of panels w[n][16]: added. */
+OIC_INLINE void ROWS(oic_panel_pair)(const S *restrict x, ptrdiff_t xm, const S *restrict w, int panels, ptrdiff_t apart, ptrdiff_t n,
+                                   ptrdiff_t l, REGISTER *restrict sum)
+{
+    enum { HALF = OIC_LANES / 2 };
+    REGISTER a[8], more[8];
+    OIC_UNROLLED
+    for (int i = 0; i < 4 * panels; ++i) {
+        a[i] = more[i] = (REGISTER){0};
+    }
+    ptrdiff_t k = l;
+    for (; k + HALF < n; k += OIC_LANES) {
+        ROWS(oic_panel_step)(a, x + k, xm, w + k * OIC_LANES, panels, apart);
+        ROWS(oic_panel_step)(more, x + k + HALF, xm, w + (k + HALF) * OIC_LANES, panels, apart);
+    }
+    if (k < n) { /* the first of the two has one product more */
+        ROWS(oic_panel_step)(a, x + k, xm, w + k * OIC_LANES, panels, apart);
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < 4 * panels; ++i) {
+        sum[i] = a[i] + more[i];
+    }
+}
+
+/* Every second of the sixteen sums, from l on: added. */
+OIC_INLINE void ROWS(oic_panel_half)(const S *restrict x, ptrdiff_t xm, const S *restrict w, int panels, ptrdiff_t apart, ptrdiff_t n,
+                                   ptrdiff_t l, REGISTER *restrict sum)
+{
+    REGISTER more[8], next[8];
+    ROWS(oic_panel_pair)(x, xm, w, panels, apart, n, l, sum);
+    ROWS(oic_panel_pair)(x, xm, w, panels, apart, n, l + 4, more);
+    OIC_UNROLLED
+    for (int i = 0; i < 4 * panels; ++i) {
+        sum[i] = sum[i] + more[i];
+    }
+    ROWS(oic_panel_pair)(x, xm, w, panels, apart, n, l + 2, next);
+    ROWS(oic_panel_pair)(x, xm, w, panels, apart, n, l + 6, more);
+    OIC_UNROLLED
+    for (int i = 0; i < 4 * panels; ++i) {
+        sum[i] = sum[i] + (next[i] + more[i]);
+    }
+}
+
+/* oic_panel_dots of four rows and one or two panels. */
+OIC_INLINE void ROWS(oic_panel_four)(const S *restrict x, ptrdiff_t xm, const S *restrict w, int panels, ptrdiff_t apart, ptrdiff_t n,
+                                   S *restrict sum, ptrdiff_t sm)
+{
+    REGISTER all[8], more[8];
+    ROWS(oic_panel_half)(x, xm, w, panels, apart, n, 0, all);
+    ROWS(oic_panel_half)(x, xm, w, panels, apart, n, 1, more);
+    OIC_UNROLLED
+    for (int i = 0; i < 4 * panels; ++i) {
+        OF(oic_register_store)(sum + i / panels * sm + i % panels * OIC_LANES, all[i] + more[i]);
+    }
+}
+
+/* sum[oic_panel_rows, sm apart][16 * panels] = as many rows x[n], xm apart, times the sixteen columns of each of one or two panels
+   w[n][16], `apart` from each other; two only where oic_panels_beside is 2: a lane is a column, and has the sixteen sums of its
+   dot product one after the other, in the order in which their tree needs them. */
+OIC_LOOP void ROWS(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *restrict w, ptrdiff_t panels, ptrdiff_t apart, ptrdiff_t n,
+                                 S *restrict sum, ptrdiff_t sm)
+{
+    if (ROWS(oic_panel_tree)) {
+        if (panels == 2) {
+            ROWS(oic_panel_four)(x, xm, w, 2, apart, n, sum, sm);
+        } else {
+            ROWS(oic_panel_four)(x, xm, w, 1, apart, n, sum, sm);
+        }
+        return;
+    }
+    static const uint8_t order[OIC_LANES] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+    REGISTER held[4][ROWS(oic_panel_sums)], a[ROWS(oic_panel_sums)]; /* held[i]: sums of 2^i of them */
+    for (int done = 0; done < OIC_LANES; ++done) {
+        const ptrdiff_t l = order[done];
+        const S *p = x + l, *q = w + l * OIC_LANES, *const end = w + n * OIC_LANES;
+        OIC_UNROLLED
+        for (int i = 0; i < ROWS(oic_panel_sums); ++i) { /* 0 + x * w, but for the sign of a zero, which no weight shows */
+            a[i] = q < end ? ROW_PRODUCT(OF(oic_register_of)(p[i / COUNT * xm]), OF(oic_register_load)(q + i % COUNT * WIDTH)) : (REGISTER){0};
+        }
+        OIC_UNROLLED_TWICE
+        for (ptrdiff_t k = (end - q - 1) / (OIC_LANES * OIC_LANES); k > 0; --k) {
+            REGISTER v[COUNT];
+            p += OIC_LANES;
+            q += OIC_LANES * OIC_LANES;
+            OIC_UNROLLED
+            for (int i = 0; i < COUNT; ++i) {
+                v[i] = OF(oic_register_load)(q + i * WIDTH);
+            }
+            OIC_UNROLLED
+            for (int r = 0; r < ROWS(oic_panel_rows); ++r) {
+                const REGISTER all = OF(oic_register_of)(p[r * xm]);
+                OIC_UNROLLED
+                for (int i = 0; i < COUNT; ++i) {
+                    a[r * COUNT + i] = ROW_MADD(all, v[i], a[r * COUNT + i]);
+                }
+            }
+        }
+        int level = 0;
+        for (; done >> level & 1; ++level) {
+            OIC_UNROLLED
+            for (int i = 0; i < ROWS(oic_panel_sums); ++i) {
+                a[i] = held[level][i] + a[i];
+            }
+        }
+        if (level < 4) {
+            OIC_UNROLLED
+            for (int i = 0; i < ROWS(oic_panel_sums); ++i) {
+                held[level][i] = a[i];
+            }
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < ROWS(oic_panel_sums); ++i) {
+        OF(oic_register_store)(sum + i / COUNT * sm + i % COUNT * WIDTH, a[i]);
+    }
+}
+#endif
+
 #undef S
 #undef R
 #undef OF
@@ -666,5 +836,8 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
 #undef ROW_GROUP
 #undef ROW_MIXES
 #undef ROW_MIXED
+#undef ROW_OFTEN
+#undef ROW_MADD
+#undef ROW_PRODUCT
 #undef OIC_S
 #undef OIC_R

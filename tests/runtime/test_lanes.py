@@ -72,8 +72,9 @@ SOURCE = """
         for (ptrdiff_t e = 0; e < 16; e += 4) {                                                            \\
             oic_columns_##T(w, wk, 4 - e / 4, n, second + e);                                              \\
         }                                                                                                  \\
-        oic_panel_dots_##T(x, xm, first, 1, 0, n, sum, 16);                                                \\
-        oic_panel_dots_##T(x, xm, first, oic_panels_beside_##T, 16 * n, n, sum + 128, 16 * oic_panels_beside_##T); \\
+        oic_panel_dots_##T##_##T(x, xm, first, 1, 0, n, sum, 16);                                          \\
+        enum { beside = oic_panels_beside_##T##_##T };                                                     \\
+        oic_panel_dots_##T##_##T(x, xm, first, beside, 16 * n, n, sum + 128, 16 * beside);                 \\
     }                                                                                                      \\
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n);            \\
     void weighted_##T(C *sum, const C *x, const C *w, ptrdiff_t wk, ptrdiff_t xm, ptrdiff_t n)             \\
