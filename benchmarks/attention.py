@@ -1,6 +1,7 @@
 """Attention of a decoding step beside a streaming read: tables of keys and values that come from memory.
 
     python benchmarks/attention.py [--tables f32,f16,bf16,q8] [--threads 1,2] [--contexts 128,512,990]
+                                   [--numerics native]
 
 One query of every layer over tables in the layout of a state, [layers, positions, heads, size], on huge pages, of as
 many layers as make more than caches hold; those of q8 have a scale a position and head.  The read is probed between the
@@ -21,6 +22,8 @@ from statistics import median
 import numpy as np
 
 from oic.kernels.kernel import Instance
+from oic.kernels.targets import FUSED, NATIVE, NUMERICS, SEPARATE
+from oic.operators.attention import PAIRS
 from oic.profile.limits import Prober
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import optimized, target
@@ -56,8 +59,8 @@ void attend_{t}(oic_pool *pool, int threads, const float *q, const oic_stored_{e
     static float work[64 << 16] __attribute__((aligned(64))), parts[1 << 22] __attribute__((aligned(64)));
     for (ptrdiff_t l = 0; l < layers; ++l) {{
         const ptrdiff_t at = l * keys * Hk * D;
-        oic_attention_divided_f32_{e}(pool, threads, Hk * (keys + 127) / 128, (int64_t)(Hq * keys * 2 * D),
-            &(oic_attention_f32_{e}_args){{
+        oic_{a}_divided_f32_{e}(pool, threads, Hk * (keys + 127) / 128, (int64_t)(Hq * keys * 2 * D),
+            &(oic_{a}_f32_{e}_args){{
                 .q = q, .k = k + at, .v = v + at, .k_scale = ks == NULL ? NULL : ks + l * keys * Hk,
                 .v_scale = vs == NULL ? NULL : vs + l * keys * Hk, .y = y, .work = work, .room = 1 << 16,
                 .parts = parts, .spans = 64, .N = 1, .keys = keys, .Hq = Hq, .Hk = Hk, .Dk = D, .Dv = D,
@@ -69,13 +72,15 @@ void attend_{t}(oic_pool *pool, int threads, const float *q, const oic_stored_{e
 """
 
 
-def library(folder: Path, tables: list[str]) -> ctypes.CDLL:
-    """The kernel for these tables, compiled as models are for this machine."""
-    here = target("host")
-    source = f'#define OIC_HOSTED 1\n#define OIC_FUSED {int(here.numerics == "fused")}\n#include "hosted/pool.h"\n'
+def library(folder: Path, tables: list[str], numerics: str | None) -> ctypes.CDLL:
+    """The kernels for these tables, compiled as models are for this machine."""
+    here = target("host", numerics)
+    fused = (SEPARATE, FUSED, NATIVE).index(here.numerics)
+    source = f'#define OIC_HOSTED 1\n#define OIC_FUSED {fused}\n#include "hosted/pool.h"\n'
     for name in tables:
-        source += Instance("kernels/attention.h", ("f32", ELEMENTS[name])).text()
-        source += ATTEND.format(t=name, e=ELEMENTS[name])
+        kernel = PAIRS if name == "bf16" and here.numerics == NATIVE else "attention"
+        source += Instance(f"kernels/{kernel}.h", ("f32", ELEMENTS[name])).text()
+        source += ATTEND.format(t=name, e=ELEMENTS[name], a=kernel)
     (folder / "attention.c").write_text(source + MAPPED, encoding="utf-8")
     built = folder / "attention.so"
     flags = [*optimized(find_compiler()), *here.flags, "-fPIC", "-shared", "-pthread", f"-I{RUNTIME}"]
@@ -115,12 +120,13 @@ def main() -> int:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--contexts", default="128,512,990")
     parser.add_argument("--heads", default="12x12x64", help="heads of queries x of keys x size")
+    parser.add_argument("--numerics", choices=NUMERICS, help="as of oic build; native: bf16 by the machine's own")
     parser.add_argument("--seconds", type=float, default=1.0, help="of one row of the table, about")
     options = parser.parse_args()
     tables, prober = options.tables.split(","), Prober()
     hq, hk, size = map(int, options.heads.split("x"))
     with tempfile.TemporaryDirectory() as folder:
-        loaded = library(Path(folder), tables)
+        loaded = library(Path(folder), tables, options.numerics)
     print(f"{'table':>5} {'threads':>7} {'context':>7} {'ns a position':>13} {'GB/s':>6} {'read':>6} {'of read':>7}")
     query = np.random.default_rng(1).standard_normal(hq * size, np.float32)
     q, y = (filled(loaded, query, hq * size) for _ in range(2))

@@ -15,7 +15,7 @@ out), first (seconds from the start of a C program to its first token, its weigh
 that it has resident), build (seconds).  `--python` is the interpreter that has the other engines: `pip install
 oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for: those
 of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is
-counted by.
+counted by, but in that class with `--cache bf16`.
 """
 
 from __future__ import annotations
@@ -250,7 +250,8 @@ def decoders(run: Run) -> None:
             limit = run.probe(threads)
             figures = run.alternate(workers, a.rounds, "prefill", count)
             products, pairs = decoder.operations(count)
-            least = products / peak_of(limit, precision, a.numerics) + pairs / limit.f32
+            attending = peak_of(limit, "bf16" if a.cache == "bf16" else "f32", a.numerics)
+            least = products / peak_of(limit, precision, a.numerics) + pairs / attending
             work, peak = products + pairs, (products + pairs) / least
             run.show(Row(name, f"prompt {count}", precision, threads, work, peak, count, figures))
         if a.wait:

@@ -6,22 +6,26 @@
 #include "../simd/sums.h"
 #include "element.h"
 
-#define PART(f) NAME(oic_attention_##f)
+#if !defined(ATTENTION) /* by attention_pairs.h */
+#define ATTENTION oic_attention
+#define PAIRED 0
+#endif
+#define PART(f) NAME(OIC_JOIN_2(ATTENTION, f))
 #define Q_T T
 #define Q_LOAD LOAD
 #define Q_STORE STORE
 #include "attention.inc.h"
 
-typedef PART(args) ARGS(oic_attention);
+typedef PART(args) ARGS(ATTENTION);
 
 /* Key heads, and blocks of the queries of each, in memory of the worker's own: any division has the same bits. */
-static inline void NAME(oic_attention_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+static inline void PART(part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ARGS(oic_attention) *const a = args;
+    const ARGS(ATTENTION) *const a = args;
     PART(some)(a, first, end, oic_own(a->work, worker, (size_t)a->room * sizeof(C)));
 }
 
-static inline void NAME(oic_attention)(const ARGS(oic_attention) *a)
+static inline void NAME(ATTENTION)(const ARGS(ATTENTION) *a)
 {
     PART(heads)(a);
 }
@@ -62,8 +66,7 @@ static inline void PART(spans_part)(const void *args, ptrdiff_t first, ptrdiff_t
 }
 
 /* Units divided among threads, or spans of the keys where a head has few queries. */
-static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
-                                               const ARGS(oic_attention) *a)
+static inline void PART(divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work, const ARGS(ATTENTION) *a)
 {
     const ptrdiff_t rows = PART(rows)(a), D = oic_padded(a->Dv), all = PART(whole)(a);
     PART(args) turn = *a;
@@ -78,7 +81,7 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
         while (PART(units)(&turn) < OIC_ATTENTION_UNITS * most && turn.together > OIC_ATTENTION_STRIPS) { /* threads end together */
             turn.together /= 2;
         }
-        oic_divide(pool, most, PART(units)(&turn), work, NAME(oic_attention_part), &turn);
+        oic_divide(pool, most, PART(units)(&turn), work, PART(part), &turn);
         return;
     }
     PART(marks) *const marks = PART(marked)(a);
@@ -108,6 +111,8 @@ static inline void NAME(oic_attention_divided)(oic_pool *pool, int most, ptrdiff
 }
 #endif
 
+#undef ATTENTION
+#undef PAIRED
 #undef PART
 #undef Q_T
 #undef Q_LOAD

@@ -1,5 +1,6 @@
 /* The body that kernels of attention share.  The kernel that includes it defines PART(f), the names of its functions, and
-   Q_T, Q_LOAD, Q_STORE: queries and results; keys and values are of type W_T.
+   Q_T, Q_LOAD, Q_STORE: queries and results; keys and values are of type W_T; and PAIRED, 1 for products in pairs
+   (attention_pairs.h), whose order is as said there.
 
    y[.., N, Hq, Dv] = softmax(cap(scale * q * k') + bias) * v over the keys that take part; zeros where none does.
    cap(s) = softcap * tanh(s / softcap), or s.
@@ -29,22 +30,40 @@
 
    Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_MOST of one unit or OIC_ATTENTION_TOGETHER of several,
    and those of all spans side by side, at most as many; widths rounded up to whole lanes, and of keys those of a block at most:
-   rows * (Dk + Dv); with those of all spans, rows * Dv; scores, rows * keys, of the longest strip where a key head has
+   rows * (Dk + Dv), of pairs half of Dk; with those of all spans, rows * Dv; scores, rows * keys, of the longest strip where a key head has
    OIC_ATTENTION_PACKED rows.  Then panels of keys and values.  Keys: 16 * Dk where a key head has OIC_ATTENTION_PACKED rows, and
-   4 * Dk more where they are widened; where fewer rows cannot take them as they are stored, OIC_FOLDED * Dk.  Values, in the
-   same place: keys * min(Dv, 64), but not where fewer rows take them as they are stored, which more than one do of numbers in
-   whole lanes and of narrower ones, and no mask has gaps.  Where there are several strips, keys * (Dk + Dv) instead, keys and
+   4 * Dk more where they are widened; where fewer rows cannot take them as they are stored, which those of pairs may not,
+   OIC_FOLDED * Dk.  Values, in the
+   same place: keys * min(Dv, 64), of pairs half of it, but not where fewer rows take them as they are stored, which more than
+   one do of numbers in whole lanes and of narrower ones but pairs, and no mask has gaps.  Where there are several strips, keys * (Dk + Dv) instead, keys and
    values apart, of which the latter's place serves to widen the former. */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
-#if OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)
+#if PAIRED
+#define ROWS_AS_STORED 1
+#define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, pairs)
+#define WIDE ROWS
+#define WEIGH oic_weigh_pairs
+#define AHEAD oic_weigh_ahead_pairs
+#define MIX oic_mix_pairs
+#define KEYS C   /* what products take of keys, */
+#define IN_ONE 2 /* elements of queries and keys in one of it, */
+#elif OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)
 #define ROWS_AS_STORED 1
 #define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_W)
 #else
 #define ROWS_AS_STORED 0
 #define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
 #endif
+#if !PAIRED
 #define WIDE(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_COMPUTED)
+#define WEIGH MATH(oic_weigh)
+#define AHEAD MATH(oic_weigh_ahead)
+#define MIX WIDE(oic_mix)
+#define KEYS W_T
+#define IN_ONE 1
+#endif
+#define TAKEN(n) (((n) + IN_ONE - 1) / IN_ONE) /* and how many they take of n */
 
 /* Rows of queries that go through the keys together: `heads` key heads from hk on, of leading index b, and of each of them
    `count` rows from `first` on; a row is a query, and one of the heads that share its keys.  They go through `spans` spans side
@@ -165,7 +184,12 @@ static inline const uint8_t *PART(masked)(const PART(args) *a, const PART(group)
 /* Keys or values as they are computed with. */
 static inline void PART(widen)(const W_T *restrict from, ptrdiff_t n, C *restrict to)
 {
-#if W_IS_COMPUTED
+#if PAIRED
+    if (n % 2 > 0) {
+        to[n / 2] = (C)0;
+    }
+    memcpy(to, from, (size_t)n * sizeof *from);
+#elif W_IS_COMPUTED
     memcpy(to, from, (size_t)n * sizeof(C));
 #else
     if (sizeof(C) == sizeof(float)) {
@@ -178,6 +202,20 @@ static inline void PART(widen)(const W_T *restrict from, ptrdiff_t n, C *restric
 #endif
 }
 
+#if PAIRED
+/* A row of a panel: sixteen pairs of numbers of two rows, those that are not there zeros. */
+static inline void PART(panel)(const W_T *restrict from, ptrdiff_t next, ptrdiff_t n, C *restrict to)
+{
+    if (n >= OIC_LANES) {
+        oic_lanes_paired(to, from, from + next);
+        return;
+    }
+    W_T two[2 * OIC_LANES] = {0};
+    memcpy(two, from, (size_t)n * sizeof *from);
+    memcpy(two + OIC_LANES, from + next, (size_t)n * sizeof *from);
+    oic_lanes_paired(to, two, two + OIC_LANES);
+}
+#else
 /* A row of a panel: sixteen numbers, those that are not there zeros. */
 static inline void PART(panel)(const W_T *restrict from, ptrdiff_t n, C *restrict to)
 {
@@ -196,20 +234,26 @@ static inline void PART(panel)(const W_T *restrict from, ptrdiff_t n, C *restric
     }
     PART(widen)(from, n, to);
 }
+#endif
+
+/* Whether what products take of keys is as it lies in memory. */
+static inline int PART(taken_there)(const PART(args) *a)
+{
+    return IN_ONE == 1 || (a->Dk % IN_ONE == 0 && a->ks[a->rank] % IN_ONE == 0 && a->ks[a->rank + 1] % IN_ONE == 0);
+}
 
 /* Sixteen keys, or n of them and the last again, which begin at element k0, become a panel. */
 static inline void PART(panel_of)(const PART(args) *a, ptrdiff_t k0, ptrdiff_t n, C *restrict widened, C *restrict to)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank];
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(TAKEN(Dk)), kt = a->ks[a->rank];
     for (ptrdiff_t e = 0; e < OIC_LANES; e += 4) {
         const ptrdiff_t from = e < n ? e : n - 1, keys = n - from < 4 ? n - from : 4;
         const W_T *const k = a->k + k0 + from * kt;
-        const C *rows = (const C *)(const void *)k;
-        for (ptrdiff_t i = 0; !W_IS_COMPUTED && i < keys; ++i) {
+        const int there = W_IS_COMPUTED || (PAIRED && PART(taken_there)(a) && (uintptr_t)k % sizeof(C) == 0);
+        for (ptrdiff_t i = 0; !there && i < keys; ++i) {
             PART(widen)(k + i * kt, Dk, widened + i * width);
-            rows = widened;
         }
-        MATH(oic_columns)(rows, W_IS_COMPUTED ? kt : width, keys, Dk, to + e);
+        MATH(oic_columns)(there ? (const C *)(const void *)k : widened, there ? kt / IN_ONE : width, keys, TAKEN(Dk), to + e);
     }
 }
 
@@ -250,7 +294,7 @@ static inline void PART(ask_later)(const PART(args) *a, const PART(group) *g, pt
 static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t r0, ptrdiff_t rows, ptrdiff_t j0,
                                       ptrdiff_t n, ptrdiff_t k1, ptrdiff_t v1, const C *panels, C *restrict s)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), most = WIDE(oic_panel_rows), kt = a->ks[a->rank], vt = a->vs[a->rank];
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(TAKEN(Dk)), most = WIDE(oic_panel_rows), kt = a->ks[a->rank], vt = a->vs[a->rank];
     const ptrdiff_t some = (n * most + g->count - 1) / g->count;
     for (ptrdiff_t r = 0, from = r0 / most * some; r < rows; r += most, from += some) {
         const ptrdiff_t at = r + most > rows ? rows - most : r, more = n - from < some ? n - from : some;
@@ -265,7 +309,7 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
         const ptrdiff_t hi = g->hi[r0 + at + most - 1] - j0 < n ? g->hi[r0 + at + most - 1] - j0 : n;
         for (ptrdiff_t j = lo, beside; j < hi; j += beside * OIC_LANES) {
             beside = hi - j > OIC_LANES ? WIDE(oic_panels_beside) : 1;
-            WIDE(oic_panel_dots)(q, width, panels + j * width, beside, OIC_LANES * width, Dk, s + at * g->pitch + j, g->pitch);
+            WIDE(oic_panel_dots)(q, width, panels + j * width, beside, OIC_LANES * width, TAKEN(Dk), s + at * g->pitch + j, g->pitch);
         }
     }
 }
@@ -273,34 +317,38 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
 /* The products of few rows with these keys, some keys of all heads at a time. */
 static inline void PART(scores)(const PART(args) *a, const PART(group) *g, ptrdiff_t n, ptrdiff_t k0)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
+    const ptrdiff_t Dk = TAKEN(a->Dk), width = oic_padded(Dk), kt = a->ks[a->rank], kh = a->ks[a->rank + 1];
 #if ROWS_AS_STORED
-    C *const s = g->s + g->at * g->pitch;
-    if (Dk < OIC_LANES) { /* a block is little to read, and sums next to each other are stored as they come */
-        for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {
-            ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, kt, kh, n - j < OIC_FOLDED ? n - j : OIC_FOLDED, Dk,
-                               s + j, g->pitch, 1);
+    if (PART(taken_there)(a)) {
+        const KEYS *const k = (const KEYS *)(const void *)(a->k + k0);
+        const ptrdiff_t next = kt / IN_ONE, side = kh / IN_ONE;
+        C *const s = g->s + g->at * g->pitch;
+        if (Dk < OIC_LANES) { /* a block is little to read, and sums next to each other are stored as they come */
+            for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {
+                ROWS(oic_row_dots)(g->q, width, g->heads, g->count, k + j * next, next, side, n - j < OIC_FOLDED ? n - j : OIC_FOLDED,
+                                   Dk, s + j, g->pitch, 1);
+            }
+            return;
+        }
+        const ptrdiff_t apart = (n + OIC_FOLDED - 1) / OIC_FOLDED; /* as many places are read at, as far from each other as can be */
+        for (ptrdiff_t j = 0; j < apart; ++j) {
+            ROWS(oic_row_dots)(g->q, width, g->heads, g->count, k + j * next, apart * next, side, (n - j + apart - 1) / apart, Dk,
+                               s + j, g->pitch, apart);
         }
         return;
     }
-    const ptrdiff_t apart = (n + OIC_FOLDED - 1) / OIC_FOLDED; /* as many places are read at, as far from each other as can be */
-    for (ptrdiff_t j = 0; j < apart; ++j) {
-        ROWS(oic_row_dots)(g->q, width, g->heads, g->count, a->k + k0 + j * kt, apart * kt, kh, (n - j + apart - 1) / apart, Dk,
-                           s + j, g->pitch, apart);
-    }
-#else
-    for (ptrdiff_t j = 0; j < n; j += OIC_FOLDED) {
+#endif
+    for (ptrdiff_t j = 0; (!ROWS_AS_STORED || PAIRED) && j < n; j += OIC_FOLDED) {
         const ptrdiff_t keys = n - j < OIC_FOLDED ? n - j : OIC_FOLDED;
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = k0 + hh * kh + j * kt, row = hh * g->count;
             for (ptrdiff_t e = 0; e < keys; ++e) {
-                PART(widen)(a->k + at + e * kt, Dk, g->wide + e * width);
+                PART(widen)(a->k + at + e * kt, a->Dk, g->wide + e * width);
             }
             WIDE(oic_row_dots)(g->q + row * width, width, 1, g->count, g->wide, width, 0, keys, Dk,
                                g->s + (g->at + row) * g->pitch + j, g->pitch, 1);
         }
     }
-#endif
 }
 
 /* The factors of keys j0 to j0 + n of head hh; strides of T and heads. */
@@ -398,7 +446,7 @@ static inline int PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t h
     if (later) {
         return 1;
     }
-    MATH(oic_weigh)(s, pitch, all, left, top, sum); /* 0 for -inf */
+    WEIGH(s, pitch, all, left, top, sum); /* 0 for -inf */
     for (ptrdiff_t h = 0, i = 0; a->v_scale != NULL && h < heads; ++h) {
         const C *const factors = PART(factors)(a, g, hh + h, j0, n, a->v_scale, a->vss, scales);
         for (ptrdiff_t r = r0; r < r0 + rows; ++r, ++i) {
@@ -421,9 +469,14 @@ static inline int PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t h
 static inline void PART(wide_values)(const PART(args) *a, ptrdiff_t v0, ptrdiff_t n, ptrdiff_t d, ptrdiff_t D, C *restrict to)
 {
     const ptrdiff_t vt = a->vs[a->rank];
-    for (ptrdiff_t e = 0; e < n; ++e) {
+    for (ptrdiff_t e = 0; e < n; e += IN_ONE) {
         for (ptrdiff_t p = 0; p < D; p += OIC_LANES, to += OIC_LANES) {
-            PART(panel)(a->v + v0 + e * vt + d + p, D - p, to);
+            const W_T *const from = a->v + v0 + e * vt + d + p;
+#if PAIRED
+            PART(panel)(from, e + 1 < n ? vt : 0, D - p, to);
+#else
+            PART(panel)(from, D - p, to);
+#endif
         }
     }
 }
@@ -436,7 +489,7 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
     const ptrdiff_t width = oic_padded(a->Dv);
     C *acc = g->acc + (g->at + hh * g->count + r0) * width + d;
     if (a->mask == NULL) {
-        WIDE(oic_mix)(acc, width, s, g->pitch, rows, v, ld, g->lo + r0, g->hi + r0, j0, n, D);
+        MIX(acc, width, s, g->pitch, rows, v, ld, g->lo + r0, g->hi + r0, j0, n, D);
         return;
     }
     for (ptrdiff_t r = 0, lo, hi; r < rows; ++r, acc += width, s += g->pitch) { /* the keys between the gaps of the mask */
@@ -448,12 +501,12 @@ static inline void PART(head_values)(const PART(args) *a, const PART(group) *g, 
         for (ptrdiff_t end; lo < hi; lo = end + 1) {
             for (end = lo; end < hi && ok[end]; ++end) {
             }
-            WIDE(oic_mix)(acc, width, s, g->pitch, 1, v, ld, &lo, &end, 0, n, D);
+            MIX(acc, width, s, g->pitch, 1, v, ld, &lo, &end, 0, n, D);
         }
     }
 }
 
-#if ROWS_AS_STORED
+#if ROWS_AS_STORED && !PAIRED
 /* The values of n keys, j of a block on, to row r of all heads: side by side for the spans whose keys it sees.  The first
    span's block begins at key j0, values at element v0. */
 static inline void PART(row_values)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t j0, ptrdiff_t j, ptrdiff_t n,
@@ -497,7 +550,7 @@ static inline void PART(row_values)(const PART(args) *a, const PART(group) *g, p
 }
 #endif
 
-#if ROWS_AS_STORED
+#if ROWS_AS_STORED && !PAIRED
 /* Whether heads are narrow, and all rows of one query, which sees the same keys in all of them. */
 static inline int PART(narrow)(const PART(args) *a, ptrdiff_t count)
 {
@@ -523,7 +576,7 @@ static inline void PART(narrow_values)(const PART(args) *a, const PART(group) *g
 /* Whether values go to results from where they lie, key by key: spans may go side by side. */
 static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 {
-#if ROWS_AS_STORED
+#if ROWS_AS_STORED && !PAIRED
     return count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL && !PART(narrow)(a, count);
 #else
     (void)a;
@@ -537,9 +590,10 @@ static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 static inline int PART(in_turn)(const PART(args) *a, const PART(group) *g)
 {
     const ptrdiff_t Dk = a->Dk, Dv = a->Dv;
-    const int side_by_side = a->ks[a->rank + 1] == Dk && a->vs[a->rank + 1] == Dv;
+    const int side_by_side = a->ks[a->rank] % IN_ONE == 0 && a->ks[a->rank + 1] == Dk && a->vs[a->rank + 1] == Dv;
     const int whole_lanes = Dk > 0 && Dk % OIC_LANES == 0 && Dv > 0 && Dv % OIC_LANES == 0;
-    return OIC_REGISTER >= 32 && g->heads > 1 && g->count == 1 && side_by_side && whole_lanes && PART(from_rows)(a, 1);
+    return OIC_REGISTER >= 32 && g->heads > 1 && g->count == 1 && side_by_side && whole_lanes &&
+           (PAIRED ? a->mask == NULL : PART(from_rows)(a, 1));
 }
 
 #if ROWS_AS_STORED
@@ -556,9 +610,9 @@ static inline void PART(spans_in_turn)(const PART(args) *a, PART(group) *g, ptrd
             for (ptrdiff_t j0 = span; j0 < span + keys; j0 += OIC_ATTENTION_KEYS, s += g->heads * g->pitch) {
                 const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
                 for (ptrdiff_t j = 0; j0 >= from && j < n; j += OIC_FOLDED) {
-                    const W_T *const k = a->k + k0 + (j0 + j) * kt;
+                    const KEYS *const k = (const KEYS *)(const void *)(a->k + k0 + (j0 + j) * kt);
                     const ptrdiff_t rows = n - j < OIC_FOLDED ? n - j : OIC_FOLDED;
-                    ROWS(oic_row_dots_in_turn)(g->q, g->heads, k, kt, rows, a->Dk, s + j, g->pitch);
+                    ROWS(oic_row_dots_in_turn)(g->q, g->heads, k, kt / IN_ONE, rows, TAKEN(a->Dk), s + j, g->pitch);
                 }
             }
         }
@@ -569,8 +623,12 @@ static inline void PART(spans_in_turn)(const PART(args) *a, PART(group) *g, ptrd
                 ptrdiff_t lo, hi;
                 if (PART(sees)(g, 0, j0, n, &lo, &hi)) {
                     (void)PART(weights)(a, g, 0, g->heads, 0, 1, at, s, j0, n, 0);
+#if PAIRED
+                    oic_weighted_pairs_in_turn(g->acc + at * a->Dv, g->heads, s, g->pitch, a->v + v0 + j0 * vt, vt, lo, hi, a->Dv);
+#else
                     const W_T *const v = a->v + v0 + (j0 + lo) * vt;
                     ROWS(oic_weighted_in_turn)(g->acc + at * a->Dv, g->heads, s + lo, g->pitch, v, vt, hi - lo, a->Dv);
+#endif
                 }
             }
         }
@@ -596,7 +654,7 @@ static inline void PART(ask)(const PART(args) *a, const PART(group) *g, ptrdiff_
 static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t v0)
 {
     const ptrdiff_t vt = a->vs[a->rank], vh = a->vs[a->rank + 1];
-#if ROWS_AS_STORED
+#if ROWS_AS_STORED && !PAIRED
     if (PART(narrow)(a, g->count)) {
         PART(narrow_values)(a, g, j0, n, v0);
         return;
@@ -608,7 +666,7 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
         for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
             const ptrdiff_t at = v0 + hh * vh + j * vt;
             PART(ask)(a, g, v0 + (j + few) * vt, few * hh / g->heads, few * (hh + 1) / g->heads);
-            const C *const s = g->s + (g->at + hh * g->count) * g->pitch + j;
+            const C *const s = g->s + (g->at + hh * g->count) * g->pitch + j / IN_ONE;
 #if W_IS_COMPUTED
             if (a->mask == NULL && a->Dv % OIC_LANES == 0) {
                 PART(head_values)(a, g, hh, 0, g->count, j0 + j, m, a->v + at, vt, 0, a->Dv, s);
@@ -628,7 +686,7 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
 static inline int PART(all_see)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t rows, ptrdiff_t j0, ptrdiff_t n)
 {
 #if OIC_PASTE(OIC_WEIGHS_AHEAD_, OIC_COMPUTED)
-    return a->mask == NULL && a->v_scale == NULL && a->Dv >= 4 * OIC_LANES && rows % OIC_AHEAD_ROWS == 0 && n % OIC_LANES == 0 &&
+    return a->mask == NULL && a->v_scale == NULL && a->Dv >= 4 * OIC_LANES && rows % OIC_AHEAD_ROWS == 0 && n % (IN_ONE * OIC_LANES) == 0 &&
            g->lo[r + rows - 1] <= j0 && g->hi[r] >= j0 + n;
 #else
     (void)a, (void)g, (void)r, (void)rows, (void)j0, (void)n;
@@ -642,7 +700,7 @@ static inline ptrdiff_t PART(weigh_ahead)(const PART(args) *a, PART(group) *g, p
 {
 #if OIC_PASTE(OIC_WEIGHS_AHEAD_, OIC_COMPUTED)
     const ptrdiff_t width = oic_padded(a->Dv), side = 4 * OIC_LANES;
-    oic_weigh_ahead_f32(g->acc + row * width, width, g->s, g->pitch, rows, n, g->top + row, g->sum + row, values, side);
+    AHEAD(g->acc + row * width, width, g->s, g->pitch, rows, n, g->top + row, g->sum + row, values, side);
     return side;
 #else
     (void)a, (void)g, (void)row, (void)rows, (void)n, (void)values;
@@ -654,7 +712,7 @@ static inline ptrdiff_t PART(weigh_ahead)(const PART(args) *a, PART(group) *g, p
    rows make more than a strip, all panels are made before, else they are made one after the other in one place. */
 static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0, ptrdiff_t n, ptrdiff_t k0, ptrdiff_t v0)
 {
-    const ptrdiff_t side = 4 * OIC_LANES, width = oic_padded(a->Dk), kt = a->ks[a->rank], vt = a->vs[a->rank];
+    const ptrdiff_t side = 4 * OIC_LANES, width = oic_padded(TAKEN(a->Dk)), kt = a->ks[a->rank], vt = a->vs[a->rank];
     const ptrdiff_t kh = a->ks[a->rank + 1], vh = a->vs[a->rank + 1];
     const ptrdiff_t k1 = k0 + OIC_ATTENTION_KEYS * kt, v1 = v0 + OIC_ATTENTION_KEYS * vt;
     const int one = g->count < OIC_ATTENTION_STRIPS;
@@ -669,7 +727,7 @@ static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0,
             }
         }
         for (ptrdiff_t d = 0; !one && d < a->Dv; d += side) {
-            PART(wide_values)(a, v0 + hh * vh, n, d, a->Dv - d < side ? a->Dv - d : side, values + d * n);
+            PART(wide_values)(a, v0 + hh * vh, n, d, a->Dv - d < side ? a->Dv - d : side, values + d * TAKEN(n));
         }
         for (ptrdiff_t r = 0, rows; r < g->count; r += rows) {
             rows = g->count - r < OIC_ATTENTION_STRIPS ? g->count - r : OIC_ATTENTION_STRIP;
@@ -689,7 +747,7 @@ static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0,
                 if (one) {
                     PART(wide_values)(a, v0 + hh * vh, n, d, D, values);
                 }
-                PART(head_values)(a, g, hh, r, rows, j0, n, values + (one ? 0 : d * n), oic_padded(D), d, oic_padded(D), g->s);
+                PART(head_values)(a, g, hh, r, rows, j0, n, values + (one ? 0 : d * TAKEN(n)), oic_padded(D), d, oic_padded(D), g->s);
             }
         }
     }
@@ -713,19 +771,30 @@ static inline void PART(ranges)(const PART(args) *a, PART(group) *g, ptrdiff_t *
 /* Queries as they are computed with. */
 static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
 {
-    const ptrdiff_t Dk = a->Dk, width = oic_padded(Dk), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
+    const ptrdiff_t Dk = a->Dk, width = oic_padded(TAKEN(Dk)), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
     const C scale = a->scale;
     for (ptrdiff_t row = 0; row < g->heads * g->count; ++row) {
         ptrdiff_t h;
         const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
         const Q_T *restrict const from = a->q + q0 + i * a->qs[a->rank] + h * a->qs[a->rank + 1];
         C *restrict const q = g->q + row * width;
+#if PAIRED
+        for (ptrdiff_t p = 0; p < width; p += OIC_LANES) {
+            const ptrdiff_t n = Dk - 2 * p < 2 * OIC_LANES ? Dk - 2 * p : 2 * OIC_LANES;
+            C some[2 * OIC_LANES] = {(C)0};
+            for (ptrdiff_t d = 0; d < n; ++d) {
+                some[d] = (C)Q_LOAD(from, 2 * p + d) * scale;
+            }
+            oic_lanes_rounded(q + p, some);
+        }
+#else
         for (ptrdiff_t d = 0; d < Dk; ++d) {
             q[d] = (C)Q_LOAD(from, d) * scale;
         }
         for (ptrdiff_t d = Dk; d < width; ++d) {
             q[d] = (C)0;
         }
+#endif
     }
 }
 
@@ -767,7 +836,7 @@ static inline void PART(span)(const PART(args) *a, PART(group) *g, ptrdiff_t fro
                 PART(values)(a, g, j0, n, v0 + j0 * vt);
             }
         }
-#if ROWS_AS_STORED
+#if ROWS_AS_STORED && !PAIRED
         const ptrdiff_t few = g->count == 1 ? OIC_ATTENTION_KEYS : OIC_FOLDED;
         for (ptrdiff_t j = 0; from_rows && j < OIC_ATTENTION_KEYS; j += few) {
             for (ptrdiff_t r = 0; r < g->count; ++r) {
@@ -908,12 +977,12 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     const ptrdiff_t all = (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN;
     const ptrdiff_t room = all < OIC_ATTENTION_SPANS ? all : OIC_ATTENTION_SPANS; /* blocks of a row that scratch has scores for */
     g.blocks = PART(in_turn)(a, &g) && room > 1 && 2 * rows <= OIC_ATTENTION_TOGETHER ? 2 : 1;
-    while (PART(from_rows)(a, g.count) && g.spans < most && (g.spans + 1) * g.blocks <= room
-           && (g.spans + 1) * g.blocks * rows <= OIC_ATTENTION_TOGETHER) {
+    while ((PART(from_rows)(a, g.count) || PART(in_turn)(a, &g)) && g.spans < most && (g.spans + 1) * g.blocks <= room &&
+           (g.spans + 1) * g.blocks * rows <= OIC_ATTENTION_TOGETHER) {
         g.spans++;
     }
     g.q = work;
-    g.acc = g.q + rows * oic_padded(a->Dk);
+    g.acc = g.q + rows * oic_padded(TAKEN(a->Dk));
     g.total = g.acc + g.spans * rows * oic_padded(a->Dv);
     g.s = g.total + rows * oic_padded(a->Dv);
     const ptrdiff_t strip = g.count < OIC_ATTENTION_STRIPS ? g.count : OIC_ATTENTION_STRIPS;
@@ -942,3 +1011,9 @@ static inline void PART(heads)(const PART(args) *a)
 #undef ROWS_AS_STORED
 #undef ROWS
 #undef WIDE
+#undef WEIGH
+#undef AHEAD
+#undef MIX
+#undef KEYS
+#undef IN_ONE
+#undef TAKEN

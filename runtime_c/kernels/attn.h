@@ -7,6 +7,7 @@
 #include "../simd/sums.h"
 #include "element.h"
 
+#define PAIRED 0
 #define PART(f) NAME(oic_attn_##f)
 #define Q_T C
 #define Q_LOAD MATH(oic_load)
@@ -62,6 +63,7 @@ static inline void NAME(oic_attn)(const ARGS(oic_attn) *a)
     }
 }
 
+#undef PAIRED
 #undef PART
 #undef Q_T
 #undef Q_LOAD

@@ -276,7 +276,7 @@ def all_headers(*without: str) -> str:
     """Lines that include the headers of the runtime but some, and the body of every kernel for some element types."""
     paths = [p for p in sorted(runtime_dir().rglob("*.h")) if not p.name.endswith((".inc.h", ".end.h"))]
     paths = [p for p in paths if p.parent.name != "simd" or p.stem in SIMD]
-    apart = ("element.h", "end.h", "linear_pairs.h")  # the last is of the class `native` alone
+    apart = ("element.h", "end.h", "linear_pairs.h", "attention_pairs.h")  # pairs are of the class `native` alone
     bodies = [p for p in paths if p.parent.name == "kernels" and p.name not in apart]
     bodies += [p for p in paths if p.parent.name == "math" and p.stem in TYPES]
     others = [p for p in paths if p.parent.name != "kernels" and p not in bodies]

@@ -1,7 +1,7 @@
-"""Products with bf16 by the machine's own instructions, the class `native`.
+"""Products with bf16 by the machine's own instructions, the class `native`, and attention upon them.
 
-One program (pairs.c) compares every bit with plain loops over the instruction, and the results with the bound; the machines are
-emulated.  A compiled graph then gives the same bits for every split of its rows and number of threads.
+Programs (pairs.c, attention_pairs.c) compare every bit with plain loops over the instruction, and the results with the bound; the
+machines are emulated.  Compiled graphs then give the same bits for every split of their rows and number of threads.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import oic
 from oic.compare.harness import Run, compare
 from oic.dtypes import Array
 from oic.ir.text import parse_module, print_module
+from oic.operators.attention import work
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from oic.toolchain.target import target as target_named
 from paths import ROOT
@@ -27,9 +28,37 @@ from tests.batch import build_together
 
 MACHINES = {
     "avx512 emulated": ("gcc", (*EMULATED, "-O1"), ()),
-    "zen5 emulated": ("gcc", ZEN5.flags, ()),
+    "zen5 emulated": ("gcc", (*ZEN5.flags, "-fsanitize=address"), ()),
     "neon": ("aarch64-linux-gnu-gcc", ("-static", "-march=armv8.6-a", "-O2"), ("qemu-aarch64", "-cpu", "max")),
 }
+ATTENTION = """
+dynamic { q: f32[N, 6, 40] @max(N=70); k: f32[N, 3, 40]; v: f32[N, 3, 24]; }
+persistent { pos: i32 @init(0); K(t): bf16[3, 40] @table @fixed(t=300); V(t): bf16[3, 24] @table @fixed(t=300); }
+volatile { y: f32[N, 6, 24]; }
+block entry {
+    assign keys_stored: bf16[N, 3, 40];
+    assign values_stored: bf16[N, 3, 24];
+    op cast(k, to=bf16) >> keys_stored;
+    op cast(v, to=bf16) >> values_stored;
+    cache.write keys_stored >> K[pos..pos + N];
+    cache.write values_stored >> V[pos..pos + N];
+    assign keys: bf16[?, 3, 40];
+    assign values: bf16[?, 3, 24];
+    cache.read K[0..pos + N] >> keys;
+    cache.read V[0..pos + N] >> values;
+    op attention(q, keys, values, causal=true, window=150) >> y;
+    cache.increment N pos;
+    return;
+}
+"""
+# Queries, keys, heads of queries and of keys, and their sizes: one query whose heads go in turn, or not; few; strips; none.
+SHAPES = (
+    *((1, 600, 2, 2, 64, 64), (1, 131, 17, 17, 16, 32), (1, 70, 4, 4, 80, 80), (1, 300, 8, 2, 64, 128), (1, 66, 3, 3, 24, 24)),
+    *((1, 65, 5, 5, 8, 8), (2, 270, 4, 2, 17, 17), (3, 90, 6, 3, 64, 24), (5, 140, 4, 4, 33, 70), (11, 64, 2, 1, 8, 80)),
+    *((7, 200, 1, 1, 80, 5), (12, 129, 1, 1, 64, 64), (13, 40, 2, 2, 24, 24), (18, 75, 4, 2, 17, 33), (36, 190, 1, 1, 64, 64)),
+    *((40, 130, 2, 1, 80, 80), (70, 140, 2, 2, 64, 64), (70, 71, 1, 1, 8, 17), (4, 1, 2, 1, 64, 64), (3, 0, 2, 2, 16, 16)),
+    (0, 5, 2, 1, 8, 8),
+)
 GRAPH = """
 dynamic { x: f32[N, 70] @max(N=20); ids: i32[3]; }
 constant { up: f32[130, 70]; down: f32[130, 47]; b: f32[130]; bits: bf16[40, 47]; }
@@ -46,16 +75,25 @@ block entry {
 """
 
 
+def sizes() -> str:
+    """Shapes, each with the working memory of its kernel, without and with a mask."""
+    types = (oic.dtypes.f32, oic.dtypes.bf16)
+    rooms = ([work(n, t, (hq, hk), (dk, dv), types, m, True) for m in (False, True)] for n, t, hq, hk, dk, dv in SHAPES)
+    return "".join(f"{{{', '.join(map(str, (*shape, *room)))}}},\n" for shape, room in zip(SHAPES, rooms, strict=True))
+
+
+@pytest.mark.parametrize("program", ["pairs.c", "attention_pairs.c"])
 @pytest.mark.parametrize("machine", MACHINES)
-def test_every_bit_is_that_of_plain_loops(machine: str, tmp_path: Path) -> None:
+def test_every_bit_is_that_of_plain_loops(machine: str, program: str, tmp_path: Path) -> None:
     compiler, flags, runs = MACHINES[machine]
     for command in (compiler, *runs[:1]):
         if shutil.which(command) is None:
             pytest.skip(f"no {command}")
     if not runs and not set(AVX2) <= features():
         pytest.skip("this processor has no AVX2 to emulate upon")
-    call = [compiler, LANGUAGE, *WARNINGS, "-Werror", *MEANING, *flags, "-I", str(ROOT / "runtime_c")]
-    subprocess.run([*call, str(ROOT / "tests" / "runtime" / "pairs.c"), "-o", str(tmp_path / "program"), "-lm"], check=True)
+    (tmp_path / "sizes.h").write_text(sizes())
+    call = [compiler, LANGUAGE, *WARNINGS, "-Werror", *MEANING, *flags, "-I", str(ROOT / "runtime_c"), "-I", str(tmp_path)]
+    subprocess.run([*call, str(ROOT / "tests" / "runtime" / program), "-o", str(tmp_path / "program"), "-lm"], check=True)
     found = subprocess.run([*runs, str(tmp_path / "program")], check=True, capture_output=True, text=True).stdout
     assert found.endswith(" 0 wrong\n") and found.count("\n") == 1, found
 
@@ -103,6 +141,37 @@ def test_rows_have_their_bits_in_every_split(tmp_path: Path, monkeypatch: pytest
             assert near.equal and not near.doubts
         strict = oic.Simulator(made.program.graph, made.program.model, weights="bf16").program.module
         far = compare(strict, compiled, runs)
+        assert far.doubts or not far.equal
+
+
+def test_attention_has_its_bits_in_every_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a prompt into steps, and of a step among threads; near the reference as the operator says, and not more."""
+    if shutil.which("gcc") is None or not set(AVX2) <= features():
+        pytest.skip("no gcc, or no AVX2 to emulate upon")
+    monkeypatch.setenv("CC", shlex.join(["gcc", *EMULATED]))
+    made = oic.Synthesizer(oic.parse(ATTENTION, "pairs"), target="portable", numerics="native", threads=7)
+    build_together([made], tmp_path)
+    assert "oic_attention_pairs_divided_f32_bf16(" in (tmp_path / "p0" / "pairs.c").read_text()
+    rng = np.random.default_rng(2)
+    given = {n: rng.standard_normal((260, *s)).astype(np.float32) for n, s in (("q", (6, 40)), ("k", (3, 40)), ("v", (3, 24)))}
+    found = []
+    some = [2, 3, 5, 13, 64, 17, 1, 1, 70, 36, 48]
+    for threads, steps in ((7, [70, 70, 70, 50]), (1, [1] * 260), (2, some), (3, [69, 1, 69, 1, 69, 1, 50])):
+        with made.make_executor(threads=threads) as executor:
+            rows, at = [], 0
+            for n in steps:
+                executor.insert(**{name: x[at : at + n] for name, x in given.items()})
+                executor.step()
+                rows.append(executor.fetch("y").copy())
+                at += n
+        found.append(np.concatenate(rows).tobytes())
+    assert found == found[:1] * 4
+    runs = [Run("entry", {name: x[at : at + 70] for name, x in given.items()}) for at in (0, 70)]
+    with made.make_executor() as compiled:
+        near = compare(made.program.module, compiled, runs, compiled=made.program.compiled)
+        assert near.equal and not near.doubts
+        compiled.reset()
+        far = compare(oic.Simulator(made.program.graph).program.module, compiled, runs)
         assert far.doubts or not far.equal
 
 

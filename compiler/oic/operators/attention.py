@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import IndexType, Type
 from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Scratch, Stride
+from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower
@@ -34,6 +36,7 @@ LEAST = 32  # queries of a unit, at least, where threads share more of them
 PACKED = 12  # OIC_ATTENTION_PACKED: queries of a key head for which keys and values of a block become panels
 FOLDED = 8  # OIC_FOLDED: keys that fewer queries go through at a time
 LANES = 16  # OIC_LANES
+PAIRS = "attention_pairs"  # the kernel of the class `native`
 EVERYTHING = -1  # window of the kernel that has none
 
 Mask = NDArray[np.bool_]
@@ -57,7 +60,9 @@ class Attention(Operator, name="attention"):
 
     Softmax in f32 (f64 for f64), rounded once; error at most (4 + 2·max|s|)·ε·max|v| with s summed
     in f32.  A key that does not take part has no effect, NaN or not.  Scores are never held for all
-    of T.  Source: OPS, Part B; Milakov and Gimelshein, Online normalizer calculation for softmax, 2018.
+    of T.  In the class `native`, where k and v are bf16, q·scale and the weights are rounded to bf16
+    and multiplied in pairs, which adds (4 + 2·max Σ|q·k·scale|)·2⁻⁸·max|v|; subnormal numbers are zeros.
+    Source: OPS, Part B; Milakov and Gimelshein, Online normalizer calculation for softmax, 2018.
     """
 
     q: Value
@@ -175,16 +180,17 @@ class Attention(Operator, name="attention"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
-        return attention_bound(y, q, scaled(k, k_scale), scaled(v, v_scale), bias, self._scale(), self.q.dtype)
+        keys, values = scaled(k, k_scale), scaled(v, v_scale)
+        return attention_bound(y, q, keys, values, bias, self._scale(), self.q.dtype, self.kernel == PAIRS)
 
-    def _args(self) -> Members:
+    def _args(self, paired: bool = False) -> Members:
         q, k, v = self.q, self.k, self.v
         lead = q.shape[:-3]
         rank = len(lead)
         kv_len, ls, length = kv_length(self.kv_len, k.shape[-3], rank)
         heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
         queries, keys = dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3])
-        room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None)
+        room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None, paired)
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
@@ -224,7 +230,12 @@ class Attention(Operator, name="attention"):
     def _work(self) -> Dim:
         return dims.product([*self.q.shape[:-1], self.k.shape[-3], self.q.shape[-1] + self.v.shape[-1]])
 
-    kernels = (Kernel("attention", ("q", "k"), _args, layouts=_layouts, units=_units, work=_work, phases=True),)
+    _plain = Kernel("attention", ("q", "k"), _args, layouts=_layouts, units=_units, work=_work, phases=True)
+    kernels = (
+        _plain,
+        replace(_plain, name=PAIRS, args=lambda op: op._args(paired=True), fits=lambda op: op.k.dtype is dtypes.bf16,
+                needs=frozenset({NATIVE}), cost=lambda op, target: -1.0),  # less than that of others
+    )  # fmt: skip
 
     def _setting_scale(self) -> float | Value:
         return self.scale if isinstance(self.scale, Value) else self._scale()
@@ -343,7 +354,7 @@ class Attn(Operator, name="attn"):
 
 def work(
     queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType],
-    masked: bool = False,
+    masked: bool = False, paired: bool = False,
 ) -> int:  # fmt: skip
     """Numbers of scratch of a unit: rows of queries, results twice, and scores of a block; panels of keys and values.
 
@@ -352,15 +363,17 @@ def work(
     widths          of keys and of values
     of              dtypes of queries and of keys
     masked          whether keys are left out one by one
+    paired          whether two elements of queries and keys, and values of two keys, are one number
     """
     query, key = heads
     mine = min(ROWS, queries * (query // max(1, key)))
     rows = max(mine, min(TOGETHER, key * mine))
     block = _padded(min(KEYS, keys))
-    k, v = (_padded(dims.maximum(w)) for w in widths)
+    each = 2 if paired else 1
+    k, v = (_padded(-(-dims.maximum(w) // n)) for w, n in zip(widths, (each, 1)))
     wide = of[0] is dtypes.f64
     same = of[1] is (dtypes.f64 if wide else dtypes.f32)  # computed with as they are stored
-    in_registers = same or (not wide and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
+    in_registers = same or (not wide and not paired and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
     widened = 0 if same else 4 * k
     if mine >= PACKED:
         panel = LANES * k + widened
@@ -368,11 +381,13 @@ def work(
         panel = 0 if in_registers else FOLDED * k
     as_they_lie = in_registers and (mine == 1 or not same or dims.maximum(widths[1]) % LANES == 0)
     if masked or mine >= PACKED or not as_they_lie:
-        panel = max(panel, block * min(v, 4 * LANES))
+        panel = max(panel, block // each * min(v, 4 * LANES))
     if mine >= STRIPS:
-        panel = max(panel, block * k + max(block * v, widened))
-    few = 0 if masked or not in_registers else min(mine, 1 if same else PACKED - 1)  # rows whose spans go side by side
-    if dims.maximum(widths[1]) < 4 * LANES and (same or queries == 1):  # a query's narrow heads do
+        panel = max(panel, block * k + max(block // each * v, widened))
+    few = min(mine, 1 if same or paired else PACKED - 1)  # rows whose spans go side by side
+    if masked or not (in_registers or paired):
+        few = 0
+    if dims.maximum(widths[1]) < 4 * LANES and not paired and (same or queries == 1):  # a query's narrow heads do
         few = 0
     beside = min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN)))
     return rows * (k + v) + max(rows, beside) * v + max(min(rows, TOGETHER), beside) * block + panel
@@ -507,15 +522,19 @@ def _weighted(weight: Array, values: Array, part: Mask) -> Array:
 
 
 def attention_bound(
-    y: Array, q: Any, k: Any, v: Any, bias: Any, scale: float, dtype: DType
+    y: Array, q: Any, k: Any, v: Any, bias: Any, scale: float, dtype: DType, paired: bool = False
 ) -> Array:
-    """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|."""
+    """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|; of products in pairs also what roundings to bf16 add."""
     group = np.shape(q)[-2] // max(1, np.shape(k)[-2])
     keys = np.abs(np.repeat(real(k), group, -2))
     size = np.abs(real(q))
     s = np.matmul(np.moveaxis(size, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
-    largest = float(s.max(initial=0.0)) + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
+    products = float(s.max(initial=0.0))
+    largest = products + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
     top = float(np.abs(real(v)).max(initial=0.0))
-    return rounded(y, np.full(np.shape(y), (4 + 2 * largest) * epsilon(dtype) * top), dtype)
+    bound = (4 + 2 * largest) * epsilon(dtype) * top
+    if paired:
+        bound += (4 + 2 * products) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
+    return rounded(y, np.full(np.shape(y), bound), dtype)
 
 

@@ -51,9 +51,13 @@ def select_kernels(module: Module, target: Target = TARGETS["portable"], threads
 
 
 def settle_native(module: Module) -> None:
-    """Note which products the class `native` may compute in its own way, before the reference asks for their bounds."""
-    for op in (reader.op for _, found in readers(module) for reader in found if reader.fields):
-        own = [k for k in op.kernels if NATIVE in k.needs and k.fits(op)] if isinstance(op, Operator) else []
+    """Note which operators the class `native` may compute in its own way, before the reference asks for their bounds.
+
+    What a kernel `takes` in a layout of its own is a constant.
+    """
+    reading = {reader.op for _, found in readers(module) for reader in found if reader.fields}
+    for op in (op for op in module.all_ops() if isinstance(op, Operator)):
+        own = [k for k in op.kernels if NATIVE in k.needs and k.fits(op) and (op in reading or not k.takes)]
         op.kernel = own[0].name if own else op.kernel
 
 

@@ -18,9 +18,9 @@ from oic.ir.encodings import storage_of
 from oic.ir.module import Module
 from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.types import TensorType
+from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator
 from oic.operators.fused import Fused
-from oic.operators.quantized import PAIRS
 from oic.profile.limits import Limits, spread
 from oic.session.interface import Entry, Interface
 from oic.session.synthesizer import CompiledExecutor
@@ -170,7 +170,7 @@ def _unit(place: CodePlace) -> str:
     """`int8` for products of small integers, also of quantised weights; `bf16` for pairs of the class `native`."""
     parts = (part for op in place.ops for part in (op.body.ops if isinstance(op, Fused) else [op]))
     operators = [op for op in parts if isinstance(op, Operator)]
-    if any(op.kernel == PAIRS for op in operators):
+    if any(op.kernels and NATIVE in op.chosen().needs for op in operators):
         return "bf16"
     types = [v.type for op in operators for v in op.operands if isinstance(v.type, TensorType)]
     return "int8" if any(storage_of(t.encoding) in GROUP_STORAGES or t.dtype in SMALL for t in types) else "f32"

@@ -231,6 +231,21 @@ E_FN __m512 e_dpbf16(__m512 s, __m512bh a, __m512bh b)
     }
     return w.f;
 }
+/* Rounded to nearest, halves to even; subnormal numbers are zeros, NaNs quiet.  The numbers of b come first. */
+E_FN __m512bh e_cvtne2ps(__m512 a, __m512 b)
+{
+    uint16_t to[32];
+    __m512bh r;
+    for (int i = 0; i < 32; ++i) {
+        const emulated u = e_of(i < 16 ? b : a);
+        const float v = e_flushed(u.f32[i % 16]);
+        uint32_t bits;
+        memcpy(&bits, &v, 4);
+        to[i] = (uint16_t)(v != v ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    }
+    memcpy(&r, to, 64);
+    return r;
+}
 E_FN __m512i e_permute16(__m512i order, __m512i a)
 {
     uint16_t at[32], from[32], to[32];
@@ -420,6 +435,7 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #define _mm512_dpbusd_epi32 e_dpbusd
 #define _mm512_madd_epi16 e_madd16
 #define _mm512_dpbf16_ps e_dpbf16
+#define _mm512_cvtne2ps_pbh e_cvtne2ps
 #define _mm512_permutexvar_epi16 e_permute16
 #define _mm512_maskz_permutexvar_epi16 e_maskz_permute16
 #define _mm512_permutexvar_epi32 e_permute32
