@@ -28,15 +28,20 @@
    Many queries of a key head go through a block in strips, whose scores, weights and results stay near: for them all, the keys
    of a block become panels once, and values rows side by side.
 
-   Scratch, in numbers, for rows that go together, at most OIC_ATTENTION_MOST of one unit or OIC_ATTENTION_TOGETHER of several,
-   and those of all spans side by side, at most as many; widths rounded up to whole lanes, and of keys those of a block at most:
-   rows * (Dk + Dv), of pairs half of Dk; with those of all spans, rows * Dv; scores, rows * keys, of the longest strip where a key head has
-   OIC_ATTENTION_PACKED rows.  Then panels of keys and values.  Keys: 16 * Dk where a key head has OIC_ATTENTION_PACKED rows, and
-   4 * Dk more where they are widened; where fewer rows cannot take them as they are stored, which those of pairs may not,
-   OIC_FOLDED * Dk.  Values, in the
-   same place: keys * min(Dv, 64), of pairs half of it, but not where fewer rows take them as they are stored, which more than
-   one do of numbers in whole lanes and of narrower ones but pairs, and no mask has gaps.  Where there are several strips, keys * (Dk + Dv) instead, keys and
-   values apart, of which the latter's place serves to widen the former. */
+   Scratch, in numbers, Dk of pairs halved, widths rounded up to whole lanes; rows are those that go together, at most
+   OIC_ATTENTION_MOST of one unit or OIC_ATTENTION_TOGETHER of several, and keys those of a block at most:
+
+     queries, results   rows * (Dk + Dv)
+     results of spans   rows * Dv, of all rows of all spans side by side
+     scores             rows * keys, likewise; of the longest strip where a key head has OIC_ATTENTION_PACKED rows ("many")
+     panels             the most of these:
+       keys, many rows    16 * Dk, and 4 * Dk more where they are widened
+       keys, few rows     OIC_FOLDED * Dk, of pairs, and where they are not taken as they are stored
+       values             keys * min(Dv, 64), of pairs half of it: many rows, masks, pairs, and few rows that do not take them
+                          as they are stored; these do if it is one, if numbers are narrow, or if rows are whole lanes
+       several strips     keys * (Dk + Dv), keys and values apart, values of pairs half of it; their place serves to widen keys
+
+   */
 
 /* Keys and values are read as they are stored, if registers can be made of them, or they are widened before. */
 #if PAIRED

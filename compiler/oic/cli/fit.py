@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
@@ -295,9 +296,10 @@ def figures_of(program: Program) -> Figures:
         return Figures("", (), "they depend on the instruction set (--dispatch)")
     try:
         with scratch_folder() as folder:
-            return measure(write_code(program.planned, settings.target, settings.threads, folder), folder)
+            files = write_code(program.planned, settings.target, settings.threads, folder)
+            return measure(files, Path(files.name))
     except OicError as error:
-        return Figures("", (), error.diagnostics[0].message.splitlines()[0])
+        return Figures("", (), " ".join(error.diagnostics[0].message.splitlines()[:2]))
 
 
 def with_figures(planned: Footprint, figures: Figures) -> Footprint:

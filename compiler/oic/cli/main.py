@@ -214,7 +214,7 @@ def diff(
 @common.entry_option
 @click.option(
     "--after", metavar="N", type=click.IntRange(0), default=0, show_default=True,
-    help="steps that come before them",
+    help="steps to take before those that are measured",
 )  # fmt: skip
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")

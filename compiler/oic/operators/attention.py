@@ -61,7 +61,8 @@ class Attention(Operator, name="attention"):
     Softmax in f32 (f64 for f64), rounded once; error at most (4 + 2·max|s|)·ε·max|v| with s summed
     in f32.  A key that does not take part has no effect, NaN or not.  Scores are never held for all
     of T.  In the class `native`, where k and v are bf16, q·scale and the weights are rounded to bf16
-    and multiplied in pairs, which adds (4 + 2·max Σ|q·k·scale|)·2⁻⁸·max|v|; subnormal numbers are zeros.
+    and multiplied in pairs, which adds (4 + 2·max Σ|q·k·scale|)·2⁻⁸·max|v|, and what it takes from subnormal
+    numbers, which may be zeros: 2⁻¹²⁵·(max Σ|q·scale| + max Σ|k|)·max|v|.
     Source: OPS, Part B; Milakov and Gimelshein, Online normalizer calculation for softmax, 2018.
     """
 
@@ -534,7 +535,9 @@ def attention_bound(
     top = float(np.abs(real(v)).max(initial=0.0))
     bound = (4 + 2 * largest) * epsilon(dtype) * top
     if paired:
-        bound += (4 + 2 * products) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
+        sums = size.sum(-1).max(initial=0.0) * abs(scale) + keys.sum(-1).max(initial=0.0)
+        least = sums * 2.0**-126  # of a score: what subnormal numbers have of it
+        bound += (4 + 2 * products + 2**9 * least) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
     return rounded(y, np.full(np.shape(y), bound), dtype)
 
 
