@@ -40,7 +40,8 @@ static inline void NAME(oic_linear_panels_part)(const void *args, ptrdiff_t firs
     (void)worker;
     for (ptrdiff_t i = 0; i < batches; ++i) {
         PRODUCT(&(const OPERANDS){
-                    .x = a->x + oic_offset(i, a->rank, a->shape, a->xs), .w = a->w, .b = a->b, .y = a->then != NULL ? NULL : a->y + i * a->M * a->N,
+                    .x = a->x + oic_offset(i, a->rank, a->shape, a->xs), .w = a->w, .b = a->b,
+                    .y = a->then != NULL ? NULL : a->y + i * a->M * a->N,
                     .M = a->M, .K = a->K, .N = a->N, .xm = a->ldx, .xk = 1,
                     .wk = OIC_LANES, .wg = OIC_LANES * a->K, .wn = 1,
                     .before = i * a->M, .then = a->then, .context = a->context,

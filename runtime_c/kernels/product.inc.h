@@ -1,6 +1,7 @@
 /* The body that products of matrices share.  The kernel that includes it defines PRODUCT and PRODUCT_…, the names of
-   the functions, OPERANDS, that of their struct, and PANELS: w lies in panels, sixteen columns side by side for each k, the last ones filled up with zeros.
-   One that defines PRODUCT_THEN, too, hands its results on where there is `then` (common/then.h), and y is NULL.
+   the functions, OPERANDS, that of their struct, and PANELS: w lies in panels, sixteen columns side by side for each k, the
+   last ones filled up with zeros.  One that defines PRODUCT_THEN, too, hands its results on where there is `then`
+   (common/then.h), and y is NULL.
 
    y[M, N] = x[M, K] * w[K, N] * scale[N] + b[N], columns of panels first..end-1; scale (float, neighbours ds apart) and b may
    be NULL.
@@ -11,8 +12,8 @@
    x lies at the strides xm and xk.  Column j = 16 * g + l of w, element k, is w[g * wg + l * wn + k * wk].  Tiles of a few rows
    and panels are computed at a time (simd/tiles.h).  Few rows go through all of a tile's columns of w at once, and where memory
    is the limit the columns of a tile lie in shares of w that are read side by side; many go chunk by chunk through
-   columns, as many as a cache holds sums of, and these wait in y.  Where y is of another type than the sums are computed in or NULL, or
-   a panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or gathered
+   columns, as many as a cache holds sums of, and these wait in y.  Where y is of another type than the sums are computed in,
+   or NULL, or a panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or gathered
    is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes through
    many panels: read in order, it comes in time. */
 #define TILE MATH(oic_tile)

@@ -105,6 +105,17 @@ def test_without_a_compiler(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "stack and code are not counted: no C compiler was found" in oic("fit", "g.oi", "--ram", "1K").out
 
 
+def test_code_that_does_not_compile(oic: Oic) -> None:
+    """What the compiler said is said, not only that it did."""
+    Path("g.oi").write_text(
+        "graph g { dynamic { x: f32[4, 32]; } constant { w: bf16[32, 32] @init(0.5); } volatile { y: f32[4, 32]; }"
+        " block entry { op linear(x, w) >> y; return; } }"
+    )
+    missing = oic("fit", "g.oi", "--ram", "1M", "--numerics", "native", "--json").json["not_counted"]
+    assert "the machine's own products of bf16, and there are none: build with --numerics" in missing
+    assert "does not compile" in missing and missing.count("g/oic/registers.h") == 1 and "/tmp" not in missing
+
+
 def test_a_bound_that_costs_nothing(oic: Oic) -> None:
     Path("g.oi").write_text(FIXED)
     found = oic("fit", "g.oi", "--flash", "1M", "--json").json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,17 +124,20 @@ def measured(
     """
     executor.step(entry, **inputs)
     executor.reset()
-    for _ in range(after):
-        executor.step(entry, **inputs)
+    for taken in range(after):
+        try:
+            executor.step(entry, **inputs)
+        except StepError as error:
+            raise _refused(error, taken + 1, after) from None
     start = executor.save()
     found: list[Array] = []
     first = True
     while len(found) < steps:
         try:
             executor.step(entry, **inputs)
-        except StepError:
+        except StepError as error:
             if first:
-                raise
+                raise _refused(error, after + 1, after) from None
             executor.load(start)
             first = True
             continue
@@ -149,6 +152,12 @@ def measured(
         if row[1]
     ]
     return Profile(entry, steps, whole, apart, tuple(rows), clock, limits)
+
+
+def _refused(error: StepError, step: int, after: int) -> StepError:
+    """The refusal of a step, with a hint where steps come before those that are measured."""
+    hint = f"this was step {step}; --after {after} takes so many before those that are measured"
+    return replace(error, hint=hint) if after else error
 
 
 def _statement(interface: Interface, place: CodePlace, row: list[float]) -> MeasuredStatement:

@@ -37,7 +37,8 @@
 #define OIC_PANELS_OF_MANY 192
 
 /* Whether numbers of w that are narrow are widened in every tile of many rows, or once for all of them: one or two instructions
-   take less time than a copy in memory (0.95 instead of 0.90 of the multiply-add peak for 128 rows, 0.92 instead of 0.75 for 16). */
+   take less time than a copy in memory.  Zen 5: 0.95 instead of 0.90 of the multiply-add peak for 128 rows, 0.92 instead of 0.75
+   for 16; as AVX2 there 0.95 and 0.94, 0.90 and 0.80. */
 #if OIC_REGISTER >= 32 || defined(__aarch64__)
 #define OIC_WIDENS_AGAIN 1
 #else
