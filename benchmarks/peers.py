@@ -1,9 +1,9 @@
 """Speed beside other engines: the same shapes and weights, the same threads, in one run.
 
 Every engine runs in a process of its own, in which the model stays loaded; they take turns, and the tables give medians
-and half the distance of the quartiles.  The limits of the machine are measured in between: a streaming read on huge
-pages, and multiply-adds in f32, int8 and bf16.  What is not installed is skipped, and said so; what fails is named, and
-the exit status is 1 if that is oic.
+and half the distance of the quartiles.  The machine takes a turn, too: a streaming read on huge pages, multiply-adds
+in f32, int8 and bf16; the limit of a row is the median of its turns.  What is not installed is skipped, and said so;
+what fails is named, and the exit status is 1 if that is oic.
 
     python benchmarks/peers.py [--models gpt2-124m,...] [--rows decode,prefill,...] [--precisions f32,q8]
                                [--threads 1,2] [--engines oic,llama_cpp,...] [--cache q8] [--numerics native]
@@ -15,7 +15,8 @@ out), first (seconds from the start of a C program to its first token, its weigh
 that it has resident), build (seconds).  `--python` is the interpreter that has the other engines: `pip install
 oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for: those
 of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is
-counted by, but in that class with `--cache bf16`.
+counted by, but in that class with `--cache bf16`.  Keys and values of oic are in f32 where weights are, else in 16
+bits, as those of llama.cpp are; `--cache` says otherwise.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ PROMPTS = (128, 512)
 STREAMS = ("silero", "gru-256")
 REST = 0.3  # seconds before an engine's turn: threads of the one before it spin for so long after their last work
 CACHES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}  # bytes of a number; q8 has a scale a head
+UNITS = ("read", "f32", "int8", "bf16")  # of Limits
 
 
 class Worker:
@@ -167,10 +169,10 @@ class Run:
         self.limits: dict[int, list[Limits]] = {}
 
     def probe(self, threads: int) -> Limits:
-        """The machine's limits now; the best of the run so far is what counts."""
-        found = self.limits.setdefault(threads, [])
-        found += self.prober.limits((threads,), rounds=2)
-        return Limits(threads, *(max(getattr(one, n) for one in found) for n in ("read", "f32", "int8", "bf16")))
+        """The machine's limits now."""
+        (found,) = self.prober.limits((threads,), rounds=1)
+        self.limits.setdefault(threads, []).append(found)
+        return found
 
     def workers(self, module: str, **given: Any) -> list[Worker]:
         """A process of every engine that can do it; they load one after the other."""
@@ -179,7 +181,7 @@ class Run:
             named = f"{engine}_engine" if module == "decoder" else module
             more = {} if module == "decoder" else {"engine": engine}
             if named == "oic_engine":
-                more |= {"cache": self.arguments.cache, "numerics": self.arguments.numerics}
+                more |= {"cache": self.cache(given["precision"]), "numerics": self.arguments.numerics}
             worker = Worker(engine, self.arguments.python, named, {**given, **more})
             if worker.loaded():
                 self.versions[engine] = worker.version
@@ -192,15 +194,23 @@ class Run:
             input(f"{', '.join(w.engine for w in found)} loaded; Enter to measure: ")
         return found
 
+    def cache(self, precision: str) -> str:
+        """Elements of oic's keys and values."""
+        return self.arguments.cache or (precision if precision in ("f32", "bf16") else "f16")
+
     def without(self, worker: Worker, what: str) -> None:
         """Keep why an engine has no figure."""
         kept, why = (self.failed, worker.failed) if worker.failed else (self.skipped, worker.missing)
         kept[worker.engine, what] = why.strip().splitlines()[-1]
 
-    def alternate(self, workers: list[Worker], rounds: int, command: str, *given: Any) -> list[Figure]:
-        """Every engine in turn, so many times, after one that does not count."""
-        figures = {w.engine: Figure(w.engine) for w in workers}
-        for number in range(rounds + 1):
+    def alternate(
+        self, workers: list[Worker], threads: int, command: str, *given: Any
+    ) -> tuple[list[Figure], Limits]:
+        """The machine and every engine in turn, after a round that does not count; medians of the machine's limits."""
+        figures, limits = {w.engine: Figure(w.engine) for w in workers}, []
+        for number in range(self.arguments.rounds + 1):
+            time.sleep(REST)
+            limits += [self.probe(threads)] if number else []
             for worker in workers:
                 time.sleep(REST)
                 found = worker.ask(command, *given)
@@ -210,7 +220,7 @@ class Run:
             if worker.missing or worker.failed:  # what it measured before is no row
                 del figures[worker.engine]
                 self.without(worker, f"{command} {' '.join(map(str, given))}".strip())
-        return list(figures.values())
+        return list(figures.values()), middle(limits)
 
     def show(self, row: Row) -> None:
         self.rows.append(row)
@@ -236,21 +246,19 @@ def decoders(run: Run) -> None:
     for name, precision, threads in itertools.product(a.models, a.precisions, a.threads):
         decoder = DECODERS[name]
         prompt = min(max(a.prompts), decoder.context)
-        anew = "build" in a.rows  # what a cache would answer says nothing
+        anew, cache = "build" in a.rows, run.cache(precision)  # what a cache of builds would answer says nothing
         workers = run.workers(
             "decoder", decoder=name, precision=precision, threads=threads, prompt=prompt, anew=anew
         )
         for position in [p for p in a.positions if p + a.tokens < decoder.context and "decode" in a.rows]:
-            limit = run.probe(threads)
-            figures = run.alternate(workers, a.rounds, "decode", position, a.tokens)
-            each = CACHES[a.cache] + (4 / decoder.head if a.cache == "q8" else 0)
+            figures, limit = run.alternate(workers, threads, "decode", position, a.tokens)
+            each = CACHES[cache] + (4 / decoder.head if cache == "q8" else 0)
             work = decoder.weight_bytes(precision) + decoder.kv_bytes(position + a.tokens // 2, each)
             run.show(Row(name, f"at {position}", precision, threads, work, limit.read, 1, figures))
         for count in [n for n in a.prompts if n < decoder.context and "prefill" in a.rows]:
-            limit = run.probe(threads)
-            figures = run.alternate(workers, a.rounds, "prefill", count)
+            figures, limit = run.alternate(workers, threads, "prefill", count)
             products, pairs = decoder.operations(count)
-            attending = peak_of(limit, "bf16" if a.cache == "bf16" else "f32", a.numerics)
+            attending = peak_of(limit, "bf16" if cache == "bf16" else "f32", a.numerics)
             least = products / peak_of(limit, precision, a.numerics) + pairs / attending
             work, peak = products + pairs, (products + pairs) / least
             run.show(Row(name, f"prompt {count}", precision, threads, work, peak, count, figures))
@@ -262,6 +270,11 @@ def decoders(run: Run) -> None:
                 print(f"{name:<17}{'build':<14}{precision:<5}{threads} thr  {seconds:.1f} s")
         for worker in workers:
             worker.close()
+
+
+def middle(limits: list[Limits]) -> Limits:
+    """The medians."""
+    return Limits(limits[0].threads, *(statistics.median(getattr(one, unit) for one in limits) for unit in UNITS))
 
 
 def peak_of(limits: Limits, precision: str, numerics: str | None) -> float:
@@ -285,7 +298,7 @@ def positions(rows: list[Row]) -> Iterator[str]:
             slope = (at[high] - at[low]) / (high - low)
             bend = at[middle] - (at[low] + slope * (middle - low))
             work = {int(row.name[3:]): row.work for row in found}
-            least = (work[high] - work[low]) / (high - low) / found[0].limit
+            least = (work[high] - work[low]) / (high - low) / statistics.median(row.limit for row in found)
             yield (
                 f"{model} {precision} {threads} thr, {engine}: a position costs {slope * 1e9:,.1f} ns, "
                 f"{slope / least:.2f} of its bytes at the limit, {bend / at[middle] * 100:+.1f} % from a line"
@@ -301,7 +314,7 @@ def streams(run: Run) -> None:
     plain: dict[tuple[str, int], Figure | None] = {}  # the fastest other in f32
     for name, precision, threads in itertools.product(STREAMS, sorted(a.precisions, key="f32".__ne__), a.threads):
         workers = run.workers("streams", model=name, precision=precision, threads=threads)
-        figures = run.alternate(workers, a.rounds, "steps", 200)
+        figures, _ = run.alternate(workers, threads, "steps", 200)
         if figures:
             row = Row(name, "step", precision, threads, 0, 0, 1, figures)
             plain |= {(name, threads): row.fastest} if precision == "f32" else {}
@@ -318,10 +331,9 @@ def convolve(run: Run) -> None:
     a = run.arguments
     for precision, threads in itertools.product([p for p in ("f32", "q8") if p in a.precisions], a.threads):
         workers = run.workers("convolutions", precision=precision, threads=threads)
-        limits = run.probe(threads)
-        limit = limits.int8 if precision == "q8" else limits.f32
         for name in layers(precision):
-            figures = run.alternate(workers, a.rounds, "seconds", name, 20)
+            figures, limits = run.alternate(workers, threads, "seconds", name, 20)
+            limit = limits.int8 if precision == "q8" else limits.f32
             run.show(Row(LAYERS[name].operator, name, precision, threads, LAYERS[name].operations, limit, 1, figures))
         if a.wait:
             print("measured", flush=True)
@@ -334,7 +346,7 @@ def translate(run: Run) -> None:
     a = run.arguments
     for precision, threads in itertools.product(a.precisions, a.threads):
         workers = run.workers("translation", precision=precision, threads=threads)
-        figures = run.alternate(workers, a.rounds, "translate", 64, 128)
+        figures, _ = run.alternate(workers, threads, "translate", 64, 128)
         if figures:
             run.show(Row("byt5-tiny", "64 to 128", precision, threads, 0, 0, 1, figures))
         if a.wait:
@@ -353,7 +365,8 @@ def programs(run: Run) -> None:
         try:
             with c_program(name, precision) as program:
                 if "first" in a.rows:
-                    limit, figure = run.probe(1).read, Figure("oic", program.first_tokens(4 * a.rounds))
+                    limit = middle([run.probe(1) for _ in range(a.rounds)]).read
+                    figure = Figure("oic", program.first_tokens(4 * a.rounds))
                     row = Row(name, "first token", precision, 1, program.weights, limit, 1, [figure])
                     print(f"{head[0]}{figure.median * 1e3:,.1f} ms ±{spread(figure.seconds)[1] * 100:.0f}%, a read of "
                           f"its {row.work / 1e6:,.0f} MB takes {row.work / limit * 1e3:,.1f}", flush=True)  # fmt: skip
@@ -394,7 +407,7 @@ def main() -> int:
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2])
     parser.add_argument("--positions", type=lambda text: [int(n) for n in text.split(",")], default=POSITIONS)
     parser.add_argument("--prompts", type=lambda text: [int(n) for n in text.split(",")], default=PROMPTS)
-    parser.add_argument("--cache", choices=CACHES, default="f32", help="of oic: as of oic import")
+    parser.add_argument("--cache", choices=CACHES, help="of oic: as of oic import")
     parser.add_argument("--numerics", choices=NUMERICS, help="of oic's decoders: as of oic build")
     parser.add_argument("--tokens", type=int, default=16, help="of a round of decoding")
     parser.add_argument("--rounds", type=int, default=5)
@@ -413,9 +426,10 @@ def main() -> int:
     for line in positions(run.rows):
         print(line)
     for threads in sorted(run.limits):
-        found = run.probe(threads)
-        print(f"the machine, {threads} thr: {found.read / 1e9:.1f} GB/s read, {found.f32 / 1e9:.0f} GFLOP/s f32, "
-              f"{found.int8 / 1e9:.0f} Gop/s int8, {found.bf16 / 1e9:.0f} GFLOP/s bf16")  # fmt: skip
+        limit, most = middle(run.limits[threads]), max(one.read for one in run.limits[threads])
+        print(f"the machine, {threads} thr: {limit.read / 1e9:.1f} GB/s read (most {most / 1e9:.1f}), "
+              f"{limit.f32 / 1e9:.0f} GFLOP/s f32, {limit.int8 / 1e9:.0f} Gop/s int8, "
+              f"{limit.bf16 / 1e9:.0f} GFLOP/s bf16")  # fmt: skip
     for (engine, precision), why in run.skipped.items():
         print(f"skipped: {engine} {precision}: {why}")
     for (engine, precision), why in run.failed.items():
@@ -423,7 +437,7 @@ def main() -> int:
     print(", ".join(f"{engine} {version}" for engine, version in run.versions.items()),
           f"; {time.perf_counter() - start:.0f} s", sep="")  # fmt: skip
     if run.arguments.json:
-        limits = {n: run.probe(n).to_json() for n in run.limits}
+        limits = {n: middle(all_of).to_json() for n, all_of in run.limits.items()}
         found = {"limits": limits, "versions": run.versions, "numerics": run.arguments.numerics,
                  "rows": [row.to_json() for row in run.rows],
                  "skipped": [[*key, why] for key, why in run.skipped.items()],
