@@ -61,14 +61,16 @@ def test_the_same_bytes_every_time(name: str, weights: str, tmp_path: Path) -> N
         assert str(tmp_path).encode() not in a.read_bytes()
 
 
-def test_only_headers_that_are_used(tmp_path: Path) -> None:
-    files = programs.files("counter", tmp_path)
+@pytest.mark.parametrize("name, for_the_program", [("counter", {"journal.h"}), ("elementwise", set())])
+def test_only_headers_that_are_used(name: str, for_the_program: set[str], tmp_path: Path) -> None:
+    """The journal of saved states is none that the code includes, and of use where there is a state."""
+    files = programs.files(name, tmp_path)
     copied = {p.name for p in files.paths if p.parent.name == "oic"}
     included: set[str] = set()
     for path in files.paths:
         if path.suffix in (".c", ".h"):
             included |= {Path(n).name for n in re.findall(r'#include "([^"]+)"', path.read_text())}
-    assert copied == included - {"counter.h"} | {"journal.h"}  # which is for the program
+    assert copied == included - {f"{name}.h"} | for_the_program
 
 
 def test_no_globals_no_allocation(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ class TemplateData:
     memory_table: tuple[str, ...]
     macros: tuple[Macro, ...]
     state: Struct
+    keeps: bool
     session: Struct
     memory: Struct
     entries: tuple[EntryData, ...]
@@ -204,6 +205,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         memory_table=_memory_table(unit, array),
         macros=_macros(unit, entries, target.numerics, threads if pooled else 0, weights),
         state=_struct(f"{unit.name}_state", _state_members(unit)),
+        keeps=bool(unit.fields),
         session=_struct(f"{unit.name}_session", _session_members(unit, several=bool(sets))),
         memory=_struct(f"{unit.name}_memory", MEMORY),
         entries=entries,

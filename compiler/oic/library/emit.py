@@ -261,7 +261,8 @@ def _texts(m: view.TemplateData) -> dict[str, str]:
     bodies = sorted({instance.file for instance in m.instances})
     hosted = ["hosted/hosted.h"] if m.hosted else []
     hosted += ["hosted/processor.h", "session.h"] if m.sets else []
-    for name in runtime_headers(["oic.h", "state/journal.h", *m.headers, *bodies, *hosted]):
+    kept = ["state/journal.h"] if m.keeps else []
+    for name in runtime_headers(["oic.h", *kept, *m.headers, *bodies, *hosted]):
         texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(runtime_dir(), name))
     return texts
 
