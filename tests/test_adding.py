@@ -29,8 +29,10 @@ from oic.importers.decoder import Decoder, Layer, Matrix, Norm
 from oic.importers.transformer import transformer_program
 from oic.ir import index
 from oic.ir.core import REGISTRY, Value
+from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.ranges import exact
+from oic.ir.strides import Strides
 from oic.ir.text import parse_module, print_module
 from oic.ir.types import Type
 from oic.kernels import targets
@@ -162,6 +164,47 @@ def test_an_elementwise_operator_is_a_class_and_a_line_of_c(runtime: Path, tmp_p
         assert "oic_neg_f32(oic_halved_f32(oic_exp_f32(" in (tmp_path / "made" / "halved_one.c").read_text()
     finally:
         del REGISTRY[Halved.name]
+
+
+def test_a_view_is_a_class(tmp_path: Path) -> None:
+    """It says what it sees; no memory is moved, and what follows reads it where it lies."""
+
+    class Diagonal(Operator, name="diagonal", view=True):
+        """x[i, i + above] of a square x."""
+
+        x: Value
+        above: int
+
+        examples = (("f32[3, 3]", "above=1"),)
+
+        def infer(self) -> list[Type]:
+            self.require_rank("x", 2)
+            return self.tensor(self.x.dtype, [self.x.shape[0] - self.above])
+
+        def reference(self, x: Array) -> Array:
+            return np.diagonal(x, self.above)
+
+        def seen(self, base: Strides) -> Strides:
+            return (base[0] + base[1],)
+
+        def begins(self, number: int) -> list[tuple[Dim | Value, int]]:
+            return [(self.above, 1)]
+
+    try:
+        graph = oic.parse(
+            "dynamic { x: f32[5, 5]; } constant { c: f32[6, 6]; } volatile { y: f32[3]; z: f32[3]; s: f32; } block entry { "
+            "assign d: f32[3]; assign t: f32[5, 5]; op transpose(x, perm=[1, 0]) >> t; op diagonal(t, above=2) >> d; "
+            "op exp(d) >> y; transfer d >> z; assign e: f32[5]; op diagonal(c, above=1) >> e; op sum_axis(e, axes=[0]) >> s; "
+            "return; }", "diagonal_one",
+        )  # fmt: skip
+        x, c = ROWS.reshape(-1)[:25].reshape(5, 5), np.arange(36, dtype=np.float32).reshape(6, 6)
+        made = oic.Synthesizer(graph, oic.Model({"c": c}), target="portable").build(tmp_path / "made")
+        for backend in (*(oic.Simulator(graph, oic.Model({"c": c}), stage=stage) for stage in ("graph", "planned")), made):
+            found = backend.make_executor().step(x=x)
+            assert np.array_equal(found["z"], np.diagonal(x.T, 2)) and np.allclose(found["y"], np.exp(found["z"]))
+            assert found["s"] == np.diagonal(c, 1).sum()
+    finally:
+        del REGISTRY[Diagonal.name]
 
 
 def test_a_pass_is_a_function_and_a_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.facts import Facts
 from oic.ir.liveness import Liveness
 from oic.ir.ranges import Ranges
+from oic.ir.strides import dense
 from oic.ir.types import TensorType
-from oic.memory.views import dense
 
 Strides = tuple[Dim, ...]
 STATE, WHY, SESSION = c.Identifier("state"), c.Identifier("why"), c.Identifier("s")

@@ -14,9 +14,10 @@ from oic.codegen.function_context import SESSION, Frame, memory, start_address
 from oic.codegen.outline import Task
 from oic.ir import dims
 from oic.ir.core import Op, Value
+from oic.ir.strides import is_dense
 from oic.kernels import kernel as parts
 from oic.kernels.kernel import Deref, Ints, Out, Pointers, Scratch, Stride
-from oic.memory.views import is_dense, strides_of
+from oic.memory.views import strides_of
 from oic.operators.base import Call
 from oic.operators.fused import around
 

@@ -29,8 +29,8 @@ from oic.ir.core import Block, Value
 from oic.ir.dims import Dim, Extent, extents, of
 from oic.ir.index import bound_in
 from oic.ir.state import Constant
+from oic.ir.strides import dense
 from oic.ir.types import TensorType
-from oic.memory.views import dense
 
 T = TypeVar("T")
 Write = Callable[[Frame, Block], None]

@@ -21,9 +21,9 @@ from oic.codegen.outline import Task, continuation, shared_loop, task
 from oic.ir import control, dims, index, state
 from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
+from oic.ir.strides import dense
 from oic.ir.types import TensorType
 from oic.memory.layout import constant_strides
-from oic.memory.views import dense
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert, PartEntry

@@ -20,6 +20,7 @@ from oic.diagnostics import Span
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.dims import Dim
+from oic.ir.strides import Strides
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
 REQUIRED = object()
@@ -292,6 +293,14 @@ class Op:
 
     def verify(self) -> None:
         """Raise OpError unless what its regions yield fits what it carries or gives."""
+
+    def seen(self, base: Strides) -> Strides | None:
+        """Of a view: the strides of its results, from those of its first operand; None: it needs a copy of that."""
+        raise AssertionError(f"{self.name} is no view of a value")
+
+    def begins(self, number: int) -> list[tuple[Dim | Value, int]]:
+        """Of a view: where in its first operand the result of a number begins: so many elements along an axis, each."""
+        return []
 
     def overwritable(self) -> tuple[str, ...]:
         """The operand fields whose memory the result may take over."""

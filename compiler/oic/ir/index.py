@@ -14,6 +14,7 @@ from oic.dtypes import INT, DType, bitset
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim, Extent
+from oic.ir.strides import Strides, dense, is_dense
 from oic.ir.types import INDEX, TensorType, Type
 
 UNEQUAL = "unequal"  # what a check of two sizes `says`
@@ -224,6 +225,9 @@ class AssertShape(Op, name="assert.shape"):
         if self.x.tensor.rank != len(self.shape):
             raise OpError("shape-mismatch", f"{self.x.type} has another rank", "x")
         return [TensorType(self.x.dtype, tuple(self.shape))]
+
+    def seen(self, base: Strides) -> Strides:
+        return dense(self.result.shape) if is_dense(self.x.shape, base) else base
 
 
 class CheckIds(Op, name="check.ids"):

@@ -82,6 +82,9 @@ class ConstantSelect(Op, name="constant.select", view=True):
         family = self.family.tensor
         return [TensorType(family.dtype, family.shape[len(self.indices) :], family.encoding)]
 
+    def begins(self, number: int) -> list[tuple[Dim | Value, int]]:
+        return [(index, axis) for axis, index in enumerate(self.indices)]
+
 
 class Splat(Op, name="splat", immediate=True):
     """A tensor of one repeated value.

@@ -18,11 +18,12 @@ from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.liveness import Liveness, liveness
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateGet, StateLoad, StateStore
+from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
 from oic.memory import state_regions
 from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
-from oic.memory.views import is_dense, root, strides_of, whole_root
+from oic.memory.views import root, strides_of, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange, Fused
 from oic.operators.part import Insert

@@ -15,6 +15,7 @@ from oic.ir import dims
 from oic.ir.core import Op, OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least, equal
+from oic.ir.strides import Strides, repeated, reshaped
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator, normal_axis
 
@@ -85,6 +86,9 @@ class Reshape(Operator, name="reshape", view=True, reshapes=True):
         shape: Any = tuple(self.shape)
         return x.reshape(shape)
 
+    def seen(self, base: Strides) -> Strides | None:
+        return reshaped(self.x.shape, base, self.result.shape)
+
 
 class Transpose(Operator, name="transpose", view=True):
     """The axes in another order: a view.
@@ -110,6 +114,9 @@ class Transpose(Operator, name="transpose", view=True):
 
     def reference(self, x: Array) -> Array:
         return x.transpose(self.perm)
+
+    def seen(self, base: Strides) -> Strides:
+        return tuple(base[p] for p in self.perm)
 
 
 class BroadcastTo(Operator, name="broadcast_to", view=True):
@@ -139,6 +146,9 @@ class BroadcastTo(Operator, name="broadcast_to", view=True):
 
     def reference(self, x: Array) -> Array:
         return np.broadcast_to(x, tuple(self.shape))  # type: ignore[arg-type]
+
+    def seen(self, base: Strides) -> Strides:
+        return repeated(self.x.shape, base, self.result.shape)
 
 
 class Slice(Operator, name="slice", view=True):
@@ -200,6 +210,13 @@ class Slice(Operator, name="slice", view=True):
         where[self.axis] = slice(int(first), int(end), self.step)
         return x[tuple(where)]
 
+    def seen(self, base: Strides) -> Strides:
+        axis = self.axis % len(base)
+        return tuple(s * self.step if i == axis else s for i, s in enumerate(base))
+
+    def begins(self, number: int) -> list[tuple[Dim | Value, int]]:
+        return [(self.start, self.axis)]
+
 
 class Split(Operator, name="split", view=True):
     """Consecutive parts of one axis: views.
@@ -235,6 +252,12 @@ class Split(Operator, name="split", view=True):
     def reference(self, x: Array) -> list[Array]:
         sizes: Any = self.sizes
         return np.split(x, np.cumsum(sizes)[:-1], self.axis)
+
+    def seen(self, base: Strides) -> Strides:
+        return base
+
+    def begins(self, number: int) -> list[tuple[Dim | Value, int]]:
+        return [(size, self.axis) for size in self.sizes[:number]]
 
 
 def require_size(size: Dim, where: str) -> None:

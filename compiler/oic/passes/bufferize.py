@@ -17,10 +17,11 @@ from oic.ir.control import Func
 from oic.ir.core import Block, Op, Place, Value, is_index
 from oic.ir.module import Module
 from oic.ir.state import Constant, StateEntry, StateLoad
+from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
 from oic.memory.sharing import Sharing, movable, over, takeable
 from oic.memory.state_regions import Entry
-from oic.memory.views import is_dense, root, strides_of
+from oic.memory.views import root, strides_of
 from oic.operators.fused import Fused
 from oic.operators.part import Insert, PartEntry
 from oic.passes.destination_passing import Assignment, destinations, in_memory

@@ -27,8 +27,9 @@ from oic.ir.control import Yield
 from oic.ir.core import Block, Op, Value, clone_op
 from oic.ir.encodings import ROWS
 from oic.ir.module import Module
+from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
-from oic.memory.views import is_dense, strides_of
+from oic.memory.views import strides_of
 from oic.operators.base import Operator
 from oic.operators.fused import Fused, region
 

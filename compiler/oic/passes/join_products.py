@@ -30,7 +30,6 @@ from oic.ir.state import Constant, ConstantSelect
 from oic.ir.types import TensorType
 from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator, Product
-from oic.operators.shape import Reshape
 from oic.passes.pack_weights import fields_of
 from oic.passes.select_kernels import on_one_thread, workers
 from oic.passes.whole_products import name_of, one_product
@@ -170,7 +169,7 @@ def _taken(value: Value, inner: int, *, loops: bool) -> bool:
         elif not gaps:
             if op.view and not all(_taken(result, result.tensor.rank, loops=loops) for result in op.results):
                 return False
-        elif isinstance(op, Reshape):
+        elif op.reshapes:
             split = op.result.shape[: len(rows)] == rows
             if not split or not _taken(op.result, op.result.tensor.rank - len(rows), loops=loops):
                 return False

@@ -27,13 +27,13 @@ from oic.ir.liveness import Liveness, liveness
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
+from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
 from oic.memory.state_regions import Box, is_apart, same
-from oic.memory.views import is_dense, strides_of, view_strides, whole_root
+from oic.memory.views import strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
 from oic.operators.part import Insert
-from oic.operators.shape import Reshape, Slice, Split
 
 
 def materialize(module: Module) -> None:
@@ -64,12 +64,12 @@ def _layouts(block: Block) -> None:
 
 def _misfits(op: Op) -> list[tuple[Value, str]]:
     """Operands that the op cannot take where they lie."""
-    if isinstance(op, Reshape):
-        return [(op.x, "a reshape of memory with gaps")] if view_strides(op) is None else []
+    if op.view:
+        return [(op.operands[0], f"a {op.name} of memory with gaps")] if view_strides(op) is None else []
     if isinstance(op, CheckIds):
         dense = is_dense(op.x.shape, strides_of(op.x))
         return [] if dense else [(op.x, "ids are checked in memory without gaps")]
-    if not isinstance(op, Operator) or op.view or op.elementwise or isinstance(op, Copy):
+    if not isinstance(op, Operator) or op.elementwise or isinstance(op, Copy):
         return []
     found: dict[Value, str] = {}
     for field, value in _operands(op):
@@ -101,7 +101,8 @@ def _own_fills(body: Block) -> None:
 
 def _moved(value: Value) -> bool:
     """A view that may start inside a byte."""
-    return any(isinstance(seen.op, Slice | Split) for seen in seen_through(value))
+    ops = [seen.op for seen in seen_through(value) if isinstance(seen.op, Operator) and seen.op.view]
+    return any(op.begins(number) for op in ops for number in range(len(op.results)))
 
 
 def _operands(op: Op) -> list[tuple[str, Value]]:
