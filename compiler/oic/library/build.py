@@ -282,7 +282,8 @@ def load(files: Files, path: Path, shown: Path) -> Library:
         link.symlink_to(path.resolve())
         try:
             lib = ffi.dlopen(str(link))
-        except OSError as failure:
+            getattr(lib, f"{files.name}_open_as")  # not there where OIC_CFLAGS say -DOIC_HOSTED=0, or hide it
+        except (OSError, AttributeError) as failure:
             why = str(failure).partition("  Additionally, ")[0].rpartition(f"{link}: ")[2]
             raise fail("load-failed", f"{shown / path.name} cannot be loaded: {why}", hint=_hint()) from failure
     return Library(path, files, ffi, lib, files.weights.open("rb") if files.weights else None)
