@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +222,23 @@ def test_without_a_compiler(
     monkeypatch.setenv("PATH", os.devnull)
     done = oic(name, "average.oi", *rest)
     assert done.status == 4 and "cc, gcc, clang" in done.err
+
+
+def test_a_build_that_is_ended_ends_its_compiler(oic: Oic, tmp_path: Path) -> None:
+    """And leaves nothing beside the folder it was to make."""
+    told, script = tmp_path / "told", tmp_path / "slow-cc"
+    script.write_text(f"#!/bin/sh\necho $$ > {told}.new; mv {told}.new {told}; exec sleep 600\n")
+    script.chmod(0o755)
+    before = set(tmp_path.iterdir())
+    command = [sys.executable, "-m", "oic", "build", "average.oi", "-o", "ended"]
+    with subprocess.Popen(command, env={**os.environ, "CC": str(script)}) as process:
+        while process.poll() is None and not told.exists():
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)
+    assert set(tmp_path.iterdir()) == {*before, told}
 
 
 # ---------------------------------------------------------------- diff

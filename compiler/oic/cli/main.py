@@ -7,7 +7,9 @@ code differ, 4 no usable C compiler.  Imports of the compiler are inside the com
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shutil import get_terminal_size
@@ -46,6 +48,14 @@ class Commands(click.Group):
         if args and args[0] in MEANT and args[0] not in self.commands:
             context.fail(f"No such command '{args[0]}'. {MEANT[args[0]]}")
         return super().resolve_command(context, args)
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> Any:
+        """The command; told to end, its process ends the compilers it started and removes what it had half made."""
+        for name in ("SIGTERM", "SIGHUP") if args is None else ():
+            number = getattr(signal, name, None)
+            if number and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, lambda received, _: sys.exit(128 + received))
+        return super().main(args, *rest, **more)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
