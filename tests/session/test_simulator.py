@@ -104,6 +104,7 @@ WRONG = [
     ({"at": "1"}, "OIC_ERR_INPUT", "is i32"),
     ({"flags": [1, 0]}, "OIC_ERR_INPUT", "is bool"),
     ({"x": [[1, 2], [3]]}, "OIC_ERR_INPUT", "ragged"),
+    ({"x": [[1.0, -1e39]]}, "OIC_ERR_INPUT", r"-1e\+39 is no value of f32"),
     ({"at": [1]}, "OIC_ERR_SHAPE", "has rank 0"),
     ({"x": X[0]}, "OIC_ERR_SHAPE", "has rank 2"),
     ({"x": X[:, :1]}, "OIC_ERR_SHAPE", "axis 1 of input 'x' is 2, and was given 1"),

@@ -60,7 +60,11 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
         if not _converts(given, dtype):
             raise _wrong_dtype(variable, str(given.dtype))
         _check_shape(variable, given.shape)
-        array = given.astype(dtype.np)
+        with np.errstate(over="ignore"):
+            array = given.astype(dtype.np)
+        if dtype.is_float and (beyond := given[np.isfinite(given) & ~np.isfinite(array)]).size:
+            what = f"{beyond[0]} is no value of {dtype}, the dtype of input '{variable.name}'"
+            raise _refused(variable, INPUT, what)
     if dtype.packed and array.size:  # the array holds numbers beyond its range
         wide = array.astype(np.int64)
         _require_range(variable, int(wide.min()), int(wide.max()))
