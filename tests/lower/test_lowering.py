@@ -5,6 +5,7 @@ Every program runs over GRAPH and over PLANNED with the verifier on; both must g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -583,7 +584,8 @@ def test_constants_come_from_config_values() -> None:
       branch on a b; return; } block a { op add(t, t) >> z; return; } block b { return; }"""
     values: dict[str, object] = {"text_config": {"layers": 3}, "eps": 0.5, "tie": True, "rope": 10000.0}
     assert run(text, Model(metadata=values)) == {"y": 1.5, "m": 10000, "z": [1]}
-    for name, value in (("eps", "x"), ("tie", 1), ("rope", 0.5), ("rope", [1]), ("eps", True)):
+    assert run(text, Model(metadata=values | {"eps": math.inf}))["y"] == math.inf
+    for name, value in (("eps", "x"), ("tie", 1), ("rope", 0.5), ("rope", [1]), ("eps", True), ("eps", -1e39), ("eps", 2**128)):
         assert set(slugs(text, Model(metadata=values | {name: value}))) == {"model-dtype"}
     assert slugs(text, Model(metadata=values | {"eps": 10**400}))[0] == "model-dtype"
     vector = "constant { a: f32[2]; } volatile { y: f32[2]; } block entry { op neg(a) >> y; return; }"

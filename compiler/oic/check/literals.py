@@ -15,7 +15,8 @@ def literal_problem(value: s.Literal, dtype: dtypes.DType) -> tuple[str, str, st
     written = value.span.text
     match value, dtype.kind:
         case s.Float(number), "float":
-            return None if _fits(number, written, dtype) else _out_of_range(written, dtype)
+            fits = written.lstrip("- ") in ("inf", "nan") or stays_finite(number, dtype)
+            return None if fits else _out_of_range(written, dtype)
         case s.Int(), "float":
             message = f"{dtype} takes a float literal, not the integer {written}"
             return "kind", message, f"write {value.value}.0"
@@ -47,9 +48,7 @@ def _whole(number: float) -> bool:
     return abs(number) < 1e18 and number == int(number)
 
 
-def _fits(number: float, written: str, dtype: dtypes.DType) -> bool:
-    """A finite literal stays finite in the element type."""
-    if written.lstrip("- ") in ("inf", "nan"):
-        return True
+def stays_finite(number: float, dtype: dtypes.DType) -> bool:
+    """The value of a float element type that is nearest to a number is finite."""
     with np.errstate(over="ignore"):
         return bool(np.isfinite(dtypes.store(np.array(number, np.float64), dtype).astype(float)))

@@ -12,6 +12,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.check.binding import Binding
+from oic.check.literals import stays_finite
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, Span, cut
 from oic.dtypes import Array, DType
@@ -242,13 +243,14 @@ def _check_scalar(binding: Binding, variable: Variable) -> None:
 
 
 def _converts(value: Any, dtype: DType) -> bool:
-    """A number converts exactly, or to floats rounded; a bool only to bool."""
+    """A number converts exactly, or to floats rounded, but none to infinity; a bool only to bool."""
     if isinstance(value, bool) or dtype.kind == "bool":
         return isinstance(value, bool) and dtype.kind == "bool"
     if not isinstance(value, int | float):
         return False
     if dtype.is_float:
-        return abs(value) < 1 << 1000 if isinstance(value, int) else True
+        known = abs(value) < 1 << 1000 if isinstance(value, int) else math.isfinite(value)
+        return stays_finite(value, dtype) if known else isinstance(value, float)
     whole = isinstance(value, int) or value.is_integer()
     return whole and dtype.low <= value <= dtype.high
 
