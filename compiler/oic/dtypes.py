@@ -174,6 +174,11 @@ def store(values: Array, dtype: DType) -> Array:
         return values.astype(dtype.np)
 
 
+def stays_finite(number: float, dtype: DType) -> bool:
+    """The value of a float dtype that is nearest to a number is finite."""
+    return bool(np.isfinite(store(np.array(number, np.float64), dtype).astype(float)))
+
+
 def wrap(values: Array, dtype: DType) -> Array:
     """Integers reduced modulo 2^width into the range of an integer dtype, as i64 (u64 for u64)."""
     if dtype.bits == 64:

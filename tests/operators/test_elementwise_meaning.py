@@ -269,6 +269,7 @@ def test_fill() -> None:
     assert slug("fill", "i32[2]", value=1.0) == "op-setting"
     assert slug("fill", "i8[2]", value=128) == "op-setting"
     assert slug("fill", "bool[2]", value=2) == "op-setting"
+    assert slug("fill", "f16[2]", value=-1e9) == "op-setting"
     assert slug("fill", "f16[2]", value=Value(parse_example("f16"))) == "op-setting"
     assert build("fill", "f16[2]", value=Value(parse_example("f32"))).result.dtype is dtypes.f16
 

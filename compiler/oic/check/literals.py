@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from oic import dtypes
 from oic.syntax import tree as s
 
@@ -15,7 +13,7 @@ def literal_problem(value: s.Literal, dtype: dtypes.DType) -> tuple[str, str, st
     written = value.span.text
     match value, dtype.kind:
         case s.Float(number), "float":
-            fits = written.lstrip("- ") in ("inf", "nan") or stays_finite(number, dtype)
+            fits = written.lstrip("- ") in ("inf", "nan") or dtypes.stays_finite(number, dtype)
             return None if fits else _out_of_range(written, dtype)
         case s.Int(), "float":
             message = f"{dtype} takes a float literal, not the integer {written}"
@@ -46,9 +44,3 @@ def _out_of_range(written: str, dtype: dtypes.DType) -> tuple[str, str, None]:
 
 def _whole(number: float) -> bool:
     return abs(number) < 1e18 and number == int(number)
-
-
-def stays_finite(number: float, dtype: dtypes.DType) -> bool:
-    """The value of a float element type that is nearest to a number is finite."""
-    with np.errstate(over="ignore"):
-        return bool(np.isfinite(dtypes.store(np.array(number, np.float64), dtype).astype(float)))

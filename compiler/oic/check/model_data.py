@@ -12,7 +12,6 @@ import numpy as np
 
 from oic import dtypes
 from oic.check.binding import Binding
-from oic.check.literals import stays_finite
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, Span, cut
 from oic.dtypes import Array, DType
@@ -250,7 +249,7 @@ def _converts(value: Any, dtype: DType) -> bool:
         return False
     if dtype.is_float:
         known = abs(value) < 1 << 1000 if isinstance(value, int) else math.isfinite(value)
-        return stays_finite(value, dtype) if known else isinstance(value, float)
+        return dtypes.stays_finite(value, dtype) if known else isinstance(value, float)
     whole = isinstance(value, int) or value.is_integer()
     return whole and dtype.low <= value <= dtype.high
 
