@@ -432,6 +432,8 @@ class Resolver:
             notes, hint = [Note(elsewhere.head_span, "assigned here")], None
         elif self.symbols.is_size(name):
             message = f"'{name}' is a size, not a variable"
+        if name in scope.loops or self.symbols.is_size(name):
+            hint = f"its value in a tensor, i32[1]: 'op iota(shape=[1], start={name}) >> v;'"
         span = node.name_span if isinstance(node, s.Access) else node.span
         self.report.error("unknown-variable", message, span, notes=notes, hint=hint)
         return None
