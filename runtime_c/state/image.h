@@ -33,6 +33,11 @@ static inline int oic_image_is_valid(const void *image, size_t bytes, uint64_t f
     if (memcmp(head.magic, "OICWGHT", sizeof head.magic) != 0 || head.version != OIC_IMAGE_VERSION) {
         return 0;
     }
+    for (size_t i = 0; i < sizeof head.reserved; ++i) {
+        if (head.reserved[i] != 0) {
+            return 0;
+        }
+    }
     if (head.fingerprint != fingerprint || head.bytes != expected_bytes || head.bytes > bytes) {
         return 0;
     }

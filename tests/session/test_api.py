@@ -518,9 +518,12 @@ def test_weights_that_cannot_be_opened_are_a_refusal(tmp_path: Path) -> None:
     graph = oic.parse("constant { w: f32[2]; } volatile { y: f32[2]; } block entry { op neg(w) >> y; return; }")
     maker = oic.Synthesizer(graph, oic.Model(tensors={"w": np.ones(2, np.float32)})).build(tmp_path / "out")
     weights = maker.library.files.weights
-    weights.write_bytes(weights.read_bytes()[:70])
-    with pytest.raises(oic.StepError, match="OIC_ERR_WEIGHTS"):
-        maker.make_executor()
+    whole = weights.read_bytes()
+    damaged = [bytes([*whole[:i], whole[i] ^ 1, *whole[i + 1 :]]) for i in range(len(whole))]
+    for content in (whole[:70], *damaged):
+        weights.write_bytes(content)
+        with pytest.raises(oic.StepError, match="OIC_ERR_WEIGHTS"):
+            maker.make_executor()
 
 
 MEMORY = """
