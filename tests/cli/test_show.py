@@ -224,6 +224,15 @@ def test_checking_needs_no_backend(oic: Oic) -> None:
         ]
 
 
+def test_explain_names_the_entries_where_there_are_several(oic: Oic) -> None:
+    text = "dynamic { x: f32[2]; } volatile { y: f32[2]; } block entry { op neg(x) >> y; }"
+    Path("one.oi").write_text(text)
+    Path("two.oi").write_text(f"{text} block more @entry {{ op abs(x) >> y; }}")
+    assert "entry '" not in oic("explain", "one.oi").out
+    parts = oic("explain", "two.oi").out.split("entry 'more'")
+    assert parts[0].startswith("entry 'entry'") and "op neg" in parts[0] and "op abs" in parts[1]
+
+
 def test_explain_tells_of_an_error(oic: Oic) -> None:
     """A slug or status in place of a graph prints its page; a file of that name is still a graph."""
     told = oic("explain", "table-rank")

@@ -20,7 +20,10 @@ def explain(program: Program, as_json: bool) -> None:
     last: tuple[str, int] = ("", 0)
     lines: list[str] = []
     decisions: list[Placed | Stored] = [*values, *stores]
+    several = len({f.function for f in decisions}) > 1
     for found in sorted(decisions, key=lambda f: (f.function, f.line)):
+        if several and found.function != last[0]:
+            lines.append(f"entry '{found.function}'")
         if (found.function, found.line) != last and found.line:
             lines.append(f"{source.name}:{found.line}  {source.line(found.line).strip()}")
         last = (found.function, found.line)
