@@ -1,7 +1,9 @@
-"""Where the templates, the C runtime and the docs are: in the installed package, else in the checkout."""
+"""Where the templates, the C runtime and the docs are, in the installed package or the checkout; the cache."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -21,6 +23,17 @@ def runtime_dir() -> Path:
 def docs_dir() -> Path:
     """The folder of the user guide, whose page of errors `oic explain` prints."""
     return _folder("docs")
+
+
+def cache_dir() -> Path | None:
+    """The folder for what can be made again for this user; None where the environment names none."""
+    if os.name == "nt":
+        named = os.environ.get("LOCALAPPDATA")
+    else:
+        named = os.environ.get("XDG_CACHE_HOME")
+        if not named and (home := os.environ.get("HOME")):
+            named = f"{home}/Library/Caches" if sys.platform == "darwin" else f"{home}/.cache"
+    return Path(named, "oic") if named and os.path.isabs(named) else None
 
 
 def _folder(name: str) -> Path:

@@ -72,7 +72,6 @@ class Tally:
     refusals: int = 0
     late: int = 0
     compared: int = 0
-    loose: int = 0
     doubtful: int = 0
     faults: dict[str, list[int]] = field(default_factory=dict)
     covered: Counter[str] = field(default_factory=Counter)
@@ -84,7 +83,7 @@ class Tally:
             f"{self.graphs} graphs checked ({self.refused} texts refused),"
             f" {self.built} compiled, {self.steps} steps in C ({self.refusals} refused,"
             f" {self.late} late), states {told(self.acts) or 'left alone'},"
-            f" {self.compared:,} values compared ({self.loose:,} by a loose bound),"
+            f" {self.compared:,} values compared,"
             f" {self.doubtful} steps in doubt, {sum(map(len, self.faults.values()))} failures"
         )
 
@@ -250,7 +249,6 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
     tally.acts.update(verdict.acts)
     tally.coverage.statuses.update(verdict.statuses)
     tally.compared += verdict.compared
-    tally.loose += verdict.loose
     tally.doubtful += len(verdict.doubts)
     return None if verdict.equal else Fault("C differs", str(verdict))
 

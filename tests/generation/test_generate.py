@@ -18,6 +18,7 @@ from oic.cli.main import main
 from oic.generation.detokenizer import Detokenizer
 from oic.generation.generator import Stop
 from oic.generation.tokenizer import Pieces
+from oic.operators.sampling import shares
 from paths import models_dir, needs_models
 
 pytestmark = pytest.mark.xdist_group("generate-generation")
@@ -85,15 +86,22 @@ def test_sampling_depends_on_its_seed_alone(generator: oic.Generator) -> None:
     assert ids(generator, [1, 2], 12, sampling=oic.Sampling(temperature=3.0, top_k=1)) == ids(generator, [1, 2], 12)
 
 
+def probabilities(sampling: oic.Sampling, logits: np.ndarray) -> np.ndarray:
+    """What `choose` draws from."""
+    found = shares(logits, sampling.temperature, sampling.top_k, sampling.top_p)
+    return found / found.sum()
+
+
 def test_filters() -> None:
     logits = np.log(np.float32([0.5, 0.2, 0.2, 0.1]))
-    def shares(**settings: float) -> list[float]:
-        return oic.Sampling(1.0, **settings).probabilities(logits).round(4).tolist()  # type: ignore[arg-type]
 
-    assert shares() == [0.5, 0.2, 0.2, 0.1]
-    assert shares(top_k=2) == [0.5556, 0.2222, 0.2222, 0.0]  # ties are kept
-    assert shares(top_p=0.5) == [1.0, 0.0, 0.0, 0.0]
-    assert shares(top_p=0.6) == [0.7143, 0.2857, 0.0, 0.0]
+    def of(**settings: float) -> list[float]:
+        return probabilities(oic.Sampling(1.0, **settings), logits).round(4).tolist()  # type: ignore[arg-type]
+
+    assert of() == [0.5, 0.2, 0.2, 0.1]
+    assert of(top_k=2) == [0.5556, 0.2222, 0.2222, 0.0]  # ties are kept
+    assert of(top_p=0.5) == [1.0, 0.0, 0.0, 0.0]
+    assert of(top_p=0.6) == [0.7143, 0.2857, 0.0, 0.0]
     for wrong in ({"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"seed": -1}, {"temperature": float("nan")}):
         with pytest.raises(oic.OicError):
             oic.Sampling(**wrong)  # type: ignore[arg-type]
@@ -233,5 +241,5 @@ def test_greedy_ids_of_the_references() -> None:
             assert [t.id for t in row][:n] == wanted[:n].tolist()
         settings = reference["s_settings"]
         for (temperature, top_k, top_p), wanted in zip(settings, reference["s_probs"]):
-            found = oic.Sampling(float(temperature), int(top_k), float(top_p)).probabilities(reference["s_logits"])
+            found = probabilities(oic.Sampling(float(temperature), int(top_k), float(top_p)), reference["s_logits"])
             assert np.abs(found - wanted).max() < 1e-6

@@ -13,7 +13,7 @@ import oic
 from batch import build_together
 from oic import dtypes
 from oic.dtypes import Array
-from oic.kernels.targets import FUSED, INSTRUCTION_SETS, SHARED_NUMERICS
+from oic.kernels.targets import FUSED, INSTRUCTION_SETS, SEPARATE
 from oic.toolchain.compiler import find_compiler, macros
 from processor import AVX2, features
 
@@ -151,7 +151,7 @@ def attending() -> tuple[str, dict[str, tuple[str, tuple[int | str, ...]]]]:
     return "\n".join([*lines, f"block entry {{ {' '.join(body)} return; }}"]), inputs
 
 
-@pytest.mark.parametrize("numerics", SHARED_NUMERICS)
+@pytest.mark.parametrize("numerics", (FUSED, SEPARATE))
 def test_attention_and_norms_have_the_bits_of_plain_c(
     numerics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from oic.dtypes import Array
-from oic.kernels.targets import FUSED, SHARED_NUMERICS, TARGETS
+from oic.kernels.targets import FUSED, SEPARATE, TARGETS
 from oic.toolchain.compiler import macros
 from runtime.native import Toolchain
 
@@ -164,7 +164,7 @@ OURS = "#define OIC_FMA_F32 oic_slow_fma_f32\n#define OIC_FMA_F64 oic_slow_fma_f
 NUMBERS = {"f32": np.float32, "f64": np.float64}
 
 
-@pytest.fixture(scope="module", params=SHARED_NUMERICS)
+@pytest.fixture(scope="module", params=(FUSED, SEPARATE))
 def numerics(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -250,9 +250,8 @@ def bench(
 
 @main.command()
 @common.graph_command
-@click.option("--memory", "memory", is_flag=True, help="copies, views and places, with reasons (the default)")
 @common.plan_options()
-def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any) -> None:
+def explain(as_json: bool, color: bool, graph: str, **options: Any) -> None:
     """Say why values lie where they lie, or what an error means.
 
     GRAPH is a file, or the slug of a diagnostic or status: oic explain table-rank
@@ -266,7 +265,6 @@ def explain(as_json: bool, color: bool, memory: bool, graph: str, **options: Any
         text = found.plain(min(100, get_terminal_size().columns)).rstrip("\n")
         say(json_text(asdict(found)) if as_json else text)
         return
-    del memory  # the only kind of decision there is to explain so far
     print_decisions(common.load(graph, **options), as_json)
 
 

@@ -29,7 +29,6 @@ from oic.session.executor import Executor
 RUNS = 3  # perturbed runs
 MARGIN = 4.0  # times the largest difference seen among them
 DOUBTS = 40  # perturbed runs that are made where there seems to be a difference
-LOOSE = 0.05  # of a variable's size: a bound above that says little
 FLOOR = 4.0  # units in the last place that are always allowed where floats are computed at all
 
 
@@ -62,7 +61,6 @@ class Verdict:
     refusals  steps that both refused
     spoiled   those of them after which the library had to be reset
     worst     largest difference of a float as a part of what was allowed
-    loose     floats compared with a bound that says little
     statuses  refused steps by the reference's status
     doubts    what differs, but errors within the bounds may decide so; at most one a step, which is compared no further
     acts      how often each action was done between steps
@@ -73,7 +71,6 @@ class Verdict:
     refusals: int = 0
     spoiled: int = 0
     worst: float = 0.0
-    loose: int = 0
     difference: Difference | None = None
     doubts: list[Difference] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
@@ -272,7 +269,6 @@ class _Sides:
             with np.errstate(all="ignore"):
                 part = np.where(error > 0, error / allowed, 0.0)
             wrong = ~(error <= allowed)
-            verdict.loose += _loose(one, allowed)
             if wrong.any():
                 at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), one.shape))
                 verdict.difference = Difference(
@@ -315,14 +311,6 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
 def _is_float(array: Array) -> bool:
     dtype = dtypes.from_array(array.dtype)
     return dtype is not None and dtype.is_float
-
-
-def _loose(array: Array, allowed: Array) -> int:
-    """How many floats have a bound that is large beside the numbers around them."""
-    wide = np.abs(array.astype(np.float64))
-    finite = wide[np.isfinite(wide)]
-    size = float(np.sqrt(np.mean(np.minimum(finite, 1e150) ** 2))) if finite.size else 0.0
-    return int((allowed > LOOSE * size).sum()) if allowed.any() else 0
 
 
 def _ulp(array: Array) -> Array:

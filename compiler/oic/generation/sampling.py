@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from oic.diagnostics import fail
 from oic.operators.sampling import drawn, shares
 
-F64 = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Sampling:
@@ -37,11 +35,6 @@ class Sampling:
             raise fail("sampling", f"top_p is above 0 and at most 1, not {self.top_p}")
         if self.seed < 0:
             raise fail("sampling", f"a seed is 0 or more, not {self.seed}")
-
-    def probabilities(self, logits: NDArray[np.float32]) -> F64:
-        """Probabilities [vocab] after temperature, top_k and top_p, in that order: those of the operator `sample`."""
-        p = shares(logits, self.temperature, self.top_k, self.top_p)
-        return p / p.sum()
 
     def choose(self, logits: NDArray[np.float32], draw: np.random.Generator) -> int:
         """The next token; one number is drawn, whatever the settings."""

@@ -279,7 +279,7 @@ class StateStore(StateMemory, name="state.store", writes="state"):
     """Copy a value into a box of a state's storage, whose shape it has.
 
     entry    symbol of the `state.entry` that the value was computed in: nothing is left to copy
-    reason   why that is not so; printed by `oic explain --memory`
+    reason   why that is not so; printed by `oic explain`
     """
 
     value: Value

@@ -9,8 +9,6 @@ FUSED, SEPARATE, NATIVE = "fused", "separate", "native"
 NUMERICS = (FUSED, SEPARATE, NATIVE)
 """Classes of numerics (DESIGN, section 7): whether a step of a sum of float products is one rounding or two; or one,
 and products with bf16 are the machine's own."""
-SHARED_NUMERICS = (FUSED, SEPARATE)
-"""Those whose bits are the same on all machines."""
 
 # What a C compiler defines for a machine that has a feature; any one of the macros.
 FEATURES: dict[str, tuple[str, ...]] = {

@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from oic.resources import cache_dir
 from oic.version import __version__
 
 SIZE = 4 << 30  # bytes of all entries
@@ -48,8 +49,7 @@ class Cache:
         if named.lower() in ("off", "0", "no"):
             return None
         size = bytes_of(os.environ.get("OIC_CACHE_SIZE", ""))
-        home = None if named else _user_folder()
-        folder = Path(named) if named else home and home / "oic"
+        folder = Path(named) if named else cache_dir()
         return cls(folder, SIZE if size is None or size < 0 else size) if folder else None
 
     def get(self, key: str, to: Path) -> dict[str, Any] | None:
@@ -138,17 +138,6 @@ def _second_name(file: Path, to: Path, most: int | None = None) -> None:
             if most is not None and nbytes > most:
                 raise
     shutil.copy2(file, to)
-
-
-def _user_folder() -> Path | None:
-    """Where programs of this user keep what they can make again."""
-    if os.name == "nt":
-        named = os.environ.get("LOCALAPPDATA")
-    else:
-        named = os.environ.get("XDG_CACHE_HOME")
-        if not named and (home := os.environ.get("HOME")):
-            named = f"{home}/Library/Caches" if sys.platform == "darwin" else f"{home}/.cache"
-    return Path(named) if named and os.path.isabs(named) else None
 
 
 def bytes_of(text: str) -> int | None:

@@ -69,7 +69,7 @@ def around(op: Op) -> Op:
 class Copy(Operator, name="copy"):
     """The operand's value in memory of its own.
 
-    reason  why it cannot be a view; printed by `oic explain --memory`
+    reason  why it cannot be a view; printed by `oic explain`
     """
 
     x: Value

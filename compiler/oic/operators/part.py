@@ -27,7 +27,7 @@ class Insert(TensorMemory, name="insert"):
     offsets  where the box starts along each leading axis
     lengths  how long it is there; None: 1, and no axis of `value`
     entry    symbol of the `part.entry` that the value was computed in: nothing is left to copy
-    reason   why that is not so; printed by `oic explain --memory`
+    reason   why that is not so; printed by `oic explain`
     result   the type of x
 
     Written over x where that is needed no more; else x is copied.

@@ -8,13 +8,14 @@ each time, where it cannot be read they are built anew: Lark does this.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import lark
+
+from oic.resources import cache_dir
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 
@@ -30,16 +31,16 @@ def parser() -> lark.Lark:
         start="graph",
         keep_all_tokens=True,
         maybe_placeholders=False,
-        cache=str(_cache_file(grammar)),
+        cache=_cache_file(grammar) or False,
     )
 
 
-def _cache_file(grammar: str) -> Path:
-    """Where the tables are kept: in `$XDG_CACHE_HOME/oic`, by default `~/.cache/oic`."""
+def _cache_file(grammar: str) -> str | None:
+    """Where the tables are kept, if the user has a folder for them."""
+    if (folder := cache_dir()) is None:
+        return None
     key = f"{grammar}\0{lark.__version__}\0{sys.version}"
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(root, "oic")
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"grammar-{digest}.tables"
+    return str(folder / f"grammar-{digest}.tables")
