@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oic.check.binding import Binding, check_bytes
-from oic.check.model_data import axes, bound_tensors, check_data, find_data
+from oic.check.model_data import axes, check_data, find_data, tensors_of
 from oic.check.report import Refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import size_values
@@ -102,7 +102,7 @@ def _inferred(binding: Binding) -> dict[str, int]:
     """Sizes without a value otherwise: that of a model tensor's axis declared as just them."""
     own = {size.name for size in binding.graph.sizes}
     found: dict[str, tuple[int, str]] = {}
-    for variable, tensor in bound_tensors(binding):
+    for variable, tensor in ((v, tensor) for v in binding.variables for tensor in tensors_of(v)):
         for dim, size in axes(binding, variable, tensor):
             if dim.name in binding.sizes or dim.name in own:
                 continue

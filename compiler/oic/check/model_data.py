@@ -154,14 +154,8 @@ def _refuse_missing(
 # ---------------------------------------------------------------- sizes and shapes
 
 
-def bound_tensors(binding: Binding) -> Iterator[tuple[Variable, str]]:
-    """Every variable that the model backs, with each of its tensors."""
-    for variable in binding.variables:
-        for name in _tensors(variable):
-            yield variable, name
-
-
-def _tensors(variable: Variable) -> list[str]:
+def tensors_of(variable: Variable) -> list[str]:
+    """The tensors of the model that back a variable."""
     return [variable.data] if variable.data is not None else list(variable.members.values())
 
 
@@ -177,7 +171,7 @@ def axes(binding: Binding, variable: Variable, tensor: str) -> Iterator[tuple[s.
 
 def check_data(binding: Binding, variable: Variable) -> None:
     """Dtype and shape of the model's data against the declaration; `?` takes the data's size."""
-    for tensor in _tensors(variable):
+    for tensor in tensors_of(variable):
         assert binding.model is not None
         info = binding.model.info(tensor)
         if not widens(info.dtype, variable.dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -344,7 +345,7 @@ def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:
 
 def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
     """The statements without optional declarations of names that nothing uses, and what sets those names."""
-    uses: dict[str, int] = {}
+    uses: Counter[str] = Counter()
     mentions: dict[str, list[str]] = {}  # in what declares a name or sets it, beside the name
     optional: set[str] = set()
     for statement in _all(statements):
@@ -354,8 +355,7 @@ def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
             mentions.setdefault(own, []).extend(found)
         if isinstance(statement, c.Declare) and statement.optional:
             optional.add(statement.name)
-        for name in found:
-            uses[name] = uses.get(name, 0) + 1
+        uses.update(found)
     gone: set[str] = set()
     waiting = [name for name in optional if name not in uses]
     while waiting:

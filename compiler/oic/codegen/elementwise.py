@@ -190,10 +190,8 @@ def _same_name(ref: Ref, results: list[Ref]) -> Ref:
 
     One pointer read and written at one index is what C compilers vectorise without a check.
     """
-    for result in results:
-        if ref.key is not None and ref.key == result.key and ref.type.dtype is result.type.dtype:
-            return replace(ref, pointer=result.pointer)
-    return ref
+    alike = (r for r in results if r.key is not None and r.key == ref.key and r.type.dtype is ref.type.dtype)
+    return replace(ref, pointer=next(alike, ref).pointer)
 
 
 def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: list[c.Expression]) -> None:

@@ -11,6 +11,7 @@ from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.c_module import Signature, Unit
 from oic.codegen.expressions import Index
+from oic.codegen.names import identifier
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.facts import Facts
@@ -182,7 +183,7 @@ class Frame:
 
     def _renamed(self, pointer: c.Expression, value: Value) -> bool:
         """A value has another name in the source than what it is read from."""
-        return bool(value.hint) and self.names.stem_of(value.hint) != self.stem(pointer)
+        return bool(value.hint) and identifier(value.hint) != self.stem(pointer)
 
     def pointer(self, hint: str, type_: TensorType, address: c.Expression, const: bool, note: str) -> c.Identifier:
         """Declare a pointer variable; gives its name."""

@@ -100,10 +100,6 @@ class NameScope:
         """The name before a number was added: `h` of `h_2`."""
         return self._stems.get(name, name)
 
-    def stem_of(self, hint: str) -> str:
-        """The name that a hint gives when it is new."""
-        return identifier(hint) if hint else ""
-
     def reserve(self, name: str) -> str:
         """Mark a name as taken."""
         self._taken.add(name)

@@ -102,11 +102,8 @@ class Expr:
     @property
     def extents(self) -> frozenset[Extent]:
         """Every extent the value depends on."""
-        found: set[Extent] = set()
-        for atoms, _ in self.terms:
-            for atom in atoms:
-                found |= {atom} if isinstance(atom, Extent) else atom.extents
-        return frozenset(found)
+        atoms = (atom for atoms, _ in self.terms for atom in atoms)
+        return frozenset().union(*({atom} if isinstance(atom, Extent) else atom.extents for atom in atoms))
 
     def text(self, of: Callable[[Atom, bool], str]) -> str:
         """A sum of products; `of` gives the text of an atom, which may be the whole term."""

@@ -12,7 +12,6 @@ import math
 import struct
 from typing import Any
 
-from oic.diagnostics import Span
 from oic.dtypes import DType
 from oic.ir.core import Op, Value
 from oic.ir.dims import Expr, Extent
@@ -50,7 +49,8 @@ def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
     taken = ", ".join(mlir_type(v.type) for v in operands)
     given = ", ".join(mlir_type(r.type) for r in op.results)
     given = given if len(op.results) == 1 else f"({given})"
-    lines[-1] += f"{_dictionary(op)} : ({taken}) -> {given}{_location(op.span)}"
+    place = f" loc({quoted(op.span.source.name)}:{op.span.line}:{op.span.column})" if op.span else ""
+    lines[-1] += f"{_dictionary(op)} : ({taken}) -> {given}{place}"
     return lines
 
 
@@ -124,7 +124,3 @@ def mlir_element(dtype: DType) -> str:
         sign = {"int": "s" if dtype.bits == 1 else "", "uint": "u"}[dtype.kind]
         return f"{sign}i{dtype.bits}"
     return ELEMENT.get(dtype.name, dtype.name)
-
-
-def _location(span: Span | None) -> str:
-    return f" loc({quoted(span.source.name)}:{span.line}:{span.column})" if span else ""

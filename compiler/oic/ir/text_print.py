@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from oic.diagnostics import Span
 from oic.dtypes import ALL, DType
 from oic.ir.core import REQUIRED, Op, Place, Value
 from oic.ir.dims import Atom, Dim, Expr, Extent
@@ -128,7 +127,7 @@ def op_lines(op: Op, names: ValueNames, indent: str = "") -> list[str]:
     if op.results:
         lines[-1] += " : " + ", ".join(_placed(r) for r in op.results)
     if op.span:
-        lines[-1] += f" {loc_text(op.span)}"
+        lines[-1] += f" loc({op.span.line}:{op.span.column}+{op.span.end - op.span.start})"
     return lines
 
 
@@ -198,11 +197,6 @@ def place_text(place: Place) -> str:
     return text + (f" because {quoted(place.reason)}" if place.reason else "")
 
 
-def loc_text(span: Span) -> str:
-    """A place in the source: `loc(line:column+length)`."""
-    return f"loc({span.line}:{span.column}+{span.end - span.start})"
-
-
 def value_text(value: Any, names: ValueNames) -> str:
     """An attribute; equal texts are equal attributes."""
     match value:
@@ -240,11 +234,7 @@ def value_text(value: Any, names: ValueNames) -> str:
 
 def module_extents(module: Module) -> list[Extent]:
     """Every extent of a program, in order of first appearance."""
-    found: dict[Extent, None] = {}
-    for part in _sized_parts(module):
-        for extent in _extents_in(part):
-            found.setdefault(extent)
-    return list(found)
+    return list(dict.fromkeys(extent for part in _sized_parts(module) for extent in _extents_in(part)))
 
 
 def _sized_parts(module: Module) -> Iterator[Any]:
@@ -279,10 +269,8 @@ def _extents_in(part: Any) -> Iterator[Extent]:
 
 def _plan_lines(plan: Plan) -> list[str]:
     lines = ["plan {", f"  state {plan.state_bytes}", f"  weights {plan.weights_bytes}"]
-    for symbol, size in plan.arena_bytes.items():
-        lines.append(f"  arena {quoted(symbol)} {size}")
-    for symbol, size in plan.lower_bound.items():
-        lines.append(f"  lower_bound {quoted(symbol)} {size}")
+    lines += [f"  arena {quoted(symbol)} {size}" for symbol, size in plan.arena_bytes.items()]
+    lines += [f"  lower_bound {quoted(symbol)} {size}" for symbol, size in plan.lower_bound.items()]
     return [*lines, *(f"  {_buffer_text(b)}" for b in plan.buffers), "}"]
 
 

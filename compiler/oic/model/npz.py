@@ -171,7 +171,7 @@ def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
         raise file.bad("model-field", field, at, "no local header is there")
     if int.from_bytes(local[8:10], "little") != info.compress_type:
         raise file.bad("model-field", field, at + 8, "the local header names another compression")
-    if file.read(at + 30, name, field) not in _encodings(info.orig_filename):
+    if file.read(at + 30, name, field) not in [info.orig_filename.encode(c, "replace") for c in ("utf-8", "cp437")]:
         raise file.bad("model-field", field, at + 30, "the local header has another name")
     if (info.flag_bits | local[6]) & 1:
         raise file.bad("model-field", field, at + 6, "is encrypted")
@@ -185,10 +185,6 @@ def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
         fact = f"{info.compress_size} bytes cannot hold the {info.file_size} of the directory"
         raise file.bad("model-field", field, at, fact)
     return _Member(file, field, start, info.file_size, info.compress_size, deflated, info.CRC)
-
-
-def _encodings(name: str) -> list[bytes]:
-    return [name.encode(code, "replace") for code in ("utf-8", "cp437")]
 
 
 def _text(member: _Member, header: Header) -> str:

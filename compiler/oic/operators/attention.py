@@ -192,6 +192,7 @@ class Attention(Operator, name="attention"):
         heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
         queries, keys = dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3])
         room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None, paired)
+        scale = self.scale if isinstance(self.scale, Value) else self._scale()
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
@@ -202,9 +203,10 @@ class Attention(Operator, name="attention"):
             **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
             "bs": strides_of(self.bias, rank + 3, rank + 3), "ms": strides_of(self.mask, rank + 3, rank + 3),
             "kss": self._scale_strides(self.k_scale), "vss": self._scale_strides(self.v_scale), "ls": ls,
-            "length": length, "scale": Converted(self._setting_scale(), q.dtype.value),
+            "length": length, "scale": Converted(scale, q.dtype.value),
             "softcap": None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
-            "causal": Converted(int(self.causal), "int"), "window": self._window(),
+            "causal": Converted(int(self.causal), "int"),
+            "window": Converted(EVERYTHING if self.window is None else self.window, "int64_t"),
         }  # fmt: skip
 
     def _parts(self) -> Members:
@@ -237,12 +239,6 @@ class Attention(Operator, name="attention"):
         replace(_plain, name=PAIRS, args=lambda op: op._args(paired=True), fits=lambda op: op.k.dtype is dtypes.bf16,
                 needs=frozenset({NATIVE}), cost=lambda op, target: -1.0),  # less than that of others
     )  # fmt: skip
-
-    def _setting_scale(self) -> float | Value:
-        return self.scale if isinstance(self.scale, Value) else self._scale()
-
-    def _window(self) -> Converted:
-        return Converted(EVERYTHING if self.window is None else self.window, "int64_t")
 
     def _scale_strides(self, value: Value | None) -> Ints:
         return strides_of(value, self.q.tensor.rank - 1, 0 if value is None else value.tensor.rank)

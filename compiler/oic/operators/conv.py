@@ -411,11 +411,10 @@ class Convolution(Operator):
     def _units(self) -> Dim:
         """Blocks of positions of every group, and some of the output channels of each."""
         (rows, columns), _, _ = self._blocks()
-        found: list[Dim] = [dims.product(self.x.shape[: -self.spatial - 1]), self.groups, self._parts()]
         steps = self._settings()[0] if self.transposed else (1,) * self.spatial
-        for axis, (step, count) in enumerate(zip(steps, (rows, columns)[-self.spatial :], strict=True)):
-            found.append(dims.floor_div(self.result.shape[axis - self.spatial] + step * count - 1, step * count))
-        return dims.product(found)
+        ends = zip(self.result.shape[-self.spatial :], steps, (rows, columns)[-self.spatial :], strict=True)
+        blocks = (dims.floor_div(size + step * count - 1, step * count) for size, step, count in ends)
+        return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
 
     def _cost_of_planes(self, target: Target) -> float:
         """The more, the fewer lanes have positions: behind the rows of a block, and of a last register."""

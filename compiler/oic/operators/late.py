@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oic.diagnostics import Span
 from oic.ir.control import CheckIterations, For, If
-from oic.ir.core import Block, Op
+from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
 from oic.ir.module import Module
 from oic.operators.refusal import variable_of
@@ -70,3 +70,12 @@ def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: boo
 def is_effect(op: Op) -> bool:
     """The op itself writes a state."""
     return bool(op.writes) and not op.regions
+
+
+def state_writers(body: Block) -> dict[Value, list[Op]]:
+    """The ops that write each state themselves, in the order of the program."""
+    found: dict[Value, list[Op]] = {}
+    for op in filter(is_effect, body.all_ops()):
+        for state in op.touched("write"):
+            found.setdefault(state, []).append(op)
+    return found

@@ -348,9 +348,6 @@ class Linear(Operator, name="linear"):
     def _types(self) -> tuple[DType, ...]:
         return self.x.dtype, product_dtype(self.w), self.x.dtype if self.b is None else self.b.dtype
 
-    def _sizes(self) -> Members:
-        return _rows(self.x, self.w.shape[0])
-
     def _floats(self) -> bool:
         return self.x.dtype.is_float
 
@@ -388,7 +385,7 @@ class Linear(Operator, name="linear"):
         return dims.product([*self.x.shape[:-1], dims.floor_div(self.w.shape[0] + RUN - 1, RUN)])
 
     def _in_panels(self) -> Members:
-        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **self._sizes()}
+        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **_rows(self.x, self.w.shape[0])}
 
     def _integer_types(self) -> tuple[DType, ...]:
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype

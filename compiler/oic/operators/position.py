@@ -112,29 +112,27 @@ class Rope(Operator, name="rope"):
     def reference(self, x: Array, freqs: Array | None = None) -> Array:
         angle = self._angles(x.shape, freqs).astype(np.float64)
         cos, sin = (f(angle).astype(np.float32).astype(np.float64) for f in (np.cos, np.sin))
-        turned = self._turned()
         y = x.astype(np.float64)
-        first, second = self._pairs(turned)
+        first, second = self._pairs()
         a, b = y[..., first], y[..., second]
         out = y.copy()
         out[..., first] = a * cos - b * sin
         out[..., second] = b * cos + a * sin
         return out
 
-    def _pairs(self, turned: int) -> tuple[slice, slice]:
-        half = turned // 2
+    def _pairs(self) -> tuple[slice, slice]:
+        turned = self._turned()
         if self.style == "half":
-            return slice(0, half), slice(half, turned)
+            return slice(0, turned // 2), slice(turned // 2, turned)
         return slice(0, turned, 2), slice(1, turned, 2)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x = np.abs(real(inputs[0]))
-        turned = self._turned()
-        first, second = self._pairs(turned)
+        first, second = self._pairs()
         reach = np.zeros_like(x)
         reach[..., first] = reach[..., second] = x[..., first] + x[..., second]
         bound = rounded(y, 4 * EPS * reach, self.x.dtype)
-        return np.where(np.arange(x.shape[-1]) < turned, bound, 0.0)
+        return np.where(np.arange(x.shape[-1]) < self._turned(), bound, 0.0)
 
     def _args(self) -> Members:
         x = self.x

@@ -104,11 +104,6 @@ def steps(x: Array) -> Array:
     return np.repeat(half, GROUP, -1)[..., :k]
 
 
-def quantised_bound(bound: Array, x: Array, w: Array) -> Array:
-    """A bound of x [.., K] @ w [K, N] with what quantising x adds to it."""
-    return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(x), np.abs(w)))
-
-
 def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
     """A bound of x [.., K] @ w [K, N] with what products in pairs add to it.
 
@@ -122,7 +117,7 @@ def pairs_bound(bound: Array, x: Array, w: Array, rounded: bool) -> Array:
 def bound_as_computed(op: Op, w: Value, bound: Array, rows: Array, columns: Array) -> Array:
     """A bound of the product of op, rows @ columns, with what its kernel, or the storage of w, adds to it."""
     if in_groups(w):
-        return quantised_bound(bound, rows, columns)
+        return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(rows), np.abs(columns)))
     if op.kernel == PAIRS:
         return pairs_bound(bound, rows, columns, op.operands[0].dtype is dtypes.f32)
     return bound

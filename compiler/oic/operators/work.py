@@ -67,10 +67,7 @@ def _read(op: Any) -> Dim:
 
 
 def _all(values: list[Value]) -> Dim:
-    total: Dim = 0
-    for value in values:
-        total = total + _nbytes(value)
-    return total
+    return sum(map(_nbytes, values))
 
 
 def _nbytes(value: Value) -> Dim:

@@ -22,7 +22,7 @@ from oic.ir.types import TensorType
 from oic.memory.sharing import Sharing, movable, over, takeable
 from oic.memory.state_regions import Entry
 from oic.memory.views import root, strides_of
-from oic.operators.fused import Fused
+from oic.operators.fused import Fused, around
 from oic.operators.part import Insert, PartEntry
 from oic.passes.destination_passing import Assignment, destinations, in_memory
 from oic.passes.unread_fills import mark_unread
@@ -84,9 +84,8 @@ def _set_places(func: Func, decided: Assignment) -> None:
         arg.place = Place("input", name, 0, None, "an input")
     for value, storage in decided.storage.items():
         value.place = Place(storage.space, storage.name, 0, None, decided.reasons[value])
-    inside = {o for op in body.all_ops() if isinstance(op, Fused) for o in op.body.ops}
     for op in body.all_ops():
-        for value in op.results if op not in inside else ():
+        for value in op.results if around(op) is op else ():
             if not isinstance(value.type, TensorType) or value.place is not None:
                 continue
             value.place = (

@@ -23,7 +23,7 @@ from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
 from oic.memory.state_regions import Box, is_apart
 from oic.operators.base import Operator
-from oic.operators.late import is_effect
+from oic.operators.late import state_writers
 from oic.operators.shape import Slice
 
 Iteration = dict[Value, Value]  # what loop indices are in an iteration
@@ -66,7 +66,7 @@ class EarlyValues:
         self.same: dict[Value, Value] = {}
         self._settled: dict[Value, Value] | None = None
         self.start_of_check()
-        self.written: dict[Value, list[Op]] = {}
+        self.written = state_writers(body)
         self.ranges = Ranges()
         self.inner = set(body.walk())
         self.order = {op: i for i, op in enumerate(body.all_ops())}
@@ -75,10 +75,6 @@ class EarlyValues:
         self.given = dims.extents(d for arg in body.args for d in arg.shape)
         self.given |= {op.extent for op in body.ops[:first] if isinstance(op, index.ExtentBind)}
         self.binds = {op.extent: op for op in body.all_ops() if isinstance(op, index.ExtentBind)}
-        for op in body.all_ops():
-            if is_effect(op):
-                for state in op.touched("write"):
-                    self.written.setdefault(state, []).append(op)
 
     def start_of_check(self) -> None:
         """What has been copied so far is settled."""

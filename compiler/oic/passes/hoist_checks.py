@@ -46,7 +46,7 @@ def hoist_checks(module: Module) -> None:
 
 
 def _body(body: Block) -> None:
-    first = _first_effect(body)
+    first = next((i for i, op in enumerate(body.ops) if any(map(is_effect, op.walk()))), None)
     if first is None:
         return
     mover = _Mover(body, first)
@@ -62,11 +62,6 @@ def _body(body: Block) -> None:
     tail = [op for op in tail if op not in mover.gone]
     body.set_ops([*head, *mover.ops, *tail])
     body.replace(mover.same)
-
-
-def _first_effect(body: Block) -> int | None:
-    """Position of the first top-level op that writes a state, itself or inside."""
-    return next((i for i, op in enumerate(body.ops) if any(map(is_effect, op.walk()))), None)
 
 
 def _straight(ops: list[Op]) -> Iterator[Op]:

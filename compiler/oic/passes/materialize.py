@@ -33,6 +33,7 @@ from oic.memory.state_regions import Box, is_apart, same
 from oic.memory.views import strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
+from oic.operators.late import state_writers
 from oic.operators.part import Insert
 
 
@@ -137,11 +138,7 @@ class _Views:
 
     def __init__(self, body: Block) -> None:
         self.live, self.ranges = liveness(body), Ranges(body.all_ops())
-        self.writes: dict[Value, list[Op]] = {}
-        for op in body.all_ops():
-            if not op.regions:
-                for state in op.touched("write"):
-                    self.writes.setdefault(state, []).append(op)
+        self.writes = state_writers(body)
 
     def written_meanwhile(self, load: StateLoad) -> list[Op]:
         """The writes that may change what is seen before it is last needed."""

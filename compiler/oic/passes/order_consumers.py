@@ -103,10 +103,8 @@ def grouped(regions: list[_Region]) -> list[set[int]]:
 
 def _joined(a: set[int], b: set[int], regions: list[_Region]) -> bool:
     """The two groups cannot be apart."""
-    for i, j in ((min(p), max(p)) for p in ((x, y) for x in a for y in b)):
-        if regions[i].before(regions[j]):
-            return True
-    return _overtakes(a, b, regions) or _overtakes(b, a, regions)
+    ordered = any(regions[min(x, y)].before(regions[max(x, y)]) for x in a for y in b)
+    return ordered or _overtakes(a, b, regions) or _overtakes(b, a, regions)
 
 
 def _overtakes(group: set[int], other: set[int], regions: list[_Region]) -> bool:

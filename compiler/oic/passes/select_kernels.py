@@ -25,7 +25,7 @@ from oic.ir.module import Module
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.operators.base import Operator
-from oic.operators.fused import Fused
+from oic.operators.fused import around
 from oic.operators.work import elementwise_work
 from oic.passes.pack_weights import Reader, may_have, readers
 
@@ -39,14 +39,13 @@ def select_kernels(module: Module, target: Target = TARGETS["portable"], threads
             assert isinstance(reader.op, Operator)
             chosen.setdefault(reader.op, {}).update(dict.fromkeys(reader.fields, encoding))
     alone = on_one_thread(module)
-    inside = {op for around in module.all_ops() if isinstance(around, Fused) for op in around.body.ops}
     for op in module.all_ops():
         if isinstance(op, Operator) and op.kernels:
             kernel = _kernel(op, chosen.get(op, {}), target)
             assert kernel is not None, f"{op.name} has no kernel for these types"
             op.kernel = kernel.name
             op.workers = 1 if op in alone else workers(kernel, op, target, threads)
-        elif threads > 1 and op.elementwise and not op.view and op not in alone and op not in inside:
+        elif threads > 1 and op.elementwise and not op.view and op not in alone and around(op) is op:
             op.workers = _loop_workers(op, target, threads)
 
 

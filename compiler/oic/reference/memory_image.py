@@ -241,7 +241,8 @@ class Spaces:
             parts = self._see(op, _seen(memory), read)
         else:
             memory = storage.at(box)
-            parts = [_dropped(_seen(memory), op.attributes()["lengths"])]
+            lengths = op.attributes()["lengths"]  # those left out are dimensions of size 1
+            parts = [_seen(memory)[(*(0 if n is None else slice(None) for n in lengths), ...)]]
         self.views.update(zip(op.results, (_part(op, memory, part) for part in parts), strict=True))
 
     def _see(self, op: Op, seen: Array, read: Any) -> list[Array]:
@@ -270,13 +271,7 @@ def _part(op: Op, memory: Memory, part: Array) -> Memory:
 def _disturb(memory: Array) -> None:
     """Fill memory with noise, so that what reads it before writing it is found out."""
     part = memory[:NOISY]
-    for at in range(0, len(part), len(NOISE)):
-        part[at : at + len(NOISE)] = NOISE[: len(part) - at]
-
-
-def _dropped(array: Array, lengths: list[Any]) -> Array:
-    """Without the dimensions of size 1 that a box leaves out."""
-    return array[(*(0 if n is None else slice(None) for n in lengths), ...)]
+    part[:] = np.resize(NOISE, len(part))
 
 
 def _fill_weights(module: Module, blob: Array) -> None:

@@ -110,10 +110,8 @@ class Interface:
 
     def block_of(self, span: Span) -> str | None:
         """The block of a statement."""
-        for name, text in self.blocks:
-            if text.source is span.source and text.start <= span.start < text.end:
-                return name
-        return None
+        around = (n for n, at in self.blocks if at.source is span.source and at.start <= span.start < at.end)
+        return next(around, None)
 
     def statement_of(self, span: Span) -> Span:
         """The statement that a text is a part of; the text itself where there is none."""

@@ -25,7 +25,7 @@ from oic.ir.module import Module
 from oic.library.build import Library, build
 from oic.library.cache import Cache
 from oic.library.emit import Files, LibrarySpec, emit
-from oic.operators.fused import Fused
+from oic.operators.fused import around
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
 from oic.reference.state_storage import StateStorage, zeros
@@ -268,9 +268,7 @@ class CompiledExecutor(Executor):
         """The statements of the entry that ran last, each once, with times where the build is for profiling."""
         if not self._entry:
             return iter(())
-        body = self._module.function(self._entry).body
-        inner = {part for op in body.all_ops() if isinstance(op, Fused) for part in op.body.ops}
-        ops = [op for op in body.all_ops() if op not in inner]
+        ops = [op for op in self._module.function(self._entry).body.all_ops() if around(op) is op]
         return records(self.interface, ((op, math.nan) for op in ops) if self._counted is None else self._timed(ops))
 
     def _timed(self, ops: Sequence[Op]) -> Iterator[tuple[Op, float]]:
