@@ -62,6 +62,11 @@ class DType:
         return self.kind in ("int", "uint")
 
     @property
+    def computed(self) -> DType:
+        """The dtype in which elements are computed: f32 for narrow floats, else itself."""
+        return f32 if self.narrow else self
+
+    @property
     def signed(self) -> bool:
         return self.kind in ("int", "float", "ternary")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from oic import dtypes
 from oic.check.literals import literal_problem
@@ -197,13 +198,21 @@ def check_entry(found: s.Attribute, symbols: SymbolTable, report: DiagnosticColl
         seen.add(arg.key)
 
 
-CHECKS: dict[str, Callable[[Variable, s.Attribute, DiagnosticCollector], None]] = {
-    "init": _check_init,
-    "ref": _check_ref,
-    "pattern": _check_pattern,
-    "table": _check_table,
-    "auto_dim": _check_auto_dim,
-    "ring": _check_ring,
-    "fixed": _check_fixed,
-    "max": _check_max,
+class Rule(NamedTuple):
+    """Sections whose variables may have an attribute (temporaries take none), and the check of its arguments."""
+
+    places: tuple[str, ...]
+    check: Callable[..., None]
+
+
+ATTRIBUTES = {
+    "init": Rule(("persistent", "volatile", "constant"), _check_init),
+    "ref": Rule(("constant", "volatile"), _check_ref),
+    "pattern": Rule(("constant", "volatile"), _check_pattern),
+    "table": Rule(("persistent",), _check_table),
+    "auto_dim": Rule(("persistent",), _check_auto_dim),
+    "fixed": Rule(("persistent",), _check_fixed),
+    "ring": Rule(("persistent",), _check_ring),
+    "max": Rule(("dynamic",), _check_max),
+    "entry": Rule(("block",), check_entry),
 }

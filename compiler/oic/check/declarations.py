@@ -5,25 +5,13 @@ from __future__ import annotations
 import re
 
 from oic import dtypes
-from oic.check import attributes as check_attributes
+from oic.check.attributes import ATTRIBUTES, check_entry, names_of_arguments
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
 from oic.check.symbols import SymbolTable, Variable
 from oic.diagnostics import Note, did_you_mean, listed
 from oic.syntax import tree as s
 
-# Sections whose variables may have an attribute.  Temporaries take none.
-PLACES: dict[str, tuple[str, ...]] = {
-    "init": ("persistent", "volatile", "constant"),
-    "ref": ("constant", "volatile"),
-    "pattern": ("constant", "volatile"),
-    "table": ("persistent",),
-    "auto_dim": ("persistent",),
-    "fixed": ("persistent",),
-    "ring": ("persistent",),
-    "max": ("dynamic",),
-    "entry": ("block",),
-}
 _INDEXED = ("table", "auto_dim", "pattern")
 
 
@@ -34,14 +22,14 @@ def check_declaration(v: Variable, symbols: SymbolTable, report: DiagnosticColle
     right = _placed(v.declaration.attributes, v.kind, report)
     _check_indices(v, right, report)
     for found in right.values():
-        check_attributes.CHECKS[found.name](v, found, report)
+        ATTRIBUTES[found.name].check(v, found, report)
 
 
 def check_block_attributes(block: s.Block, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """`@entry` and `@entry(N=1)`."""
     right = _placed(block.attributes, "block", report)
     if (entry := right.get("entry")) is not None:
-        check_attributes.check_entry(entry, symbols, report)
+        check_entry(entry, symbols, report)
 
 
 def _placed(
@@ -51,17 +39,17 @@ def _placed(
     first: dict[str, s.Attribute] = {}
     right: dict[str, s.Attribute] = {}
     for found in attributes:
-        places = PLACES.get(found.name)
-        if places is None:
-            hint = did_you_mean(f"@{found.name}", [f"@{name}" for name in PLACES])
+        known = ATTRIBUTES.get(found.name)
+        if known is None:
+            hint = did_you_mean(f"@{found.name}", [f"@{name}" for name in ATTRIBUTES])
             report.error("unknown-attribute", f"unknown attribute '@{found.name}'", found.name_span, hint=hint)
         elif found.name in first:
             notes = [Note(first[found.name].span, "first given here")]
             what = f"attribute '@{found.name}' is given twice"
             report.error("duplicate-attribute", what, found.span, notes=notes)
-        elif kind not in places:
+        elif kind not in known.places:
             on = {"block": "a block", "temporary": "a temporary"}.get(kind, f"{kind} memory")
-            label = f"for {listed(places, 'and')}{'' if places == ('block',) else ' memory'} only"
+            label = f"for {listed(known.places, 'and')}{'' if known.places == ('block',) else ' memory'} only"
             report.error("attribute-place", f"'@{found.name}' is not allowed on {on}", found.span, label)
         else:
             right[found.name] = found
@@ -147,7 +135,7 @@ def _check_indices(v: Variable, right: dict[str, s.Attribute], report: Diagnosti
     report.each_once(named, "duplicate-index", "index '{}' is declared twice")
     # A constant's indices are the leading axes of its tensor; an attribute that is misplaced or
     # unknown is reported already.
-    said = any(a.name in _INDEXED or a.name not in PLACES for a in d.attributes)
+    said = any(a.name in _INDEXED or a.name not in ATTRIBUTES for a in d.attributes)
     if d.kind != "constant" and not indexed and not said:
         wanted = "'@table' or '@auto_dim'" if d.kind == "persistent" else "'@pattern'"
         what = f"'{d.name}' has indices but no {wanted}"
@@ -160,7 +148,7 @@ def _check_all_bound(
 ) -> None:
     """Without `@table`, every index grows a dimension; with it, those that do come last."""
     auto = right.get("auto_dim")
-    if auto is None or not check_attributes.names_of_arguments(auto):
+    if auto is None or not names_of_arguments(auto):
         return
     grows = v.grows
     if not set(grows) <= set(v.indices) or len(set(grows)) < len(grows):

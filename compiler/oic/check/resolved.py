@@ -143,6 +143,3 @@ def returns(body: Iterable[s.Statement]) -> bool:
     return any(isinstance(x, s.Return) for x in s.walk(tuple(body)))
 
 
-def returns_early(body: Iterable[s.Statement]) -> bool:
-    """A loop has a `return`."""
-    return any(isinstance(x, s.Loop) and returns(x.body) for x in body)

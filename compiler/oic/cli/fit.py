@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -141,12 +142,9 @@ def _size_names(graph: syntax.Graph) -> Iterator[str]:
 
     Those of `sizes` first, which the graph is free to choose (others are of the model); then the most used.
     """
-    count: dict[str, int] = {}
-    for declaration in graph.declarations:
-        for attribute in declaration.attributes:
-            for arg in attribute.args if attribute.name in ("max", "fixed") else ():
-                if isinstance(arg.value, syntax.Name):
-                    count[arg.value.name] = count.get(arg.value.name, 0) + 1
+    attributes = (a for d in graph.declarations for a in d.attributes if a.name in ("max", "fixed"))
+    values = (arg.value for attribute in attributes for arg in attribute.args)
+    count = Counter(value.name for value in values if isinstance(value, syntax.Name))
     sections = {d.name: d.value for d in graph.sizes}
     yield from sorted(count, key=lambda n: (n not in sections, -count[n]))
 

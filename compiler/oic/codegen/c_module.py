@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from oic.codegen.names import LibraryNames, NameScope
 from oic.diagnostics import Span
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
+from oic.ir.grouping import grouped
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import COUNTS, StateLoad
@@ -85,10 +85,8 @@ class Unit:
         self.weights_bytes = plan.weights_bytes if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.ranges = Ranges()  # nothing changes any more
-        self.loads: dict[Hashable, list[Value]] = {}  # what is loaded from each box of the state
-        for op in module.all_ops():
-            if isinstance(op, StateLoad):
-                self.loads.setdefault(Box.of(op).key(self.ranges), []).append(op.result)
+        loads = (op for op in module.all_ops() if isinstance(op, StateLoad))
+        self.loads = grouped((Box.of(op).key(self.ranges), op.result) for op in loads)  # of each box of the state
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
         self.divided = False  # threads share calls of some, or run consumers

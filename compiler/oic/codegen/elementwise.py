@@ -22,7 +22,7 @@ from oic.ir.control import Cond
 from oic.ir.core import Op, Value
 from oic.ir.state import IndexTensor, Splat
 from oic.ir.types import TensorType
-from oic.operators.base import Operator, Scalar, computed
+from oic.operators.base import Operator, Scalar
 from oic.operators.fused import Copy
 from oic.operators.shape import BroadcastTo
 
@@ -239,7 +239,7 @@ def _converted(setting: Any, wanted: DType, value: c.Expression) -> c.Expression
     """A setting that is a variable of another type than it is passed in."""
     if not isinstance(setting, Value) or not isinstance(setting.type, TensorType):
         return value
-    return value if computed(setting.dtype) is wanted else c.Conversion(wanted.value, value)
+    return value if setting.dtype.computed is wanted else c.Conversion(wanted.value, value)
 
 
 def _passed(op: Op, spec: Scalar) -> list[str]:

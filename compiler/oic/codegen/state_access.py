@@ -242,8 +242,9 @@ def add(frame: Frame, op: Any) -> None:
     there = single(field, [frame.index(i) for i in op.indices])
     amount = frame.index(op.amount)
     if dtype.is_float:
-        here = Ref(c.Prefix("&", there), TensorType(dtype), (), False)
-        total = c.Infix("+", loops.load(here, expr.ZERO.value), _as_float(amount, dtype))
+        here, known = Ref(c.Prefix("&", there), TensorType(dtype), (), False), amount.number
+        by = c.Conversion(dtype.value, amount.value) if known is None else expr.literal(known, dtype)
+        total = c.Infix("+", loops.load(here, expr.ZERO.value), by)
         frame.body.add(loops.store(here, expr.ZERO.value, total))
         return
     added: c.Expression
@@ -253,12 +254,6 @@ def add(frame: Frame, op: Any) -> None:
     else:
         sign, added = "-" if amount.number < 0 else "+", expr.literal(abs(amount.number) % (1 << word.bits), word)
     frame.body.add(c.AssignStatement(there, c.Conversion(dtype.c, c.Infix(sign, c.Conversion(word.c, there), added))))
-
-
-def _as_float(amount: Index, dtype: Any) -> c.Expression:
-    if amount.number is not None:
-        return expr.literal(amount.number, dtype)
-    return c.Conversion(dtype.value, amount.value)
 
 
 def member(field: StateMember) -> c.Expression:

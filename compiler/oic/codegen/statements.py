@@ -454,7 +454,8 @@ class _Writer(Integers):
             self.body.source("what the caller gets")
         for output, value in zip(frame.face.outputs, op.values, strict=True):
             if self._is_elsewhere(output):
-                self._deliver(output)
+                target = Ref(c.Member(OUT, output.member), value.tensor, dense(value.shape), False)
+                loops.copy(frame, frame.ref(value), target)
             for axis, size in enumerate(value.shape if output.sizes else ()):
                 place = c.Element(c.Member(OUT, output.sizes), c.integer(axis))
                 self.body.add(c.AssignStatement(place, frame.dim(size).value))
@@ -468,11 +469,6 @@ class _Writer(Integers):
         place = output.value.place
         same = [o for o in self.frame.face.outputs if o.value is output.value]
         return place is None or place.space != "output" or (place.buffer != output.name and len(same) > 1)
-
-    def _deliver(self, output: Any) -> None:
-        type_ = output.value.tensor
-        target = Ref(c.Member(OUT, output.member), type_, dense(type_.shape), False)
-        loops.copy(self.frame, self.frame.ref(output.value), target)
 
 
 # What writes each structural op; views, numbers and operators are written by their kind.

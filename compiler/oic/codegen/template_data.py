@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from oic.codegen import c_print, lifecycle
-from oic.codegen.c_module import Signature, StateMember, Unit, signature
+from oic.codegen.c_module import Signature, Unit, signature
 from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
 from oic.codegen.outline import Task
@@ -455,17 +455,13 @@ def _state_members(unit: Unit) -> tuple[Declare, ...]:
 
     for field in unit.fields.values():
         pad(field.offset)
-        members.append(_state_member(field))
+        type_: Type = field.type.dtype.c
+        for size in reversed(field.storage):
+            type_ = Array(type_, size)
+        members.append(Declare(type_, field.member, note=_described(field.op.symbol, field.type)))
         end = field.offset + field.nbytes
     pad(unit.state_bytes)
     return tuple(members)
-
-
-def _state_member(field: StateMember) -> Declare:
-    type_: Type = field.type.dtype.c
-    for size in reversed(field.storage):
-        type_ = Array(type_, size)
-    return Declare(type_, field.member, note=_described(field.op.symbol, field.type))
 
 
 def _described(symbol: str, type_: StateType) -> str:

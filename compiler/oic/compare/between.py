@@ -99,7 +99,8 @@ class Sessions:
         if what == "save" or not self.copies:
             self.copies = [session.save() for session in self.all()]
         if what == "renew":
-            self._renew()
+            self.reference = Machine(self.module, self.compiled)
+            self._replace(self.another or self.executor.fork, [])
         one = {"give": self.copies[0], "take": self.copies[-1]}.get(what)
         if what != "save":
             for session, own in zip(self.all(), self.copies, strict=True):
@@ -126,9 +127,8 @@ class Sessions:
         """What is saved is the same, unless rounding makes variables differ."""
         names = [op.symbol for op in self.module.states()]
         values = ((self.reference.fetch_state(name), self.executor.fetch(name)) for name in names)
-        if any(a.tobytes() != b.tobytes() for a, b in values):
-            return True
-        return self.reference.save() == self.executor.save()
+        apart = any(a.tobytes() != b.tobytes() for a, b in values)
+        return apart or self.reference.save() == self.executor.save()
 
     def close(self) -> None:
         """End the session of the library that an action opened."""
@@ -145,10 +145,6 @@ class Sessions:
             copy = other.save()
             other.reset()
             other.load(copy)
-
-    def _renew(self) -> None:
-        self.reference = Machine(self.module, self.compiled)
-        self._replace(self.another or self.executor.fork, [])
 
     def _replace(self, make: Callable[[], Executor], spoiled: list[Machine | Executor]) -> None:
         """Another session of the library; then those that it must not depend on are reset."""

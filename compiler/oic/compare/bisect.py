@@ -41,8 +41,8 @@ def bisect(
     """
     expected = answers(Machine(module), runs)
     for name, lowered in after:
-        if not can_run(lowered):
-            continue
+        if lowered.plan is None and lowered.is_placed():
+            continue  # buffers without offsets are no memory yet: nothing runs before plan-memory
         actual = answers(machine(lowered), runs)
         for step, (one, two) in enumerate(zip(expected, actual, strict=True)):
             for variable in one:
@@ -56,11 +56,6 @@ def bisect(
 def _refused_otherwise(lowered: Module, one: dict[str, Array], two: dict[str, Array]) -> bool:
     """Both refuse the step, which breaks several rules; a check made early comes before one that cannot be."""
     return "OIC_OK" not in (str(one["status"]), str(two["status"])) and bool(overtaken(lowered))
-
-
-def can_run(module: Module) -> bool:
-    """Buffers without offsets are no memory yet: between bufferize and plan-memory nothing runs."""
-    return module.plan is not None or not module.is_placed()
 
 
 def answers(machine: Machine, runs: list[Run]) -> list[dict[str, Array]]:

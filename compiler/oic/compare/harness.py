@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -225,7 +226,7 @@ class _Sides:
         if status is not None:
             verdict.refusals += 1
             verdict.statuses[status] += 1
-            spoiled = self._spoiled()
+            spoiled = _outcome(executor.save)[1] is not None  # after an effect (SPEC, 8.6): it wants to be reset
             if spoiled != reference.broken:
                 words = ["left as it was", "left changed"]
                 verdict.difference = Difference(number, "state", (), words[reference.broken], words[spoiled])
@@ -241,14 +242,6 @@ class _Sides:
             versions = [m.fetch_state(name) for m in self.sessions.others]
             one, two = reference.fetch_state(name), executor.fetch(name)
             self.check(number, name, one, two, versions, verdict)
-
-    def _spoiled(self) -> bool:
-        """The refusal came after an effect (SPEC, 8.6): the library wants to be reset."""
-        try:
-            self.sessions.executor.save()
-        except StepError:
-            return True
-        return False
 
     def check(
         self, number: int, name: str, one: Array, two: Array, versions: list[Array], verdict: Verdict
@@ -323,8 +316,9 @@ def _ulp(array: Array) -> Array:
     return np.asarray(np.maximum(2.0**exponent * dtype.spacing, dtype.smallest))
 
 
-def _outcome(step: Callable[[], dict[str, Array]]) -> tuple[dict[str, Array], str | None]:
+def _outcome(call: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What a call gives, or nothing and the status of its refusal."""
     try:
-        return step(), None
+        return call(), None
     except StepError as error:
         return {}, error.status

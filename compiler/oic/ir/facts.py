@@ -121,9 +121,7 @@ class Facts(Ranges):
 
     def _holds(self, side: Linear) -> bool:
         """A sum is not negative: by its range, or as it is a fact and something that is not."""
-        if self.least(side) >= 0:
-            return True
-        return any(self.least(added(side, fact, -1)) >= 0 for fact in self._about(side))
+        return self.least(side) >= 0 or any(self.least(added(side, fact, -1)) >= 0 for fact in self._about(side))
 
     def _about(self, side: Linear) -> Iterator[Linear]:
         """The facts that can bound a sum: they share atoms with it, of one sign, so that these cancel.

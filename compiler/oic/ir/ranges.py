@@ -85,6 +85,10 @@ class Ranges:
             return True
         return intervals.within(self.of_sum(self.linear(op.result)), WIDE)
 
+    def refuses_source(self, op: Op) -> bool:
+        """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""
+        return (isinstance(op, (index.IndexLoad, StateGet)) or getattr(op, "written", False)) and self.refuses(op)
+
     def refuses(self, op: Op) -> bool:
         """The op, without what is nested in it, may end the step with an error."""
         rule = _REFUSALS.get(type(op))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from oic.ir.module import Module
 from oic.ir.text_mlir import print_mlir
 from oic.ir.text_parse import parse_module
-from oic.ir.text_print import print_module, print_op
+from oic.ir.text_print import print_module
 
-__all__ = ["print_module", "print_op", "parse_module", "print_mlir", "changed"]
+__all__ = ["print_module", "parse_module", "print_mlir", "changed"]
 
 
 def changed(before: Module, after: Module) -> bool:

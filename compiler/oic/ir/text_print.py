@@ -80,7 +80,8 @@ def print_module(module: Module) -> str:
     head = f'module {quoted(module.name)} {{stage="{module.stage}"'
     head += f", source={quoted(module.source.name)}}}" if module.source else "}"
     lines = [head]
-    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in module_extents(module))
+    found = dict.fromkeys(extent for part in _sized_parts(module) for extent in _extents_in(part))
+    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in found)
     if sizes:
         lines.append(f"extents {{ {sizes} }}")
     if module.plan:
@@ -93,15 +94,10 @@ def print_module(module: Module) -> str:
     return "\n".join(lines) + "\n"
 
 
-def print_op(op: Op) -> str:
-    """One op and what is nested in it, for messages; values are named by their hints."""
-    return "\n".join(op_lines(op, ValueNames()))
-
-
 def located(op: Op) -> str:
     """An op as text with its source line, for broken invariants."""
     line = op.span.source.line(op.span.line).strip() if op.span else ""
-    return print_op(op) + (f"\n  {op.span}: {line}" if op.span else "")
+    return "\n".join([*op_lines(op, ValueNames()), *([f"  {op.span}: {line}"] if op.span else [])])
 
 
 def op_lines(op: Op, names: ValueNames, indent: str = "") -> list[str]:
@@ -230,11 +226,6 @@ def value_text(value: Any, names: ValueNames) -> str:
 
 
 # ----------------------------------------------------------------- header
-
-
-def module_extents(module: Module) -> list[Extent]:
-    """Every extent of a program, in order of first appearance."""
-    return list(dict.fromkeys(extent for part in _sized_parts(module) for extent in _extents_in(part)))
 
 
 def _sized_parts(module: Module) -> Iterator[Any]:

@@ -75,7 +75,8 @@ class _Verifier:
             _require(op in value.users, op, f"{value!r} does not know this user")
         self._states(op)
         if isinstance(op, Func):
-            self.bound = _input_extents(op)
+            inputs = (dims.atom(d) for d in _sizes(op.body.args))
+            self.bound = {e.name for e in inputs if e is not None}
             bound |= self.bound
         self._extents(op, bound)
         for region in op.regions:
@@ -148,8 +149,3 @@ class _Verifier:
 
 def _sizes(values: list[Value]) -> list[dims.Dim]:
     return [d for v in values if isinstance(v.type, TensorType) for d in v.type.shape]
-
-
-def _input_extents(func: Func) -> set[str]:
-    found = (dims.atom(d) for d in _sizes(func.body.args))
-    return {e.name for e in found if e is not None}

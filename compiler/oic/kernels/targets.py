@@ -111,11 +111,6 @@ class Target:
         return replace(self, features=found, numerics=FUSED if "fma" in found else SEPARATE)
 
     @property
-    def is_this_machine(self) -> bool:
-        """Its compiler is asked for all that this machine has."""
-        return "-march=native" in self.flags
-
-    @property
     def multiplies_fours(self) -> bool:
         """It has, or some of the machines that the library has code for have, one of FOURS."""
         return bool(self.features & FOURS) or any(s.fours for s in self.sets)

@@ -28,7 +28,9 @@ def state_type(
     known = {i: _bounded(binding, variable, i, capacity) for i in (*table, *auto)}
     free = [i for i, (n, _) in known.items() if n is None]
     if free and not hosted:
-        _refuse_free(binding, variable, free[0])
+        what = f"nothing bounds index '{free[0]}' of '{variable.name}' and the target cannot reserve"
+        hint = f"--max {variable.name}.{free[0]}=N, or @fixed({free[0]}=N)"
+        binding.error("capacity-unknown", what, variable.declaration.head_span, hint=hint)
 
     def of(reserve: int) -> StateType:
         made = {
@@ -41,12 +43,6 @@ def state_type(
     type_ = _reserve(of) if free else of(0)
     _check_storage(binding, variable, type_)
     return type_
-
-
-def _refuse_free(binding: Binding, variable: Variable, index: str) -> None:
-    what = f"nothing bounds index '{index}' of '{variable.name}' and the target cannot reserve"
-    hint = f"--max {variable.name}.{index}=N, or @fixed({index}=N)"
-    binding.error("capacity-unknown", what, variable.declaration.head_span, hint=hint)
 
 
 def _check_storage(binding: Binding, variable: Variable, type_: StateType) -> None:
@@ -102,10 +98,8 @@ def _static_reach(binding: Binding, variable: Variable, index: str) -> int | Non
     reach = 1
     for found in variable.accesses:
         given = found.access.indices or ()
-        if auto and any(isinstance(i, s.Slice) for i in given[first:]):
-            continue  # reads a part of the matrix as it is
-        if position >= len(given):
-            continue
+        if position >= len(given) or (auto and any(isinstance(i, s.Slice) for i in given[first:])):
+            continue  # a slice reads a part of the matrix as it is
         most = _reach(given[position], found.writes, _Static(binding, found.meanings))
         if most is None:
             return None

@@ -116,7 +116,8 @@ def lower_block(f: Builder, instance: resolved.BlockInstance | None) -> None:
         return
     f.calls.append(instance)
     outer = f.env.pop(RETURNED, None)
-    with f.inside(instance, resolved.returns_early(instance.block.body)):
+    early = any(isinstance(x, s.Loop) and resolved.returns(x.body) for x in instance.block.body)
+    with f.inside(instance, early):
         if f.returns:
             f.env[RETURNED] = f.value(0)
         lower_body(f, instance.block.body)

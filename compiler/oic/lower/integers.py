@@ -123,9 +123,7 @@ class IndexBuilder:
         """The expression cannot be negative here."""
         if isinstance(dim, int):
             return dim >= 0
-        if dim in self.nonneg:
-            return True
-        return all(c >= 0 and all(map(self._nonnegative, atoms)) for atoms, c in dim.terms)
+        return dim in self.nonneg or all(c >= 0 and all(map(self._nonnegative, atoms)) for atoms, c in dim.terms)
 
     def _nonnegative(self, atom: Atom) -> bool:
         if isinstance(atom, Extent):

@@ -43,7 +43,7 @@ def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: li
         if key in first and key in second and first[key] is second[key]:
             f.env[key] = first[key]
             continue
-        a, b = (_at_end(f, side.env, key) for side in sides)
+        a, b = (env[key] if key in env else f.begun(key) for env in (first, second))
         if a is None or b is None:
             continue  # a temporary of one side alone
         if isinstance(a, Value) and isinstance(b, Value) and same_rank(a.type, b.type):
@@ -58,17 +58,10 @@ def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: li
     f.forget_written(*(side.region for side in sides))
 
 
-def _at_end(f: Builder, env: Env, key: Key) -> Held | None:
-    """What a variable holds at the end of one side; its starting value if it never got one."""
-    return env[key] if key in env else f.begun(key)
-
-
 def met(f: Builder, a: Held, b: Held) -> Held:
     """What a variable holds where two things that have no common type meet."""
-    for held in (a, b):
-        if isinstance(held, Poison):
-            return held
-    return Mixed(f"{shown(f, a)} or {shown(f, b)}")
+    poison = next((held for held in (a, b) if isinstance(held, Poison)), None)
+    return poison or Mixed(f"{shown(f, a)} or {shown(f, b)}")
 
 
 def shown(f: Builder, held: Held) -> str:

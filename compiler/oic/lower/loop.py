@@ -190,9 +190,7 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
     more = dict(least)
     for c in carried:
         arg, end = c.arg.type, c.end.type if isinstance(c.end, Value) else None
-        if not isinstance(arg, TensorType) or not isinstance(end, TensorType):
-            continue
-        if not same_rank(arg, end):
+        if not isinstance(arg, TensorType) or not isinstance(end, TensorType) or not same_rank(arg, end):
             continue
         own = {axis: extent for axis, extent, _ in c.sizes}
         for axis, (m, n) in enumerate(zip(arg.shape, end.shape, strict=True)):

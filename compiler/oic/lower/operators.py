@@ -30,18 +30,13 @@ def lower_op(f: Builder, call: s.OpCall) -> None:
 def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     """`transfer a >> b;`: b holds the very value."""
     value = operand(f, statement.source)
-    if statement.target.indices:
-        lower_part(f, statement.target, value, statement.span)
+    if statement.target.indices:  # `transfer a >> y[i];`: y holds its value with a part replaced
+        variable = f.local(statement.target)
+        require_dtype(statement.target, variable, value)
+        f.env[variable] = inserted(f, statement.target, variable, f.held(variable, None), value, statement.span)
         return
     reshaped = _reshaped(f, f.variable(statement.source), value)
     store(f, statement.target, value, statement.span, free=reshaped)
-
-
-def lower_part(f: Builder, target: s.Access, value: Value, span: Span) -> None:
-    """`transfer a >> y[i];`: y holds its value with a part replaced.  Raises Refused."""
-    variable = f.local(target)
-    require_dtype(target, variable, value)
-    f.env[variable] = inserted(f, target, variable, f.held(variable, None), value, span)
 
 
 # ---------------------------------------------------------------- the op itself

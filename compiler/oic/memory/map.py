@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
+from oic.ir.grouping import grouped
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
@@ -143,25 +144,17 @@ def memory_map(module: Module) -> MemoryMap:
     values: list[Placed] = []
     stores: list[Stored] = []
     orders: list[Order] = []
-    for func, names in _functions(module):
+    outside = ValueNames(module.top.ops)
+    for func in module.functions():
+        names = outside.inner()
+        op_lines(func, names)  # names are given as the text form is written
         live = module.memory.liveness(func)
         values += [_placed(func.symbol, v, live, names) for v in tensors(func.body) if v.place is not None]
         ops = list(func.body.all_ops())
         stores += [_stored(func.symbol, op, names) for op in ops if isinstance(op, (StateStore, Insert))]
         orders.append(_order(func, live, ops))
-    inside: dict[tuple[str, str, str], list[Placed]] = {}
-    for value in values:
-        inside.setdefault((value.function, value.space, value.buffer), []).append(value)
+    inside = grouped(((v.function, v.space, v.buffer), v) for v in values)
     return MemoryMap(tuple(values), tuple(stores), tuple(orders), inside)
-
-
-def _functions(module: Module) -> Iterator[tuple[Func, ValueNames]]:
-    """Every function, with the names that its values have in the text form: given as it is written."""
-    outside = ValueNames(module.top.ops)
-    for func in module.functions():
-        names = outside.inner()
-        op_lines(func, names)
-        yield func, names
 
 
 def _stored(function: str, op: StateStore | Insert, names: ValueNames) -> Stored:

@@ -175,7 +175,7 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
         for value in found.first:
             if isinstance(value.op, StateLoad) and value.op.state is state:
                 seen = found.first[value] < at <= found.last[value]
-                alike = _on_itself(op, value.op)
+                alike = isinstance(op, StateStore) and _sees(op.value, value) and same(Box.of(op), Box.of(value.op))
                 if seen and not alike and not is_apart(op, Box.of(value.op), ranges):
                     raise fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
@@ -185,13 +185,6 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
             _computed_there(op, held, found, ranges)
         elif isinstance(op, PartEntry):
             _computed_in_part(op, held, found, groups)
-
-
-def _on_itself(op: Op, load: StateLoad) -> bool:
-    """What was loaded is stored where it was."""
-    if not isinstance(op, StateStore) or not _sees(op.value, load.result):
-        return False
-    return same(Box.of(op), Box.of(load))
 
 
 def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
@@ -334,9 +327,7 @@ def _own_bytes(value: Value) -> bool:
 def _overlap(a: Value, b: Value, groups: Groups | None = None) -> bool:
     """The bytes of one are bytes of the other; what exchanges addresses may be wherever it can get."""
     one, other = a.placed, b.placed
-    if one.space != other.space:
-        return False
-    if one.space != "arena" and one.buffer != other.buffer:
+    if one.space != other.space or (one.space != "arena" and one.buffer != other.buffer):
         return False
     if groups and one.space == "arena" and one.buffer != other.buffer:
         if other.buffer in groups.get(one.buffer, {}):

@@ -287,9 +287,6 @@ class Gather(Operator, name="gather"):
         sizes = {"inner": self.table.shape[1], "n": self.ids.tensor.size}
         return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
 
-    def _in_groups(self) -> Members:
-        return {**self._in_panels(), "size": self.table.shape[0]}
-
     def _elements(self) -> int:
         """Of as few ids as a step may bring, but one: what products of the table cost is that of one row, too."""
         return math.prod(max(1, dims.bounds(d)[0]) for d in self.result.shape)
@@ -300,9 +297,6 @@ class Gather(Operator, name="gather"):
     def _of_rows(self) -> bool:
         return self.table.tensor.rank == 2 and self.axis % 2 == 0
 
-    def _rows_of_f32(self) -> bool:
-        return self._of_rows() and self.table.dtype is dtypes.f32
-
     def _dtypes(self) -> tuple[DType, ...]:
         return product_dtype(self.table), self.result.dtype, self.ids.dtype
 
@@ -311,7 +305,8 @@ class Gather(Operator, name="gather"):
                cost=lambda op, target: op._elements() * target.costs.line),
         Kernel("gather_pairs", _dtypes, _in_panels, fits=_of_rows, takes={"table": PAIRED[PANELS]},
                stored={"table": ("", "bf16")}, cost=lambda op, target: op._elements() * target.costs.line),
-        *of_groups(Kernel("gather", _dtypes, _in_groups, fits=_rows_of_f32, takes={"table": PANELS},
+        *of_groups(Kernel("gather", _dtypes, lambda op: {**op._in_panels(), "size": op.table.shape[0]},
+                          fits=lambda op: op._of_rows() and op.table.dtype is dtypes.f32, takes={"table": PANELS},
                           cost=lambda op, target: op._elements() * target.costs.line / 4), "table"),
         Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
         Kernel("gather_wide", _dtypes, _args, call="gather", stored={"table": FLOATS},

@@ -20,7 +20,7 @@ from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Scr
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.matmul import narrower
+from oic.operators.matmul import narrower, strides_of
 from oic.operators.settings import require_number
 
 ROWS = 128  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
@@ -446,16 +446,6 @@ def kv_length(value: Value | None, whole: Dim, rank: int) -> tuple[Any, Ints, An
     if value.tensor.size == 1:
         return None, none, Deref(value)
     return value, Ints(tuple(Stride(value, a) for a in range(rank))), Converted(0, "int64_t")
-
-
-def strides_of(value: Value | None, rank: int, own: int) -> Ints:
-    """Strides of the first `own` axes of a value, aligned to the right of `rank`; 0 where it stretches."""
-    if value is None:
-        return Ints(())
-    own = min(own, value.tensor.rank)
-    steps: list[Dim | Stride] = [0] * (rank - own)
-    steps += [0 if value.shape[a] == 1 else Stride(value, a) for a in range(own)]
-    return Ints(tuple(steps))
 
 
 def computed_bytes(dtype: DType) -> int:

@@ -33,6 +33,7 @@ from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Instance, Ints, Kernel, Members
 from oic.kernels.targets import Target
+from oic.operators.settings import range_checks, require_numbers
 
 EPS = 2.0**-23
 
@@ -97,7 +98,7 @@ class Scalar:
 
     def decides(self, op: Op) -> DType:
         """The computed type of the operand `by`, in which settings are passed, too."""
-        return computed((op.result if self.by == -1 else op.operands[self.by or 0]).dtype)
+        return (op.result if self.by == -1 else op.operands[self.by or 0]).dtype.computed
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,10 @@ class Operator(Op):
     """Operands whose dtype does not go with that of the others: what a literal there is."""
     scalars: ClassVar[tuple[str, ...]] = ()
     """Optional operands that may be an integer expression as well."""
+    gives: ClassVar[DType | None] = None
+    """The result's dtype, of elementwise operators; None: that of the first operand."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Settings that are numbers of the first operand's kind; of elementwise operators."""
     tensors: ClassVar[tuple[str, ...]] = ()
     """Settings that may also be an integer variable of several elements."""
     unread: ClassVar[tuple[str, ...]] = ()
@@ -191,7 +196,7 @@ class Operator(Op):
         return found
 
     def overwritable(self) -> tuple[str, ...]:
-        return self.chosen().inplace if self.kernels else self.inplace
+        return self.chosen().inplace if self.kernels else () if self.gives else self.inplace
 
     def call(self) -> Call:
         """The call of its kernel; for operators that are not elementwise."""
@@ -201,7 +206,7 @@ class Operator(Op):
 
     def checks(self) -> list[Op]:
         """Ops to be put before this one that refuse data it must not see (ids out of range)."""
-        return []
+        return range_checks(self, self.operands[0].dtype, *self.numbers) if self.numbers else []
 
     def operations(self) -> Dim:
         """Additions and multiplications of a run; where there are no products, one for each element."""
@@ -225,11 +230,10 @@ class UnaryOperator(Operator):
     inplace: ClassVar[tuple[str, ...]] = ("x",)
     c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.FLT
-    gives: ClassVar[DType | None] = None
-    """The result's dtype; None: that of x."""
 
     def infer(self) -> list[Type]:
         self.require("x", self.allowed)
+        require_numbers(self, self.x.dtype, *self.numbers)
         return [self.x.tensor.with_dtype(self.gives) if self.gives else self.x.type]
 
 
@@ -242,25 +246,19 @@ class BinaryOperator(Operator):
     inplace: ClassVar[tuple[str, ...]] = ("a", "b")
     c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.NUM
-    gives: ClassVar[DType | None] = None
-    """The result's dtype; None: that of the operands."""
 
     def infer(self) -> list[Type]:
         self.require("a", self.allowed)
         self.require_same_dtype("a", "b")
-        return [TensorType(self.gives or self.a.dtype, self.broadcast("a", "b"))]
+        shape = self.broadcast("a", "b")
+        require_numbers(self, self.a.dtype, *self.numbers)
+        return [TensorType(self.gives or self.a.dtype, shape)]
 
 
 class Comparison(BinaryOperator):
     """Base of elementwise comparisons: bool result."""
 
-    inplace = ()
     gives = dtypes.bool_
-
-
-def computed(dtype: DType) -> DType:
-    """The dtype in which elements are computed: f32 for narrow floats, else itself."""
-    return dtypes.f32 if dtype.narrow else dtype
 
 
 def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:

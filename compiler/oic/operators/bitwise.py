@@ -156,7 +156,6 @@ class Popcount(UnaryOperator, name="popcount"):
     """
 
     allowed = SHIFTED
-    inplace = ()
     gives = dtypes.u8
     examples = (("i32[2, 3]",), *nines(allowed))
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.dtypes import DType
-from oic.operators.base import computed
 
 F64 = NDArray[np.float64]
 
@@ -25,7 +24,7 @@ def real(values: Any) -> F64:
 
 def epsilon(dtype: DType) -> float:
     """ε of the type a result is computed in: 2^-23, or 2^-52 for f64."""
-    return computed(dtype).spacing
+    return dtype.computed.spacing
 
 
 def last_place(y: Any, dtype: DType) -> F64:

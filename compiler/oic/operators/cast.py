@@ -12,7 +12,7 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.types import Type
 from oic.operators import settings
-from oic.operators.base import Scalar, UnaryOperator, computed
+from oic.operators.base import Scalar, UnaryOperator
 
 KINDS = dtypes.NUM | {dtypes.bool_}
 
@@ -101,7 +101,7 @@ class Cast(UnaryOperator, name="cast"):
     @property
     def c(self) -> Scalar:  # type: ignore[override]
         """The function of both computed types, the rounding mode and the rule out of range."""
-        source, to = computed(self.x.dtype), self.to
+        source, to = self.x.dtype.computed, self.to
         how = "narrow" if to.narrow else to.name
         if to.is_int and source.is_float:
             how = f"{to}_{self.rounding_mode}"
@@ -174,7 +174,7 @@ class Fill(UnaryOperator, name="fill"):
         return settings.range_checks(self, self.x.dtype, "value")
 
     def _require_variable(self, value: Value) -> None:
-        dtype = computed(self.x.dtype)
+        dtype = self.x.dtype.computed
         fits = dtype.is_int or dtype.kind == "bitset"
         if not is_index(value):
             fits = value.dtype is dtype and value.tensor.size == 1

@@ -211,7 +211,6 @@ class IsFinite(Operator, name="is_finite"):
 class Test(UnaryOperator):
     """Base of elementwise tests: bool result."""
 
-    inplace = ()
     gives = dtypes.bool_
 
 

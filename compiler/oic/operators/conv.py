@@ -381,10 +381,6 @@ class Convolution(Operator):
         results = count * (dims.maximum(self._outputs()) // self.groups)
         return exact and channels >= DEEP and count >= TILES and results >= RESULTS
 
-    def _cost_of_tiles(self, target: Target) -> float:
-        """More than of words, where a machine multiplies four bytes as fast as two numbers of 16 bits."""
-        return 1.0 if target.multiplies_fours else 0.0
-
     def _winograd_args(self) -> Members:
         points, _, (rows, columns) = self._tiles()
         channels, _ = self._most()
@@ -430,9 +426,10 @@ class Convolution(Operator):
         Kernel("conv_panels", _types, _panel_args, fits=lambda op: op._fits_planes() and op.groups == 1,
                takes={"w": PANELS}, cost=lambda op, target: streamed(op.w, PANELS),
                units=lambda op: dims.floor_div(op._outputs() + STREAM - 1, STREAM), work=products, phases=True),
+        # Tiles cost more than words, where a machine multiplies four bytes as fast as two numbers of 16 bits.
         *or_requantized(
-            Kernel("conv_winograd", _types, _winograd_args, fits=_fits_winograd, cost=_cost_of_tiles,
-                   units=_winograd_units, work=products)),
+            Kernel("conv_winograd", _types, _winograd_args, fits=_fits_winograd, units=_winograd_units, work=products,
+                   cost=lambda op, target: float(target.multiplies_fours))),
         *or_requantized(
             Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words,
                    units=_units, work=products),

@@ -13,7 +13,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import FLT, SINT, WHOLE, Array, DType
-from oic.ir.core import Op, Value
+from oic.ir.core import Value
 from oic.ir.types import TensorType, Type
 from oic.operators import settings
 from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator, nines
@@ -119,14 +119,7 @@ class Division(BinaryOperator):
 
     div_by_zero_mask: float | int | Value | None = None
     allowed = DIVISIBLE
-
-    def infer(self) -> list[Type]:
-        types = super().infer()
-        settings.require_number(self, "div_by_zero_mask", self.a.dtype)
-        return types
-
-    def checks(self) -> list[Op]:
-        return settings.range_checks(self, self.a.dtype, "div_by_zero_mask")
+    numbers = ("div_by_zero_mask",)
 
     @property
     def mask(self) -> Any:
@@ -290,7 +283,6 @@ class Sign(UnaryOperator, name="sign"):
     """
 
     allowed = FLT | SINT
-    inplace = ()
     gives = dtypes.i8
     examples = (("f32[2, 3]",), *nines(allowed))
 
@@ -298,22 +290,7 @@ class Sign(UnaryOperator, name="sign"):
         return np.subtract(x > 0, x < 0, dtype=np.int8)
 
 
-class Tuned(UnaryOperator):
-    """Base of operators with settings that are numbers of x's kind."""
-
-    numbers: ClassVar[tuple[str, ...]]
-
-    def infer(self) -> list[Type]:
-        types = super().infer()
-        for where in self.numbers:
-            settings.require_number(self, where, self.x.dtype)
-        return types
-
-    def checks(self) -> list[Op]:
-        return settings.range_checks(self, self.x.dtype, *self.numbers)
-
-
-class Recip(Tuned, name="recip"):
+class Recip(UnaryOperator, name="recip"):
     """1 / x.
 
     x                 float
@@ -335,7 +312,7 @@ class Recip(Tuned, name="recip"):
         return np.where(x == 0, mask, np.divide(x.dtype.type(1), x))
 
 
-class Relu(Tuned, name="relu"):
+class Relu(UnaryOperator, name="relu"):
     """Leaky ReLU with an upper clamp: y = x ≥ 0 ? x : x·alpha, then y > clamp_max ? clamp_max : y.
 
     x          float, or signed integer of 4 bits or more
@@ -415,7 +392,7 @@ class Max(BinaryOperator, name="max"):
     of = staticmethod(greater)
 
 
-class Clamp(Tuned, name="clamp"):
+class Clamp(UnaryOperator, name="clamp"):
     """min(max(x, min), max).
 
     x        number

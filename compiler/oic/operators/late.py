@@ -6,6 +6,7 @@ from oic.diagnostics import Span
 from oic.ir.control import CheckIterations, For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
+from oic.ir.grouping import grouped
 from oic.ir.module import Module
 from oic.operators.refusal import variable_of
 
@@ -74,8 +75,4 @@ def is_effect(op: Op) -> bool:
 
 def state_writers(body: Block) -> dict[Value, list[Op]]:
     """The ops that write each state themselves, in the order of the program."""
-    found: dict[Value, list[Op]] = {}
-    for op in filter(is_effect, body.all_ops()):
-        for state in op.touched("write"):
-            found.setdefault(state, []).append(op)
-    return found
+    return grouped((state, op) for op in filter(is_effect, body.all_ops()) for state in op.touched("write"))

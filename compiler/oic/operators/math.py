@@ -31,18 +31,10 @@ EVERY = (
     ("f32[67]",),
 )
 
-_erf = np.frompyfunc(math.erf, 1, 1)
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-
-
-def erf(x: Array) -> Array:
-    """The error function of f64 values."""
-    return np.asarray(_erf(x), np.float64)
-
-
-def erfc(x: Array) -> Array:
-    """1 - erf of f64 values, without its cancellation."""
-    return np.asarray(_erfc(x), np.float64)
+erf = np.vectorize(math.erf, [np.float64])
+"""The error function of f64 values."""
+erfc = np.vectorize(math.erfc, [np.float64])
+"""1 - erf of f64 values, without its cancellation."""
 
 
 def sigmoid(x: Array) -> Array:

@@ -178,26 +178,25 @@ class MatMul(Operator, name="matmul"):
         bound = product_bound(y, a, b, self.a.dtype)
         return quantized.bound_as_computed(self, self.b, bound, real(a), real(b))
 
-    def _sizes(self) -> Members:
-        """Batches, sizes and strides."""
+    def _args(self) -> Members:
         m, k = self._matrix(self.a, self.transpose_a)
         lead = self.result.shape[:-2]
+
+        def leading(value: Value) -> Ints:
+            return strides_of(value, len(lead), value.tensor.rank - 2)
+
         rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
         columns = (-2, -1) if self.transpose_b else (-1, -2)
+        column, scale, scaled = columns[0], self.b_scale, {}
+        if scale is not None:
+            stretched = -column > scale.tensor.rank or scale.shape[column] == 1
+            scaled = {"ss": leading(scale), "sn": 0 if stretched else Stride(scale, column)}
         return {
-            "rank": len(lead), "shape": Ints(lead), "as": spread(self.a, len(lead), 2),
-            "bs": spread(self.b, len(lead), 2), "M": m, "K": k, "N": self.result.shape[-1],
+            "a": self.a, "b": self.b, "scale": scale, "y": Out(), "rank": len(lead), "shape": Ints(lead),
+            "as": leading(self.a), "bs": leading(self.b), "M": m, "K": k, "N": self.result.shape[-1],
             "am": Stride(self.a, rows), "ak": Stride(self.a, inner),
-            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]),
+            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, column), **scaled,
         }  # fmt: skip
-
-    def _args(self) -> Members:
-        found = {"a": self.a, "b": self.b, "scale": self.b_scale, "y": Out(), **self._sizes()}
-        if self.b_scale is not None:
-            column = -2 if self.transpose_b else -1
-            found["ss"] = spread(self.b_scale, len(self.result.shape) - 2, 2)
-            found["sn"] = _axis_stride(self.b_scale, column)
-        return found
 
     def _is_float(self) -> bool:
         return self.a.dtype.is_float
@@ -247,18 +246,14 @@ def _rows(x: Value, n: Dim) -> Members:
     }  # fmt: skip
 
 
-def spread(value: Value, rank: int, inner: int) -> Ints:
-    """Strides of a value's leading axes, aligned to `rank` leading axes: 0 where it stretches."""
-    own = value.tensor.rank - inner
-    axes = range(-inner - rank, -inner)
-    return Ints(tuple(_axis_stride(value, a) if own > 0 else 0 for a in axes))
-
-
-def _axis_stride(value: Value, axis: int) -> Dim | Stride:
-    """Elements between neighbours along an axis counted from the last; 0 if missing or of size 1."""
-    if -axis > value.tensor.rank or value.shape[axis] == 1:
-        return 0
-    return Stride(value, axis)
+def strides_of(value: Value | None, rank: int, own: int) -> Ints:
+    """Strides of the first `own` axes of a value, aligned to the right of `rank`; 0 where it stretches."""
+    if value is None:
+        return Ints(())
+    own = max(0, min(own, value.tensor.rank))
+    steps: list[Dim | Stride] = [0] * (rank - own)
+    steps += [0 if value.shape[a] == 1 else Stride(value, a) for a in range(own)]
+    return Ints(tuple(steps))
 
 
 class Linear(Operator, name="linear"):

@@ -17,7 +17,6 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.index import CheckRange
 from oic.ir.types import TensorType
-from oic.operators.base import computed
 
 MOST = dtypes.i64.high
 Number = Any  # bool, int or float
@@ -40,9 +39,15 @@ def require_number(op: Op, where: str, dtype: DType) -> None:
     elif isinstance(setting, bool) or not isinstance(setting, (int, float)):
         raise refuse(op, where, "a number")
     elif dtype.is_float:
-        _require_range(op, where, float(setting), computed(dtype))
+        _require_range(op, where, float(setting), dtype.computed)
     else:
         require_integer(op, where, dtype.low, dtype.high, f" for {dtype}")
+
+
+def require_numbers(op: Op, dtype: DType, *names: str) -> None:
+    """Refuse those of these settings that are no numbers for operands of `dtype`."""
+    for where in names:
+        require_number(op, where, dtype)
 
 
 def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> None:

@@ -21,10 +21,9 @@ from typing import Any
 
 from oic.ir.control import Barrier, For, Func, If, Parallel
 from oic.ir.core import Block, Op, Value
-from oic.ir.index import IndexLoad
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
-from oic.ir.state import StateGet, StateSet
+from oic.ir.state import StateSet
 
 
 def dead_code(module: Module) -> None:
@@ -52,7 +51,7 @@ def sweep(block: Block, ranges: Ranges) -> bool:
     for op in reversed(block.ops):
         unused = not any([r.used for r in op.results])
         if unused and op.pure and not op.terminator and not isinstance(op, Func) and op.effect_free:
-            if not _must_stay(op, ranges):
+            if not any(map(ranges.refuses_source, op.walk() if op.regions else (op,))):
                 op.block = None
                 continue
         elif isinstance(op, StateSet) and not op.indices:
@@ -70,15 +69,6 @@ def sweep(block: Block, ranges: Ranges) -> bool:
         kept.append(op)
     block.set_ops(reversed(kept))
     return again
-
-
-def _must_stay(op: Op, ranges: Ranges) -> bool:
-    """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""
-    return any(
-        (isinstance(inner, (IndexLoad, StateGet)) or getattr(inner, "written", False))
-        and ranges.refuses(inner)
-        for inner in (op.walk() if op.regions else (op,))
-    )
 
 
 def _unused_carried(module: Module) -> bool:

@@ -111,7 +111,7 @@ class EarlyValues:
             if last in found:
                 waiting.pop()
                 continue
-            if iteration and self.is_invariant(last, iteration):
+            if iteration and not self.exists(last) and not any(self.depends(last, i) for i in iteration):
                 found[last] = self.invariant(last)
                 continue
             sources = self.sources(last)
@@ -185,10 +185,6 @@ class EarlyValues:
                 waiting += [v for _, v in self.unknown(at.op.size)] if isinstance(at.op, index.IndexSize) else []
             seen.add(at)
         return False
-
-    def is_invariant(self, value: Value, iteration: Iteration) -> bool:
-        """It has to be computed early, and none of the loops' indices decides about it."""
-        return not self.exists(value) and not any(self.depends(value, i) for i in iteration)
 
     def invariant(self, value: Value) -> Value:
         """A value that is the same in every iteration, computed once before the loops of checks."""

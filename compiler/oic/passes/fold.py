@@ -114,9 +114,7 @@ def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
 
 def _operator(module: Module, op: Operator) -> Value | list[Op] | None:
     values = op.operands
-    if not values or not all(_known(v) for v in values):
-        return None
-    if len(op.results) != 1 or not op.result.tensor.static:
+    if not values or not all(map(_known, values)) or len(op.results) != 1 or not op.result.tensor.static:
         return None
     type_ = op.result.tensor
     size = math.prod(type_.maximum)

@@ -25,7 +25,6 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
-from oic.ir.state import StateGet
 from oic.ir.types import INDEX
 from oic.operators.late import is_effect
 from oic.passes.early_values import EarlyValues, Iteration, NotEarly, cut, layers, need
@@ -81,8 +80,7 @@ class _Mover(EarlyValues):
         """The op is a check, or arithmetic of the source that may refuse the step."""
         if isinstance(op, CHECKS):
             return not getattr(op, "checked", False)
-        wanted = isinstance(op, (index.IndexLoad, StateGet)) or getattr(op, "written", False)
-        return wanted and self.ranges.refuses(op)
+        return self.ranges.refuses_source(op)
 
     def hoist(self, op: Op) -> None:
         """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""

@@ -74,9 +74,8 @@ def _misfits(op: Op) -> list[tuple[Value, str]]:
         return []
     found: dict[Value, str] = {}
     for field, value in _operands(op):
-        if not isinstance(value.type, TensorType) or value in found:
-            continue
-        if value.type.encoding:  # of whole matrices, which its kernel takes as they are; strides say nothing of it
+        # An encoding is of whole matrices, which its kernel takes as they are; strides say nothing of it.
+        if not isinstance(value.type, TensorType) or value in found or value.type.encoding:
             continue
         inner = op.chosen().layouts.get(field)
         if not is_dense(value.shape, strides_of(value), inner):
@@ -146,14 +145,9 @@ class _Views:
         low = bisect_right(writes, start[load], key=start.__getitem__)
         high = bisect_right(writes, self.live.needed(load.result), key=start.__getitem__)
         box = Box.of(load)
-        return [w for w in writes[low:high] if not is_apart(w, box, self.ranges) and not _stays(w, load)]
-
-
-def _stays(write: Op, load: StateLoad) -> bool:
-    """What was loaded is stored where it was."""
-    if not isinstance(write, StateStore) or whole_root(write.value) is not load.result:
-        return False
-    return same(Box.of(write), Box.of(load))
+        stores = (w for w in writes[low:high] if isinstance(w, StateStore) and whole_root(w.value) is load.result)
+        back = [w for w in stores if same(Box.of(w), box)]  # what was loaded, where it was
+        return [w for w in writes[low:high] if not is_apart(w, box, self.ranges) and w not in back]
 
 
 def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:

@@ -21,7 +21,7 @@ from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
 from oic.ir.module import Module
-from oic.passes.serialize import body_of, inlined
+from oic.passes.serialize import inlined
 
 
 def order_consumers(module: Module) -> None:
@@ -59,7 +59,7 @@ def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op
         regions = [op.consumers[i] for i in group]
         results += [v for r in regions for v in op.results_of(r)]
         given = [v for r in regions for v in r.terminator.operands]
-        merged.append(Block(ops=[*(o for r in regions for o in body_of(r)), Yield(given)]))
+        merged.append(Block(ops=[*(o for r in regions for o in r.ops[:-1]), Yield(given)]))
     names = ["_".join(op.names[i] for i in group) for group in groups]
     new = Parallel(names, merged, span=op.span)
     for value in results:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import chain
 
 from oic.ir.control import Parallel
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Op, Value
 from oic.ir.module import Module
 
 
@@ -31,9 +31,4 @@ def serialize(module: Module) -> None:
 def inlined(op: Parallel, mapping: dict[Value, Value]) -> list[Op]:
     """The ops of all regions in order; `mapping` gets the value that replaces each result."""
     mapping.update(zip(op.results, op.yielded, strict=True))
-    return [inner for region in op.consumers for inner in body_of(region)]
-
-
-def body_of(region: Block) -> list[Op]:
-    """The ops of a region but for its `yield`."""
-    return region.ops[:-1]
+    return [inner for region in op.consumers for inner in region.ops[:-1]]  # without its `yield`

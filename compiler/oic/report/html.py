@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oic.diagnostics import Source
+from oic.ir.grouping import grouped
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes
@@ -197,9 +198,7 @@ def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
     """
     if not times or module.source is None:
         return
-    at: dict[int, list[LineTime]] = {}
-    for time in times:
-        at.setdefault(max(time.lines), []).append(time)
+    at = grouped((max(time.lines), time) for time in times)
     whole = sum(time.seconds for time in times)
     for number in range(min(min(t.lines) for t in times), max(at) + 1):
         here = at.get(number, [])
@@ -296,13 +295,11 @@ def _lifetimes(
 ) -> list[Rectangle]:
     """The values of a buffer one after the other, over a paler box for the buffer itself."""
     inside = sorted((v for v in found.of(buffer) if v.kind != "view"), key=lambda v: (v.start, -v.end))
-    views: dict[str, list[Placed]] = {}  # of each value
-    for v in found.of(buffer):
-        if v.kind == "view":
-            views.setdefault(v.alias_of, []).append(v)
+    views = grouped((v.alias_of, v) for v in found.of(buffer) if v.kind == "view")  # of each value
     kind = found.kind(buffer)
     x, end = across(buffer.start), across(buffer.end + 1)
-    text = _said(buffer, source, kind)
+    place = f"{buffer.nbytes:,} bytes at {buffer.space}+{buffer.offset:,}, positions {buffer.start} to {buffer.end}"
+    text = f"{buffer.name}  ({kind})\n{place}{_where(buffer.line, source)}\n{buffer.reason}"
     boxes = [_box(x, y, end - x, height, f"{_style(kind)} {'' if kind == 'scratch' else 'held'}", text, buffer.name)]
     for i, v in enumerate(inside):
         seen = views.get(v.name, [])
@@ -316,11 +313,6 @@ def _lifetimes(
         left = across(max(v.start, buffer.start))
         boxes.append(_box(left, y, across(until + 1) - left, height, _style(v.kind), title, v.name))
     return boxes
-
-
-def _said(buffer: Buffer, source: Source | None, kind: str) -> str:
-    place = f"{buffer.nbytes:,} bytes at {buffer.space}+{buffer.offset:,}, positions {buffer.start} to {buffer.end}"
-    return f"{buffer.name}  ({kind})\n{place}{_where(buffer.line, source)}\n{buffer.reason}"
 
 
 def _where(line: int, source: Source | None) -> str:

@@ -79,9 +79,7 @@ def _converts(given: Array, dtype: DType) -> bool:
         return given.dtype.kind == "b"
     if dtype.is_float:
         return given.dtype.kind in "fiu"
-    if given.dtype.kind not in "iu":
-        return False
-    return int(given.min()) >= dtype.low and int(given.max()) <= dtype.high
+    return given.dtype.kind in "iu" and int(given.min()) >= dtype.low and int(given.max()) <= dtype.high
 
 
 def _refused(variable: SessionVariable, status: str, what: str, **more: Any) -> StepError:

@@ -65,9 +65,7 @@ class ParseFailure:
 
     def starts_line(self, at: int) -> bool:
         """This piece is the first on its line."""
-        if at == 0:
-            return True
-        return "\n" in self.source.text[self.pieces[at - 1].end : self.pieces[at].start]
+        return at == 0 or "\n" in self.source.text[self.pieces[at - 1].end : self.pieces[at].start]
 
     def statement(self) -> str:
         """The statement or declaration around the stop, without its `;` and what is in its braces."""

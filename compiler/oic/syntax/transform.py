@@ -91,16 +91,16 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     def _error(self, slug: str, message: str, span: Span, *notes: Note, hint: str | None = None) -> None:
         self.errors.append(Diagnostic(slug, message, span, "", notes, hint))
 
-    def _deeper(self, node: Any, inner: Iterable[Any], limit: int, what: str) -> bool:
-        """Note how deep a node nests; False, with one error of each kind, beyond the limit."""
+    def _limited(self, node: Any, inner: Iterable[Any], limit: int, what: str, otherwise: Any) -> Any:
+        """The node, noting how deep it nests; beyond the limit another, with one error of each kind."""
         depth = 1 + max((self._depths.get(id(part), 0) for part in inner), default=0)
         if depth > limit:
             if what not in self._too_deep:
                 self._error("nesting-depth", f"{what} nested more than {limit} deep", node.span)
             self._too_deep.add(what)
-            return False
+            return otherwise
         self._depths[id(node)] = depth
-        return True
+        return node
 
     # ------------------------------------------------------------ graph and sections
 
@@ -224,9 +224,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
             span=self._whole(parts),
             head_span=self._span(parts[0]).to(self._span(close)),
         )
-        if self._deeper(made, body, DEEPEST_LOOP, "loops are"):
-            return made
-        return s.Barrier(span=made.span)
+        return self._limited(made, body, DEEPEST_LOOP, "loops are", s.Barrier(span=made.span))
 
     def branch(self, parts: list[Any]) -> s.Branch:
         names = [self._name(p) for p in parts[1:-1]]
@@ -297,9 +295,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         return self._expression(made, parts)
 
     def _expression(self, made: s.Expr, parts: list[Any]) -> s.Expr:
-        if self._deeper(made, parts, DEEPEST_EXPRESSION, "expression is"):
-            return made
-        return s.Int(1, span=made.span)
+        return self._limited(made, parts, DEEPEST_EXPRESSION, "expression is", s.Int(1, span=made.span))
 
     def group(self, parts: list[Any]) -> s.Expr:
         inner: s.Expr = replace(parts[1], span=self._whole(parts))
@@ -342,9 +338,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     def list_of(self, parts: list[Any]) -> s.Setting:
         made = s.ListOf(tuple(map(_literal, _nodes(parts))), span=self._whole(parts))
-        if self._deeper(made, parts, DEEPEST_EXPRESSION, "list is"):
-            return made
-        return s.Int(1, span=made.span)
+        return self._limited(made, parts, DEEPEST_EXPRESSION, "list is", s.Int(1, span=made.span))
 
 
 def _nodes(parts: list[Any]) -> tuple[Any, ...]:

@@ -63,7 +63,8 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
         )
     found = targets.TARGETS[name]
     found = found.seen(_macros(found)) if not dispatch else _dispatched(found, numerics, dispatch)
-    if numerics == targets.NATIVE and found.features and found.is_this_machine and "bf16" not in found.features:
+    native = numerics == targets.NATIVE and "-march=native" in found.flags  # of this very machine
+    if native and found.features and "bf16" not in found.features:
         raise fail(
             "native-numerics",
             "this machine has no products of bf16 of its own, and numerics are 'native'",
