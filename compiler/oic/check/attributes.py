@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from oic import dtypes
@@ -45,7 +45,7 @@ def _check_init(v: Variable, found: s.Attribute, report: DiagnosticCollector) ->
 
 
 def _check_ref(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _strings(found, '@ref("name")', report):
+    if not _each(found, _is_tensor, '@ref("name")', report):
         return
     if (pattern := v.attribute("pattern")) is not None:
         what, hint = "'@ref' and '@pattern' both say which tensors to bind", "'@pattern' takes several names too"
@@ -60,7 +60,7 @@ def _check_ref(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> 
 
 
 def _check_pattern(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _strings(found, '@pattern("name.{index}")', report) or not v.indices:
+    if not _each(found, _is_tensor, '@pattern("name.{index}")', report) or not v.indices:
         return
     for arg in found.args:
         assert isinstance(arg.value, s.Str)
@@ -76,15 +76,19 @@ def _check_pattern(v: Variable, found: s.Attribute, report: DiagnosticCollector)
             report.error("pattern-placeholder", "unmatched brace in the pattern", span)
 
 
-def _strings(found: s.Attribute, form: str, report: DiagnosticCollector) -> bool:
-    """All arguments are names of tensors; an error otherwise."""
-    right = (arg.key is None and isinstance(arg.value, s.Str) and arg.value.value != "" for arg in found.args)
-    return _all_right(found, right, form, report)
+def _is_tensor(arg: s.Argument) -> bool:
+    """The name of a tensor."""
+    return arg.key is None and isinstance(arg.value, s.Str) and arg.value.value != ""
 
 
-def _all_right(found: s.Attribute, right: Iterable[bool], form: str, report: DiagnosticCollector) -> bool:
+def _is_bound(arg: s.Argument) -> bool:
+    """`name=integer expression`."""
+    return arg.key is not None and isinstance(arg.value, s.Expr)
+
+
+def _each(found: s.Attribute, right: Callable[[s.Argument], bool], form: str, report: DiagnosticCollector) -> bool:
     """There are arguments, and each is right; an error otherwise."""
-    if not (whole := bool(found.args) and all(right)):
+    if not (whole := bool(found.args) and all(map(right, found.args))):
         _arguments(found, form, report)
     return whole
 
@@ -141,7 +145,7 @@ def _known_indices(v: Variable, found: s.Attribute, report: DiagnosticCollector)
 
 
 def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _bounds(found, "@fixed(i=1024)", report):
+    if not _each(found, _is_bound, "@fixed(i=1024)", report):
         return
     if not v.indexed and not any(v.attribute(name) for name in ("table", "auto_dim")):
         what = f"'{v.name}' has no indices that '@fixed' could bound"
@@ -152,7 +156,7 @@ def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -
 
 
 def _check_max(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _bounds(found, "@max(N=512)", report):
+    if not _each(found, _is_bound, "@max(N=512)", report):
         return
     known = sorted({name.name for dim in v.declaration.dims for name in s.names_in(dim)})
     for arg in found.args:
@@ -165,12 +169,6 @@ def _check_max(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> 
             report.error("unknown-extent", what, arg.span, notes=notes, hint=hint)
 
 
-def _bounds(found: s.Attribute, form: str, report: DiagnosticCollector) -> bool:
-    """All arguments are `name=integer expression`; an error otherwise."""
-    right = (arg.key is not None and isinstance(arg.value, s.Expr) for arg in found.args)
-    return _all_right(found, right, form, report)
-
-
 def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> None:
     value = known_value(arg.value, report)
     if value is not None and value < 1:
@@ -179,7 +177,7 @@ def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> No
 
 def check_entry(found: s.Attribute, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """`@entry`, or `@entry(N=1)` with extents of the graph."""
-    if found.args and not _bounds(found, "@entry or @entry(N=1)", report):
+    if found.args and not _each(found, _is_bound, "@entry or @entry(N=1)", report):
         return
     seen: set[str] = set()
     for arg in found.args:

@@ -157,15 +157,11 @@ def choose(program: Program, name: str | None) -> Bound | None:
     known = bounds(program)
     if name is None:
         return known[0] if known else None
-    for bound in known:
-        if bound.name == name:
-            return bound
-    names = [b.name for b in known]
-    listed = ", ".join(names) or "none"
-    raise fail(
-        "fit-bound", f"'{name}' bounds nothing that grows (known: {listed})",
-        hint=did_you_mean(name, names),
-    )  # fmt: skip
+    if (found := next((bound for bound in known if bound.name == name), None)) is not None:
+        return found
+    names = [bound.name for bound in known]
+    what = f"'{name}' bounds nothing that grows (known: {', '.join(names) or 'none'})"
+    raise fail("fit-bound", what, hint=did_you_mean(name, names))
 
 
 def largest(good: Callable[[int], bool], start: int = 1, guess: Callable[[int, int], int] | None = None) -> int:

@@ -23,7 +23,7 @@ from oic.diagnostics import StepError, fail
 from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir import dims
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.library.build import build, emit_measured
 from oic.library.cache import Cache
 from oic.library.emit import LibrarySpec, emit
@@ -85,10 +85,10 @@ def built(made: dict[str, Any]) -> str:
 
 def _stored(choices: list[dict[str, Any]]) -> list[str]:
     """Bytes of constants by what they are stored as, and why some are not as they were to be."""
-    found = grouped((choice["storage"], choice) for choice in choices)
+    found = by_key((choice["storage"], choice) for choice in choices)
     kept = found.pop(KEPT, [])
     lines = [f"  as {s:<5} {sum(c['nbytes'] for c in cs):>14,} bytes: {_names(cs)}" for s, cs in found.items()]
-    reasons = grouped((choice["reason"], choice) for choice in kept if choice["reason"] not in ("", NO_MATRIX))
+    reasons = by_key((choice["reason"], choice) for choice in kept if choice["reason"] not in ("", NO_MATRIX))
     size = sum(c["nbytes"] for c in kept)
     because = "; ".join(f"{_names(cs)} ({reason})" for reason, cs in reasons.items())
     return lines + ([f"  declared {size:>14,} bytes{': ' if because else ''}{because}"] if kept else [])

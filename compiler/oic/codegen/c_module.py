@@ -12,7 +12,7 @@ from oic.codegen.names import LibraryNames, NameScope
 from oic.diagnostics import Span
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import COUNTS, StateLoad
@@ -86,7 +86,7 @@ class Unit:
         self.arena_bytes = layout.arena_bytes(module)
         self.ranges = Ranges()  # nothing changes any more
         loads = (op for op in module.all_ops() if isinstance(op, StateLoad))
-        self.loads = grouped((Box.of(op).key(self.ranges), op.result) for op in loads)  # of each box of the state
+        self.loads = by_key((Box.of(op).key(self.ranges), op.result) for op in loads)  # of each box of the state
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
         self.divided = False  # threads share calls of some, or run consumers

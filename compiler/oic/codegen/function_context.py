@@ -15,7 +15,7 @@ from oic.codegen.names import identifier
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.facts import Facts
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness
 from oic.ir.ranges import Ranges
 from oic.ir.strides import dense
@@ -241,5 +241,5 @@ def start_address(ref: Ref) -> c.Expression:
 
 def _crowded(ops: Iterable[Op], ranges: Ranges) -> set[int]:
     """The lines on which checks of several places of the source are made."""
-    columns = grouped((op.span.line, op.span.column) for op in ops if op.span is not None and ranges.refuses(op))
+    columns = by_key((op.span.line, op.span.column) for op in ops if op.span is not None and ranges.refuses(op))
     return {line for line, found in columns.items() if len(set(found)) > 1}

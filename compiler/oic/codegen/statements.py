@@ -26,6 +26,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import constant_strides
 from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.late import is_effect
 from oic.operators.part import Insert, PartEntry
 from oic.operators.work import does, elementwise_work, work
 
@@ -211,6 +212,7 @@ class _Writer(Integers):
     def _op(self, op: Any) -> None:
         if type(op) in WRITERS:
             WRITERS[type(op)](self, op)
+            self.frame.late |= is_effect(op)
         elif op.view and op.results[0].place is not None and op.results[0].place.offset is None:
             view(self.frame, op)
         elif op.results and elements.immediate(self.frame, op.results[0]) is not None:
@@ -236,10 +238,6 @@ class _Writer(Integers):
         made = shared_loop(self.frame, lambda frame: write(frame, op))
         kernels.divide(self.frame, op, elements.outermost(self.frame, op), elementwise_work(op), made)
         self.tasks.append(made)
-
-    def _effect(self, write: Callable[[Any, Any], None], op: Any) -> None:
-        write(self.frame, op)
-        self.frame.late = True
 
     # -- values ------------------------------------------------------------------
 
@@ -492,13 +490,13 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     index.AssertShape: _Writer._assert_shape,
     state.StateGet: lambda w, op: persistent.get(w.frame, op),
     state.StateReach: lambda w, op: persistent.reach(w.frame, op),
-    state.StateDouble: lambda w, op: w._effect(persistent.double, op),
-    state.StateSet: lambda w, op: w._effect(persistent.set_, op),
+    state.StateDouble: lambda w, op: persistent.double(w.frame, op),
+    state.StateSet: lambda w, op: persistent.set_(w.frame, op),
     state.StateLoad: lambda w, op: persistent.load(w.frame, op),
-    state.StateAdd: lambda w, op: w._effect(persistent.add, op),
-    state.StateStore: lambda w, op: w._effect(persistent.store, op),
-    state.StateFill: lambda w, op: w._effect(persistent.fill, op),
-    state.StateEntry: lambda w, op: w._effect(persistent.entry, op),
+    state.StateAdd: lambda w, op: persistent.add(w.frame, op),
+    state.StateStore: lambda w, op: persistent.store(w.frame, op),
+    state.StateFill: lambda w, op: persistent.fill(w.frame, op),
+    state.StateEntry: lambda w, op: persistent.entry(w.frame, op),
     Exchange: _Writer._exchange,
     control.For: _Writer._for,
     control.If: _Writer._if,

@@ -9,7 +9,7 @@ Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 
 
-def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+def by_key(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
     """The items of each key in their order, keys in the order of their first."""
     found: dict[Key, list[Item]] = {}
     for key, item in pairs:

@@ -58,16 +58,21 @@ class _Verifier:
         values, bound = set(values), set(bound)
         for arg in block.args:
             assert owner is not None
-            _require(arg.owner is block, owner, f"argument {arg!r} is owned by another block")
-            _require(arg not in self.seen, owner, f"argument {arg!r} is defined twice")
-            self.seen.add(arg)
-            values.add(arg)
+            self.define(arg, block, owner, values)
         for i, op in enumerate(block.ops):
             last = owner is not None and i == len(block.ops) - 1
             _require(op.block is block, op, "an op that links to another block")
             _require(op.terminator == last, op, "a region has one terminator, at its end")
             self.op(op, values, bound)
         _require(owner is None or bool(block.ops), owner or Op(), "an empty region")
+
+    def define(self, value: Value, owner: Op | Block, op: Op, values: set[Value]) -> None:
+        """A value of an owner is defined here, for the first time."""
+        what, by = ("result", "op") if isinstance(owner, Op) else ("argument", "block")
+        _require(value.owner is owner, op, f"{what} {value!r} is owned by another {by}")
+        _require(value not in self.seen, op, f"{what} {value!r} is defined twice")
+        self.seen.add(value)
+        values.add(value)
 
     def op(self, op: Op, values: set[Value], bound: set[str]) -> None:
         for value in op.operands:
@@ -91,10 +96,7 @@ class _Verifier:
         if isinstance(op, CacheOp):
             _require(self.stage == "graph", op, f"a cache operation in {self.stage}")
         for value in op.results:
-            _require(value.owner is op, op, f"result {value!r} is owned by another op")
-            _require(value not in self.seen, op, f"result {value!r} is defined twice")
-            self.seen.add(value)
-            values.add(value)
+            self.define(value, op, op, values)
 
     def users(self, module: Module) -> None:
         """Every user of a value is an op of the module that takes it."""

@@ -242,18 +242,14 @@ def _settle(f: Builder, made: Attempt, *, runs: bool) -> Env:
             continue
         bad[c.key] = met(f, c.init, c.end)
         if c.arg in used and not isinstance(bad[c.key], Poison):
-            f.refuse(_varies(f, made.loop, c))
+            now, then = shown(f, c.init), shown(f, c.end)
+            what = f"'{c.key.name}' is {now} in the first iteration, and may be {then} in the next"
+            f.refuse(Diagnostic("shape-varies", what, made.loop.head_span))
             bad[c.key] = POISON
     for key, end in made.mixed.items():
         if runs and isinstance(end, Value):
             made.carried.append(_restarted(f, made.body, key, end))
     return bad
-
-
-def _varies(f: Builder, loop: s.Loop, c: Carried) -> Diagnostic:
-    name, now, then = c.key.name, shown(f, c.init), shown(f, c.end)
-    what = f"'{name}' is {now} in the first iteration, and may be {then} in the next"
-    return Diagnostic("shape-varies", what, loop.head_span)
 
 
 def _restarted(f: Builder, body: Block, key: Key, end: Value) -> Carried:

@@ -246,10 +246,9 @@ def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool)
 
 def require_dtype(access: s.Access, variable: Variable, value: Value) -> None:
     """Raises Refused for a value of another dtype than its destination."""
-    if value.dtype is variable.dtype:
-        return
-    what = f"'{variable.name}' is {variable.dtype}, the value is {value.dtype}"
-    raise refused("result-dtype", what, access.span, variable, hint=f"op cast(…, to={variable.dtype}) converts")
+    if value.dtype is not variable.dtype:
+        what = f"'{variable.name}' is {variable.dtype}, the value is {value.dtype}"
+        raise refused("result-dtype", what, access.span, variable, hint=f"op cast(…, to={variable.dtype}) converts")
 
 
 def _other_shape(

@@ -40,20 +40,14 @@ def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part
             _scalar(f, variable, base.shape[axis], position, box)
     sizes = tuple(n for n in box.lengths if n is not None)
     wanted = TensorType(base.dtype, (*sizes, *base.shape[len(positions) :]))
-    _require_shape(f, target, variable, wanted, part)
+    apart = any(dims.differ(a, b) for a, b in zip(wanted.shape, part.shape))
+    if len(wanted.shape) != len(part.shape) or apart:
+        what = f"'{target.span.text}' is {f.shown(wanted)}, the value is {f.shown(part.type)}"
+        raise refused("result-shape", what, target.span, variable)
     part = f.shaped(part, wanted.shape, span)
     offsets = [f.value(offset, span) for offset in box.offsets]
     op = Insert(base, part, offsets, list(box.lengths), span=span, hint=variable.name)
     return f.emit(op).result
-
-
-def _require_shape(f: Builder, target: s.Access, variable: Variable, wanted: TensorType, part: Value) -> None:
-    given = part.shape
-    apart = (dims.differ(a, b) for a, b in zip(wanted.shape, given))
-    if len(wanted.shape) == len(given) and not any(apart):
-        return
-    what = f"'{target.span.text}' is {f.shown(wanted)}, the value is {f.shown(part.type)}"
-    raise refused("result-shape", what, target.span, variable)
 
 
 def _scalar(f: Builder, variable: Variable, size: Dim, index: s.Expr, box: _Box) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from oic.ir.control import For, Func, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
@@ -153,7 +153,7 @@ def memory_map(module: Module) -> MemoryMap:
         ops = list(func.body.all_ops())
         stores += [_stored(func.symbol, op, names) for op in ops if isinstance(op, (StateStore, Insert))]
         orders.append(_order(func, live, ops))
-    inside = grouped(((v.function, v.space, v.buffer), v) for v in values)
+    inside = by_key(((v.function, v.space, v.buffer), v) for v in values)
     return MemoryMap(tuple(values), tuple(stores), tuple(orders), inside)
 
 

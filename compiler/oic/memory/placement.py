@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.memory.intervals import Intervals
 
 Placed = tuple[int, int, int]  # first unit, the unit after the last, buffer
@@ -268,7 +268,7 @@ def improved(part: BufferGroup, order: Sequence[int], target: int, steps: int) -
 
 def _pillars(part: BufferGroup, packing: Packing, rng: Rng) -> list[int]:
     """A buffer that reaches the top, the one directly below it, the one below that, and so on."""
-    ends = grouped((at + size, i) for i, (at, size) in enumerate(zip(packing.offsets, part.sizes, strict=True)))
+    ends = by_key((at + size, i) for i, (at, size) in enumerate(zip(packing.offsets, part.sizes, strict=True)))
     tops = ends[packing.height]
     found = [tops[rng.below(len(tops))]]
     for i in found:  # grows

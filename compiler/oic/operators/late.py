@@ -6,18 +6,21 @@ from oic.diagnostics import Span
 from oic.ir.control import CheckIterations, For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.ir.module import Module
 from oic.operators.refusal import variable_of
 
 Place = tuple[Span | None, str]  # the source of a check, and what it is about
 
 
-def late_checks(module: Module) -> list[Op]:
-    """The ops that may refuse the step after an effect of their function."""
+def late_checks(module: Module, *, whole: bool = False) -> list[Op]:
+    """The ops that may refuse the step after an effect of their function.
+
+    whole   or in what has the first effect
+    """
     found: list[Op] = []
     for func in module.functions():
-        _late(func.body, False, found, Facts())
+        _late(func.body, False, found, Facts(), whole)
     return found
 
 
@@ -31,10 +34,7 @@ def overtaken(module: Module) -> list[Place]:
 
     It may refuse the step in what has the first effect of its function, or after that.
     """
-    found: list[Op] = []
-    for func in module.functions():
-        _late(func.body, False, found, Facts(), whole=True)
-    return _places(found)
+    return _places(late_checks(module, whole=True))
 
 
 def _places(ops: list[Op]) -> list[Place]:
@@ -75,4 +75,4 @@ def is_effect(op: Op) -> bool:
 
 def state_writers(body: Block) -> dict[Value, list[Op]]:
     """The ops that write each state themselves, in the order of the program."""
-    return grouped((state, op) for op in filter(is_effect, body.all_ops()) for state in op.touched("write"))
+    return by_key((state, op) for op in filter(is_effect, body.all_ops()) for state in op.touched("write"))

@@ -18,9 +18,8 @@ from oic.passes.fuse import barriers_of, crosses
 
 def fuse_epilogues(module: Module) -> None:
     """Fuse in every block."""
-    for func in module.functions():
-        for block in func.body.walk():
-            _block(block)
+    for block in module.blocks():
+        _block(block)
 
 
 def _block(block: Block) -> None:

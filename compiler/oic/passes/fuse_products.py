@@ -36,9 +36,8 @@ from oic.operators.fused import Fused, region
 
 def fuse_products(module: Module) -> None:
     """Fuse in every block."""
-    for func in module.functions():
-        for block in list(func.body.walk()):
-            _block(block)
+    for block in list(module.blocks()):  # without the regions made here
+        _block(block)
 
 
 def _block(block: Block) -> None:

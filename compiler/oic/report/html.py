@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oic.diagnostics import Source
-from oic.ir.grouping import grouped
+from oic.ir.grouping import by_key
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes
@@ -198,7 +198,7 @@ def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
     """
     if not times or module.source is None:
         return
-    at = grouped((max(time.lines), time) for time in times)
+    at = by_key((max(time.lines), time) for time in times)
     whole = sum(time.seconds for time in times)
     for number in range(min(min(t.lines) for t in times), max(at) + 1):
         here = at.get(number, [])
@@ -295,7 +295,7 @@ def _lifetimes(
 ) -> list[Rectangle]:
     """The values of a buffer one after the other, over a paler box for the buffer itself."""
     inside = sorted((v for v in found.of(buffer) if v.kind != "view"), key=lambda v: (v.start, -v.end))
-    views = grouped((v.alias_of, v) for v in found.of(buffer) if v.kind == "view")  # of each value
+    views = by_key((v.alias_of, v) for v in found.of(buffer) if v.kind == "view")  # of each value
     kind = found.kind(buffer)
     x, end = across(buffer.start), across(buffer.end + 1)
     place = f"{buffer.nbytes:,} bytes at {buffer.space}+{buffer.offset:,}, positions {buffer.start} to {buffer.end}"

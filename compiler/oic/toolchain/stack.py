@@ -158,7 +158,8 @@ def _bodies(assembly: str, names: list[str]) -> dict[str, list[str]]:
     for line in assembly.splitlines():
         if match := _LABEL.match(line):
             label = match[1]
-            if label in typed or (not typed and _is_next(label, names, len(bodies))):
+            # Where functions have no type (Mach-O), it is the label of the next one that is reported.
+            if label in typed or (not typed and [label.removeprefix("_")] == names[len(bodies) :][:1]):
                 now = bodies.setdefault(label.partition(".cold")[0], [])
             elif not label.startswith((".", "L", "$")):
                 now = None  # data with a name
@@ -171,11 +172,6 @@ def _bodies(assembly: str, names: list[str]) -> dict[str, list[str]]:
     if not agree:
         raise UnknownStack("the compiler's stack usage and its assembly are in different orders")
     return bodies
-
-
-def _is_next(label: str, names: list[str], at: int) -> bool:
-    """Where functions have no type (Mach-O): the label of the next one that is reported."""
-    return at < len(names) and label.removeprefix("_") == names[at]
 
 
 def _addresses_in_data(assembly: str, functions: set[str]) -> dict[str, set[str]]:
