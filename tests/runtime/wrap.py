@@ -12,7 +12,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
 from oic.kernels.kernel import Converted, Ints, Out
-from oic.operators.base import Call, Operator, Scalar, computed, parse_example, positional
+from oic.operators.base import Call, Operator, Scalar, parse_example, positional
 
 
 def make(name: str, example: tuple[str, ...]) -> Operator:
@@ -55,7 +55,7 @@ def elementwise(op: Operator, symbol: str) -> str:
     assert isinstance(scalar, Scalar)
     by = op.result if scalar.by == -1 else op.operands[scalar.by or 0]
     passed = scalar.args or tuple(k for k, f in op.fields.items() if f.kind == "operand")
-    dtype = computed(by.dtype)
+    dtype = by.dtype.computed
     arguments = [_element(op, getattr(op, name), name in scalar.wide, dtype) for name in passed]
     result = op.result.dtype
     value = arguments[0] if op.name == "fill" else f"{scalar.function(op)}({', '.join(arguments)})"
