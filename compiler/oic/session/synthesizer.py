@@ -370,7 +370,7 @@ class _Call:
 
     def pointer(self, array: Array) -> Any:
         """Its address."""
-        return self.cast(self.void, array.__array_interface__["data"][0])
+        return self.cast(self.void, self.ffi.from_buffer(array))
 
 
 class _Slot:
