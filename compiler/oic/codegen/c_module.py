@@ -10,12 +10,13 @@ from typing import Any
 
 from oic.codegen.names import LibraryNames, NameScope
 from oic.diagnostics import Span
+from oic.ir.control import Func
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
 from oic.ir.grouping import by_key
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
-from oic.ir.state import COUNTS, StateLoad
+from oic.ir.state import COUNTS, Constant, StateLoad
 from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
 from oic.memory import layout
@@ -82,6 +83,12 @@ class Unit:
         plan = module.memory
         self.state_bytes = plan.state_bytes
         self.weights = {b.name: b for b in plan.space("weights")}
+        self.arena = {(b.function, b.name): b for b in plan.space("arena")}
+        self.constants: dict[Func, list[Constant]] = {}  # that a function uses
+        for constant in module.constants():
+            for func in dict.fromkeys(user.within(module.top) for user in constant.result.users):
+                if isinstance(func, Func):
+                    self.constants.setdefault(func, []).append(constant)
         self.weights_bytes = plan.weights_bytes if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.ranges = Ranges()  # nothing changes any more

@@ -125,8 +125,8 @@ def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expression:
     wanted = [a for a in op.call().args if isinstance(a, Scratch)]
     number = next(i for i, a in enumerate(wanted) if a is part or a == part)
     name, now = f"{around(op).results[0].placed.buffer}.scratch{number or ''}", frame.live.start[op]
-    for buffer in frame.unit.module.memory.space("arena"):
-        if buffer.function == frame.face.symbol and buffer.start == now:
-            if buffer.name in (name, f"{name}.{now}"):
-                return memory("arena", buffer.offset)
+    for key in (f"{name}.{now}", name):
+        buffer = frame.unit.arena.get((frame.face.symbol, key))
+        if buffer is not None and buffer.start == now:
+            return memory("arena", buffer.offset)
     raise AssertionError(f"{op.name} has no buffer named {name}")

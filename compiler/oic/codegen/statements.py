@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from oic.codegen import kernel_calls as kernels
 from oic.codegen import loops
 from oic.codegen import state_access as persistent
 from oic.codegen.address import view
-from oic.codegen.c_module import Signature, Unit, signature, where
+from oic.codegen.c_module import EntryMember, Signature, Unit, signature, where
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
@@ -60,9 +61,7 @@ def _preamble(frame: Frame, func: Any) -> None:
     for output in face.outputs:
         if output.value.place and output.value.place.space == "output":
             _argument(frame, output.name, output.value, c.Member(OUT, output.member), const=False)
-    constants = frame.unit.module.constants()
-    used = [op for op in constants if any(user.inside(func.body) for user in op.result.users)]
-    for op in used:
+    for op in frame.unit.constants.get(func, ()):
         offset = frame.unit.weights[op.symbol].offset
         strides = constant_strides(op.type, op.family_rank)
         address = frame.pointer(op.symbol, op.type, memory("weights", offset), True, str(op.type))
@@ -75,12 +74,12 @@ def _preamble(frame: Frame, func: Any) -> None:
 def _movable(frame: Frame, func: Any) -> None:
     """Variables for the addresses of buffers that exchange them."""
     moving = {name for op in func.body.all_ops() if isinstance(op, Exchange) for name in op.moves()}
-    for buffer in frame.unit.module.memory.space("arena"):
-        if buffer.function == func.symbol and buffer.name in moving:
-            name = frame.names.unique(f"at_{buffer.name}")
-            frame.movable[buffer.name] = c.Identifier(name)
-            address, note = memory("arena", buffer.offset), f"{buffer.nbytes} bytes"
-            frame.body.add(c.Declare(c.Pointer("void"), name, address, note=note))
+    buffers = [frame.unit.arena[func.symbol, name] for name in sorted(moving)]
+    for buffer in sorted(buffers, key=lambda b: b.offset):
+        name = frame.names.unique(f"at_{buffer.name}")
+        frame.movable[buffer.name] = c.Identifier(name)
+        address, note = memory("arena", buffer.offset), f"{buffer.nbytes} bytes"
+        frame.body.add(c.Declare(c.Pointer("void"), name, address, note=note))
 
 
 def _checks(frame: Frame, func: Any) -> None:
@@ -447,11 +446,12 @@ class _Writer(Integers):
 
     def _return(self, op: Any) -> None:
         """Fill the outputs that are not computed in place, and the shapes."""
-        frame = self.frame
-        if any(self._is_elsewhere(o) or o.sizes for o in frame.face.outputs) and self.body.statements:
+        frame, uses = self.frame, Counter(o.value for o in self.frame.face.outputs)
+        elsewhere = {o.name for o in frame.face.outputs if _is_elsewhere(o, uses[o.value])}
+        if (elsewhere or any(o.sizes for o in frame.face.outputs)) and self.body.statements:
             self.body.source("what the caller gets")
         for output, value in zip(frame.face.outputs, op.values, strict=True):
-            if self._is_elsewhere(output):
+            if output.name in elsewhere:
                 target = Ref(c.Member(OUT, output.member), value.tensor, dense(value.shape), False)
                 loops.copy(frame, frame.ref(value), target)
             for axis, size in enumerate(value.shape if output.sizes else ()):
@@ -462,11 +462,6 @@ class _Writer(Integers):
             assert unit.total is not None
             self.body.add(c.AssignStatement(persistent.member(unit.total), c.call(f"{unit.name}_counts_sum", STATE)))
         self.body.add(c.ReturnStatement(OK))
-
-    def _is_elsewhere(self, output: Any) -> bool:
-        place = output.value.place
-        same = [o for o in self.frame.face.outputs if o.value is output.value]
-        return place is None or place.space != "output" or (place.buffer != output.name and len(same) > 1)
 
 
 # What writes each structural op; views, numbers and operators are written by their kind.
@@ -511,6 +506,12 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     PartEntry: _Writer._part_entry,
     control.Yield: lambda w, op: None,  # the op around it hands its values on
 }
+
+
+def _is_elsewhere(output: EntryMember, uses: int) -> bool:
+    """An output is to be copied where it goes; `uses`: how many outputs its value is."""
+    place = output.value.place
+    return place is None or place.space != "output" or (place.buffer != output.name and uses > 1)
 
 
 def _shifted(whole: Ref, type_: TensorType, strides: Sequence[Dim], start: Index) -> Ref:

@@ -91,7 +91,7 @@ class Value:
     def __init__(self, type: Type, owner: Op | Block | None = None, hint: str = "") -> None:
         self.type, self.owner, self.hint = type, owner, hint
         self.place: Place | None = None
-        self._users: dict[Op, None] = {}  # kept by `Op.__setattr__`; those of detached regions included
+        self._users: dict[Op, int] = {}  # how often it takes it; kept by `Op`, those of detached regions included
 
     @property
     def users(self) -> list[Op]:
@@ -112,7 +112,8 @@ class Value:
             parts = op.__dict__
             for key in op._flat:
                 parts[key] = _mapped(parts[key], mapping)
-        other._users.update(self._users)
+        for op, count in self._users.items():
+            other._users[op] = other._users.get(op, 0) + count
         self._users = {}
 
     @property
@@ -280,7 +281,7 @@ class Op:
         """Enter the op among the users of its operands, or strike it out."""
         if enter:
             for value in self.operands:
-                value._users[self] = None
+                value._users[self] = value._users.get(self, 0) + 1
         else:
             for value in self.operands:
                 value._users.pop(self, None)
@@ -338,7 +339,7 @@ class Op:
 
     def replace_operands(self, mapping: Mapping[Value, Value]) -> None:
         """Every operand that is a key becomes its value (regions are left alone)."""
-        if mapping.keys().isdisjoint(self.operands):
+        if not mapping or mapping.keys().isdisjoint(self.operands):
             return
         attached, parts = self.block is not None, self.__dict__
         if attached:
@@ -347,6 +348,16 @@ class Op:
             parts[key] = _mapped(parts[key], mapping)
         if attached:
             self._enlist(True)
+
+    def replace_operand(self, key: str, position: int, value: Value) -> None:
+        """One of the operands in a field becomes another value, at no cost for the others."""
+        values = self.__dict__[key]
+        before, values[position] = values[position], value
+        if self.block is not None and before is not value:
+            value._users[self] = value._users.get(self, 0) + 1
+            before._users[self] -= 1
+            if not before._users[self]:
+                del before._users[self]
 
     @property
     def home(self) -> Block:

@@ -50,6 +50,7 @@ class _Found:
     version   of a state, counted up by writes
     held      the version of an integer state, and what it holds in it
     same      the extent that takes an extent's place, wherever it is
+    values    what takes a value's place: an op hears of it once, when its turn comes
     journal   of `given` and `bound`, which are forgotten at the end of a block
     """
 
@@ -58,6 +59,7 @@ class _Found:
     version: dict[Value, int] = field(default_factory=dict)
     held: dict[Value, tuple[int, Value]] = field(default_factory=dict)
     same: dict[Extent, Extent] = field(default_factory=dict)
+    values: dict[Value, Value] = field(default_factory=dict)
     journal: Journal = field(default_factory=Journal)
 
     def first(self, extent: Extent) -> Dim:
@@ -77,6 +79,7 @@ class _Found:
 def _block(block: Block, found: _Found) -> None:
     kept, mark = list[Op](), len(found.journal.log)
     for op in block.ops:
+        op.replace_operands(found.values)
         if op.regions:
             _bump(op, found.version)
             for region in op.regions:
@@ -87,8 +90,7 @@ def _block(block: Block, found: _Found) -> None:
         key = _key(op, found.version)
         if key is not None:
             if (before := found.given.get(key)) is not None:
-                for result, value in zip(op.results, before, strict=True):
-                    result.give_way(value)
+                found.values.update(zip(op.results, before, strict=True))
                 continue
             found.journal.put(found.given, key, op.results)
         elif isinstance(op, ExtentBind):
@@ -98,7 +100,7 @@ def _block(block: Block, found: _Found) -> None:
                 found.same[op.extent] = first
                 continue
         elif isinstance(op, AssertShape) and found.same and found.shape(op.x.shape) == found.shape(op.shape):
-            op.result.give_way(op.x)
+            found.values[op.result] = op.x
             continue
         elif _holds(op, found):
             continue

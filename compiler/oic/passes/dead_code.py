@@ -95,9 +95,7 @@ def _shrink_loop(loop: For) -> bool:
             kept.append(i)
     if len(kept) == len(args):
         return False
-    for i in unchanged:
-        args[i].give_way(loop.init[i])
-        loop.results[i].give_way(loop.init[i])
+    loop.home.replace({value: loop.init[i] for i in unchanged for value in (args[i], loop.results[i])})
     loop.init = [loop.init[i] for i in kept]
     ends.values = [ends.values[i] for i in kept]
     loop.body.args = [loop.body.args[0], *(args[i] for i in kept)]

@@ -210,9 +210,7 @@ class Edge:
 
     def hand_on(self, value: Value) -> None:
         """Another value instead."""
-        found = list(self.values)
-        found[self.position] = value
-        setattr(self.op, self.field, found)
+        self.op.replace_operand(self.field, self.position, value)
 
 
 def destinations(func: Func) -> Assignment:

@@ -38,33 +38,54 @@ def fold(module: Module) -> None:
 
     What a value is folded to, is in the same range: those found are kept for the whole function.
     """
-    for func in list(module.functions()):  # folding adds constants before it
-        _block(module, Ranges(), func.body)
+    constants = _Constants(module)
+    for func in module.functions():
+        _block(constants, Ranges(), func.body, {})
+    # Before every function: a later entry may have constants of its own between functions.
+    first = next((i for i, o in enumerate(module.top.ops) if isinstance(o, Func)), 0)
+    module.top.set_ops([*module.top.ops[:first], *constants.made, *module.top.ops[first:]])
 
 
-def _block(module: Module, ranges: Ranges, block: Block) -> None:
+class _Constants:
+    """The data of a module's constants, and new ones."""
+
+    def __init__(self, module: Module) -> None:
+        self.weights, self.made = module.weights, list[Constant]()
+        taken = {op.attributes().get("symbol") for op in module.top.ops} | set(module.weights)
+        self.symbols = (s for n in itertools.count() if (s := f"folded{n}") not in taken)
+
+    def new(self, op: Operator, data: Array) -> Value:
+        """A constant in place of an operator's result."""
+        self.made.append(Constant(next(self.symbols), op.result.tensor, span=op.span, hint=op.result.hint))
+        self.weights[self.made[-1].symbol] = data
+        return self.made[-1].result
+
+
+def _block(constants: _Constants, ranges: Ranges, block: Block, known: dict[Value, Value]) -> None:
+    """Every op of a block; `known` has what takes a value's place: an op hears of it once, when its turn comes."""
     kept: list[Op] = []
     for op in block.ops:
+        op.replace_operands(known)
         if isinstance(op, If) and (region := _taken(op)) is not None:
-            _block(module, ranges, region)
-            _hand_over(op, region.terminator.operands)
+            _block(constants, ranges, region, known)
+            known.update(zip(op.results, region.terminator.operands, strict=True))
             kept += region.ops[:-1]
             continue
         if isinstance(op, For) and _never(op, ranges):
-            _hand_over(op, op.init)
+            known.update(zip(op.results, op.init, strict=True))
             continue
         for region in op.regions:
-            _block(module, ranges, region)
+            _block(constants, ranges, region, known)
         if isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, ranges):
             continue
-        new = _folded(module, ranges, op)
+        new = _folded(constants, ranges, op)
         if isinstance(new, Value):
-            op.result.give_way(new)
+            known[op.result] = new
         elif new is None:
             kept.append(op)
         elif new:
             kept += new
-            op.result.give_way(new[-1].result)
+            known[op.result] = new[-1].result
     block.set_ops(kept)
 
 
@@ -82,13 +103,7 @@ def _taken(op: If) -> Block | None:
     return region if all(a.type == b.type for a, b in zip(given, op.results, strict=True)) else None
 
 
-def _hand_over(op: Op, values: list[Value]) -> None:
-    """These values in place of the results."""
-    for result, value in zip(op.results, values, strict=True):
-        result.give_way(value)
-
-
-def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
+def _folded(constants: _Constants, ranges: Ranges, op: Op) -> Value | list[Op] | None:
     """A value to use instead, ops to put instead (none: the op goes), or None to keep it."""
     match op:
         case IndexOp():
@@ -105,21 +120,21 @@ def _folded(module: Module, ranges: Ranges, op: Op) -> Value | list[Op] | None:
         case IndexTensor(value=value, type=type_) if (known := ranges.exact(value)) is not None:
             return [Splat(int(dtypes.wrap(np.asarray(known), type_.dtype)), type_, span=op.span)]
         case Operator():
-            return _operator(module, op)
+            return _operator(constants, op)
     return None
 
 
 # ---------------------------------------------------------------- operators
 
 
-def _operator(module: Module, op: Operator) -> Value | list[Op] | None:
+def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     values = op.operands
     if not values or not all(map(_known, values)) or len(op.results) != 1 or not op.result.tensor.static:
         return None
     type_ = op.result.tensor
     size = math.prod(type_.maximum)
     if all(isinstance(v.op, Splat) for v in values) and op.elementwise:
-        scalars = {v: _data(module, v).reshape(-1)[:1] for v in values}
+        scalars = {v: _data(constants, v).reshape(-1)[:1] for v in values}
         if any(s.size == 0 for s in scalars.values()):
             return None
         result = compute(op, scalars.__getitem__, {})[0].reshape(-1)[0]
@@ -129,8 +144,8 @@ def _operator(module: Module, op: Operator) -> Value | list[Op] | None:
         return None
     if not any(isinstance(v.op, Constant) for v in values) and size > SMALL:
         return None
-    held = {v: _data(module, v) for v in values}
-    return _constant(module, op, compute(op, held.__getitem__, {})[0])
+    held = {v: _data(constants, v) for v in values}
+    return constants.new(op, compute(op, held.__getitem__, {})[0])
 
 
 def _known(value: Value) -> bool:
@@ -139,22 +154,10 @@ def _known(value: Value) -> bool:
     return isinstance(value.op, Constant)
 
 
-def _data(module: Module, value: Value) -> Array:
+def _data(constants: _Constants, value: Value) -> Array:
     match value.op:
         case Splat(value=known, type=type_):
             return np.full(type_.maximum, known).astype(type_.dtype.np)
         case Constant(symbol=symbol):
-            return np.asarray(module.weights[symbol])
+            return np.asarray(constants.weights[symbol])
     raise AssertionError(value)
-
-
-def _constant(module: Module, op: Op, data: Array) -> Value:
-    taken = {o.attributes().get("symbol") for o in module.top.ops} | set(module.weights)
-    symbol = next(s for n in itertools.count() if (s := f"folded{n}") not in taken)
-    module.weights[symbol] = data
-    new = Constant(symbol, op.result.tensor, span=op.span, hint=op.result.hint)
-    # Before every function: a later entry may have constants of its own between functions.
-    first = next(i for i, o in enumerate(module.top.ops) if isinstance(o, Func))
-    module.top.insert(first, new)
-    return new.result
-

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from oic.diagnostics import Source
+from oic.diagnostics import Source, cut
 from oic.ir.grouping import by_key
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
@@ -175,6 +175,9 @@ def report(
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
+    own: dict[str, list[Buffer]] = {order.function: [] for order in found.orders}
+    for buffer in plan.buffers:
+        own.get(buffer.function, []).append(buffer)
     return ReportData(
         html.escape(module.name),
         html.escape(source),
@@ -182,7 +185,7 @@ def report(
         tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
         html.escape(figures.compiler) if figures else "",
         tuple(_legend(found, buffers, shown)),
-        tuple(_arena(plan, order, found, module.source) for order in found.orders),
+        tuple(_arena(plan, order, own[order.function], found, module.source) for order in found.orders),
         (*_states(module), *_weights(module)),
         tuple(_buffer_row(b, found.kind(b)) for b in buffers),
         tuple(_value_row(v) for v in shown),
@@ -252,11 +255,11 @@ def _style(kind: str) -> str:
 # ---------------------------------------------------------------- arenas
 
 
-def _arena(plan: Plan, order: Order, found: MemoryMap, source: Source | None) -> Drawing:
-    """One entry: what the caller gives above, the arena, its loops and lines below."""
+def _arena(plan: Plan, order: Order, own: list[Buffer], found: MemoryMap, source: Source | None) -> Drawing:
+    """One entry, which has these buffers: what the caller gives above, the arena, its loops and lines below."""
     symbol = order.function
-    lanes = [b for b in plan.buffers if b.function == symbol and b.space in ("input", "entry", "output")]
-    buffers = [b for b in plan.space("arena") if b.function == symbol]
+    lanes = [b for b in own if b.space in ("input", "entry", "output")]
+    buffers = sorted((b for b in own if b.space == "arena"), key=lambda b: b.offset)
     nbytes, last = max(1, plan.arena_bytes[symbol]), max(1, order.positions)
     top = len(lanes) * LANE + 18
     height = HEIGHT if len(buffers) > SMALL else SMALL * LANE * 2 if buffers else LANE
@@ -319,7 +322,7 @@ def _where(line: int, source: Source | None) -> str:
     """The source line, with its text."""
     if not line:
         return ""
-    return f"\nline {line}: {source.line(line).strip()}" if source is not None else f"\nline {line}"
+    return f"\nline {line}: {cut(source.line(line).strip(), 90, 87)}" if source is not None else f"\nline {line}"
 
 
 def _depths(spans: Sequence[PositionRange]) -> list[int]:
