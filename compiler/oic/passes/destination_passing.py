@@ -245,17 +245,37 @@ def destinations(func: Func) -> Assignment:
             continue
         # Those that nothing else can spare first: a copy may end what another one would wait for.
         sure = [edge for edge in decided.missed if edge.reason != LATE]
+        copies = _Copies()
         for edge in sure or decided.missed:
-            _resolve(edge, decided, apart, plain, threads=threads)
+            _resolve(edge, decided, apart, plain, copies, threads=threads)
+        copies.place()
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
 
 
+@dataclass
+class _Copies:
+    """Copies before and after ops of blocks, which are put there all at once."""
+
+    before: dict[Op, list[Op]] = field(default_factory=dict)
+    after: dict[Op, list[Op]] = field(default_factory=dict)
+
+    def place(self) -> None:
+        """Put them into their blocks; nothing comes between an exchange and what hands on."""
+        for block in dict.fromkeys(op.home for op in (*self.before, *self.after)):
+            ops: list[Op] = []
+            for op in block.ops:
+                at = len(ops) - bool(ops and isinstance(ops[-1], Exchange))
+                ops[at:at] = self.before.pop(op, ())
+                ops += [op, *reversed(self.after.pop(op, ()))]
+            block.set_ops(ops)
+
+
 def _resolve(
-    edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], *, threads: bool
+    edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], copies: _Copies, *, threads: bool
 ) -> None:
     """Exchange addresses or copy, just before the op that hands the value on."""
     if edge.op.block in plain or not _exchangeable(edge, decided, threads=threads):
-        _copy_before(edge, plain)
+        _copy_before(edge, plain, copies)
         return
     assert edge.storage is not None
     # It stays in the arena, and with it what is handed on in the same memory.
@@ -322,24 +342,22 @@ def _exchange_before(edge: Edge) -> None:
     block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
 
 
-def _copy_before(edge: Edge, plain: set[Block]) -> None:
+def _copy_before(edge: Edge, plain: set[Block], copies: _Copies) -> None:
     """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
     block, value = edge.op.home, edge.value
-    at = block.ops.index(edge.op)
-    last = block.ops[at - 1] if at else None
-    if isinstance(last, Exchange):  # nothing comes between it and what hands on
-        at -= 1
-        if value.op is last:
-            _copy_instead(last, plain)
-            return
+    if isinstance(value.op, Exchange) and value.op.block is block:
+        copies.place()
+        _copy_instead(value.op, plain)
+        return
     iterations = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
     small = f"; {SMALL} bytes or less are not worth exchanging addresses"
     reason = edge.reason + (small if iterations and value.tensor.nbytes <= SMALL else "")
     copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
     edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
-        at = block.ops.index(value.op) + 1
-    block.set_ops([*block.ops[:at], copy, *block.ops[at:]])
+        copies.after.setdefault(value.op, []).append(copy)
+    else:
+        copies.before.setdefault(edge.op, []).append(copy)
 
 
 def _span_of(edge: Edge) -> Span | None:
