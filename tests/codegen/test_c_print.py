@@ -102,10 +102,10 @@ def test_statements() -> None:
     branch = c.IfStatement(binary("<", A, B))
     body.add(branch)
     with body.within(branch.body):
-        body.source("g.oi:1  first")
-        body.source("g.oi:2  second")
+        body.add(c.Comment(("g.oi:1  first",), done=True))
+        body.add(c.Comment(("g.oi:2  second",)))
         body.add(c.AssignStatement(c.Identifier("n"), A))
-        body.source("g.oi:3  third")
+        body.add(c.Comment(("g.oi:3  third",)))
         with body.inside(c.ForStatement("ptrdiff_t", "i", A, binary(">", c.Identifier("i"), c.integer(0)), down=True)):
             body.add(c.call("f", c.Identifier("i")))
     with body.within(branch.orelse), body.inside(c.Once()):
@@ -187,13 +187,26 @@ def test_parameters() -> None:
 
 def test_unused_declarations_vanish() -> None:
     body = c.Body()
-    body.source("g.oi:1  op f(a) >> b;")
+    body.add(c.Comment(("g.oi:1  op f(a) >> b;",)))
     body.declare("int64_t", "a", c.integer(1))
     body.declare("int64_t", "b", A, note="from a")
     body.declare("int64_t", "d", c.integer(2))
     body.add(c.call("f", c.Member(c.Identifier("s"), "a"), D))  # a member is no variable
     assert lines(body.statements, 0) == ["/* g.oi:1  op f(a) >> b; */", "const int64_t d = 2;", "f(s->a, d);"]
     assert names(body.statements) == {"a", "s", "d"}
+
+
+def test_comments_above_nothing_vanish() -> None:
+    """Unless they say what was done before; one stays above what is below it, another declaration's or a block's."""
+    body = c.Body()
+    comments = [c.Comment((f"g.oi:{i}",), done=i in (2, 6)) for i in range(8)]
+    branch = c.IfStatement(A, [comments[4]], [comments[5], c.Do(c.call("f"))])
+    body.statements += [comments[0], c.Declare("int64_t", "n", optional=True), *comments[1:4], branch, *comments[6:]]
+    body.add(c.ReturnStatement())
+    assert lines(body.statements, 0) == [
+        "/* g.oi:2 */", "/* g.oi:3 */", "if (a) {", "} else {", "    /* g.oi:5 */", "    f();", "}", "",
+        "/* g.oi:6 */", "return;",
+    ]  # fmt: skip
 
 
 def test_what_sets_an_unused_variable_vanishes_with_it() -> None:

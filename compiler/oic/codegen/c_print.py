@@ -258,7 +258,7 @@ def members(declarations: Sequence[c.Declare]) -> list[str]:
 
 def _block(to: list[str], statements: Sequence[c.Statement], depth: int) -> None:
     for at, statement in enumerate(statements):
-        if isinstance(statement, c.Comment) and at:
+        if isinstance(statement, c.Comment) and at and not isinstance(statements[at - 1], c.Comment):
             to.append("")
         _statement(to, statement, depth)
 
@@ -344,7 +344,7 @@ def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:
 
 
 def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
-    """The statements without optional declarations of names that nothing uses, and what sets those names."""
+    """The statements without optional declarations of unused names, what sets those, and comments above nothing."""
     uses: Counter[str] = Counter()
     mentions: dict[str, list[str]] = {}  # in what declares a name or sets it, beside the name
     optional: set[str] = set()
@@ -364,7 +364,7 @@ def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
             uses[used] -= 1
             if not uses[used] and used in optional:
                 waiting.append(used)
-    return list(_without(statements, gone))
+    return _without(statements, gone)
 
 
 def _sets(statement: c.Statement) -> str:
@@ -375,8 +375,13 @@ def _sets(statement: c.Statement) -> str:
     return ""
 
 
-def _without(statements: Sequence[c.Statement], gone: set[str]) -> Iterator[c.Statement]:
-    for s in statements:
-        if _sets(s) not in gone:
-            inner = {k: list(_without(getattr(s, k), gone)) for k in c.block_names(type(s))}  # type: ignore[arg-type]
-            yield replace(s, **inner) if inner else s
+def _without(statements: Sequence[c.Statement], gone: set[str]) -> list[c.Statement]:
+    found: list[c.Statement] = []
+    for s in (*statements, None):
+        if s is None or isinstance(s, c.Comment | c.ReturnStatement):
+            while found and isinstance(over := found[-1], c.Comment) and not over.done:
+                found.pop()
+        if s is not None and _sets(s) not in gone:
+            inner = {k: _without(getattr(s, k), gone) for k in c.block_names(type(s))}  # type: ignore[arg-type]
+            found.append(replace(s, **inner) if inner else s)
+    return found

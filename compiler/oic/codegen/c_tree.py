@@ -233,9 +233,13 @@ class Break(Statement):
 
 
 class Comment(Statement):
-    """Comments before what was made of some source statements; none: an empty line."""
+    """Comments before what was made of some source statements; none: an empty line.
+
+    done  they say what was done before: with nothing below them they stay, as others do not
+    """
 
     lines: tuple[str, ...]
+    done: bool = False
 
 
 class IfStatement(Statement):
@@ -330,10 +334,3 @@ class Body:
         self.add(statement)
         with self.within(statement.body):
             yield
-
-    def source(self, text: str) -> None:
-        """The comment that starts a source statement."""
-        if self.now and isinstance(last := self.now[-1], Comment):
-            self.now[-1] = Comment((*last.lines, text))
-        else:
-            self.add(Comment((text,)))

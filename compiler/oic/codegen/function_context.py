@@ -109,7 +109,7 @@ class Frame:
         return Index(c.Identifier(name))
 
     def attempt(self, check: c.Expression) -> None:
-        """A c.call that may refuse the step."""
+        """A call that may refuse the step."""
         if self.tried:
             self.body.add(c.AssignStatement(self.tried, check))
             self.body.add(c.IfStatement(c.Infix("!=", self.tried, c.Identifier("OIC_OK")), [c.Break()]))

@@ -88,7 +88,7 @@ class Integers:
         self._named(op.result, c.Conditional(c.Infix("<", end, c.integer(0)), c.Infix("+", count, end), end))
 
     def _wrap(self, op: Any) -> None:
-        """The value as an c.integer type that a persistent scalar has would hold it."""
+        """The value as an integer type that a persistent scalar has would hold it."""
         dtype = op.dtype
         unsigned = c.Conversion(f"uint{dtype.bits}_t", self.frame.index(op.value).value)
         self._named(op.result, unsigned if dtype.low == 0 else c.Conversion(dtype.c, unsigned))

@@ -183,9 +183,8 @@ class _Writer(Integers):
             return
         found = self.frame.unit.source_lines(op)
         if found and found != self.current:
-            there = " (computed there)" if getattr(op, "entry", "") else ""
-            for line in found:
-                self.body.source(f"{line}{there}")
+            done = bool(getattr(op, "entry", ""))
+            self.body.add(c.Comment(tuple(f"{line} (computed there)" if done else line for line in found), done))
             self.current = found
 
     def _measured(self, op: Any) -> None:
@@ -341,7 +340,7 @@ class _Writer(Integers):
                 self.frame.place(result)
 
     def _carry(self, arg: Value, first: Value, result: Value) -> None:
-        """Give a carried value its variable: a local c.integer, or the memory that it starts in."""
+        """Give a carried value its variable: a local integer, or the memory that it starts in."""
         if is_index(arg):
             self.frame.indices[arg] = self._variable(arg.hint or result.hint, self.frame.index(first).value)
             self.frame.indices[result] = self.frame.indices[arg]
@@ -349,7 +348,7 @@ class _Writer(Integers):
             self.frame.place(arg)
 
     def _variable(self, hint: str, value: c.Expression | None) -> Index:
-        """An c.integer that is set more than once."""
+        """An integer that is set more than once."""
         name = self.frame.names.unique(hint or "n")
         self.body.declare("int64_t", name, value, const=False)
         return Index(c.Identifier(name))
@@ -412,7 +411,7 @@ class _Writer(Integers):
         self.current = []
 
     def _parallel(self, op: Any) -> None:
-        """A function a consumer, and one c.call that runs them all."""
+        """A function a consumer, and one call that runs them all."""
         self.frame.unit.headers.add("hosted/pool.h")
         self.frame.unit.divided = True
         made = []
@@ -449,7 +448,7 @@ class _Writer(Integers):
         frame, uses = self.frame, Counter(o.value for o in self.frame.face.outputs)
         elsewhere = {o.name for o in frame.face.outputs if _is_elsewhere(o, uses[o.value])}
         if (elsewhere or any(o.sizes for o in frame.face.outputs)) and self.body.statements:
-            self.body.source("what the caller gets")
+            self.body.add(c.Comment(("what the caller gets",)))
         for output, value in zip(frame.face.outputs, op.values, strict=True):
             if output.name in elsewhere:
                 target = Ref(c.Member(OUT, output.member), value.tensor, dense(value.shape), False)

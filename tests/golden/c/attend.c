@@ -132,10 +132,6 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
     /* attend.oi:19  op reshape(q, shape=[N, 2, 8]) >> qh; */
     float *const qh = q; /* f32[N, 2, 8] */
 
-    /* attend.oi:20  op reshape(k, shape=[N, 2, 8]) >> kh; */
-
-    /* attend.oi:21  op reshape(v, shape=[N, 2, 8]) >> vh; */
-
     /* attend.oi:25  cache.read K[0..pos] >> keys; */
     const ptrdiff_t n1 = (ptrdiff_t)at;
 

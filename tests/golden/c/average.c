@@ -75,7 +75,6 @@ static oic_status average_step_body(average_session *s, const average_inputs *in
     /* average.oi:8  cache.read mean >> m; */
     const float *const m = state->mean; /* f32[4] */
 
-    /* average.oi:10  op mul(y, 0.125) >> y; */
     /* average.oi:9  op sub(x, m) >> y; */
     /* average.oi:10  op mul(y, 0.125) >> y; */
     /* average.oi:11  op add(m, y) >> y; */

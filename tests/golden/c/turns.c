@@ -94,8 +94,6 @@ static oic_status turns_step_body(turns_session *s, const turns_inputs *in, turn
         /* turns.oi:14  transfer d >> y[i]; (computed there) */
     }
 
-    /* turns.oi:16  cache.read total >> t; */
-
     /* turns.oi:18  cache.write t >> total; */
     float *const total = state->total; /* f32[4], in the state */
 
