@@ -11,8 +11,6 @@ import oic
 from batch import build_together
 from oic.driver import Settings, compile_graph, lowered
 from oic.ir.text import parse_module, print_module
-from oic.kernels.targets import Costs
-from oic.resources import runtime_dir
 
 pytestmark = pytest.mark.xdist_group("divided-codegen")
 
@@ -143,7 +141,3 @@ def test_what_is_divided_is_in_the_ir() -> None:
     assert print_module(parse_module(text)) == text
     with pytest.raises(oic.OicError, match="workers are a number of threads, not 0"):
         parse_module(text.replace("workers=3", "workers=0"))
-
-
-def test_compiler_and_pool_divide_alike() -> None:
-    assert f"#define OIC_WORK_LEAST {Costs().thread} " in (runtime_dir() / "hosted" / "pool.h").read_text()

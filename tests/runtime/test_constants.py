@@ -9,8 +9,10 @@ import pytest
 from oic import api
 from oic.codegen import weights
 from oic.ir import encodings
+from oic.ir.quantized import GROUP, ROWS, STREAM
+from oic.kernels.targets import Costs
 from oic.memory import saved
-from oic.operators import attention, conv, matmul, quant, reduce, work
+from oic.operators import attention, conv, matmul, quant, quantized, reduce, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -27,16 +29,21 @@ SHARED = {
     "OIC_CONV_WHOLE": conv.WHOLE,
     "OIC_EXTREME_LEAST": reduce.SPAN,
     "OIC_FOLDED": attention.FOLDED,
+    "OIC_GROUP": GROUP,
     "OIC_IMAGE_VERSION": weights.VERSION,
     "OIC_LANES": encodings.ROWS,
     "OIC_LINEAR_PART": matmul.PART,
     "OIC_LINEAR_RUN": matmul.RUN,
     "OIC_POOL_MOST": api.MOST_THREADS,
+    "OIC_QUANTIZED_BYTES": quantized.GROUP_BYTES,
     "OIC_SAVED_HEAD": saved.HEAD,
     "OIC_SAVED_RUN": saved.RUN,
     "OIC_SAVED_VERSION": saved.VERSION,
     "OIC_SCALED_UNIT": quant.UNIT,
+    "OIC_STREAM_PANELS": STREAM // ROWS,
+    "OIC_TILE_PANELS": conv.SPARE // conv.LANES,
     "OIC_WORK_ELEMENT": work.ELEMENTWISE,
+    "OIC_WORK_LEAST": Costs().thread,
 }
 
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from oic.dtypes import Array
 
-GROUP, ROWS, STREAM = 32, 16, 64
-ALIGN = 64
+GROUP, ROWS, STREAM = 32, 16, 64  # a stream is the rows that kernels go through together, and what threads share
+ALIGN = 64  # bytes of a cache line, and of the widest vector
 PART = 1 << 20  # elements that are quantised at once
 MOST = 127.0
 NEAR = np.array([-1 / 8, -1 / 8.6, -1 / 7.4], np.float32)  # of q4: scales that are tried, beside the largest element

@@ -17,11 +17,9 @@ from typing import Any
 from oic.dtypes import DType
 from oic.ir.core import Value
 from oic.ir.dims import Dim
-from oic.ir.encodings import layout_of, storage_of
+from oic.ir.encodings import ALIGN, layout_of, storage_of
 from oic.ir.types import TensorType
 from oic.kernels.targets import Target
-
-LINE = 64  # bytes that threads do not share (`oic_own`)
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Scratch:
 
     def total(self, workers: int) -> int:
         """Bytes for so many threads."""
-        return -(-self.nbytes // LINE) * LINE * workers if self.each and workers > 1 else self.nbytes
+        return -(-self.nbytes // ALIGN) * ALIGN * workers if self.each and workers > 1 else self.nbytes
 
 
 @dataclass(frozen=True)

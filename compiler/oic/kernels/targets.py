@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from oic.ir.encodings import ALIGN
+
 FUSED, SEPARATE, NATIVE = "fused", "separate", "native"
 NUMERICS = (FUSED, SEPARATE, NATIVE)
 """Classes of numerics (DESIGN, section 7): whether a step of a sum of float products is one rounding or two; or one,
@@ -44,7 +46,7 @@ class Costs:
 
     staged: float = 3.0
     strided: float = 1.25
-    line: int = 64
+    line: int = ALIGN
     thread: int = 32768
     core: int = 1 << 20
     cores: int = 1 << 24

@@ -14,12 +14,12 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oic.ir.encodings import ALIGN as ALIGN
 from oic.ir.module import Buffer
 from oic.memory import placement
 from oic.memory.placement import BufferGroup, Packing, Rng
 from oic.memory.search import NODE, Search, cells
 
-ALIGN = 64  # bytes: a cache line and the widest vector
 SWAPS = 3_000_000  # steps of the local search of a part, about a tenth of a second
 EFFORT = 1_500_000_000  # cost of the exact searches of all parts together, about two seconds
 SHARE, LEAST = 3_000_000, 300_000_000  # the same for each buffer, and for few: time grows like the program

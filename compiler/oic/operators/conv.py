@@ -14,14 +14,16 @@ from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import PANELS
+from oic.ir.encodings import ROWS as LANES
 from oic.ir.index import at_least
+from oic.ir.quantized import STREAM
 from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, Members, Out, Scratch, flag
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
-from oic.operators.quantized import STREAM, products, streamed
+from oic.operators.quantized import products, streamed
 from oic.operators.settings import accumulated
 
 MOST_ROWS = 48  # positions of a product: whole tiles, whose sums stay in a cache
@@ -29,7 +31,7 @@ MOST_BYTES = 1 << 16  # of what is gathered for them
 PLANES = 1 << 17  # bytes of what is copied of x for a block of positions, if that leaves LEAST of a row
 LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
-LANES, SPARE, CHUNK = 16, 128, 256  # of runtime_c: OIC_LANES, and more of conv_planes.h
+SPARE, CHUNK = 8 * LANES, 256  # of conv_planes.h: behind the planes, lanes of OIC_TILE_PANELS; and OIC_CHUNK
 OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
 POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)

@@ -14,14 +14,13 @@ from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import NARROW, PAIRED, joined, nbytes, storage_of
-from oic.ir.quantized import GROUP, GROUP_STORAGES, MOST, groups
+from oic.ir.quantized import GROUP, GROUP_STORAGES, MOST, STREAM, groups
 from oic.kernels.kernel import Kernel, Members, Scratch
 from oic.kernels.targets import NATIVE
 
 FLOATS = ("", *NARROW)  # storages that a kernel for floats reads, as instances of its body
 PAIRS = "linear_pairs"  # the kernel of the class `native`
-GROUP_BYTES = 80  # of working memory for a group of a row of x (OIC_QUANTIZED_BYTES)
-STREAM = 64  # rows of w that kernels on panels go through together: what threads share
+GROUP_BYTES = 80  # of working memory for a group of a row of x
 AT_ONCE = 128  # rows of x, at most, that there is room for
 
 

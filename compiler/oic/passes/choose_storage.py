@@ -14,11 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oic.ir.core import Value
-from oic.ir.encodings import LAYOUTS, joined, nbytes
+from oic.ir.encodings import ALIGN, LAYOUTS, joined, nbytes
 from oic.ir.types import TensorType
 from oic.passes.pack_weights import may_have
-
-LINE = 64  # bytes to which constants are aligned
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ def filled(type_: TensorType, storage: str) -> int:
     """The most bytes that a constant of this type takes, on lines of its own."""
     shape = type_.maximum
     layouts = ("", *(layout for layout in LAYOUTS if may_have(type_, joined(storage, layout))))
-    return max(-(-nbytes(type_.dtype, shape, joined(storage, layout)) // LINE) * LINE for layout in layouts)
+    return max(-(-nbytes(type_.dtype, shape, joined(storage, layout)) // ALIGN) * ALIGN for layout in layouts)
 
 
 def ladder(found: list[Candidate]) -> list[Candidate]:
