@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import runpy
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,35 +26,23 @@ import pytest
 
 import oic
 from oic.kernels.targets import FUSED, SEPARATE
+from oic.library.build import load
 from oic.toolchain.compiler import find_compiler
+from oic.toolchain.target import LANGUAGE, MEANING, SHARED, WARNINGS
 from paths import ROOT, models_dir
 from processor import AVX2, AVX512, features
 from tests import instructions
-from tests.fuzz.batch_build import build_together
 from tests.fuzz.sanitized import SanitizedExecutor, build_sanitized
 
 STEPS = 200
-BUILDS: dict[str, tuple[str, ...]] = {
-    "gcc -O2": ("gcc", "-O2"),
-    "gcc -O3": ("gcc", "-O3"),
-    "gcc AVX2": ("gcc", "-O3", "-march=x86-64-v3"),
-    "gcc AVX-512": ("gcc", "-O3", "-march=x86-64-v4"),
-    "clang -O0": ("clang", "-O0"),
-    "clang -O2": ("clang", "-O2"),
-    "clang AVX2": ("clang", "-O3", "-march=x86-64-v3"),
-    "clang AVX-512": ("clang", "-O3", "-march=x86-64-v4"),
-}
-FUSED_BUILDS: dict[str, tuple[str, ...]] = {
-    "gcc FMA": ("gcc", "-O3", "-march=x86-64-v3"),
-    "gcc FMA -O0": ("gcc", "-O0", "-mfma"),
-    "clang FMA": ("clang", "-O3", "-march=x86-64-v3"),
-    "gcc FMA AVX-512": ("gcc", "-O3", "-march=x86-64-v4"),
-}
+MACHINES = {"baseline": (), "AVX2": ("-march=x86-64-v3",), "AVX-512": ("-march=x86-64-v4",)}
+NEEDS = {"baseline": (), "AVX2": AVX2, "AVX-512": AVX512}
+LEVELS = ("-O0", "-O2", "-O3")
+BUILDS = [(c, n, m) for n in (FUSED, SEPARATE) for c in ("gcc", "clang") for m in MACHINES if n == SEPARATE or MACHINES[m]]
 SLOW_FMA = (
     "-O2", "-D_DEFAULT_SOURCE", "-include", str(ROOT / "runtime_c" / "simd" / "slow_fma.h"),
     "-DOIC_FMA_F32=oic_slow_fma_f32", "-DOIC_FMA_F64=oic_slow_fma_f64",
 )  # fmt: skip
-NEEDS = {"AVX2": AVX2, "FMA": AVX2, "AVX-512": AVX512}
 
 
 @dataclass(frozen=True)
@@ -123,157 +115,230 @@ def digest(executor: Any, example: Example) -> str:
     return seen.hexdigest()
 
 
+class Together:
+    """Programs that are written once, and compiled as one translation unit: the kernels that they share once.
+
+    At -O3 each is a unit, as `oic build` has it: there what has one caller becomes part of it.
+    """
+
+    def __init__(self, made: dict[str, oic.Synthesizer], folder: Path) -> None:
+        self.made, self.folder = made, folder
+        self.files = {name: program.emit(folder / name) for name, program in made.items()}
+        self.flags = list(dict.fromkeys(flag for program in made.values() for flag in program.spec.target.flags))
+        self.sources = [str(path) for files in self.files.values() for path in files.sources]
+        self.unit = folder / "together.c"
+        self.unit.write_text("".join(f'#include "{path}"\n' for path in self.sources))
+
+    def build(self, library: Path, *command: str) -> None:
+        """Compile, and have every program use what was made of it."""
+        call = [*command[:1], *self.flags, *command[1:], LANGUAGE, *MEANING, *WARNINGS, "-Werror", *SHARED]
+        call += [*(self.sources if "-O3" in command else [str(self.unit)]), "-o", str(library), "-lm", "-pthread"]
+        done = subprocess.run(call, capture_output=True, text=True, errors="replace", check=False)
+        assert done.returncode == 0, done.stderr[:6000]
+        for name, program in self.made.items():
+            program.library = load(self.files[name], library, self.folder)
+
+
+class Examples(Together):
+    """The examples in one class of numerics."""
+
+    def __init__(self, chosen: dict[str, Example], folder: Path, numerics: str) -> None:
+        super().__init__({name: example.synthesizer(numerics) for name, example in chosen.items()}, folder)
+        self.chosen, self.numerics = chosen, numerics
+
+    def digests(self, library: Path, *command: str) -> dict[str, str]:
+        """Of every example, as a compiler makes it."""
+        self.build(library, *command)
+        found = {}
+        for name, program in self.made.items():
+            with program.make_executor() as executor:
+                found[name] = digest(executor, self.chosen[name])
+        return found
+
+    @cached_property
+    def expected(self) -> dict[str, str]:
+        """Of the build that compilers do least to, or of that with a multiply-add of our own."""
+        flags = SLOW_FMA if self.numerics == FUSED else ("-O0", "-DOIC_PORTABLE")
+        compiler = "gcc" if shutil.which("gcc") else find_compiler()[0]
+        return self.digests(self.folder / "expected.so", compiler, *flags)
+
+
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """The digest of the build that compilers do least to, or of that with a multiply-add of our own."""
-    known: dict[tuple[Example, str], str] = {}
-    compiler = "gcc" if shutil.which("gcc") else find_compiler()[0]
-
-    def of(example: Example, numerics: str = SEPARATE) -> str:
-        if (example, numerics) not in known:
-            flags = SLOW_FMA if numerics == FUSED else ("-O0", "-DOIC_PORTABLE")
-            known[example, numerics] = built(example, tmp_path_factory.mktemp("bits"), (compiler, *flags), numerics)
-        return known[example, numerics]
-
-    return of
+def together(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Examples]:
+    """The examples in a class of numerics."""
+    return cache(lambda numerics, bounded=False: Examples(
+        BOUNDED if bounded else EXAMPLES, tmp_path_factory.mktemp("bits"), numerics))  # fmt: skip
 
 
-def built(example: Example, folder: Path, command: Sequence[str], numerics: str = SEPARATE) -> str:
-    made = example.synthesizer(numerics)
-    build_together([made], folder, command[1:], command[:1])
-    with made.make_executor() as executor:
-        return digest(executor, example)
-
-
-def runs(build: str, command: Sequence[str]) -> bool:
-    """This machine has the compiler and the instructions."""
-    needed = {n for sign, names in NEEDS.items() if sign in build for n in names}
-    return shutil.which(command[0]) is not None and needed <= features()
-
-
-def cases(builds: Iterable[str]) -> list[tuple[str, str]]:
-    """Examples and builds: each build with every second example; with OIC_EVERY_CASE=1 with all."""
-    whole = bool(os.environ.get("OIC_EVERY_CASE"))
-    return [(n, b) for i, n in enumerate(EXAMPLES) for j, b in enumerate(builds) if whole or (i + j) % 2 == 0]
-
-
-@pytest.mark.parametrize(("name", "build"), cases(BUILDS))
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("compiler", "numerics", "machine"), BUILDS)
 def test_every_build_gives_the_same_bits(
-    name: str, build: str, expected: Callable[..., str], tmp_path: Path
+    compiler: str, numerics: str, machine: str, level: str, together: Callable[..., Examples], tmp_path: Path
 ) -> None:
-    if not runs(build, BUILDS[build]):
-        pytest.skip(f"no {build} on this machine")
-    assert built(EXAMPLES[name], tmp_path, BUILDS[build]) == expected(EXAMPLES[name])
-    assert not [found for path in tmp_path.rglob("*.so") for found in instructions.fused(path)]
+    if shutil.which(compiler) is None or not set(NEEDS[machine]) <= features():
+        pytest.skip(f"no {compiler} or {machine} on this machine")
+    examples, library = together(numerics), tmp_path / "built.so"
+    assert examples.digests(library, compiler, level, *MACHINES[machine]) == examples.expected
+    assert bool(instructions.fused(library)) == (numerics == FUSED), "and what is looked for in vain is found elsewhere"
 
 
-@pytest.mark.parametrize(("name", "build"), cases(FUSED_BUILDS))
-def test_every_fused_build_gives_the_same_bits(
-    name: str, build: str, expected: Callable[..., str], tmp_path: Path
-) -> None:
-    if not runs(build, FUSED_BUILDS[build]):
-        pytest.skip(f"no {build} on this machine")
-    assert built(EXAMPLES[name], tmp_path, FUSED_BUILDS[build], FUSED) == expected(EXAMPLES[name], FUSED)
-    found = any(instructions.fused(path) for path in tmp_path.rglob("*.so"))
-    assert found == (name != "everything"), "what other tests look for is found; everything has no sum of products"
+def test_the_classes_differ(together: Callable[..., Examples]) -> None:
+    """Else the test above would compare one with itself; `everything` has no sum of products."""
+    one, other = (together(numerics).expected for numerics in (FUSED, SEPARATE))
+    assert [name for name in EXAMPLES if one[name] == other[name]] == ["everything"]
 
 
-def test_the_classes_differ(expected: Callable[..., str]) -> None:
-    """Else the two tests above would compare one with itself."""
-    numwords = EXAMPLES["numwords"]
-    assert expected(numwords, FUSED) != expected(numwords, SEPARATE)
-
-
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("numerics", (FUSED, SEPARATE))
-@pytest.mark.parametrize("name", EXAMPLES)
 def test_another_processor_gives_the_same_bits(
-    name: str, numerics: str, expected: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    numerics: str, level: str, together: Callable[..., Examples], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AArch64, emulated: registers of NEON, and a compiler that would fuse if it might."""
     compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
     if not (shutil.which(compiler) and shutil.which(emulator)):
         pytest.skip(f"no {compiler} and {emulator}")
-    example = BOUNDED[name]
-    program = example.simulator().program
+    examples = together(numerics, bounded=True)
+    programs = [made.program for made in examples.made.values()]
+    expected = examples.expected
     monkeypatch.setenv("CC", f"{compiler} -static")
-    path = build_sanitized([program], tmp_path, ("-O3",), numerics=numerics)
-    if numerics == SEPARATE:
-        assert not instructions.fused(path, f"oic_|{example.graph.stem}", "aarch64-linux-gnu-objdump")
+    path = build_sanitized(programs, tmp_path, (level,), numerics=numerics)
+    ours = "|".join(("oic_", *(files.name for files in examples.files.values())))
+    assert bool(instructions.fused(path, ours, "aarch64-linux-gnu-objdump")) == (numerics == FUSED)
     script = tmp_path / "emulated"
     script.write_text(f'#!/bin/sh\nexec {emulator} {path} "$@"\n')
     script.chmod(0o755)
-    with SanitizedExecutor(program, script, 0) as executor:
-        assert digest(executor, example) == expected(example, numerics)
+    found = {}
+    for number, (name, example) in enumerate(examples.chosen.items()):
+        with SanitizedExecutor(programs[number], script, number) as executor:
+            found[name] = digest(executor, example)
+    assert found == expected
 
 
 @dataclass(frozen=True)
-class Prompted:
-    """A graph with its model that reads any number of tokens at once.
+class Divided:
+    """A graph with its model that takes any number of rows at once.
 
-    tokens  that are read, beyond a block of keys of attention where the graph has room
-    source  of what encodes one first, its inputs; tokens are rows of one batch where it has a length
+    graph   text of it, a script that makes it and its model, or a file
+    length  rows that are read, beyond a block of keys of attention where the graph has room; `most` of them at a time
+    tokens  of the vocabulary; 0: rows are of `width` numbers
+    source  inputs of what encodes one first; tokens are rows of one batch where it has a length
+    states  variables that are compared, not all: others count steps
     """
 
     graph: Path
-    model: Path
-    vocabulary: int
-    tokens: int
+    model: Path | None
+    length: int
+    tokens: int = 0
+    width: int = 0
+    most: int = 80
     source: tuple[str, ...] = ()
+    given: str = "tokens"
+    results: tuple[str, ...] = ("logits",)
+    states: tuple[str, ...] = ()
+
+    def synthesizer(self, name: str, **settings: Any) -> oic.Synthesizer:
+        if self.graph.suffix == ".py":
+            script = runpy.run_path(str(self.graph))
+            arrays = script["arrays"]()
+            text, model = script["graph"](arrays), script["weights"](arrays)
+        else:
+            text, model = self.graph.read_text(), None if self.model is None else oic.Model.open(self.model)
+        return oic.Synthesizer(oic.parse(re.sub(r"^graph \w+", f"graph {name}", text, flags=re.M)), model, **settings)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """(first, after the last) of the parts that are read at once; with OIC_EVERY_CASE=1 all that there are.
+
+        Otherwise the first and the last part of two, and those of up to nine rows, wherever they begin.
+        """
+        every = [(a, z) for a, z in combinations(range(self.length + 1), 2) if 1 < z - a <= self.most]
+        whole = bool(os.environ.get("OIC_EVERY_CASE"))
+        return [(a, z) for a, z in every if whole or a == 0 or z == self.length or z - a <= 9]
+
+    def check(self, executor: Any) -> None:
+        """Results and state, after a part read at once, are those of its rows one by one.
+
+        Each part begins with the state of the rows before it, which is the same however they were read: so parts one
+        after the other, as any division of the rows has them, end with the same bits, too.
+        """
+        rng = np.random.default_rng(7)
+        batch = (1,) if "lengths" in self.source else ()
+        given: Any = rng.integers(0, self.tokens, self.length).astype(np.int32) if self.tokens else None
+        if given is None:
+            given = rng.standard_normal((self.length, self.width)).astype(np.float32)
+        source = {"source": rng.integers(0, 29, (*batch, 20)).astype(np.int32), "lengths": np.array([20], np.int32)}
+
+        def read(first: int, end: int) -> list[bytes]:
+            rows = given[first:end]
+            step = executor.step(**{self.given: rows.reshape(*batch, *rows.shape)})
+            found = [step[name].reshape(end - first, -1) for name in self.results]
+            assert all(np.isfinite(y).all() for y in found)
+            return [b"".join(y[i].tobytes() for y in found) for i in range(end - first)]
+
+        def state() -> bytes:
+            return b"".join(executor.fetch(n).tobytes() for n in self.states) if self.states else executor.save()
+
+        if self.source:
+            executor.step("encode", **{n: source[n] for n in self.source})
+        alone, saved, states = [], [executor.save()], [state()]
+        for i in range(self.length):
+            alone += read(i, i + 1)
+            saved.append(executor.save())
+            states.append(state())
+        for first, end in self.parts():
+            executor.load(saved[first])
+            assert read(first, end) == alone[first:end], f"rows {first} to {end}"
+            assert state() == states[end], f"rows {first} to {end}"
+        assert len(set(states)) == len(states)
 
 
-def prompted() -> dict[str, Prompted]:
-    """Every example that takes several tokens a step, those whose model is there."""
-    found = {n: Prompted(e.graph, e.model, e.vocabulary, min(80, e.context)) for n, e in EXAMPLES.items() if e.model}
-    folder, models = ROOT / "examples", models_dir()
-    if models is not None:
-        bart = models / "misaki-bart-g2p/us_bart.safetensors"
-        found["llama"] = Prompted(folder / "llama/graph.oi", models / "llama-tiny", 300, 80)
-        found["rwkv"] = Prompted(folder / "rwkv/graph.oi", models / "rwkv5-tiny/weights.safetensors", 256, 80)
-        found["gru"] = Prompted(folder / "gru/graph.oi", models / "g2p-en/checkpoint20.npz", 74, 80, ("source",))
-        found["t5"] = Prompted(folder / "t5/graph.oi", models / "byt5-tiny-random", 384, 80, ("source", "lengths"))
-        found["bart"] = Prompted(folder / "bart/graph.oi", bart, 63, 64, ("source", "lengths"))
-    return found
+def divided() -> dict[str, Divided]:
+    """By the name of its folder, every example that takes several rows a step."""
+    folder, models = ROOT / "examples", models_dir() or ROOT / "models"
+    numwords, encoded = folder / "numwords/graph.oi", ("source", "lengths")
+    log = ("steps", "recent", "log", "grid", "seen", "rows")
+    return {
+        "numwords": Divided(numwords, folder / "numwords/weights.safetensors", 80, 128),
+        "speculative": Divided(numwords, folder / "speculative/draft.safetensors", 80, 128),
+        "tinystories": Divided(folder / "tinystories/graph.oi", models / "stories260k/weights.safetensors", 80, 512),
+        "gpt2": Divided(folder / "gpt2/any_size.oi", models / "gpt2-tiny", 64, 100),
+        "llama": Divided(folder / "llama/graph.oi", models / "llama-tiny", 80, 300),
+        "rwkv": Divided(folder / "rwkv/graph.oi", models / "rwkv5-tiny/weights.safetensors", 80, 256),
+        "gru": Divided(folder / "gru/graph.oi", models / "g2p-en/checkpoint20.npz", 80, 74, source=("source",)),
+        "t5": Divided(folder / "t5/graph.oi", models / "byt5-tiny-random", 80, 384, source=encoded),
+        "bart": Divided(folder / "bart/graph.oi", models / "misaki-bart-g2p/us_bart.safetensors", 64, 63, source=encoded),
+        "wavenet": Divided(folder / "wavenet/run.py", models / "nam-wavenet/weights.safetensors", 80, width=1, most=64,
+                           given="samples", results=("result",)),
+        "everything": Divided(folder / "everything/graph.oi", None, 12, width=4, most=3, given="x", results=("a", "b"),
+                              states=log),
+    }  # fmt: skip
 
 
-PROMPTED = prompted()
+DIVIDED = divided()
+ONE_ROW = {"gru_256", "persistent_memory", "silero"}
+"""Examples that take one frame a step."""
+WAYS: dict[str, dict[str, Any]] = {
+    "portable": {"target": "portable"},
+    "host": {"target": "host"},
+    "host q8": {"target": "host", "weights": "q8"},
+    "host q4": {"target": "host", "weights": "q4"},
+    "host threads": {"target": "host", "threads": 2},
+}
 
 
-def parts_of(length: int) -> list[tuple[int, int]]:
-    """(first, after the last) of the parts that are read at once; with OIC_EVERY_CASE=1 all that there are.
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_in_any_parts_give_the_same_bits(way: str, tmp_path: Path) -> None:
+    there = {n: d for n, d in DIVIDED.items() if d.model is None or d.model.exists()}
+    if "weights" in WAYS[way]:
+        del there["everything"]  # it has none
+    together = Together({name: d.synthesizer(name, **WAYS[way]) for name, d in there.items()}, tmp_path)
+    together.build(tmp_path / "parts.so", *find_compiler(), "-O1")
+    for name, program in together.made.items():
+        with program.make_executor() as executor:
+            there[name].check(executor)
 
-    Otherwise the first and the last part of two, and those of up to nine tokens, wherever they begin.
-    """
-    every = combinations(range(length + 1), 2)
-    whole = bool(os.environ.get("OIC_EVERY_CASE"))
-    return [(a, z) for a, z in every if z - a > 1 and (whole or a == 0 or z == length or z - a <= 9)]
 
-
-@pytest.mark.parametrize("name", PROMPTED)
-def test_a_prompt_in_any_parts_gives_the_same_bits(name: str, tmp_path: Path) -> None:
-    """Logits and state, after a part read at once, are those of its tokens one by one.
-
-    Each part begins with the state of the tokens before it, which is the same however they were read: so parts one
-    after the other, as any division of the prompt has them, end with the same bits, too.
-    """
-    example, rng = PROMPTED[name], np.random.default_rng(7)
-    ids = rng.integers(0, example.vocabulary, example.tokens).astype(np.int32)
-    batch = (1,) if "lengths" in example.source else ()
-    given = {"source": rng.integers(0, 29, (*batch, 20)).astype(np.int32), "lengths": np.array([20], np.int32)}
-    made = oic.Synthesizer(oic.parse_file(example.graph), oic.Model.open(example.model), target="portable")
-    with made.build(tmp_path).make_executor() as executor:
-
-        def read(first: int, end: int) -> Any:
-            return executor.step(tokens=ids[first:end].reshape(*batch, -1))["logits"].reshape(end - first, -1)
-
-        if example.source:
-            executor.step("encode", **{n: given[n] for n in example.source})
-        rows, states = [], [executor.save()]
-        for i in range(example.tokens):
-            rows.append(read(i, i + 1))
-            states.append(executor.save())
-        alone = np.concatenate(rows)
-        for first, end in parts_of(example.tokens):
-            executor.load(states[first])
-            assert read(first, end).tobytes() == alone[first:end].tobytes(), f"tokens {first} to {end}"
-            assert executor.save() == states[end], f"tokens {first} to {end}"
-    assert len(set(states)) == len(states) and np.isfinite(alone).all()
+def test_every_example_that_takes_several_rows_is_divided() -> None:
+    folders = {path.name for path in (ROOT / "examples").iterdir() if (path / "README.md").exists()}
+    assert folders == {*DIVIDED, *ONE_ROW}
+    graphs = [path for name in ONE_ROW for path in (ROOT / "examples" / name).rglob("graph.oi")]
+    assert len(graphs) >= len(ONE_ROW) and not [path for path in graphs if "@max" in path.read_text()]

@@ -196,7 +196,7 @@ def check_entry(found: s.Attribute, symbols: SymbolTable, report: DiagnosticColl
         seen.add(arg.key)
 
 
-class Rule(NamedTuple):
+class AttributeRule(NamedTuple):
     """Sections whose variables may have an attribute (temporaries take none), and the check of its arguments."""
 
     places: tuple[str, ...]
@@ -204,13 +204,13 @@ class Rule(NamedTuple):
 
 
 ATTRIBUTES = {
-    "init": Rule(("persistent", "volatile", "constant"), _check_init),
-    "ref": Rule(("constant", "volatile"), _check_ref),
-    "pattern": Rule(("constant", "volatile"), _check_pattern),
-    "table": Rule(("persistent",), _check_table),
-    "auto_dim": Rule(("persistent",), _check_auto_dim),
-    "fixed": Rule(("persistent",), _check_fixed),
-    "ring": Rule(("persistent",), _check_ring),
-    "max": Rule(("dynamic",), _check_max),
-    "entry": Rule(("block",), check_entry),
+    "init": AttributeRule(("persistent", "volatile", "constant"), _check_init),
+    "ref": AttributeRule(("constant", "volatile"), _check_ref),
+    "pattern": AttributeRule(("constant", "volatile"), _check_pattern),
+    "table": AttributeRule(("persistent",), _check_table),
+    "auto_dim": AttributeRule(("persistent",), _check_auto_dim),
+    "fixed": AttributeRule(("persistent",), _check_fixed),
+    "ring": AttributeRule(("persistent",), _check_ring),
+    "max": AttributeRule(("dynamic",), _check_max),
+    "entry": AttributeRule(("block",), check_entry),
 }
