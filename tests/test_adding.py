@@ -45,6 +45,10 @@ from oic.passes.pipeline import Step
 from oic.reference.semantics import SEMANTICS
 from paths import ROOT
 from runtime import test_registers as registers
+from tests.fuzz.operator_campaign import faults, sessions
+from tests.fuzz.operator_catalog import accepted_by, settings_by
+from tests.fuzz.operator_shapes import cases
+from tests.fuzz.operators import batches, table
 
 ROWS = np.random.default_rng(0).standard_normal((3, 20)).astype(np.float32)
 
@@ -137,6 +141,15 @@ def test_an_operator_is_a_class_and_a_c_file(operator: type[Operator], tmp_path:
         assert np.array_equal(found[0], found[1]) and np.allclose(found[2], found[0], rtol=2e-3, atol=1e-3)
     with pytest.raises(oic.OicError, match="alternating_sum does not take i32"):
         oic.Synthesizer(oic.parse(text.format("i32")))
+
+
+def test_an_operator_is_tested_as_its_class_declares_it(operator: type[Operator], tmp_path: Path) -> None:
+    """By the tests of all operators, though OPS does not have it: its examples in all its types, in all backends."""
+    chosen = cases(operator)
+    assert {case.row for case in chosen} == accepted_by(operator) == FLT and not settings_by(operator)
+    made = batches(chosen)
+    assert not list(faults(made, sessions(made, tmp_path, ("-O0",))))
+    assert f"| `{operator.name}` |" in table()
 
 
 def test_an_elementwise_operator_is_a_class_and_a_line_of_c(runtime: Path, tmp_path: Path) -> None:

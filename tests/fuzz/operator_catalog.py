@@ -1,7 +1,7 @@
 """What OPS says of every operator, transcribed: element types, settings, error bounds.
 
 The operators' classes say the same in their own way; tests hold the two against each other, so
-that neither changes alone.
+that neither changes alone.  An operator that is not here is tested as its class declares it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from oic import dtypes
 from oic.dtypes import ALL, FLT, INT, NUM, SINT, WHOLE, DType
+from oic.operators.base import Operator, by_name, in_source, settings
 from oic.operators.bounds import epsilon, last_place, real
+from oic.operators.element_types import accepted
 
 F64 = NDArray[np.float64]
 BOOL, BITSET = dtypes.bool_, dtypes.bitset
@@ -65,6 +67,12 @@ ACCEPTED: dict[str, frozenset[DType]] = {
     "requantize": frozenset({dtypes.i32}),
 }
 
+
+def accepted_by(cls: type[Operator]) -> frozenset[DType]:
+    """What OPS says; of an operator that is not transcribed here, what its class declares."""
+    return ACCEPTED.get(cls.name) or accepted(cls)
+
+
 CONVOLVED = ("b", "stride", "padding", "dilation", "groups", "acc")
 
 # Settings and optional operands by name, in the order of OPS.
@@ -113,6 +121,17 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "requantize": ("to", "zero_point", "rounding"),
     "relative_position_bias": ("q_start", "n", "t", "bidirectional", "max_distance"),
 }
+
+
+def settings_by(cls: type[Operator]) -> set[str]:
+    """What OPS says; of an operator that is not transcribed here, what its class declares."""
+    return set(SETTINGS.get(cls.name, ()) if cls.name in ACCEPTED else declared(cls))
+
+
+def declared(cls: type[Operator]) -> set[str]:
+    """Settings and optional operands of a class, by their names in source."""
+    return {*settings(cls), *(in_source(cls, s) for s in by_name(cls))}
+
 
 # ---------------------------------------------------------------- bounds
 

@@ -309,7 +309,11 @@ def parsed(settings: str) -> dict[str, Any]:
 
 
 def examples(cls: type[Operator]) -> Iterator[Case]:
-    """The operator's own examples: operand types, then perhaps settings and operands by name."""
+    """The operator's own examples: operand types, then perhaps settings and operands by name.
+
+    Of one without forms and shape classes, in every element type that it takes.
+    """
+    formed = cls.elementwise or cls.name in FORMS
     for example in cls.examples:
         parts = (example,) if isinstance(example, str) else tuple(example)
         texts = [p for p in parts if "=" not in p]
@@ -320,8 +324,10 @@ def examples(cls: type[Operator]) -> Iterator[Case]:
             words = words.replace(text, "")
         settings = ", ".join(w.strip() for w in re.split(r",(?![^\[]*\])", words) if w.strip())
         row = parse_example(texts[1 if cls.name == "where" else 0]).dtype if texts else dtypes.i32
-        types = [_with_data(cls, t, at) for at, t in enumerate(texts)]
-        yield case_of(cls, row, "example", types + optional, settings, "tame")
+        types = [_with_data(cls, t, at) for at, t in enumerate(texts)] + optional
+        for dtype in [row] if formed else sorted(accepted(cls), key=list(ALL.values()).index):
+            retyped = [re.sub(rf"\b{row.name}\b", dtype.name, t) for t in types]
+            yield case_of(cls, dtype, "example", retyped, settings, "tame")
 
 
 def _with_data(cls: type[Operator], text: str, at: int) -> str:
