@@ -77,7 +77,7 @@ class DType:
 
     @property
     def spacing(self) -> float:
-        """Of a float: the distance of 1.0 from the next greater number."""
+        """The distance of 1.0 from the next greater number of a float type."""
         return 2.0 ** (1 - self.digits)
 
     @property

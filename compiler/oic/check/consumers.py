@@ -108,7 +108,7 @@ def _check_away(
 def _check_consumer(
     consumer: BlockInstance, given: list[HandOver], report: DiagnosticCollector
 ) -> None:
-    """It ends with a `yield` of what it awaits, and hands nothing over elsewhere."""
+    """A consumer ends with a `yield` of what it awaits, and hands nothing over elsewhere."""
     block = consumer.block
     first, last = given[0], block.body[-1]
     end = next((x for x in block.body if isinstance(x, s.Yield | s.Return)), last)

@@ -23,7 +23,7 @@ def diagnose(parsed: Parsed) -> list[Diagnostic]:
 
 
 def _certain(diagnostic: Diagnostic, parsed: Parsed) -> bool:
-    """It does not follow from a syntax error: no warning, and about no name that was left out."""
+    """The diagnostic does not follow from a syntax error: no warning, and about no name that was left out."""
     if diagnostic.slug == "unknown-op":
         return True
     if diagnostic.slug in _NAMES and not parsed.whole:

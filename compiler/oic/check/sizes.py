@@ -169,7 +169,7 @@ def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Dia
 
 
 def _needs(sizes: Mapping[str, s.SizeDef]) -> dict[str, list[str]]:
-    """Of every size, those among them that it is made of."""
+    """For every size, those among them that it is made of."""
     return {name: [n.name for n in s.names_in(size.value) if n.name in sizes] for name, size in sizes.items()}
 
 

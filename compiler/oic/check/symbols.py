@@ -61,7 +61,7 @@ class Variable:
 
     @property
     def indexed(self) -> bool:
-        """It is declared with indices, right or wrong."""
+        """The variable is declared with indices, right or wrong."""
         return self.declaration.indices is not None
 
     @property
@@ -120,7 +120,7 @@ class Variable:
 
     @property
     def single(self) -> bool:
-        """It is declared without indices, and of one element."""
+        """The variable is declared without indices, and of one element."""
         one = all(isinstance(dim, s.Int) and dim.value == 1 for dim in self.declaration.dims)
         return one and not self.indexed
 

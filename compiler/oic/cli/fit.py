@@ -226,7 +226,7 @@ class FitSearch:
         return with_figures(self.plain[value], self.figures[value])
 
     def fits(self, value: int) -> bool:
-        """It fits, compiled.  What is too large without stack and code is not compiled."""
+        """The program fits, compiled.  What is too large without stack and code is not compiled."""
         plain = self.planned(value)
         return plain is not None and self.room.holds(plain) and self.room.holds(self.compiled(value))
 

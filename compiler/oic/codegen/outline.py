@@ -105,7 +105,7 @@ class TaskFrame(Frame):
         return self.extents[extent]
 
     def _name(self, hint: str) -> str:
-        """Of what is declared before all else: no counter, since loops that are written already may have it."""
+        """A name for what is declared before all else: no counter, since loops that are written already may have it."""
         return self.names.unique(f"{hint}_taken" if identifier(hint) in COUNTERS else hint)
 
     def _take(self, hint: str, type_: c.Type, source: c.Expression, note: str = "") -> c.Identifier:

@@ -137,7 +137,7 @@ class Sessions:
             self.opened = None
 
     def _fork(self) -> None:
-        """Of the perturbed, whose errors a fork would not have, the state is loaded again."""
+        """Go on with forks; the perturbed, whose errors a fork would not have, load their state again."""
         before: list[Machine | Executor] = [self.reference, self.executor]
         self.reference = self.reference.fork()
         self._replace(self.executor.fork, before)

@@ -263,7 +263,7 @@ class Generator:
 
     @property
     def encodes(self) -> bool:
-        """It is an encoder–decoder: what it is given is a source."""
+        """The model is an encoder–decoder: what it is given is a source."""
         return self._kind.encodes
 
     @property

@@ -16,7 +16,7 @@ NAMES = {
     "final": ("norm.weight", "rms_final"),
     "head": ("output.weight", "wcls"),
 }
-"""Of checkpoints in PyTorch's names, and of llama2.c's file as a tensor for each of its parts."""
+"""Names of tensors: in checkpoints of PyTorch, and in llama2.c's file as a tensor for each of its parts."""
 
 ONCE = ("embed", "final", "head")
 SIZES = {

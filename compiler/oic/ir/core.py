@@ -40,17 +40,17 @@ class Field:
 
     @property
     def nested(self) -> bool:
-        """It holds blocks, and no values."""
+        """The field holds blocks, and no values."""
         return self.kind in ("region", "regions")
 
     @property
     def positional(self) -> bool:
-        """It holds operands, which are written by position."""
+        """The field holds operands, which are written by position."""
         return self.kind in ("operand", "optional", "rest")
 
     @property
     def values(self) -> bool:
-        """It may hold values: an operand, or an attribute whose annotation says so."""
+        """The field may hold values: an operand, or an attribute whose annotation says so."""
         told = any(word in self.annotation for word in ("Value", "Any"))
         return self.positional or (self.kind == "attribute" and told)
 

@@ -289,7 +289,7 @@ class _Rule:
                 raise _RefusalError(f"a read may raise a count of '{read.op.table.symbol}'")
 
     def _written_at(self, table: Value) -> Iterator[list[tuple[Value, ...]]]:
-        """Of every write of a table, the positions beside the one counted."""
+        """For every write of a table, the positions beside the one counted."""
         for user in table.users:
             if isinstance(user, (state.CacheWrite, state.CacheStep)):
                 yield [p for i, p in enumerate(_positions(user)) if i != self.tables[table]]

@@ -127,7 +127,7 @@ class StateType:
 
     @property
     def window(self) -> int:
-        """Of a ring, how many entries it keeps."""
+        """How many entries a ring keeps."""
         assert self.ring, f"{self} is no ring"
         return self.table[-1].capacity
 
@@ -147,7 +147,7 @@ class StateType:
 
     @property
     def reserved(self) -> bool:
-        """It has reserved address space, too large to walk through: pages are committed as touched."""
+        """The variable has reserved address space, too large to walk through: pages are committed as touched."""
         return any(i.reserved for i in (*self.table, *self.auto))
 
     def __str__(self) -> str:

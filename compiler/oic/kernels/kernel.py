@@ -154,14 +154,14 @@ class Kernel:
     chooses: bool = False
 
     def reads(self, op: Any, encodings: Mapping[str, str]) -> bool:
-        """It takes operands of these encodings, by field; those not named are as their types say."""
+        """The kernel takes operands of these encodings, by field; those not named are as their types say."""
         fields = {f: v for f in op.fields if isinstance(v := getattr(op, f), Value) and isinstance(v.type, TensorType)}
         found = {f: encodings.get(f, v.tensor.encoding) for f, v in fields.items()}
         layouts = all(layout_of(e) == self.takes.get(f, "") for f, e in found.items())
         return layouts and all(storage_of(e) in self.stored.get(f, ("",)) for f, e in found.items())
 
     def computes(self, op: Any) -> bool:
-        """It can compute the op as it is."""
+        """The kernel can compute the op as it is."""
         return self.fits(op) and self.reads(op, {})
 
     @property

@@ -114,7 +114,7 @@ class Target:
 
     @property
     def multiplies_fours(self) -> bool:
-        """It has, or some of the machines that the library has code for have, one of FOURS."""
+        """The target has, or some of the machines that the library has code for have, one of FOURS."""
         return bool(self.features & FOURS) or any(s.fours for s in self.sets)
 
     def has(self, needs: frozenset[str]) -> bool:

@@ -42,7 +42,7 @@ class Library:
 
     @property
     def fingerprint(self) -> int:
-        """Of the files, which the library must have, too."""
+        """The fingerprint of the files, which the library must have, too."""
         return int(self.files.model.fingerprint.removeprefix("UINT64_C(").removesuffix(")"), 16)
 
     @property
@@ -172,7 +172,7 @@ def _compile_sets(this: _Compilation, path: Path, folder: Path, told: Told) -> F
 
 
 def _key(this: _Compilation) -> str:
-    """Of all that a library depends on: every text, the flags, the compiler, and the machine that it compiles for."""
+    """A hash of all that a library depends on: texts, flags, the compiler, and the machine that it compiles for."""
     files, compiler = this.files, this.compiler
     flags = [*this.flags, *this.libraries, *(" ".join(s.flags) for s in files.target.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
@@ -246,7 +246,7 @@ def _measured(this: _Compilation, folder: Path) -> tuple[Figures, Path | None]:
 
 
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
-    """Of every function of the API, and of a thread of the pool that the library makes.  Raises UnknownStack."""
+    """The stack of every function of the API, and of a thread of the library's pool.  Raises UnknownStack."""
     graph = stack.read(usage, assembly)
     names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]
     missing = [n for n in names if n not in graph and f"_{n}" not in graph]

@@ -165,7 +165,7 @@ def _is_mount(folder: Path) -> bool:
 
 
 def _prefix(target: Path | None) -> str:
-    """Of the names of stages beside a folder; of those in it for None."""
+    """What names of stages beside a folder begin with; for None, those in it."""
     if target is None:
         return ".oic-"
     name = target.name

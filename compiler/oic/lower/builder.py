@@ -194,7 +194,7 @@ class Builder(IndexBuilder):
         self.refuse(Diagnostic("reads-zeros", what, span, "", notes, hint, "warning"), variable)  # at the first place
 
     def is_visible(self, variable: Variable) -> bool:
-        """It is no temporary of inner braces, and its declaration was not refused."""
+        """The variable is no temporary of inner braces, and its declaration was not refused."""
         return variable in self.shapes if variable.kind == "temporary" else not variable.refused
 
     def begun(self, key: Key) -> Held | None:

@@ -56,7 +56,7 @@ def lower_write(f: Builder, statement: s.CacheWrite) -> None:
 
 
 def _possible(given: tuple[Dim, ...], at: AccessPositions) -> Iterator[bool]:
-    """Of every axis, whether a source's size can be the one that is written, on some input."""
+    """For every axis, whether a source's size can be the one that is written, on some input."""
     for axis, (a, b) in enumerate(zip(given, at.shape, strict=True)):
         low, high = dims.bounds(b)
         least, most = dims.bounds(a)

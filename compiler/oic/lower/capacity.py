@@ -161,7 +161,7 @@ class _Static:
         return (low[0], max(low[0], high[1] - 1)) if low and high else None
 
     def _quotients(self, expr: s.Binary, a: Range, b: Range) -> Range | None:
-        """Of loop indices `/` floors; of values known at build it is exact."""
+        """The range of `/` and `%`: of loop indices `/` floors; of values known at build it is exact."""
         if b[0] < 1:
             return None
         late = (isinstance(self.meanings.get(id(name)), LoopIndex) for name in s.names_in(expr))

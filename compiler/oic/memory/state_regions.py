@@ -81,7 +81,7 @@ def apart(a: Box, b: Box, known: Ranges) -> bool:
 
 
 def whole_entries(box: Box) -> bool:
-    """It starts at the start of an entry, so that packed elements start at a whole byte."""
+    """The box starts at the start of an entry, so that packed elements start at a whole byte."""
     return all(not _offset(box, i) for i in range(len(box.whole.state_type.table), len(box.lengths)))
 
 

@@ -288,7 +288,7 @@ class Gather(Operator, name="gather"):
         return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
 
     def _elements(self) -> int:
-        """Of as few ids as a step may bring, but one: what products of the table cost is that of one row, too."""
+        """Elements of the fewest ids of a step, but one: what products of the table cost is that of one row, too."""
         return math.prod(max(1, dims.bounds(d)[0]) for d in self.result.shape)
 
     def _bytes(self, target: Target) -> float:

@@ -171,7 +171,7 @@ class Operator(Op):
         return None
 
     def flattens(self, target: Target) -> bool:
-        """It can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`)."""
+        """The operator can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`)."""
         return False
 
     def flatten(self) -> None:

@@ -63,7 +63,7 @@ def over_two(first: int, **values: Sequence[Dim]) -> dict[str, Dim]:
 
 
 def _along(window: Sequence[int]) -> bool:
-    """Of a window [channels, taps..], fewer words go along rows than across neighbouring channels."""
+    """A window [channels, taps..] has fewer words along rows than across neighbouring channels."""
     channels, taps = window[0], window[-1]
     return all(channels * -(-taps // word) < -(-channels // word) * taps for word in (2, FOUR))
 
@@ -93,7 +93,7 @@ class Convolution(Operator):
     to: DType | None = None
     zero_point: int | Value = 0
     rounding: str = "tflite"
-    """Of the `requantize` of its sums that is part of it; `to` is None where there is none."""
+    """Settings of the `requantize` of its sums that is part of it; `to` is None where there is none."""
 
     spatial: ClassVar[int] = 1
     derived = ("taps", *REQUANTIZED)
@@ -304,7 +304,7 @@ class Convolution(Operator):
     transposed: ClassVar[int] = 0
 
     def _blocks(self) -> tuple[tuple[int, int], int, int]:
-        """Of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
+        """Sizes of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
         (strides, paddings, dilations), (channels, taps) = self._two(), self._most()
         width = self.x.dtype.bits // 8
         if self._in_words():
@@ -402,7 +402,7 @@ class Convolution(Operator):
         return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
 
     def _parts(self) -> int:
-        """Of the output channels of a group, for threads."""
+        """Parts of the output channels of a group, for threads."""
         outputs = dims.maximum(self._outputs()) // self.groups
         return 1 if outputs <= WHOLE else -(-outputs // (2 * OUTPUTS)) * 2
 

@@ -279,7 +279,7 @@ class Linear(Operator, name="linear"):
     to: DType | None = None
     zero_point: int | Value = 0
     rounding: str = "tflite"
-    """Of the `requantize` of its sums that is part of it; `to` is None where there is none."""
+    """Settings of the `requantize` of its sums that is part of it; `to` is None where there is none."""
 
     derived = REQUANTIZED
     examples = (
@@ -371,7 +371,7 @@ class Linear(Operator, name="linear"):
         return {**given, "rows": block, "room": work.nbytes, **scaling(self)}
 
     def _blocks(self) -> Dim:
-        """Of rows, and parts of the outputs of each."""
+        """Blocks of rows, and parts of the outputs of each."""
         rows, outputs, block = dims.product(self.x.shape[:-1]), self.w.shape[0], self._block()
         return dims.product([dims.floor_div(rows + block - 1, block), dims.floor_div(outputs + PART - 1, PART)])
 

@@ -186,7 +186,7 @@ class Requantize(Operator, name="requantize"):
 
     @property
     def axis(self) -> int | None:
-        """Of x, from the last, that the parameters go along; None: they are for all."""
+        """The axis of x, from the last, that the parameters go along; None: they are for all."""
         value, rank = self.multiplier, self.x.tensor.rank
         axes = [a for a in range(-value.tensor.rank, 0) if value.shape[a] != 1]
         if len(axes) > 1 or value.tensor.rank > rank:

@@ -318,7 +318,7 @@ class ArgReduction(Operator):
 
 
 def _is_of_rows(op: ArgReduction) -> bool:
-    """Of the last axis, whose positions have 32 bits (extreme_of_product.h)."""
+    """The reduction is of the last axis, whose positions have 32 bits (extreme_of_product.h)."""
     return op.axis % op.x.tensor.rank == op.x.tensor.rank - 1 and dims.maximum(op.x.shape[-1]) <= 2**32
 
 

@@ -85,7 +85,7 @@ class _Region:
         self.refuses = _may_refuse(self.block, self.facts)
 
     def before(self, later: _Region) -> bool:
-        """It must be done when the later region starts."""
+        """This region must be done when the later one starts."""
         meet = self.writes & (later.reads | later.writes) or self.reads & later.writes
         return bool(meet) or (self.refuses and bool(later.writes))
 

@@ -62,7 +62,7 @@ class Decision:
 
     @property
     def kept(self) -> bool:
-        """It is as declared."""
+        """The constant is as declared."""
         return self.storage == KEPT
 
 

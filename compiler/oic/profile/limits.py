@@ -74,7 +74,7 @@ class Prober:
         return float(min(self._lib.clock_cost() for _ in range(5)))
 
     def limits(self, threads: Sequence[int] = (1,), rounds: int = 5) -> list[Limits]:
-        """Of every number of threads; the best of some rounds, as anything else on the machine takes away from it."""
+        """The limits of every number of threads: the best of some rounds, since other work only lowers them."""
         return [
             Limits(
                 n,

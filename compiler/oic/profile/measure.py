@@ -52,7 +52,7 @@ class MeasuredStatement:
         return self.unit if getattr(limits, self.unit) else "f32"
 
     def share(self, limits: Limits) -> float:
-        """Of the roofline: the time that its bytes or its operations take the machine at least, over its time."""
+        """The part of the roofline: the time that its bytes or operations take the machine at least, over its time."""
         least = max((self.read + self.written) / limits.read, self.operations / getattr(limits, self.peak(limits)))
         return least / self.seconds if self.seconds else 0.0
 

@@ -58,7 +58,7 @@ Located = tuple[Span, Op, float]
 
 
 def _shows(op: Op) -> bool:
-    """It does what a statement says; an entry of the state that values are computed in is told by its store."""
+    """The op does what a statement says; an entry of the state that values are computed in is told by its store."""
     return does(op) and not isinstance(op, StateEntry)
 
 

@@ -30,12 +30,12 @@ class SyntaxNode(_Frozen):
 
     @property
     def word(self) -> str:
-        """Of a statement: what it begins with."""
+        """The word that a statement begins with."""
         return type(self).__name__.lower()
 
     @property
     def shown(self) -> Span:
-        """Of a statement: what messages point at."""
+        """The part of a statement that messages point at."""
         return self.span
 
 

@@ -43,7 +43,7 @@ class PrecisionReport:
 
     @property
     def agreement(self) -> float:
-        """Of all new tokens, those that both choose after the same ones."""
+        """The part of all new tokens that both choose after the same ones."""
         return sum(o.alike for o in self.outcomes) / max(1, sum(len(o.chosen) for o in self.outcomes))
 
 
