@@ -123,7 +123,10 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
 
 
 def _stored(module: Module, settings: Settings) -> list[Decision]:
-    """Constants get the storage that the settings say; what changes the bounds of products is known from here on."""
+    """Constants get the storage that the settings say; what changes the bounds of products is known from here on.
+
+    No steps of the pipeline, which leaves what the graph computes as it is: the reference computes with what is stored.
+    """
     native = settings.target.numerics == NATIVE
     stored = bool(settings.weights) or any(isinstance(v, Members) and v.storage for v in module.weights.values())
     if not stored and not native:
