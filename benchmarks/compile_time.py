@@ -131,6 +131,38 @@ def products(n: int) -> str:
     return entry("".join(f"assign {name.strip()};\n" for name in names.split(";")[:-1]) + one * n)
 
 
+def attend(n: int) -> str:
+    """Kernels that need working memory."""
+    declared = "dynamic { x: f32[4, 2, 8]; } volatile { y: f32[4, 2, 8]; }\n"
+    body = "assign t: f32[4, 2, 8]; transfer x >> t;\n" + "op attention(t, x, x) >> t;\n" * n
+    return f"{declared}block entry {{ {body}transfer t >> y; return; }}\n"
+
+
+def line(n: int) -> str:
+    """All statements on one line."""
+    return entry("op softmax(t) >> t; " * n)
+
+
+def outputs(n: int) -> str:
+    """Results that the caller gets, half of them several times."""
+    declared = "".join(f"y{i}: f32[64];\n" for i in range(n))
+    made = "".join(f"op {'relu' if i % 2 else 'softmax'}({f'y{i - 1}' if i % 2 else 'x'}) >> y{i};\n" for i in range(n))
+    return f"dynamic {{ x: f32[64]; }} volatile {{ {declared} }}\nblock entry {{ {made}return; }}\n"
+
+
+def entries(n: int) -> str:
+    more = "".join(f"block e{i} @entry {{ op linear(x, w) >> y; return; }}\n" for i in range(n))
+    declared = "dynamic { x: f32[8]; } constant { w: f32[8, 8] @init(0.5); } volatile { y: f32[8]; }\n"
+    return f"{declared}{more}block entry {{ op relu(x) >> y; return; }}\n"
+
+
+def joined(n: int) -> str:
+    """One operator of many operands, half of which are the same."""
+    made = "".join(f"assign p{i}: f32[64];\nop {'softmax' if i % 2 else 'exp'}(t) >> p{i};\n" for i in range(n))
+    parts = ", ".join(f"p{i}" for i in range(n))
+    return entry(f"assign all: f32[{64 * n}];\n{made}op concat({parts}, axis=0) >> all;\n")
+
+
 def nested(n: int) -> str:
     """Branches n deep, of which either way goes on."""
     body = "op softmax(t) >> t;\n"
@@ -156,6 +188,11 @@ KINDS = {
     "slices": repeated(5_000, 2, slices),
     "loops": repeated(1_000, 2, loops),
     "writes": repeated(1_000, 2, writes),
+    "attend": repeated(10_000, 1, attend),
+    "line": repeated(10_000, 1, line),
+    "outputs": repeated(10_000, 1, outputs),
+    "entries": repeated(1_000, 1, entries),
+    "joined": repeated(5_000, 1, joined),
     "nested": Kind((10, 11, 12), lambda n: 3 * 2**n - 4, nested),
 }
 

@@ -1,13 +1,16 @@
-"""Every benchmark starts where it is, by its name, with nothing but the package."""
+"""Every benchmark starts where it is, by its name, with nothing but the package; work grows like the program."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from benchmarks.compile_time import KINDS, compiled
 from paths import ROOT
 
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
@@ -18,3 +21,32 @@ def test_it_tells_how_it_is_used(benchmark: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(benchmark), "--help"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.startswith(f"usage: {benchmark.name}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_twice_the_program_is_about_twice_the_work(kind: str) -> None:
+    """A statement costs as much from 2 n statements to 4 n as from n to 2 n."""
+    made = KINDS[kind]
+    few = 160 // made.statements(1)
+    sizes = (few, 2 * few, 4 * few) if kind != "nested" else (6, 7, 8)
+    compiled(made.text(2), {})  # what is kept from program to program
+    (n, first), (m, second), (k, third) = ((made.statements(size), work(made.text(size))) for size in sizes)
+    assert (third - second) / (k - m) < 1.05 * (second - first) / (m - n)
+
+
+def work(text: str) -> int:
+    """How many lines of Python run from a text to C, each iteration of a comprehension being one."""
+    lines = 0
+
+    def traced(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        lines += 1
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        compiled(text, {})
+    finally:
+        sys.settrace(before)
+    return lines

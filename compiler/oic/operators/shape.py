@@ -257,7 +257,8 @@ class Split(Operator, name="split", view=True):
         return base
 
     def begins(self, number: int) -> list[tuple[Dim | Value, int]]:
-        return [(size, self.axis) for size in self.sizes[:number]]
+        start: Dim = sum(self.sizes[:number])
+        return [(size, self.axis) for size in ([start] if isinstance(start, int) else self.sizes[:number])]
 
 
 def require_size(size: Dim, where: str) -> None:

@@ -18,7 +18,7 @@ Two extents of one integer are one, and shapes that were compared because of the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,10 +81,11 @@ def _block(block: Block, found: _Found) -> None:
     for op in block.ops:
         op.replace_operands(found.values)
         if op.regions:
-            _bump(op, found.version)
+            _bump(op.touched("write"), found.version)
             for region in op.regions:
+                written = [state for inner in region.ops for state in inner.touched("write")]
                 _block(region, found)
-                _bump(op, found.version)  # what one branch holds says nothing of the other
+                _bump(written, found.version)  # what one branch holds says nothing of the other
             kept.append(op)
             continue
         key = _key(op, found.version)
@@ -104,7 +105,7 @@ def _block(block: Block, found: _Found) -> None:
             continue
         elif _holds(op, found):
             continue
-        _bump(op, found.version)
+        _bump(op.touched("write") if op.writes else (), found.version)
         if isinstance(op, (StateGet, StateSet)) and not op.indices:
             held = op.result if isinstance(op, StateGet) else op.value
             found.held[op.state] = found.version.get(op.state, 0), held
@@ -120,10 +121,9 @@ def _holds(op: Op, found: _Found) -> bool:
     return found.held.get(op.state) == (found.version.get(op.state, 0), op.value)
 
 
-def _bump(op: Op, version: dict[Value, int]) -> None:
-    if op.writes or op.regions:
-        for state in op.touched("write"):
-            version[state] = version.get(state, 0) + 1
+def _bump(written: Iterable[Value], version: dict[Value, int]) -> None:
+    for state in written:
+        version[state] = version.get(state, 0) + 1
 
 
 def _use_first(module: Module, found: _Found) -> None:

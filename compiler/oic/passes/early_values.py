@@ -10,6 +10,7 @@ the state that an iteration of a loop takes is taken there again.  Part of `hois
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
@@ -120,7 +121,7 @@ class EarlyValues:
                 waiting += missing
             elif last.op is None or self.exists(last):
                 found[last] = last
-            elif isinstance(last.op, StateGet) and (before := _set_before(last.op)) is not None:
+            elif isinstance(last.op, StateGet) and (before := self.set_before(last.op)) is not None:
                 found[last] = found[before]
             elif isinstance(last.op, index.IndexSize):
                 found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, ops)
@@ -143,7 +144,7 @@ class EarlyValues:
         if self.exists(value):
             return []
         if isinstance(op, StateGet):
-            before = _set_before(op)
+            before = self.set_before(op)
             if before is not None:
                 return [before]
             need(not self.changes(op))
@@ -307,6 +308,19 @@ class EarlyValues:
         before = [w for w in writers if self.order[w] < first]
         return any(_may_meet(w, op) for w in before) or not _is_own(op, loops, inside)
 
+    def set_before(self, get: StateGet) -> Value | None:
+        """What the same iteration has set the very element to that is read, earlier in the same block."""
+        state, writers = get.state.op, self.written.get(get.state, [])
+        assert isinstance(state, State)
+        if state.limit is None:
+            return None  # a variable of the source, whose type may wrap what is set
+        for writer in reversed(writers[: bisect_left(writers, self.order[get], key=self.order.__getitem__)]):
+            if writer.block is get.block and isinstance(writer, StateSet) and _is_same(writer, get):
+                return writer.value
+            if writer.inside(get.home) and _may_meet(writer, get):
+                return None
+        return None
+
 
 def layers(op: Op, body: Block) -> list[Op]:
     """The loops and branches around an op, outermost first; consumers always run."""
@@ -349,21 +363,6 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
         return total
 
     return whole(size)
-
-
-def _set_before(get: StateGet) -> Value | None:
-    """What the same iteration has set the very element to that is read, earlier in the same block."""
-    state, block = get.state.op, get.home
-    assert isinstance(state, State)
-    if state.limit is None:
-        return None  # a variable of the source, whose type may wrap what is set
-    for op in reversed(block.ops[: block.ops.index(get)]):
-        for writer in (o for o in op.walk() if get.state in o.touched("write") and not o.regions):
-            if writer is op and isinstance(op, StateSet) and _is_same(op, get):
-                return op.value
-            if _may_meet(writer, get):
-                return None
-    return None
 
 
 def _may_meet(writer: Op, get: StateGet) -> bool:

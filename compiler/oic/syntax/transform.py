@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import dropwhile
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -185,8 +186,8 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     def call(self, parts: list[Any]) -> s.OpCall:
         operands, results = parts[2].items, parts[4].items
         keywords = tuple(p for p in operands if isinstance(p, s.Keyword))
-        for i, operand in enumerate(operands):
-            if not isinstance(operand, s.Keyword) and any(k in keywords for k in operands[:i]):
+        for operand in dropwhile(lambda operand: not isinstance(operand, s.Keyword), operands):
+            if not isinstance(operand, s.Keyword):
                 self._error(
                     "operand-after-setting",
                     f"operand '{operand.span.text}' comes after a setting",
