@@ -171,6 +171,32 @@ graph layers {
     assert oic("fit", "g.oi", "--ram", "64K", "--set", "L=2", "--json").json["bound"] == "--set T"
 
 
+LAYERS = """
+graph layers {
+  sizes { L = 2; T = 8; }
+  dynamic { x: f32[4]; }
+  constant { g(i): f32[4] @pattern("g.{i}"); }
+  persistent { K(l, t): f32[4] @table @fixed(l=L, t=T); at: i32; }
+  volatile { y: f32[4]; }
+  block entry { assign h: f32[4]; loop every (l in 0..L) { op mul(x, g[l]) >> h; cache.write h >> K[l, at]; }
+    cache.read K[0, 0] >> y; cache.increment at; return; }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [
+    LAYERS,
+    LAYERS.replace("x, g[l]", "x, x"),
+    LAYERS.replace("(l, t)", "(t, l)").replace("(l=L, t=T)", "(t=T, l=L)").replace("[l, at]", "[at, l]"),
+], ids=["l-t", "no-family", "t-l"])  # fmt: skip
+def test_the_longest_context_is_looked_for(text: str, oic: Oic) -> None:
+    """Not more layers: they are the first index of a table, or more than the model has."""
+    Path("g.oi").write_text(text)
+    np.savez("g.npz", **{f"g.{i}": np.ones(4, np.float32) for i in range(2)})
+    found = oic("fit", "g.oi", "--ram", "64K", "--model", "g.npz", "--json").json
+    assert found["bound"] == "--set T" and found["largest"] > 1000 and found["next"].endswith("bytes short")
+
+
 def test_nothing_grows(oic: Oic) -> None:
     assert "nothing here grows" in oic("fit", "average.oi", "--ram", "1M").out
     assert oic("fit", "average.oi", "--ram", "1M", "--json").json["largest"] is None

@@ -23,6 +23,7 @@ from oic.toolchain.code_metrics import Figures
 from oic.toolchain.folders import scratch_folder
 
 ABSENT = "(absent)"  # the name of a model that is made up of declared sizes
+Load = Callable[[dict[str, int], dict[str, int]], Program]  # of more sizes and capacities
 LARGEST = 1 << 30  # of a bound that is looked for
 ROUNDS = 4  # of looking with other bytes of stack and code, until they are those of the answer
 
@@ -140,23 +141,25 @@ def bounds(program: Program) -> list[Bound]:
 def _size_names(graph: syntax.Graph) -> Iterator[str]:
     """Names that are, by themselves, a bound in `@max` or `@fixed`.
 
-    Those of `sizes` first, which the graph is free to choose (others are of the model); then the most used.
+    Those of `sizes` first, which the graph is free to choose (others are of the model); then those that most often
+    bound the last index of a table, which counts steps where the first selects a layer; then the most used.
     """
-    attributes = (a for d in graph.declarations for a in d.attributes if a.name in ("max", "fixed"))
-    values = (arg.value for attribute in attributes for arg in attribute.args)
-    count = Counter(value.name for value in values if isinstance(value, syntax.Name))
+    attributes = [a for d in graph.declarations for a in d.attributes if a.name in ("max", "fixed")]
+    count = Counter(arg.value.name for a in attributes for arg in a.args if isinstance(arg.value, syntax.Name))
+    last = Counter(a.args[-1].value.name for a in attributes if a.args and isinstance(a.args[-1].value, syntax.Name))
     sections = {d.name: d.value for d in graph.sizes}
-    yield from sorted(count, key=lambda n: (n not in sections, -count[n]))
+    yield from sorted(count, key=lambda n: (n not in sections, -last[n], -count[n]))
 
 
-def choose(program: Program, name: str | None) -> Bound | None:
-    """The bound to vary: the one named, else the likeliest; None where the graph has none.
+def choose(load: Load, program: Program, name: str | None) -> Bound | None:
+    """The bound to vary: the one named, else the likeliest that the graph can have larger; None where it has none.
 
     Raises OicError `fit-bound` for a name that bounds nothing.
     """
     known = bounds(program)
     if name is None:
-        return known[0] if known else None
+        larger = (b for b in known[:-1] if b.now is None or FitSearch(load, Room(None, None), b).planned(b.now + 1))
+        return next(larger, known[-1] if known else None)
     if (found := next((bound for bound in known if bound.name == name), None)) is not None:
         return found
     names = [bound.name for bound in known]
@@ -183,9 +186,6 @@ def largest(good: Callable[[int], bool], start: int = 1, guess: Callable[[int, i
         low, high = (middle, high) if good(middle) else (low, middle)
         turn += 1
     return low
-
-
-Load = Callable[[dict[str, int], dict[str, int]], Program]
 
 
 class FitSearch:
@@ -343,7 +343,7 @@ def fit(load: Load, room: Room, vary: str | None, as_json: bool) -> bool:
 def answered(load: Load, room: Room, vary: str | None) -> Answer:
     """Look for the answer.  Raises OicError of a graph that is wrong, and `fit-bound`."""
     program = load({}, {})
-    bound = choose(program, vary)
+    bound = choose(load, program, vary)
     unbounded = [b.name for b in bounds(program) if b.now is None and b.option == "max"]
     if unbounded:
         figures = Figures("", (), "some tables have no bound yet")  # more than any memory, with any stack
