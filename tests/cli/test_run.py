@@ -109,6 +109,8 @@ def test_numbers_are_not_cut(oic: Oic) -> None:
 def test_json_has_no_nan(oic: Oic) -> None:
     done = oic(*RUN, "--input", "x=[NaN, -Infinity]", "--fetch", "smooth", "--json")
     assert done.json["steps"] == [{"smooth": ["nan", "-inf"]}]
+    for bad in ("[Infinity, 1e400]", "(1, -1e400)"):
+        assert "has a number beyond the range of f64" in oic(*RUN, "--input", f"x={bad}").err
 
 
 def test_entry(oic: Oic) -> None:

@@ -691,7 +691,7 @@ def test_a_tensor_is_no_setting() -> None:
     persistent { K(t): f32 @table; i: f32[2]; }
     constant { W(l): f32 @pattern("w{l}") @init(1.0); }
     block entry { op relu(x, %s) >> y; return; }"""
-    for setting in ("alpha=c", "alpha=e", "alpha=x", "alpha=W[0]", "alpha=true", "alpha=[1.0]", "alhpa=1.0"):
+    for setting in ("alpha=c", "alpha=e", "alpha=x", "alpha=W[0]", "alpha=true", "alpha=[1.0]", "alhpa=1.0", "alpha=-1e400"):
         assert slugs(text % setting) == ["op-setting"], setting
     for setting, slug in (("alpha=W", "table-rank"), ("alpha=K", "persistent-operand"), ("alpha=q", "unknown-name")):
         assert slugs(text % setting) == [slug]

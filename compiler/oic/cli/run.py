@@ -127,9 +127,11 @@ def _numbers(text: str) -> Any:
     """Numbers, true and false in nested lists, as Python or JSON writes them."""
     for read in (json.loads, ast.literal_eval):
         try:
-            value = read(text)
+            value, tree = read(text), ast.walk(ast.parse(text.strip(), mode="eval"))
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
+        if any(isinstance(n, ast.Constant) and n.value == math.inf for n in tree):  # Infinity is a name
+            raise fail("input-value", f"'{text}' has a number beyond the range of f64")
         if isinstance(value, (int, float, list, tuple)):
             return value
     raise fail("input-value", f"'{text}' is neither a .npy file nor numbers")

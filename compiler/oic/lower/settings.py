@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from oic import dtypes
+from oic.check.literals import literal_problem
 from oic.check.model_data import data_of
 from oic.check.operator_names import setting_hint
 from oic.check.report import Refused, refused
@@ -139,6 +140,8 @@ class _Setting:
             case s.Str() if "str" in choices:
                 return value.value
             case s.Float() if "float" in choices:
+                if problem := literal_problem(value, dtypes.f64):
+                    raise refused("op-setting", problem[1], value.span)
                 return value.value
             case s.Name() if (found := self._scalar(value, choices)) is not None:
                 return found

@@ -23,7 +23,7 @@ from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out, Pointers
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.quantized import FLOATS, of_groups, product_dtype
-from oic.operators.settings import as_computed, require_integer, require_number
+from oic.operators.settings import as_computed, require_finite, require_integer, require_number
 from oic.operators.shape import require_size
 
 
@@ -128,6 +128,7 @@ class Pad(Operator, name="pad"):
         dtype = self.x.dtype
         if dtype.is_float or dtype.is_int or isinstance(self.value, Value):
             require_number(self, "value", dtype)
+            require_finite(self, "value", dtype)
         elif not isinstance(self.value, bool):
             require_integer(self, "value", dtype.low, dtype.high, f" for {dtype}")
 

@@ -190,8 +190,7 @@ class Fill(UnaryOperator, name="fill"):
             if not isinstance(given, float):
                 hint = f"write {given}.0" if type(given) is int else None
                 raise settings.refuse(self, "value", f"a float for {dtype}", hint)
-            if np.isfinite(given) and not dtypes.stays_finite(given, dtype):
-                raise settings.refuse(self, "value", f"within the range of {dtype}")
+            settings.require_finite(self, "value", dtype)
         elif isinstance(given, bool) or not isinstance(given, int):
             raise settings.refuse(self, "value", f"an integer for {dtype}")
         elif not dtype.low <= given <= dtype.high:

@@ -121,6 +121,11 @@ class Division(BinaryOperator):
     allowed = DIVISIBLE
     numbers = ("div_by_zero_mask",)
 
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        settings.require_finite(self, "div_by_zero_mask", self.a.dtype)
+        return types
+
     @property
     def mask(self) -> Any:
         """What a division by zero gives: the setting, else NaN, 0 for integers."""
@@ -306,6 +311,11 @@ class Recip(UnaryOperator, name="recip"):
     c = Scalar(("x", "div_by_zero_mask"))
     examples = (("f32[2, 3]",), *nines(FLT), ("f32[5]", "div_by_zero_mask=0.5"))
     numbers = ("div_by_zero_mask",)
+
+    def infer(self) -> list[Type]:
+        types = super().infer()
+        settings.require_finite(self, "div_by_zero_mask", self.x.dtype)
+        return types
 
     def reference(self, x: Array) -> Array:
         mask = settings.as_computed(self.div_by_zero_mask, self.x.dtype)

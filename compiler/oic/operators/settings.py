@@ -8,6 +8,7 @@ as an integer.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def require_number(op: Op, where: str, dtype: DType) -> None:
     elif isinstance(setting, bool) or not isinstance(setting, (int, float)):
         raise refuse(op, where, "a number")
     elif dtype.is_float:
-        _require_range(op, where, float(setting), dtype.computed)
+        require_finite(op, where, dtype.computed)
     else:
         require_integer(op, where, dtype.low, dtype.high, f" for {dtype}")
 
@@ -99,10 +100,11 @@ def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
         raise refuse(op, where, kind)
 
 
-def _require_range(op: Op, where: str, setting: float, dtype: DType) -> None:
-    """A finite number that would become infinite in the type it is computed in."""
-    widest = dtypes.f64 if dtype is dtypes.f64 else dtypes.f32
-    if np.isfinite(setting) and abs(setting) > widest.largest:
+def require_finite(op: Op, where: str, dtype: DType) -> None:
+    """Refuse a known finite number that would become infinite in a float dtype."""
+    setting = getattr(op, where)
+    known = dtype.is_float and isinstance(setting, int | float) and math.isfinite(setting)
+    if known and not dtypes.stays_finite(setting, dtype):
         raise refuse(op, where, f"within the range of {dtype}")
 
 
