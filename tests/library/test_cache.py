@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic.diagnostics import OicError
 from oic.library import build as library_build
 from oic.library import cache as library_cache
 from oic.library.cache import Cache, key_of
@@ -98,7 +99,11 @@ def test_the_environment_says_where_it_is(tmp_path: Path, monkeypatch: pytest.Mo
     assert Cache.of_user() == Cache(tmp_path, 2 << 20)
     monkeypatch.delenv("OIC_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    monkeypatch.setenv("OIC_CACHE_SIZE", "much")
+    for wrong in ("much", "-1", "0x10", "nan"):
+        monkeypatch.setenv("OIC_CACHE_SIZE", wrong)
+        with pytest.raises(OicError, match=f"OIC_CACHE_SIZE={wrong} is no number of bytes"):
+            Cache.of_user()
+    monkeypatch.setenv("OIC_CACHE_SIZE", "")
     monkeypatch.setattr("sys.platform", "linux")
     assert Cache.of_user() == Cache(Path("/x/oic"))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

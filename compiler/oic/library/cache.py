@@ -5,7 +5,7 @@
         FILE           never written again: a build has a copy of it, or of a large one a second name where it can
 
 The folder is that of the user, as OIC_CACHE says: a folder, or `off`.  OIC_CACHE_SIZE bounds it (`4G`); what was not
-used for longest goes first.  Whatever is wrong with it, a build only takes longer.
+used for longest goes first.  Whatever is wrong with the folder, a build only takes longer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from oic.diagnostics import fail
 from oic.resources import cache_dir
 from oic.version import __version__
 
@@ -44,13 +45,17 @@ class Cache:
 
     @classmethod
     def of_user(cls) -> Cache | None:
-        """As the environment says; None where it is off, or there is no folder for it."""
+        """As the environment says; None where it is off, or there is no folder for it.  OicError `cache-size`."""
         named = os.environ.get("OIC_CACHE", "")
         if named.lower() in ("off", "0", "no"):
             return None
-        size = bytes_of(os.environ.get("OIC_CACHE_SIZE", ""))
+        text = os.environ.get("OIC_CACHE_SIZE") or str(SIZE)
+        size = bytes_of(text)
+        if size is None or size < 0:
+            hint = "it bounds the cache of builds, like 500M or 20G"
+            raise fail("cache-size", f"OIC_CACHE_SIZE={text} is no number of bytes", hint=hint)
         folder = Path(named) if named else cache_dir()
-        return cls(folder, SIZE if size is None or size < 0 else size) if folder else None
+        return cls(folder, size) if folder else None
 
     def get(self, key: str, to: Path) -> dict[str, Any] | None:
         """Put the file of an entry there; what was noted with it, or None if there is no such entry."""
