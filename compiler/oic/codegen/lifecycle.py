@@ -43,13 +43,17 @@ def reset(unit: Unit) -> list[c.Statement]:
     return frame.body.statements
 
 
-def _require_counts(unit: Unit, frame: Frame) -> None:
-    """Reserved memory is walked through as far as counts say; none is, where they are not counts."""
+def walked_counts(unit: Unit) -> list[StateMember]:
+    """The counts that say how far reset walks through reserved memory."""
     walked = [f for f in unit.fields.values() if f.type.reserved and not on_demand(unit, f)]
     lengths = [length for field in walked for length in box_lengths(unit, field)]
     read = {found for length in lengths for found in c.walk(length.value)}
-    counts = [f for f in unit.fields.values() if member(f) in read]
-    if not counts:
+    return [f for f in unit.fields.values() if member(f) in read]
+
+
+def _require_counts(unit: Unit, frame: Frame) -> None:
+    """Reserved memory is walked through as far as counts say; none is, where they are not counts."""
+    if not (counts := walked_counts(unit)):
         return
     refusal = c.Member(SESSION, "refusal")
     spoiled = c.Member(refusal, "spoiled", arrow=False)

@@ -142,6 +142,7 @@ class TemplateData:
     instances: tuple[Instance, ...]
     init_lines: tuple[str, ...]
     reset_lines: tuple[str, ...]
+    reset_refuses: bool
     fresh_lines: tuple[str, ...]
     saved_lines: tuple[str, ...]
     truncated: Truncated | None
@@ -215,6 +216,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         instances=tuple(sorted(unit.instances)),
         init_lines=tuple(c_print.lines(lifecycle.init(unit))),
         reset_lines=tuple(c_print.lines(lifecycle.reset(unit))),
+        reset_refuses=bool(lifecycle.walked_counts(unit)),
         fresh_lines=tuple(c_print.lines(lifecycle.fresh(unit))),
         saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
         truncated=_truncated(unit),

@@ -220,9 +220,6 @@ oic_status attend_load(attend_session *s, const void *from, size_t bytes)
     }
     if (s->refusal.spoiled || !attend_is_whole(s->state)) {
         attend_reset(s); /* counts and contents may not be of one step */
-        if (s->refusal.spoiled) {
-            return OIC_ERR_STATE;
-        }
     } else {
         oic_saved_clear(&attend_saved_form, s->state);
     }

@@ -142,9 +142,6 @@ oic_status average_load(average_session *s, const void *from, size_t bytes)
     }
     if (s->refusal.spoiled || !average_is_whole(s->state)) {
         average_reset(s); /* counts and contents may not be of one step */
-        if (s->refusal.spoiled) {
-            return OIC_ERR_STATE;
-        }
     } else {
         oic_saved_clear(&average_saved_form, s->state);
     }

@@ -198,9 +198,6 @@ oic_status turns_load(turns_session *s, const void *from, size_t bytes)
     }
     if (s->refusal.spoiled || !turns_is_whole(s->state)) {
         turns_reset(s); /* counts and contents may not be of one step */
-        if (s->refusal.spoiled) {
-            return OIC_ERR_STATE;
-        }
     } else {
         oic_saved_clear(&turns_saved_form, s->state);
     }

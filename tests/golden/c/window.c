@@ -194,9 +194,6 @@ oic_status window_load(window_session *s, const void *from, size_t bytes)
     }
     if (s->refusal.spoiled || !window_is_whole(s->state)) {
         window_reset(s); /* counts and contents may not be of one step */
-        if (s->refusal.spoiled) {
-            return OIC_ERR_STATE;
-        }
     } else {
         oic_saved_clear(&window_saved_form, s->state);
     }
