@@ -35,6 +35,11 @@
 /* ab and a_b_c, of what they are defined as; in one step, which every preprocessor can. */
 #define OIC_PASTED(a, b) a##b
 #define OIC_PASTE(a, b) OIC_PASTED(a, b)
+/* 1 if x is defined as 1, else 0: a name that may be none, for #if (the second of `~, 1, 0, 0`, or of `x, 0, 0`). */
+#define OIC_SET_1 ~, 1
+#define OIC_SECOND(a, b, ...) b
+#define OIC_APART(...) OIC_SECOND(__VA_ARGS__)
+#define OIC_IS_ONE(x) OIC_APART(OIC_PASTE(OIC_SET_, x), 0, 0)
 #define OIC_JOINED_2(a, b) a##_##b
 #define OIC_JOINED_3(a, b, c) a##_##b##_##c
 #define OIC_JOINED_4(a, b, c, d) a##_##b##_##c##_##d

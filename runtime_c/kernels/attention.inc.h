@@ -53,7 +53,7 @@
 #define MIX oic_mix_pairs
 #define KEYS C   /* what products take of keys, */
 #define IN_ONE 2 /* elements of queries and keys in one of it, */
-#elif OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W)
+#elif OIC_IS_ONE(OIC_JOIN_3(OIC_AS_STORED, OIC_COMPUTED, OIC_W))
 #define ROWS_AS_STORED 1
 #define ROWS(f) OIC_JOIN_3(f, OIC_COMPUTED, OIC_W)
 #else

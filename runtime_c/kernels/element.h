@@ -34,21 +34,21 @@
 
 /* Sums of products of f64 are not there where the machine fuses those of f32 alone (simd/registers.h). */
 #define OIC_IS_F64_f64 1
-#if defined(OIC_NO_F64) && OIC_PASTE(OIC_IS_F64_, OIC_COMPUTED)
+#if defined(OIC_NO_F64) && OIC_IS_ONE(OIC_PASTE(OIC_IS_F64_, OIC_COMPUTED))
 #error "oic: this machine multiplies and adds in one instruction in f32, and not in f64: build with --numerics separate"
 #endif
 
 /* Elements of the type that is computed in are used where they lie. */
 #define OIC_SAME_f32_f32 1
 #define OIC_SAME_f64_f64 1
-#if OIC_PASTE(OIC_SAME_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_COMPUTED)))
+#if OIC_IS_ONE(OIC_PASTE(OIC_SAME_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_COMPUTED))))
 #define X_IS_COMPUTED 1
 #else
 #define X_IS_COMPUTED 0
 #endif
 
 #if defined(OIC_W)
-#if OIC_PASTE(OIC_SAME_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_COMPUTED)))
+#if OIC_IS_ONE(OIC_PASTE(OIC_SAME_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_COMPUTED))))
 #define W_IS_COMPUTED 1
 #else
 #define W_IS_COMPUTED 0

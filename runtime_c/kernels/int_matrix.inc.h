@@ -21,7 +21,7 @@ static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, 
         }
         return;
     }
-#if OIC_PASTE(OIC_IS_I8_, OIC_X)
+#if OIC_IS_ONE(OIC_PASTE(OIC_IS_I8_, OIC_X))
     for (; sizeof(W_SUM) == sizeof(uint32_t) && n - l >= OIC_BYTE_ROWS; l += OIC_BYTE_ROWS) {
         uint32_t total[OIC_BYTE_ROWS];
         oic_byte_rows(total, a + a0, b + b0 + l * bn, bn, K);

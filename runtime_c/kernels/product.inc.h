@@ -19,7 +19,7 @@
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
 #define TILE_SIDE MATH(oic_tile_side)
-#if PANELS && OIC_PASTE(OIC_WIDENS_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_COMPUTED)))
+#if PANELS && OIC_IS_ONE(OIC_PASTE(OIC_WIDENS_, OIC_PASTE(OIC_W, OIC_PASTE(_, OIC_COMPUTED))))
 #define WIDENS 1 /* the tile does it: few rows take w as it lies, or all */
 #else
 #define WIDENS 0

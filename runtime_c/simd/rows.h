@@ -311,6 +311,7 @@ OIC_LOOP void oic_weigh_f64(double *restrict x, ptrdiff_t pitch, ptrdiff_t rows,
 }
 
 #define OIC_PANELS_f64 1
+#define OIC_WEIGHS_AHEAD_f64 0
 static inline oic_register_f64 oic_row_f64(const double *p) { return oic_register_load_f64(p); }
 
 #define OIC_S f64

@@ -22,7 +22,7 @@
 #define ROW_MIXED (WIDTH == 1 ? OIC_LANES : OIC_MANY_REGISTERS ? 4 : 2) /* so many of each */
 
 /* A step of a chain, and its first; the length of a head that has code of its own. */
-#if OIC_PASTE(OIC_PAIRED_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_PAIRED_, OIC_R))
 #define ROW_OFTEN (2 * OIC_LANES) /* heads of 64, of which most models are */
 #define ROW_MADD(a, b, sum) OIC_PASTE(oic_row_madd_, OIC_R)(a, b, sum)
 #define ROW_PRODUCT(a, b) ROW_MADD(a, b, (REGISTER){0})
@@ -38,7 +38,7 @@ static inline REGISTER ROWS(oic_row_some)(const R *from, ptrdiff_t n)
     if (n >= WIDTH) {
         return ROW(from);
     }
-#if OIC_PASTE(OIC_SOME_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_SOME_, OIC_R))
     return OF(oic_register_load_some)(from, n);
 #else
     R some[sizeof(REGISTER) / sizeof(S)] = {0};
@@ -228,7 +228,7 @@ OIC_INLINE void ROWS(oic_row_dots_some)(const S *restrict x, ptrdiff_t xm, ptrdi
     }
 }
 
-#if OIC_PASTE(OIC_EIGHT_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_EIGHT_, OIC_R))
 /* oic_row_dots of rows of eight numbers, of whose sixteen sums eight have one product each, and the others none: no sums before
    the tree.  What was no product gave 0 to add, but for the sign of a zero, which no weight shows. */
 OIC_LOOP void ROWS(oic_row_dots_eight)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
@@ -262,7 +262,7 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
     if (count == 1 && n % OIC_LANES == 0) {
         ROWS(oic_row_dots_one)(x, xm, heads, row, ld, next, rows, n, sum, sm, apart);
     } else if (WIDTH > 1 && n == 8) { /* few registers a row: what n decides is decided here */
-#if OIC_PASTE(OIC_EIGHT_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_EIGHT_, OIC_R))
         ROWS(oic_row_dots_eight)(x, xm, heads, count, row, ld, next, rows, sum, sm, apart);
 #else
         ROWS(oic_row_dots_some)(x, xm, heads, count, row, ld, next, rows, 8, sum, sm, apart);
@@ -295,7 +295,7 @@ OIC_INLINE OF(oic_folding) ROWS(oic_row_dot)(const S *restrict x, const R *restr
         for (; k + WIDTH <= n; k += OIC_LANES) {
             s = ROW_MADD(OF(oic_register_load)(x + k), ROW(row + k), s);
         }
-#if OIC_PASTE(OIC_PAIRED_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_PAIRED_, OIC_R))
         if (k < n) {
             s = ROW_MADD(OF(oic_register_load)(x + k), ROWS(oic_row_some)(row + k, n - k), s);
         }
@@ -333,7 +333,7 @@ OIC_LOOP void ROWS(oic_row_dots_in_turn)(const S *restrict x, ptrdiff_t heads, c
             const R *const from = row + (e < rows ? e : 0) * ld;
             if (n == ROW_OFTEN) { /* no loops in a head */
                 ROWS(oic_row_dots_of)(x, ROW_OFTEN, some, from, ROW_OFTEN, ahead, folded[0] + e);
-#if OIC_PASTE(OIC_PAIRED_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_PAIRED_, OIC_R))
             } else if (n == OIC_LANES / 2) {
                 ROWS(oic_row_dots_of)(x, OIC_LANES, some, from, OIC_LANES / 2, ahead, folded[0] + e);
 #endif
@@ -668,7 +668,7 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
     }
 }
 
-#if OIC_PASTE(OIC_PANELS_, OIC_R)
+#if OIC_IS_ONE(OIC_PASTE(OIC_PANELS_, OIC_R))
 enum {
     ROWS(oic_panel_tree) = OIC_LANES == WIDTH && OF(oic_tile_rows) == 8, /* registers hold all sums of four rows */
     ROWS(oic_panel_rows) = ROWS(oic_panel_tree) ? 4 : OF(oic_tile_rows), /* rows of x beside a panel, */
