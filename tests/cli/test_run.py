@@ -312,5 +312,10 @@ def test_bench_measures_statements(oic: Oic, monkeypatch: pytest.MonkeyPatch) ->
     report = Path("out/average.report.html").read_text()
     assert "Time of a step, by line" in report and "cache.write smooth &gt;&gt; mean;" in report
     assert oic("bench", "average.oi", "--entry", "entri").status == 1
+    Path("part.oi").write_text("dynamic { x: f32[4]; at: i32; } volatile { y: f32[2]; } "
+                               "block entry { op slice(x, axis=0, start=at - 4, end=at - 2) >> y; return; }")  # fmt: skip
+    refused = oic("bench", "part.oi")
+    assert "'start': " in refused.err and "hint: inputs are random where --input does not give them" in refused.err
+    assert oic("bench", "part.oi", "--input", "at=4").status == 0
     traced = oic("run", "average.oi", "--input", "x=x.npy", "--trace")
     assert traced.status == 0 and "op sub" not in traced.out and " us" in traced.out

@@ -122,7 +122,10 @@ def measured(
 
     Raises StepError for a step that is refused there, or before.
     """
-    executor.step(entry, **inputs)
+    try:
+        executor.step(entry, **inputs)
+    except StepError as error:
+        raise replace(error, hint=error.hint or "inputs are random where --input does not give them") from None
     executor.reset()
     for taken in range(after):
         try:
