@@ -32,7 +32,7 @@ def test_reprs_are_one_line() -> None:
     with oic.Simulator(graph, model).make_executor() as session:
         for value in (graph, model, session):
             assert "\n" not in repr(value) and len(repr(value)) < 120
-        assert repr(graph) == "<Graph 'small': 5 variables, 1 blocks>"
+        assert repr(graph) == "<Graph 'small': 5 variables, 1 block>"
 
 
 def test_notebooks_get_tables() -> None:

@@ -304,6 +304,12 @@ def listed(words: Sequence[str], last: str) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
+def count_of(number: int, word: str) -> str:
+    """`1 copy`, `2 copies`: so many of what the word names."""
+    many = word[:-1] + "ies" if word.endswith("y") else word + "s"
+    return f"{number:,} {word if number == 1 else many}"
+
+
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """The known name most like a misspelt one, or None if none is so much like it (0 to 1)."""
     found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=least)

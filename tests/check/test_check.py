@@ -173,6 +173,16 @@ def test_wrong_statements(statements: str, expected: list[str]) -> None:
     assert in_entry(statements) == expected
 
 
+def test_hints() -> None:
+    """An element type by its name in C, and a part of what is no table."""
+    for statement, hint in (
+        ("assign t: float;", "did you mean 'f32'?"), ("assign t: uint;", "did you mean 'u32'?"),
+        ("op neg(v[0..2]) >> v;", "op slice(v, axis=…, start=…, end=…) gives a part of a tensor"),
+        ("op neg(v[0]) >> v;", None),
+    ):  # fmt: skip
+        assert [d.hint for d in found_in(f"{DECLARATIONS} block entry {{ {statement} }}")] == [hint]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

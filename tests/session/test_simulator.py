@@ -101,7 +101,7 @@ WRONG = [
     ({"at": 1 << 31}, "OIC_ERR_INPUT", "is i32"),
     ({"at": 1 << 70}, "OIC_ERR_INPUT", "is i32"),
     ({"at": 1.0}, "OIC_ERR_INPUT", "given float64"),
-    ({"at": "1"}, "OIC_ERR_INPUT", "is i32"),
+    ({"at": "1"}, "OIC_ERR_INPUT", r"'at' is i32, and was given text(.|\n)*numbers have no quotes"),
     ({"flags": [1, 0]}, "OIC_ERR_INPUT", "is bool"),
     ({"x": [[1, 2], [3]]}, "OIC_ERR_INPUT", "ragged"),
     ({"x": [[1.0, -1e39]]}, "OIC_ERR_INPUT", r"-1e\+39 is no value of f32"),

@@ -11,7 +11,7 @@ from oic.check.literals import literal_problem
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
 from oic.check.symbols import SymbolTable, Variable
-from oic.diagnostics import Note, did_you_mean
+from oic.diagnostics import Note, count_of, did_you_mean
 from oic.syntax import tree as s
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -104,7 +104,7 @@ def _check_auto_dim(v: Variable, found: s.Attribute, report: DiagnosticCollector
         return
     count, rank = len(found.args), len(v.declaration.dims)
     if v.indices and _known_indices(v, found, report) and count != rank:
-        dims = f"{rank} dimension{'s' if rank != 1 else ''}"
+        dims = count_of(rank, "dimension")
         what = f"'@auto_dim' names {count} ind{'ices' if count != 1 else 'ex'} for {dims}"
         notes, hint = [Note(v.declaration.type_span, dims)], "name one index for every dimension, in order"
         report.error("auto-dim", what, found.span, notes=notes, hint=hint)

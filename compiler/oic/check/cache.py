@@ -19,7 +19,9 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     """
     if not found.indexed:
         if access.indices is not None:
-            report.error("not-indexed", f"'{found.name}' has no indices", access.span, about=found)
+            part = mode == "member" and any(isinstance(i, s.Slice) for i in access.indices)
+            hint = f"op slice({found.name}, axis=…, start=…, end=…) gives a part of a tensor" if part else None
+            report.error("not-indexed", f"'{found.name}' has no indices", access.span, about=found, hint=hint)
         return
     if not found.indices:
         return  # empty parentheses are refused at the declaration

@@ -73,10 +73,10 @@ def _check_type(v: Variable, report: DiagnosticCollector) -> None:
 
 
 def _dtype_hint(name: str) -> str | None:
-    """The element type meant: `float32` is f32, else the nearest name."""
-    long = re.fullmatch(r"(float|int|uint|bfloat)(\d+)", name.lower())
+    """The element type meant: `float32` and `float` are f32, else the nearest name."""
+    long = re.fullmatch(r"(float|int|uint|bfloat)(\d*)", name.lower())
     if long is not None:
-        short = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf"}[long[1]] + long[2]
+        short = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf"}[long[1]] + (long[2] or "32")
         if short in dtypes.ALL:
             return f"did you mean '{short}'?"
     return did_you_mean(name, dtypes.ALL)

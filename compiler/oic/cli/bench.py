@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from oic.cli.run import compiled_program, given_inputs
-from oic.diagnostics import visible
+from oic.diagnostics import count_of, visible
 from oic.driver import Program, interface_of
 from oic.library.emit import with_times
 from oic.profile.limits import Limits, Prober
@@ -73,7 +73,7 @@ def shown(name: str, found: Profile, shortest: bool) -> str:
     units = [f"{limits.f32 / 1e9:,.0f} GFLOP/s f32"]
     units += [f"{limits.int8 / 1e9:,.0f} Gop/s int8"] if limits.int8 else []
     units += [f"{limits.bf16 / 1e9:,.0f} GFLOP/s bf16"] if limits.bf16 else []
-    on = f"{limits.threads} thread{'s' if limits.threads > 1 else ''}"
+    on = count_of(limits.threads, "thread")
     return (
         "\n".join(line.rstrip() for line in capture.get().splitlines())
         + f"\n\nthe machine, {on}, in the same run: {limits.read / 1e9:,.1f} GB/s read, {', '.join(units)}"

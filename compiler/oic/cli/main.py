@@ -21,6 +21,7 @@ from oic.cli import options as common
 from oic.cli.checkpoints import generate, import_, quantize, verify
 from oic.cli.text import json_text, progress, report, say, stages
 from oic.collector import uncollected
+from oic.diagnostics import count_of
 from oic.version import __version__
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def check(as_json: bool, color: bool, **options: Any) -> None:
     program = common.load(**options)
     report(program.warnings, as_json, color)
     if not as_json:
-        count = len(program.warnings)
-        warned = f", {count} warning{'s' if count > 1 else ''}" if count else ""
+        warned = f", {count_of(len(program.warnings), 'warning')}" if program.warnings else ""
         say(f"{program.graph.name}: ok{warned}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from oic.cli.text import in_columns, json_text, say
+from oic.diagnostics import count_of
 from oic.driver import Program
 from oic.memory.map import Placed, Stored, memory_map
 
@@ -35,7 +36,8 @@ def explain(program: Program, as_json: bool) -> None:
     total = sum(f.nbytes for f in copies)
     lines.append("")
     lines.append(
-        f"{len(values)} values, {len(stores)} stores; {len(copies)} copies of at most {total:,} bytes"
+        f"{count_of(len(values), 'value')}, {count_of(len(stores), 'store')};"
+        f" {count_of(len(copies), 'copy')} of at most {total:,} bytes"
     )
     for copy in copies:
         what = copy.name if isinstance(copy, Placed) else f"{copy.value} to {copy.state}"

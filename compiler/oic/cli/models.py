@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oic.cli.text import json_text, say
-from oic.diagnostics import visible
+from oic.diagnostics import count_of, visible
 from oic.generation import Generator, Sampling, Token
 from oic.generation.generator import Stop
 from oic.importers import Imported
@@ -152,8 +152,8 @@ def quantized(report: PrecisionReport, as_json: bool) -> str:
     wide = max((len(t.name) for t in stored), default=0)
     lines = [f"{t.name:<{wide}}  {t.storage:<4}  {t.nbytes:>13,} bytes  error {t.error:.2%}" for t in stored]
     nbytes, declared = (sum(t.nbytes for t in found) for found in (report.tensors, kept))
-    count = f"{len(kept)} constant{'s' if len(kept) != 1 else ''}"
-    lines.append(f"{nbytes:,} bytes" + (f", {declared:,} of them in {count} as declared" if kept else ""))
+    of_them = f", {declared:,} of them in {count_of(len(kept), 'constant')} as declared" if kept else ""
+    lines.append(f"{nbytes:,} bytes{of_them}")
     lines.append(f'--weights "{rules}"' if stored else "nothing is stored in fewer bits")
     for i, o in enumerate(report.outcomes):
         tokens = f"prompt {i}: {len(o.prompt)} + {len(o.chosen)} tokens, {o.alike} alike, {o.follows} before another"

@@ -21,7 +21,7 @@ import numpy as np
 from oic import dtypes
 from oic.compare.between import KeptCopy, Sessions, told
 from oic.compare.monte_carlo import PerturbedMachine
-from oic.diagnostics import StepError
+from oic.diagnostics import StepError, count_of
 from oic.dtypes import Array
 from oic.ir.module import Module
 from oic.reference.interpret import Compiled, Machine
@@ -88,17 +88,16 @@ class Verdict:
         refused = f", {self.refusals} refused alike" if self.refusals else ""
         acts = f"; {told(self.acts)}" if self.acts else ""
         return (
-            f"equal: {self.steps} steps{refused}, {self.compared:,} values of"
-            f" {len(self.variables)} variables, worst {self.worst:.3f} of the bound{acts}{self._doubted()}"
+            f"equal: {count_of(self.steps, 'step')}{refused}, {count_of(self.compared, 'value')} of"
+            f" {count_of(len(self.variables), 'variable')}, worst {self.worst:.3f} of the bound{acts}{self._doubted()}"
         )
 
     def _doubted(self) -> str:
         if not self.doubts:
             return ""
-        steps = "1 step" if len(self.doubts) == 1 else f"{len(self.doubts)} steps"
         return (
-            f"\n{steps} in doubt, where errors within the bounds may decide either way, and the reference went on"
-            f" from the library's state; the first: {self.doubts[0]}"
+            f"\n{count_of(len(self.doubts), 'step')} in doubt, where errors within the bounds may decide either way,"
+            f" and the reference went on from the library's state; the first: {self.doubts[0]}"
         )
 
 

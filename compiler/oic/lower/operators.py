@@ -7,7 +7,7 @@ from typing import Any
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
 from oic.check.symbols import Variable
-from oic.diagnostics import Diagnostic, Note, Span
+from oic.diagnostics import Diagnostic, Note, Span, count_of
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
@@ -196,7 +196,7 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
 
 def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
     if len(call.results) != len(values):
-        count = f"{len(values)} result{'s' if len(values) != 1 else ''}"
+        count = count_of(len(values), "result")
         given = f"{len(call.results)} {'is' if len(call.results) == 1 else 'are'} named"
         what = f"{values[0].op.name if values[0].op else ''} has {count}, and {given}"
         span = call.results[0].span.to(call.results[-1].span)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from oic.check.report import refused
 from oic.check.symbols import Variable
-from oic.diagnostics import Span
+from oic.diagnostics import Span, count_of
 from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
@@ -82,7 +82,7 @@ def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice, box: _Box)
 def _at_most(size: Dim) -> str:
     """How many places an axis has, in words."""
     most = dims.maximum(size)
-    count = f"{most} place{'s' if most != 1 else ''}"
+    count = count_of(most, "place")
     return count if isinstance(size, int) else f"at most {count}"
 
 

@@ -87,8 +87,10 @@ def _refused(variable: SessionVariable, status: str, what: str, **more: Any) -> 
 
 
 def _wrong_dtype(variable: SessionVariable, given: str) -> StepError:
-    what = f"input '{variable.name}' is {variable.dtype}, and was given {given}"
     name, dtype, hint = variable.name, variable.dtype, None
+    if given.startswith("<U"):
+        given, hint = "text", "numbers have no quotes; --input takes NaN, Infinity and -Infinity, too"
+    what = f"input '{name}' is {dtype}, and was given {given}"
     if given.startswith("float" if dtype.is_float else ("int", "uint")) and not dtype.packed:
         home = "np" if dtype.np.kind in "fiu" else "ml_dtypes"
         hint = f"convert it: {name}.astype({home}.{dtype.np.name})"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, dataclass_transform
 
-from oic.diagnostics import Source, Span
+from oic.diagnostics import Source, Span, count_of
 from oic.notebook import table
 
 
@@ -312,7 +312,7 @@ class Graph(SyntaxNode, repr=False):
     """Set by `syntax.graph_json`, which needs the parser, and the parser these classes."""
 
     def __repr__(self) -> str:
-        count = f"{len(self.declarations)} variables, {len(self.blocks)} blocks"
+        count = f"{count_of(len(self.declarations), 'variable')}, {count_of(len(self.blocks), 'block')}"
         return f"<Graph {self.name!r}: {count}>"
 
     def _repr_html_(self) -> str:
