@@ -11,8 +11,9 @@
    position, where its element of x lies.
 
    Order: oic_conv's: a chunk begins at +0 and is added to +0, so that zeros of the padding times finite weights change
-   nothing.  Stack: the sums of OIC_CONV_PANELS registers of positions. */
+   nothing.  Stack: the sums of OIC_CONV_LANES positions. */
 #include "common/conv_axis.h"
+#include "common/conv_lanes.h"
 #include "common/conv_range.h"
 #include "common/conv_tiles.h"
 #include "common/own.h"
@@ -57,30 +58,41 @@ typedef struct {
     C more;
 } NAME(oic_conv_lines);
 
-/* Where the elements of x lie that the positions of classes meet. */
-static inline void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
+/* How many of the first n taps of a window a class meets; to, if it is not NULL, = where they lie in input channel 0. */
+static inline int32_t NAME(oic_conv_met)(const NAME(oic_conv_view) *v, ptrdiff_t f, ptrdiff_t n, int32_t *to)
 {
+    int32_t found = 0;
+    for (ptrdiff_t k = 0, ky = 0, kx = 0; k < n; ++k) {
+        ptrdiff_t py, px;
+        const ptrdiff_t row = oic_conv_tap(&v->y, f / v->x.classes, ky, &py);
+        const ptrdiff_t column = oic_conv_tap(&v->x, f % v->x.classes, kx, &px);
+        if (row >= 0 && column >= 0) {
+            if (to != NULL) {
+                to[found] = (int32_t)((py * v->x.phases + px) * v->size + row * v->x.extent + column);
+            }
+            ++found;
+        }
+        kx = kx + 1 < v->x.taps ? kx + 1 : 0;
+        ky += kx == 0;
+    }
+    return found;
+}
+
+/* Where the elements of x lie that the positions of classes meet. */
+OIC_LOOP void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
+{
+    const ptrdiff_t window = v->y.taps * v->x.taps, planes = v->y.phases * v->x.phases;
     int32_t *at = v->at, *end = v->ends;
     for (ptrdiff_t f = 0; f < v->y.classes * v->x.classes; ++f) {
-        int32_t found = 0;
-        ptrdiff_t k = 0;
-        for (ptrdiff_t c = 0; c < v->inputs; ++c) {
-            for (ptrdiff_t ky = 0; ky < v->y.taps; ++ky) {
-                ptrdiff_t py, px;
-                const ptrdiff_t row = oic_conv_tap(&v->y, f / v->x.classes, ky, &py);
-                for (ptrdiff_t kx = 0; kx < v->x.taps; ++kx) {
-                    const ptrdiff_t column = oic_conv_tap(&v->x, f % v->x.classes, kx, &px);
-                    if (row >= 0 && column >= 0) {
-                        const ptrdiff_t plane = (c * v->y.phases + py) * v->x.phases + px;
-                        *at++ = (int32_t)(plane * v->size + row * v->x.extent + column);
-                        ++found;
-                    }
-                    if (++k % OIC_CHUNK == 0 || k == v->products) {
-                        *end++ = found;
-                    }
-                }
-            }
+        const int32_t met = NAME(oic_conv_met)(v, f, window, at);
+        for (ptrdiff_t i = met; i < v->inputs * met; ++i) {
+            at[i] = at[i - met] + (int32_t)(planes * v->size);
         }
+        for (ptrdiff_t k = OIC_CHUNK; k < v->products + OIC_CHUNK; k += OIC_CHUNK) {
+            const ptrdiff_t last = k < v->products ? k : v->products;
+            *end++ = (int32_t)(last / window) * met + NAME(oic_conv_met)(v, f, last % window, NULL);
+        }
+        at += v->inputs * met;
     }
 }
 
@@ -188,11 +200,12 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
 
 /* Store n positions from (row, column) of a block on, of so many channels; what lies behind the last column is none. */
 static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const C *sum, ptrdiff_t ld, T *y, const B_T *b,
-                                      ptrdiff_t channels, ptrdiff_t row, ptrdiff_t column, ptrdiff_t columns, ptrdiff_t n)
+                                      ptrdiff_t channels, ptrdiff_t row, ptrdiff_t column, ptrdiff_t columns, ptrdiff_t pitch,
+                                      ptrdiff_t n)
 {
     const ptrdiff_t step = v->x.classes, down = v->y.classes * v->a->out_width, plane = v->a->out_height * v->a->out_width;
     for (ptrdiff_t e = 0, m; e < n; e += m, ++row, column = 0) {
-        m = v->x.extent - column < n - e ? v->x.extent - column : n - e;
+        m = pitch - column < n - e ? pitch - column : n - e;
         const ptrdiff_t some = columns - column < m ? columns - column : m;
         for (ptrdiff_t r = 0; r < channels; ++r) {
             const C *restrict from = sum + r * ld + e;
@@ -208,6 +221,20 @@ static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const C *sum
                     to[i * step] = from[i] + more;
                 }
             }
+        }
+    }
+}
+
+/* Ask for where so many channels and panels of positions from (row, column) of a block on will be stored. */
+static inline void NAME(oic_conv_ahead)(const NAME(oic_conv_view) *v, const T *y, ptrdiff_t channels, ptrdiff_t row,
+                                        ptrdiff_t column, ptrdiff_t panels)
+{
+    const ptrdiff_t down = v->y.classes * v->a->out_width, plane = v->a->out_height * v->a->out_width;
+    const uintptr_t to = (uintptr_t)(const void *)y;
+    for (ptrdiff_t r = 0; r < channels; ++r) {
+        for (ptrdiff_t p = 0; p < panels; ++p) {
+            const ptrdiff_t at = r * plane + row * down + column + p * OIC_LANES;
+            OIC_TILE_AHEAD_SUMS((const void *)(to + (uintptr_t)at * sizeof(T)));
         }
     }
 }
@@ -302,39 +329,51 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
     }
 }
 
+/* Some output channels at the positions of a class in a block, tile by tile; arguments as below. */
+OIC_LOOP void NAME(oic_conv_tiles)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, const int32_t *ends, T *y,
+                                   const B_T *b, ptrdiff_t channels, ptrdiff_t rows, const oic_conv_lanes *lanes)
+{
+    const ptrdiff_t side = MATH(oic_tile_panels)(channels), columns = lanes->columns, pitch = lanes->pitch, span = lanes->span;
+    const ptrdiff_t positions = (rows - 1) * pitch + columns;
+    C sum[OIC_CONV_LANES * TILE_ROWS];
+    for (ptrdiff_t first = 0; first < positions; first += span) {
+        const ptrdiff_t n = positions - first < span ? positions - first : span, panels = (n + OIC_LANES - 1) / OIC_LANES;
+        const ptrdiff_t row = first / pitch, column = first % pitch;
+        int32_t few[OIC_CONV_PLACES];
+        const int32_t *const place = oic_conv_places(lanes, n, few);
+        ptrdiff_t k = 0;
+        for (ptrdiff_t i = 0; i < v->chunks; k = ends[i++]) {
+            for (ptrdiff_t p = 0, m; p < panels; p += m) {
+                m = panels - p < side ? MATH(oic_tile_rest)(channels, panels - p) : side;
+                const TILE t = {
+                    .x = w + k, .xm = v->products, .w = v->planes + row * v->x.extent + column, .at = at + k, .n = ends[i] - k,
+                    .place = place + p * OIC_LANES / OIC_EIGHT,
+                };
+                if (i == v->chunks - 1 && v->x.classes == 1) {
+                    const ptrdiff_t e = column + p * OIC_LANES;
+                    NAME(oic_conv_ahead)(v, y, channels, row + e / pitch, e % pitch, m);
+                }
+                MATH(oic_tile_sum_at)(&t, channels, m, sum + p * OIC_LANES, OIC_CONV_LANES,
+                                      i == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
+            }
+        }
+        NAME(oic_conv_put)(v, sum, OIC_CONV_LANES, y, b, channels, row, column, columns, pitch, n);
+    }
+}
+
 /* Some output channels at the positions of a class in a block, which are so many rows of columns, and begin at y: of the first
    channel the products begin at w, and for all at `at`. */
-static inline void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, const int32_t *ends,
-                                            T *y, const B_T *b, ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
+OIC_INLINE void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const NAME(oic_conv_view) *seen, oic_conv_lanes *lanes,
+                                     const T *w, const int32_t *at, const int32_t *ends, T *y, const B_T *b, ptrdiff_t channels,
+                                     ptrdiff_t rows, ptrdiff_t columns)
 {
-    const ptrdiff_t positions = (rows - 1) * v->x.extent + columns, panels = (positions + OIC_LANES - 1) / OIC_LANES;
-    const ptrdiff_t side = MATH(oic_tile_panels)(channels), span = OIC_CONV_PANELS / side * side, ld = span * OIC_LANES;
-    C sum[OIC_CONV_PANELS * OIC_LANES * TILE_ROWS];
-    ptrdiff_t row = 0, column = 0;
     if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && columns >= WIDTH) {
         NAME(oic_conv_rows)(v, w, at, ends[0], y, b, channels, rows, columns);
         return;
     }
-    for (ptrdiff_t first = 0; first < panels; first += span) {
-        const ptrdiff_t end = panels - first < span ? panels : first + span;
-        ptrdiff_t k = 0;
-        for (ptrdiff_t i = 0; i < v->chunks; k = ends[i++]) {
-            for (ptrdiff_t p = first, m; p < end; p += m) {
-                m = end - p < side ? MATH(oic_tile_rest)(channels, end - p) : side;
-                const TILE t = {
-                    .x = w + k, .xm = v->products, .xk = 1, .w = v->planes + p * OIC_LANES, .wg = OIC_LANES, .at = at + k,
-                    .n = ends[i] - k, .times = 1,
-                };
-                C *const to = sum + (p - first) * OIC_LANES;
-                MATH(oic_tile_sum_at)(&t, channels, m, to, ld, i == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
-            }
-        }
-        const ptrdiff_t left = positions - first * OIC_LANES, n = left < ld ? left : ld;
-        NAME(oic_conv_put)(v, sum, ld, y, b, channels, row, column, columns, n);
-        for (column += n; column >= v->x.extent; column -= v->x.extent) {
-            ++row;
-        }
-    }
+    const ptrdiff_t side = channels > 3 ? MATH(oic_tile_panels)(channels) : 1;
+    oic_conv_lanes_set(lanes, columns, v->x.extent, OIC_CONV_LANES, side * OIC_LANES);
+    NAME(oic_conv_tiles)(seen, w, at, ends, y, b, channels, rows, lanes);
 }
 
 /* Units first..end-1: OIC_CONV_OUTPUTS output channels of a group, or fewer, in a block of an image.  Any division has the
@@ -347,6 +386,7 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
         .y = {a->height, a->out_height, a->taps_y, a->stride_y, a->padding_y, a->dilation_y, transposed, .count = a->rows},
         .x = {a->width, a->out_width, a->taps_x, a->stride_x, a->padding_x, a->dilation_x, transposed, .count = a->columns},
     };
+    oic_conv_lanes lanes = {.columns = 0};
     oic_conv_axis_set(&v.y);
     oic_conv_axis_set(&v.x);
     v.size = v.y.extent * v.x.extent;
@@ -359,7 +399,8 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
     }
     v.at = (int32_t *)(void *)(spare + SPARE);
     v.ends = v.at + v.products;
-    NAME(oic_conv_tables)(&v);
+    const NAME(oic_conv_view) seen = v; /* by what is not inlined, so that v need not be in memory */
+    NAME(oic_conv_tables)(&seen);
     const ptrdiff_t parts = oic_conv_parts(v.outputs), blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, at_y = block / blocks_x % blocks_y;
@@ -381,8 +422,8 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
                 m = (rest + tiles - 1) / tiles; /* as even as can be */
                 T *const y = a->y + ((n * a->outputs + o) * a->out_height + fy + y0 * v.y.classes) * a->out_width +
                              fx + x0 * v.x.classes;
-                NAME(oic_conv_class)(&v, a->w + o * v.products + k, v.at + k, ends, y, a->b != NULL ? a->b + o : NULL, m,
-                                         rows, columns);
+                NAME(oic_conv_class)(&v, &seen, &lanes, a->w + o * v.products + k, v.at + k, ends, y,
+                                     a->b != NULL ? a->b + o : NULL, m, rows, columns);
             }
             k += ends[v.chunks - 1];
         }

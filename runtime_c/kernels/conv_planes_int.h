@@ -8,11 +8,15 @@
    neighbours, also behind the end of a row, where there is nothing to store.  Where an output has one input channel, rows are
    computed one by one, or in pairs that share what they load, which needs the fewest loads and stores.
 
+   Where an output has one row of one input channel, its words are made in registers, if a machine has an instruction for that
+   (oic_words_near), and its sums stored from there.
+
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
    A block is at most `rows` rows of `columns` positions; `room` bytes of work have its planes, where the words lie that a position
    meets, and as words the weights of some outputs.  Sums are modulo 2^32, whatever the order. */
 #include "common/conv_axis.h"
+#include "common/conv_lanes.h"
 #include "common/conv_range.h"
 #include "common/own.h"
 #include "../simd/bytes.h"
@@ -24,6 +28,7 @@
 #define SPAN (16 * OIC_LANES) /* positions whose sums are on the stack */
 #define ROW 8               /* registers of sums of a row */
 #define PAIRS (OIC_WIDTH >= 8) /* rows are computed in pairs: with narrower registers that does not pay */
+#define NEAR 4              /* registers of positions whose words are made as they are needed */
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
 
 #include "common/conv_planes.inc.h"
@@ -33,6 +38,7 @@
    x                its taps are those of a word each, `along` rows
    each             bytes of w of an output
    words            that a position meets
+   lanes            of a block
    planes           [words of channels, phases of y, phases of x, extent of y, extent of x]
    at               where they lie for position 0
    weights          of OIC_WORD_ROWS outputs
@@ -41,6 +47,7 @@ typedef struct {
     const ARGS(oic_conv_planes) *a;
     oic_conv_axis y, x;
     ptrdiff_t inputs, outputs, each, words, size;
+    oic_conv_lanes lanes;
     uint32_t *planes, *weights;
     int32_t *at;
 #if defined(OIC_REQUANTIZES)
@@ -82,27 +89,28 @@ static inline void NAME(oic_conv_tables)(NAME(oic_conv_view) *v)
     v->words = at - v->at;
 }
 
-/* The weights of outputs o..o+m-1 as words, and where their sums start: at b, if there is one. */
-static inline void NAME(oic_conv_weights)(const NAME(oic_conv_view) *v, ptrdiff_t o, ptrdiff_t m, uint32_t *start)
+/* The weights of outputs o..o+m-1 as words, copied unless they lie as such, and where their sums start: at b, if there is one. */
+static inline const uint32_t *NAME(oic_conv_weights)(const NAME(oic_conv_view) *v, ptrdiff_t o, ptrdiff_t m, uint32_t *start)
 {
     const ARGS(oic_conv_planes) *const a = v->a;
     const ptrdiff_t run = a->along ? (a->taps_x + FOUR - 1) / FOUR * FOUR : FOUR; /* bytes, the last of which words may leave out */
     const ptrdiff_t words = a->along ? v->x.taps : NAME(oic_conv_words)(v->inputs, v->inputs / FOUR * FOUR);
     const ptrdiff_t before = a->along ? 0 : v->inputs / FOUR * FOUR * a->taps_y * a->taps_x; /* bytes, which fill words */
     const ptrdiff_t full = words * OIC_WORD == run ? v->each : before;
+    const int as_they_are = OIC_WORD == FOUR && full == v->each;
+    const uint32_t *const first = as_they_are ? (const uint32_t *)(const void *)(a->w + o * v->each) : v->weights;
     for (ptrdiff_t r = 0; r < m; ++r) {
         const int8_t *const from = a->w + (o + r) * v->each;
         uint32_t *const to = v->weights + r * v->words, *rest = to + full / OIC_WORD;
-        int32_t low = 0;
-        for (ptrdiff_t k = 0; OIC_WORD_BIAS && k < v->each; ++k) {
-            low += from[k];
+        if (!as_they_are) {
+            oic_words_of_x(to, from, full);
         }
-        start[r] = (a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u) - 128u * (uint32_t)low;
-        oic_words_of_x(to, from, full);
         for (ptrdiff_t k = full; k < v->each; k += run, rest += words) {
             oic_words_of_x(rest, from + k, words * OIC_WORD);
         }
+        start[r] = (a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u) - oic_words_higher(first + r * v->words, v->words);
     }
+    return first;
 }
 
 /* to = words first..end-1 of a row of a plane, of x from `left` on, some of whose numbers may lie outside: these are 0. */
@@ -208,16 +216,16 @@ static inline void NAME(oic_conv_store)(const NAME(oic_conv_view) *v, uint32_t *
     }
 }
 
-/* Leave out of n sums, from a column of planes on, those that lie behind the last one; how many that leaves. */
+/* Leave out of n sums, from a column on, those that lie behind the last one; how many that leaves. */
 static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint32_t *sum, ptrdiff_t column, ptrdiff_t columns,
                                               ptrdiff_t n)
 {
     ptrdiff_t kept = 0;
-    if (columns == v->x.extent) {
+    if (columns == v->lanes.pitch) {
         return n;
     }
     for (ptrdiff_t e = 0, m; e < n; e += m, column = 0) {
-        m = v->x.extent - column < n - e ? v->x.extent - column : n - e;
+        m = v->lanes.pitch - column < n - e ? v->lanes.pitch - column : n - e;
         const ptrdiff_t some = columns - column < m ? columns - column : m;
         for (ptrdiff_t i = 0; i < some; ++i) {
             sum[kept + i] = sum[e + i];
@@ -228,15 +236,15 @@ static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint
 }
 
 /* Some output channels from o on in a block of so many rows, one row after the other, or two and two. */
-static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint32_t *start, W_T *y, ptrdiff_t o,
-                                       ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
+static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint32_t *weights, const uint32_t *start, W_T *y,
+                                       ptrdiff_t o, ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
 {
     const ptrdiff_t plane = v->a->out_height * v->a->out_width, most = ROW * OIC_WIDTH;
     const ptrdiff_t apart = v->y.stride / v->y.dilation * v->x.taps;
     const int pairs = PAIRS && v->y.stride % v->y.dilation == 0 && 2 * columns <= SPAN;
     for (ptrdiff_t r = 0; r < channels; ++r) {
         const oic_words_lines l = {
-            .x = v->weights + r * v->words, .at = v->at, .n = v->words, .apart = apart < v->words ? apart : v->words,
+            .x = weights + r * v->words, .at = v->at, .n = v->words, .apart = apart < v->words ? apart : v->words,
             .below = v->x.extent, .start = start[r],
         };
         uint32_t sum[PAIRS ? 2 * SPAN + OIC_WIDTH : SPAN + ROW * OIC_WIDTH];
@@ -261,6 +269,46 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint3
                 NAME(oic_conv_store)(v, sum, held, o + r, y + r * plane, stored, columns);
                 stored += held;
                 held = 0;
+            }
+        }
+    }
+}
+
+/* Positions p to p + n of channel c, whose rows of x and results lie at x and y. */
+OIC_INLINE void NAME(oic_conv_some)(const NAME(oic_conv_view) *v, int count, ptrdiff_t c, const T *x, W_T *y, ptrdiff_t p,
+                                    ptrdiff_t n)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    oic_register_u32 sums[NEAR];
+    uint32_t sum[NEAR * OIC_WIDTH];
+    oic_words_near(count, a->w + c * v->each, v->x.taps, x, a->width, p - a->padding_x,
+                   a->b != NULL ? (uint32_t)B_LOAD(a->b, c) : 0u, sums);
+#if defined(OIC_REQUANTIZES)
+    if (sizeof *y == 1 && oic_requantized_to_bytes(&a->by, c, v->within)) {
+        const int32_t multiplier = a->by.multiplier[c * a->by.each], zero = oic_wrap_i32(v->within.zero);
+        oic_requantized_some(count, sums, n, multiplier, a->by.shift[c * a->by.each], zero, W_LOW < 0,
+                             (uint8_t *)(void *)(y + p));
+        return;
+    }
+#endif
+    memcpy(sum, sums, (size_t)count * sizeof *sums);
+    NAME(oic_conv_store)(v, sum, n, c, y, p, a->out_width);
+}
+
+/* Rows first..end-1, which are all of their channels, with one output each. */
+static inline void NAME(oic_conv_near)(const NAME(oic_conv_view) *v, ptrdiff_t first, ptrdiff_t end)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    for (ptrdiff_t row = first, c = first % a->channels; row < end; ++row, c = c + 1 < a->channels ? c + 1 : 0) {
+        const T *const x = a->x + row * a->width;
+        W_T *const y = a->y + row * a->out_width;
+        for (ptrdiff_t p = 0; p < a->out_width; p += NEAR * OIC_WIDTH) {
+            const ptrdiff_t left = a->out_width - p;
+            switch ((left - 1) / OIC_WIDTH) {
+            case 2: NAME(oic_conv_some)(v, 3, c, x, y, p, left); break;
+            case 1: NAME(oic_conv_some)(v, 2, c, x, y, p, left); break;
+            case 0: NAME(oic_conv_some)(v, 1, c, x, y, p, left); break;
+            default: NAME(oic_conv_some)(v, NEAR, c, x, y, p, left < NEAR * OIC_WIDTH ? left : NEAR * OIC_WIDTH); break;
             }
         }
     }
@@ -327,6 +375,11 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
 #if defined(OIC_REQUANTIZES)
     v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
 #endif
+    if (a->along && v.inputs == 1 && v.outputs == 1 && a->height == 1 && a->taps_y == 1 && a->out_height == 1 &&
+        a->columns == a->out_width && a->dilation_x == 1 && oic_words_are_near(v.x.taps, a->stride_x)) {
+        NAME(oic_conv_near)(&v, first, end);
+        return;
+    }
     v.planes = oic_own(a->work, worker, (size_t)a->room);
     uint32_t *const spare = v.planes + NAME(oic_conv_deep)(&v) * v.y.phases * v.x.phases * v.size;
     oic_words_zero(spare, SPARE);
@@ -341,7 +394,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
         const ptrdiff_t n = block / blocks_x / blocks_y / a->groups, y0 = oic_conv_start(&v.y, blocks_y, at_y);
         const ptrdiff_t rows = oic_conv_start(&v.y, blocks_y, at_y + 1) - y0;
         const ptrdiff_t along = a->out_width - x0, columns = along < a->columns ? along : a->columns;
-        const ptrdiff_t positions = (rows - 1) * v.x.extent + columns, o1 = v.outputs * (part + 1) / parts;
+        const ptrdiff_t o1 = v.outputs * (part + 1) / parts;
         if (a->rows * a->columns < FEW) {
             for (ptrdiff_t i = 0; i < rows * columns; ++i) {
                 const ptrdiff_t oy = y0 + i / columns, ox = x0 + i % columns, o0 = v.outputs * part / parts;
@@ -353,21 +406,28 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
         }
         if (unit == first || part == 0) {
             NAME(oic_conv_fill)(&v, n, g, y0, rows, x0);
+            if (v.inputs > 1) {
+                oic_conv_lanes_set(&v.lanes, columns, v.x.extent, SPAN, OIC_LANES);
+            }
         }
+        const ptrdiff_t positions = v.inputs == 1 ? 0 : (rows - 1) * v.lanes.pitch + columns;
         for (ptrdiff_t o = v.outputs * part / parts, m; o < o1; o += m) {
             const ptrdiff_t tiles = (o1 - o + OIC_WORD_ROWS - 1) / OIC_WORD_ROWS, to = g * v.outputs + o;
             W_T *const y = a->y + ((n * a->outputs + to) * a->out_height + y0) * a->out_width + x0;
             uint32_t start[OIC_WORD_ROWS], sum[OIC_WORD_ROWS * SPAN];
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
-            NAME(oic_conv_weights)(&v, to, m, start);
+            const uint32_t *const weights = NAME(oic_conv_weights)(&v, to, m, start);
             if (v.inputs == 1) {
-                NAME(oic_conv_rows)(&v, start, y, to, m, rows, columns);
+                NAME(oic_conv_rows)(&v, weights, start, y, to, m, rows, columns);
                 continue;
             }
-            for (ptrdiff_t p = 0; p < positions; p += SPAN) {
-                const ptrdiff_t some = positions - p < SPAN ? positions - p : SPAN;
-                oic_words_sum(sum, SPAN, m, v.weights, v.words, v.planes + p, v.at, v.words, start, some);
-                const ptrdiff_t row = p / v.x.extent, column = p % v.x.extent;
+            for (ptrdiff_t p = 0; p < positions; p += v.lanes.span) {
+                const ptrdiff_t some = positions - p < v.lanes.span ? positions - p : v.lanes.span;
+                const ptrdiff_t row = p / v.lanes.pitch, column = p % v.lanes.pitch;
+                const uint32_t *const from = v.planes + row * v.x.extent + column;
+                int32_t few[OIC_CONV_PLACES];
+                oic_words_sum(sum, SPAN, m, weights, v.words, from, v.at, v.words, start,
+                              oic_conv_places(&v.lanes, some, few), some);
                 const ptrdiff_t at = row * columns + (column < columns ? column : columns);
                 for (ptrdiff_t r = 0; r < m; ++r) {
                     const ptrdiff_t kept = NAME(oic_conv_packed)(&v, sum + r * SPAN, column, columns, some);
@@ -387,6 +447,7 @@ static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 
 #undef FEW
 #undef FOUR
+#undef NEAR
 #undef PAIRS
 #undef ROW
 #undef SPAN

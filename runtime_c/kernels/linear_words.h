@@ -139,12 +139,13 @@ static inline void NAME(oic_linear_words_part)(const void *args, ptrdiff_t first
         }
         for (ptrdiff_t o = o0, m; o < o1 && lanes > 0; o += m) {
             const ptrdiff_t tiles = (o1 - o + OIC_WORD_ROWS - 1) / OIC_WORD_ROWS;
+            const int32_t place[] = {0, OIC_EIGHT};
             uint32_t start[OIC_WORD_ROWS] = {0}, sum[OIC_WORD_ROWS * OIC_LANES];
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
             NAME(oic_linear_weights)(&v, o, m, start);
             for (ptrdiff_t e = 0; e < lanes; e += OIC_LANES) {
                 const ptrdiff_t some = lanes - e < OIC_LANES ? lanes - e : OIC_LANES;
-                oic_words_sum(sum, OIC_LANES, m, v.weights, v.words, v.tiles + e, v.at, v.words, start, OIC_LANES);
+                oic_words_sum(sum, OIC_LANES, m, v.weights, v.words, v.tiles + e, v.at, v.words, start, place, OIC_LANES);
 #if defined(OIC_REQUANTIZES)
                 for (ptrdiff_t r = 0; r < m; ++r) {
                     oic_requantized_sums(&a->by, sum + r * OIC_LANES, OIC_LANES, o + r, v.within);

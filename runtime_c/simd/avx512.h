@@ -30,6 +30,20 @@ static inline oic_register_f64 oic_register_fused_f64(oic_register_f64 a, oic_re
     return (oic_register_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
 }
 
+#define OIC_EIGHTS 1
+
+static inline oic_register_f32 oic_register_eights_f32(const float *low, const float *high)
+{
+    const __m512d first = (__m512d)_mm512_castps256_ps512(_mm256_loadu_ps(low));
+    return (oic_register_f32)_mm512_insertf64x4(first, (__m256d)_mm256_loadu_ps(high), 1);
+}
+
+static inline oic_register_u32 oic_register_eights_u32(const uint32_t *low, const uint32_t *high)
+{
+    const __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)low));
+    return (oic_register_u32)_mm512_inserti64x4(first, _mm256_loadu_si256((const void *)high), 1);
+}
+
 /* The lanes below n. */
 static inline __mmask16 oic_register_first(ptrdiff_t n)
 {
@@ -61,14 +75,26 @@ static inline void oic_register_store_i8(int8_t *to, oic_register_i32 v)
     _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
 }
 
-static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+static inline __m512i oic_register_limited(const oic_register_i32 *v, int16_t more, int sign)
 {
     const oic_register_u32 order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
     const __m512i all = _mm512_set1_epi16(more);
     const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)v[0], (__m512i)v[1]), all);
     const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)v[2], (__m512i)v[3]), all);
     const __m512i bytes = sign ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    _mm512_storeu_si512((void *)to, _mm512_permutexvar_epi32((__m512i)order, bytes));
+    return _mm512_permutexvar_epi32((__m512i)order, bytes);
+}
+
+static inline void oic_register_store_limited(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign)
+{
+    _mm512_storeu_si512((void *)to, oic_register_limited(v, more, sign));
+}
+
+#define OIC_STORES_SOME 1
+
+static inline void oic_register_store_limited_some(uint8_t *to, const oic_register_i32 *v, int16_t more, int sign, ptrdiff_t n)
+{
+    _mm512_mask_storeu_epi8((void *)to, UINT64_MAX >> (64 - n), oic_register_limited(v, more, sign));
 }
 
 static inline void oic_register_store_u16(uint16_t *to, oic_register_u32 v)
@@ -316,6 +342,30 @@ static inline oic_register_u32 oic_register_neighbours(const int8_t *row, uint64
     const __m512i fours = _mm512_permutexvar_epi32((__m512i)(four * by + word), numbers); /* 16 bytes that have four words */
     return (oic_register_u32)_mm512_shuffle_epi8(fours, (__m512i)(word * by * 0x01010101u + 0x03020100u));
 }
+
+#if defined(__AVX512VBMI__)
+#define OIC_NEAR 16
+
+typedef struct {
+    __m512i low, high;
+} oic_register_row;
+
+static inline oic_register_row oic_register_load_row(const int8_t *row, ptrdiff_t size, ptrdiff_t first)
+{
+    const void *const from = (const void *)((uintptr_t)row + (uintptr_t)first);
+    const void *const next = (const void *)((uintptr_t)row + (uintptr_t)first + 64u);
+    const __m512i bias = _mm512_set1_epi8(-128), low = _mm512_maskz_loadu_epi8(oic_neighbours_inside(size, first, 4), from);
+    const __m512i high = _mm512_maskz_loadu_epi8(oic_neighbours_inside(size, first + 64, 4), next);
+    return (oic_register_row){_mm512_xor_si512(low, bias), _mm512_xor_si512(high, bias)};
+}
+
+static inline oic_register_u32 oic_register_near(oic_register_row row, uint32_t at)
+{
+    const oic_register_u32 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const oic_register_u32 order = (lane + at) * 0x01010101u + 0x03020100u;
+    return (oic_register_u32)_mm512_permutex2var_epi8(row.low, (__m512i)order, row.high);
+}
+#endif
 
 static inline oic_register_u32 oic_register_fours(const int8_t *p, const int8_t *q, const int8_t *r, const int8_t *s)
 {

@@ -11,6 +11,7 @@
 #include "registers.h"
 
 #define OIC_LANES 16
+#define OIC_EIGHT 8 /* lanes that memory is read for at one place, at least */
 
 /* A loop that several kernels call: one copy of it, which a debugger and a reader find.  Without optimisation there are no more
    copies of what is inline, and what no kernel calls is left out. */

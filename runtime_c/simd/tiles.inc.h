@@ -29,14 +29,17 @@ enum {
 };
 
 /* Where the operands of tiles lie, `times` of them, one below the other: rows of x are xm apart and their elements xk; panel p
-   of w is at w + p * wg, and its sixteen elements of each k at k * wk, or at[k].  What is read later lies at the address next,
-   `step` bytes for each k of each tile, of panels `apart`; a few addresses may lie beyond.  Few rows ask for what lies so many
-   bytes ahead in w instead, 0: nothing, and only where OIC_ASKED_NEAR. */
+   of w is at w + p * wg, and its sixteen elements of each k at k * wk.  What is read later lies at the address next, `step` bytes
+   for each k of each tile, of panels `apart`; a few addresses may lie beyond.  Few rows ask for what lies so many bytes ahead in w
+   instead, 0: nothing, and only where OIC_ASKED_NEAR.
+
+   With OIC_TILE_AT there is one tile, elements of a row of x are neighbours, and eight elements of w each lie at w + at[k] and as
+   much further as `place` says. */
 typedef struct {
     const S *x;
     const void *w;
     ptrdiff_t xm, xk, wk, wg, n, times;
-    const int32_t *at;
+    const int32_t *at, *place;
     uintptr_t next, step, apart, ahead;
 } OF(oic_tile);
 
@@ -62,6 +65,71 @@ static inline ptrdiff_t OF(oic_tile_rest)(ptrdiff_t rows, ptrdiff_t left)
 
 #endif
 
+#if defined(OIC_TILE_AT)
+/* Register i of the elements of one k, of which eight each lie at `eight`. */
+OIC_INLINE REGISTER TILED(oic_tile_load)(const S *w, const ptrdiff_t *eight, int i)
+{
+#if defined(OIC_TILE_EIGHTS)
+    return OIC_TILE_EIGHTS(w + eight[2 * i], w + eight[2 * i + 1]);
+#else
+    return OF(oic_register_load)(w + eight[i * WIDTH / OIC_EIGHT] + i * WIDTH % OIC_EIGHT);
+#endif
+}
+
+/* sum[r][16 p + l], rows ld apart: the chain of x[r][k] * w[p][k][l] over n values of k, ascending.  Rows of x are xm apart. */
+OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
+{
+    const S *four[(OF(oic_tile_rows) + 3) / 4 + 1];
+    const ptrdiff_t xm = t->xm;
+    ptrdiff_t eight[2 * SUMS];
+    REGISTER a[SUMS];
+    OIC_UNROLLED
+    for (int i = 0; i < 2 * panels; ++i) {
+        eight[i] = t->place[i];
+    }
+    OIC_UNROLLED
+    for (int r = 0; r < rows; r += 4) {
+        four[r / 4] = t->x + r * xm;
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < rows * panels * COUNT; ++i) {
+        a[i] = (REGISTER){0};
+    }
+    const int32_t *at = t->at;
+    OIC_UNROLLED_TWICE
+    for (ptrdiff_t k = t->n; k > 0; --k) {
+        const S *const from = (const S *)t->w + *at++;
+        REGISTER held[SUMS];
+        OIC_UNROLLED
+        for (int r = 0; r < rows; r += 4) { /* or compilers have an address for every row, and too few registers */
+            OIC_OPAQUE(four[r / 4]);
+        }
+        OIC_UNROLLED
+        for (int i = 0; i < panels * COUNT; ++i) {
+            held[i] = TILED(oic_tile_load)(from, eight, i);
+        }
+        OIC_UNROLLED
+        for (int r = 0; r < rows; ++r) {
+            const REGISTER all = OF(oic_register_of)(four[r / 4][r % 4 * xm]);
+            OIC_UNROLLED
+            for (int i = 0; i < panels * COUNT; ++i) {
+                a[r * panels * COUNT + i] = OF(oic_register_madd)(all, held[i], a[r * panels * COUNT + i]);
+            }
+        }
+        OIC_UNROLLED
+        for (int r = 0; r < rows; r += 4) {
+            ++four[r / 4];
+        }
+    }
+    OIC_UNROLLED
+    for (int i = 0; i < rows * panels * COUNT; ++i) { /* added to zero: -0 becomes 0 */
+        S *const to = sum + i / (panels * COUNT) * ld + i % (panels * COUNT) * WIDTH;
+        const REGISTER all = (how == OIC_TILE_ADD ? OF(oic_register_load)(to) : (REGISTER){0}) + a[i];
+        memcpy(to, &all, sizeof all);
+    }
+}
+
+#else
 /* One k: sum[r] += x[r * xm] * w, of all panels; `dense` as below. */
 OIC_INLINE void TILED(oic_tile_step)(REGISTER *restrict sum, int rows, int panels, const S *x, ptrdiff_t xm, const W_S *w,
                                      ptrdiff_t wg, int dense)
@@ -109,17 +177,10 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
     uintptr_t next = t->next;
     const uintptr_t later = t->ahead;
     const ptrdiff_t wg = t->wg;
-#if defined(OIC_TILE_AT)
-    const int ahead = 0;
-#else
     const int ahead = rows > 3 ? panels : 0; /* fewer rows read memory at more places at once */
-#endif
     for (ptrdiff_t tile = 0; tile < t->times; ++tile, sum += rows * ld) {
         const S *x = t->x + tile * rows * xm;
         const W_S *w = (const W_S *)t->w;
-#if defined(OIC_TILE_AT)
-        const int32_t *at = t->at;
-#endif
         REGISTER a[SUMS];
         ptrdiff_t apart = ld;
         if (dense) {
@@ -142,11 +203,6 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
         }
         OIC_UNROLLED_TWICE
         for (ptrdiff_t k = t->n; k > 0; --k, x += xk, w += wk, next += t->step) {
-#if defined(OIC_TILE_AT)
-            const W_S *const from = w + *at++;
-#else
-            const W_S *const from = w;
-#endif
             if (dense && OIC_WIDTH == 16) {
                 OIC_UNROLLED
                 for (int p = 0; p < ahead; ++p) {
@@ -161,10 +217,10 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
             if (asks && k % EACH == 0) {
                 OIC_UNROLLED
                 for (int p = 0; p < panels; ++p) {
-                    OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(const void *)(from + p * wg) + later));
+                    OIC_TILE_AHEAD_NEAR((const void *)((uintptr_t)(const void *)(w + p * wg) + later));
                 }
             }
-            TILED(oic_tile_step)(a, rows, panels, x, xm, from, wg, dense);
+            TILED(oic_tile_step)(a, rows, panels, x, xm, w, wg, dense);
         }
         if (dense) {
             OIC_OPAQUE(apart);
@@ -199,6 +255,8 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
         TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, 0, sum, ld, how);
     }
 }
+
+#endif
 
 /* The same for 1 to oic_tile_rows rows, and oic_tile_panels of these rows or a rest of so many as oic_tile_rest says. */
 OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t panels, S *restrict sum, ptrdiff_t ld, int how)
@@ -268,6 +326,7 @@ OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff
 #undef TILED
 #undef OIC_TILE_W
 #undef OIC_TILE_AT
+#undef OIC_TILE_EIGHTS
 #undef SUMS
 #undef OIC_S
 #undef OIC_TILE_ROOM

@@ -142,31 +142,56 @@ static inline void oic_words_zero(uint32_t *to, ptrdiff_t n)
     }
 }
 
-/* sum[rows][16 * groups], rows ld apart: start[row] + the products of x[row][n], rows xm apart, with as many words at w + at[n]. */
+/* sum[rows][16 * groups], rows ld apart: start[row] + the products of x[row][n], rows xm apart, with as many words at w + at[n];
+   eight of sixteen words each lie at `place` from there, where that is not NULL. */
 OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, int groups, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                               const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
+                               const int32_t *at, ptrdiff_t n, const uint32_t *start, const int32_t *place, int halves)
 {
+    ptrdiff_t eight[2 * WORDS_GROUPS];
+    OIC_UNROLLED
+    for (int i = 0; i < 2 * groups; ++i) {
+        eight[i] = place != NULL ? place[i] : OIC_EIGHT * i;
+    }
     oic_register_u32 a[OIC_WORD_ROWS * WORDS_GROUPS * WORDS_PARTS];
     const int parts = groups * WORDS_PARTS;
     OIC_UNROLLED
     for (int i = 0; i < rows * parts; ++i) {
         a[i] = oic_register_of_u32(start[i / parts]);
     }
+    const uint32_t *four[(OIC_WORD_ROWS + 3) / 4];
+    OIC_UNROLLED
+    for (int r = 0; r < rows; r += 4) {
+        four[r / 4] = x + r * xm;
+    }
     for (ptrdiff_t k = 0; k < n; ++k) {
         const uint32_t *const from = w + at[k];
+        OIC_UNROLLED
+        for (int r = 0; r < rows; r += 4) { /* or compilers have an address for every row, and too few registers */
+            OIC_OPAQUE(four[r / 4]);
+        }
         oic_register_u32 held[WORDS_GROUPS * WORDS_PARTS];
         OIC_UNROLLED
         for (int i = 0; i < parts; ++i) {
-            memcpy(&held[i], from + i * OIC_WIDTH, sizeof held[i]);
+#if defined(OIC_EIGHTS)
+            if (place != NULL) {
+                held[i] = oic_register_eights_u32(from + eight[2 * i], from + eight[2 * i + 1]);
+                continue;
+            }
+#endif
+            memcpy(&held[i], from + eight[i * OIC_WIDTH / OIC_EIGHT] + i * OIC_WIDTH % OIC_EIGHT, sizeof held[i]);
         }
         OIC_UNROLLED
         for (int r = 0; r < rows; ++r) {
-            const oic_register_u32 all = oic_register_of_u32(x[r * xm + k]);
+            const oic_register_u32 all = oic_register_of_u32(four[r / 4][r % 4 * xm]);
             OIC_UNROLLED
             for (int i = 0; i < parts; ++i) {
                 oic_register_u32 *const to = &a[r * parts + i];
                 *to = halves ? oic_register_dot_i16(*to, held[i], all) : WORDS_DOT(*to, held[i], all);
             }
+        }
+        OIC_UNROLLED
+        for (int r = 0; r < rows; r += 4) {
+            ++four[r / 4];
         }
     }
     OIC_UNROLLED
@@ -177,43 +202,44 @@ OIC_INLINE void oic_words_tile(uint32_t *sum, ptrdiff_t ld, int rows, int groups
 
 /* The same for 1 to OIC_WORD_ROWS rows. */
 OIC_INLINE void oic_words_rows(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, int groups, const uint32_t *x, ptrdiff_t xm,
-                               const uint32_t *w, const int32_t *at, ptrdiff_t n, const uint32_t *start, int halves)
+                               const uint32_t *w, const int32_t *at, ptrdiff_t n, const uint32_t *start, const int32_t *place,
+                               int halves)
 {
     switch (rows) {
 #if OIC_WORD_ROWS >= 12
-    case 12: oic_words_tile(sum, ld, 12, groups, x, xm, w, at, n, start, halves); return;
-    case 11: oic_words_tile(sum, ld, 11, groups, x, xm, w, at, n, start, halves); return;
-    case 10: oic_words_tile(sum, ld, 10, groups, x, xm, w, at, n, start, halves); return;
-    case 9: oic_words_tile(sum, ld, 9, groups, x, xm, w, at, n, start, halves); return;
-    case 8: oic_words_tile(sum, ld, 8, groups, x, xm, w, at, n, start, halves); return;
-    case 7: oic_words_tile(sum, ld, 7, groups, x, xm, w, at, n, start, halves); return;
+    case 12: oic_words_tile(sum, ld, 12, groups, x, xm, w, at, n, start, place, halves); return;
+    case 11: oic_words_tile(sum, ld, 11, groups, x, xm, w, at, n, start, place, halves); return;
+    case 10: oic_words_tile(sum, ld, 10, groups, x, xm, w, at, n, start, place, halves); return;
+    case 9: oic_words_tile(sum, ld, 9, groups, x, xm, w, at, n, start, place, halves); return;
+    case 8: oic_words_tile(sum, ld, 8, groups, x, xm, w, at, n, start, place, halves); return;
+    case 7: oic_words_tile(sum, ld, 7, groups, x, xm, w, at, n, start, place, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 6
-    case 6: oic_words_tile(sum, ld, 6, groups, x, xm, w, at, n, start, halves); return;
-    case 5: oic_words_tile(sum, ld, 5, groups, x, xm, w, at, n, start, halves); return;
-    case 4: oic_words_tile(sum, ld, 4, groups, x, xm, w, at, n, start, halves); return;
+    case 6: oic_words_tile(sum, ld, 6, groups, x, xm, w, at, n, start, place, halves); return;
+    case 5: oic_words_tile(sum, ld, 5, groups, x, xm, w, at, n, start, place, halves); return;
+    case 4: oic_words_tile(sum, ld, 4, groups, x, xm, w, at, n, start, place, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 3
-    case 3: oic_words_tile(sum, ld, 3, groups, x, xm, w, at, n, start, halves); return;
+    case 3: oic_words_tile(sum, ld, 3, groups, x, xm, w, at, n, start, place, halves); return;
 #endif
 #if OIC_WORD_ROWS >= 2
-    case 2: oic_words_tile(sum, ld, 2, groups, x, xm, w, at, n, start, halves); return;
+    case 2: oic_words_tile(sum, ld, 2, groups, x, xm, w, at, n, start, place, halves); return;
 #endif
-    default: oic_words_tile(sum, ld, 1, groups, x, xm, w, at, n, start, halves); return;
+    default: oic_words_tile(sum, ld, 1, groups, x, xm, w, at, n, start, place, halves); return;
     }
 }
 
 /* The same for `count` words of w, sixteen at a time or more.  Not inlined: within larger functions compilers run out of
    registers. */
 OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
-                            const int32_t *at, ptrdiff_t n, const uint32_t *start, ptrdiff_t count)
+                            const int32_t *at, ptrdiff_t n, const uint32_t *start, const int32_t *place, ptrdiff_t count)
 {
     ptrdiff_t e = 0;
     for (; WORDS_GROUPS > 1 && e + OIC_LANES < count; e += WORDS_GROUPS * OIC_LANES) {
-        oic_words_rows(sum + e, ld, rows, WORDS_GROUPS, x, xm, w + e, at, n, start, OIC_WORD == 2);
+        oic_words_rows(sum + e, ld, rows, WORDS_GROUPS, x, xm, w, at, n, start, place + e / 8, OIC_WORD == 2);
     }
     for (; e < count; e += OIC_LANES) {
-        oic_words_rows(sum + e, ld, rows, 1, x, xm, w + e, at, n, start, OIC_WORD == 2);
+        oic_words_rows(sum + e, ld, rows, 1, x, xm, w, at, n, start, place + e / 8, OIC_WORD == 2);
     }
 }
 
@@ -221,7 +247,74 @@ OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const u
 OIC_LOOP void oic_halves_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const uint32_t *x, ptrdiff_t xm, const uint32_t *w,
                              const int32_t *at, ptrdiff_t n, const uint32_t *start)
 {
-    oic_words_rows(sum, ld, rows, 1, x, xm, w, at, n, start, 1);
+    oic_words_rows(sum, ld, rows, 1, x, xm, w, at, n, start, NULL, 1);
+}
+
+/* Numbers of words of w are 128 higher, if OIC_WORD_BIAS: by how much that makes a sum of products with n words of x higher. */
+static inline uint32_t oic_words_higher(const uint32_t *x, ptrdiff_t n)
+{
+    uint32_t sum = 0;
+#if OIC_WORD_BIAS
+    oic_register_u32 higher = oic_register_of_u32(0u);
+    ptrdiff_t k = 0;
+    for (; k + OIC_WIDTH <= n; k += OIC_WIDTH) {
+        oic_register_u32 words;
+        memcpy(&words, x + k, sizeof words);
+        higher = WORDS_DOT(higher, oic_register_of_u32(0x80808080u), words);
+    }
+    for (int i = 0; k > 0 && i < OIC_WIDTH; ++i) {
+        sum += higher[i];
+    }
+    for (; k < n; ++k) {
+        int8_t numbers[4];
+        memcpy(numbers, x + k, sizeof numbers);
+        sum += 128u * (uint32_t)(numbers[0] + numbers[1] + numbers[2] + numbers[3]);
+    }
+#else
+    (void)x, (void)n;
+#endif
+    return sum;
+}
+
+/* Whether oic_words_near computes sums of n words, of positions so far apart. */
+static inline int oic_words_are_near(ptrdiff_t n, ptrdiff_t step)
+{
+#if defined(OIC_NEAR)
+    return n <= OIC_NEAR && step == 1;
+#else
+    return (void)n, (void)step, 0;
+#endif
+}
+
+/* sum[count], of at most four registers: `start` and the products of n words of the numbers of x with words of w of a row of so
+   many numbers that is 0 outside, from `first` on, of which the next word has the next four. */
+OIC_INLINE void oic_words_near(int count, const int8_t *x, ptrdiff_t n, const int8_t *row, ptrdiff_t size, ptrdiff_t first,
+                               uint32_t start, oic_register_u32 *sum)
+{
+    oic_register_u32 higher = oic_register_of_u32(0u);
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        sum[i] = oic_register_of_u32(start);
+    }
+#if defined(OIC_NEAR)
+    const oic_register_row numbers = oic_register_load_row(row, size, first);
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        uint32_t word;
+        memcpy(&word, x + k * OIC_WORD, sizeof word);
+        const oic_register_u32 all = oic_register_of_u32(word);
+        higher = WORDS_DOT(higher, oic_register_of_u32(0x80808080u), all);
+        OIC_UNROLLED
+        for (int i = 0; i < count; ++i) {
+            sum[i] = WORDS_DOT(sum[i], oic_register_near(numbers, (uint32_t)(i * OIC_WIDTH + k * OIC_WORD)), all);
+        }
+    }
+#else
+    (void)x, (void)n, (void)row, (void)size, (void)first;
+#endif
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        sum[i] -= higher;
+    }
 }
 
 /* What sums of rows of words of w are computed of.

@@ -67,18 +67,22 @@ graph rows {{
     return;
   }}
 }}"""
-LINES = {
+LINES: dict[str, tuple[tuple[int, int], tuple[int, int], dict[str, Any]]] = {
     **{name: (size, taps, given) for name, (kind, size, taps, given) in ROWS.items() if kind is Conv2d},
     "as long as two rows of sums may be": ((9, 128), (3, 3), {}),
     "longer": ((9, 3000), (3, 3), {}),
     "filters a word wide": ((12, 50), (3, 1), {}),
     "one row": ((1, 90), (1, 7), {"padding": 3}),
+    "rows alone": ((1, 201), (1, 7), {"padding": [0, 3]}),
+    "rows alone, shorter than a register": ((1, 5), (1, 4), {"padding": [0, 2]}),
+    "rows alone, of words that 128 bytes have": ((1, 130), (1, 61), {"padding": [0, 30]}),
+    "rows alone, of more": ((1, 130), (1, 65), {"padding": [0, 70]}),
     "nothing but padding above": ((3, 40), (3, 3), {"padding": 4, "stride": 2}),
 }
 
 
 @pytest.mark.parametrize("case", LINES.values(), ids=LINES)
-def test_rows_of_bytes_are_those_of_the_reference(case: tuple[tuple[int, int], tuple[int, int], dict[str, int]]) -> None:
+def test_rows_of_bytes_are_those_of_the_reference(case: tuple[tuple[int, int], tuple[int, int], dict[str, Any]]) -> None:
     """On one and two threads, with the extreme bytes among the elements."""
     size, taps, given = case
     settings = {"groups": 2, "padding": 1, **given}
@@ -89,7 +93,7 @@ def test_rows_of_bytes_are_those_of_the_reference(case: tuple[tuple[int, int], t
         "w": w, "b": rng.integers(-999, 1000, 2, np.int32), "m": np.full((2, 1, 1), 1 << 30, np.int32),
         "s": np.full((2, 1, 1), -7, np.int8),
     }  # fmt: skip
-    y = (2, *convolved("conv2d", x.shape, w.shape, {k: [v] * 2 for k, v in settings.items()}))
+    y = (2, *convolved("conv2d", x.shape, w.shape, {k: np.broadcast_to(v, 2).tolist() for k, v in settings.items()}))
     shapes = {name: list(shape) for name, shape in (("x", x.shape), ("w", w.shape), ("y", y))}
     graph = oic.parse(REQUANTIZED.format(settings=", ".join(f"{k}={v}" for k, v in settings.items()), **shapes))
     model = oic.Model(tensors=constants)

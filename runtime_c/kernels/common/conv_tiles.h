@@ -9,6 +9,9 @@
 
 #define OIC_S f32
 #define OIC_TILE_AT
+#if defined(OIC_EIGHTS)
+#define OIC_TILE_EIGHTS oic_register_eights_f32
+#endif
 #define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (4 * OIC_LANES) : 1)
 #include "../../simd/tiles.inc.h"
 
@@ -18,7 +21,5 @@
 #define OIC_TILE_ROOM (OIC_REGISTER ? OIC_TILE_REGISTERS * OIC_REGISTER / (8 * OIC_LANES) : 1)
 #include "../../simd/tiles.inc.h"
 #endif
-
-#define OIC_CONV_PANELS 16  /* that go through a chunk of products together */
 
 #endif

@@ -5,7 +5,7 @@
 #include "../../version.h"
 
 #include "../../math/fixed_point.h"
-#include "../../simd/registers.h"
+#include "../../simd/tiles.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,10 +53,8 @@ static inline void oic_requantized_limits(uint32_t *v, ptrdiff_t n, oic_requanti
 }
 
 /* Scaled sums, of which no product saturates, with two roundings. */
-static inline oic_register_i32 oic_requantized_scaled(const uint32_t *v, int32_t multiplier, int shift)
+static inline oic_register_i32 oic_requantized_scaled(oic_register_u32 sums, int32_t multiplier, int shift)
 {
-    oic_register_u32 sums;
-    memcpy(&sums, v, sizeof sums);
     const oic_register_i32 left = oic_register_signed(sums << (uint32_t)oic_shift_of(shift)), by = oic_register_of_i32(multiplier);
     return oic_register_shift_rounded_i32(oic_register_high_half_i32(left, by), oic_shift_of(-shift));
 }
@@ -73,7 +71,9 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
         oic_requantized_limits(v, n, within);
     }
     for (; multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
-        const oic_register_i32 scaled = oic_requantized_scaled(v + e, multiplier, shift);
+        oic_register_u32 sums;
+        memcpy(&sums, v + e, sizeof sums);
+        const oic_register_i32 scaled = oic_requantized_scaled(sums, multiplier, shift);
         const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
         const oic_register_i32 limited = oic_register_min_i32(raised, oic_register_of_i32(within.high));
         const oic_register_u32 some = oic_register_unsigned(limited) + within.zero;
@@ -115,21 +115,33 @@ static inline void oic_requantized_sums(const oic_requantized *by, uint32_t *v, 
     oic_requantized_alike(v, n, by->multiplier[p * by->each], by->shift[p * by->each], by->nearest, within);
 }
 
-/* Four registers of results that are bytes, with a sign or without one. */
-static inline void oic_requantized_four(const uint32_t *v, int32_t multiplier, int shift, int16_t zero, int sign, uint8_t *to)
-{
-    oic_register_i32 scaled[4];
-    for (int i = 0; i < 4; ++i) {
-        scaled[i] = oic_requantized_scaled(v + i * OIC_WIDTH, multiplier, shift);
-    }
-    oic_register_store_limited(to, scaled, zero, sign);
-}
-
 /* Whether oic_requantized_bytes scales sums of number p. */
 static inline int oic_requantized_to_bytes(const oic_requantized *by, ptrdiff_t p, oic_requantized_range within)
 {
     const int32_t zero = oic_wrap_i32(within.zero);
     return !by->nearest && by->multiplier[p * by->each] != INT32_MIN && zero >= -32512 && zero <= 32512;
+}
+
+/* to = n results that are bytes, with a sign or without one, of `count` registers of sums, at most four. */
+OIC_INLINE void oic_requantized_some(int count, const oic_register_u32 *sums, ptrdiff_t n, int32_t multiplier, int shift,
+                                     int32_t zero, int sign, uint8_t *to)
+{
+    oic_register_i32 scaled[4];
+    OIC_UNROLLED
+    for (int i = 0; i < 4; ++i) {
+        scaled[i] = i < count ? oic_requantized_scaled(sums[i], multiplier, shift) : oic_register_of_i32(0);
+    }
+    if (n == 4 * OIC_WIDTH) {
+        oic_register_store_limited(to, scaled, (int16_t)zero, sign);
+        return;
+    }
+#if defined(OIC_STORES_SOME)
+    oic_register_store_limited_some(to, scaled, (int16_t)zero, sign, n);
+#else
+    uint8_t bytes[4 * OIC_WIDTH];
+    oic_register_store_limited(bytes, scaled, (int16_t)zero, sign);
+    memcpy(to, bytes, (size_t)n);
+#endif
 }
 
 /* to = n results that are all bytes with a sign, or without one, of sums of number p. */
@@ -139,17 +151,21 @@ static inline void oic_requantized_bytes(const oic_requantized *by, const uint32
     enum { FOUR = 4 * OIC_WIDTH };
     const int32_t multiplier = by->multiplier[p * by->each], zero = oic_wrap_i32(within.zero);
     const int shift = by->shift[p * by->each];
-    if (n < FOUR) {
-        uint32_t sums[FOUR] = {0};
-        uint8_t bytes[FOUR];
-        memcpy(sums, v, (size_t)n * sizeof *sums);
-        oic_requantized_four(sums, multiplier, shift, (int16_t)zero, sign, bytes);
-        memcpy(to, bytes, (size_t)n);
+    if (n > 0 && n < FOUR) {
+        oic_register_u32 few[4];
+        memset(few, 0, sizeof few);
+        memcpy(few, v, (size_t)n * sizeof *v);
+        oic_requantized_some(4, few, n, multiplier, shift, zero, sign, to);
         return;
     }
     for (ptrdiff_t e = 0; e < n; e += FOUR) {
         const ptrdiff_t first = e + FOUR <= n ? e : n - FOUR; /* the last ones, some of them once more */
-        oic_requantized_four(v + first, multiplier, shift, (int16_t)zero, sign, to + first);
+        oic_register_u32 sums[4];
+        OIC_UNROLLED
+        for (int i = 0; i < 4; ++i) {
+            memcpy(&sums[i], v + first + i * OIC_WIDTH, sizeof *sums);
+        }
+        oic_requantized_some(4, sums, FOUR, multiplier, shift, zero, sign, to + first);
     }
 }
 
