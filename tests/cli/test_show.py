@@ -228,7 +228,11 @@ def test_explain_names_the_entries_where_there_are_several(oic: Oic) -> None:
     text = "dynamic { x: f32[2]; } volatile { y: f32[2]; } block entry { op neg(x) >> y; }"
     Path("one.oi").write_text(text)
     Path("two.oi").write_text(f"{text} block more @entry {{ op abs(x) >> y; }}")
-    assert "entry '" not in oic("explain", "one.oi").out
+    one = oic("explain", "one.oi").out
+    assert "entry '" not in one and "values, 0 stores; 0 copies of at most 0 bytes" in one
+    Path("part.oi").write_text("dynamic { x: f32[4]; } volatile { y: f32[2]; }"
+                               " block entry { op slice(x, axis=0, start=0, end=2) >> y; }")  # fmt: skip
+    assert "; 1 copy of at most 8 bytes" in oic("explain", "part.oi").out
     parts = oic("explain", "two.oi").out.split("entry 'more'")
     assert parts[0].startswith("entry 'entry'") and "op neg" in parts[0] and "op abs" in parts[1]
 
