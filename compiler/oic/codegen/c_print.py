@@ -104,13 +104,13 @@ def _chain(to: list[str], value: c.Infix, level: int) -> None:
     A comparison in a comparison and `&&` in `||` are in parentheses, which compilers ask for.
     """
     operand = COMPARISON if level == OR else level - 1
-    left = value.left
-    if isinstance(left, c.Infix) and LEVELS[left.op] == level != COMPARISON:
-        _chain(to, left, level)
-    else:
-        _write(to, left, operand)
-    to += (f" {value.op}", SPACE)
-    _write(to, value.right, operand)
+    row = [value]
+    while isinstance(left := row[-1].left, c.Infix) and LEVELS[left.op] == level != COMPARISON:
+        row.append(left)  # no recursion: a row may be thousands long
+    _write(to, left, operand)
+    for one in reversed(row):
+        to += (f" {one.op}", SPACE)
+        _write(to, one.right, operand)
 
 
 def _items(to: list[str], head: Open, items: Sequence[c.Expression], end: Close, names: Sequence[str] = ()) -> None:

@@ -415,8 +415,7 @@ class _Writer(Integers):
         self.frame.unit.headers.add("hosted/pool.h")
         self.frame.unit.divided = True
         made = []
-        for name, region in zip(op.names, op.consumers, strict=True):
-            results = op.results_of(region)
+        for name, (region, results) in zip(op.names, op.given, strict=True):
             made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f, self.tasks).block(r)))
         arguments = [c.Identifier(self.frame.names.unique(name)) for name in op.names]
         for argument, one in zip(arguments, made, strict=True):

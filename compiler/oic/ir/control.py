@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import islice
 
 from oic.dtypes import bool_
 from oic.ir import dims
@@ -123,10 +124,13 @@ class Parallel(Op, name="parallel"):
 
     def results_of(self, region: Block) -> list[Value]:
         """The results that one region gives."""
-        counts = [len(r.terminator.operands) for r in self.consumers]
-        at = self.consumers.index(region)
-        first = sum(counts[:at])
-        return self.results[first : first + counts[at]]
+        return next(results for one, results in self.given if one is region)
+
+    @property
+    def given(self) -> Iterator[tuple[Block, list[Value]]]:
+        """The regions, each with the results that it gives."""
+        results = iter(self.results)
+        return ((region, list(islice(results, len(region.terminator.operands)))) for region in self.consumers)
 
 
 class CheckIterations(Op, name="check.iterations"):

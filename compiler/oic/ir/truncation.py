@@ -54,12 +54,31 @@ def truncation(module: Module) -> Truncation:
 
 def _rules(module: Module) -> Iterator[_Rule]:
     """Integers that are counted up, with the tables whose positions are made of them."""
+    shared = _Shared(module)
     for op in module.states():
         plain = op.type.plain and op.type.shape == () and op.type.dtype in INT and op.type.dtype is not u64
         if plain and any(isinstance(user, state.CacheStep) for user in op.result.users):
-            rule = _Rule(module, op)
-            if rule.tables:
-                yield rule
+            if op.result in shared.tables:
+                yield _Rule(module, op, shared)
+
+
+class _Shared:
+    """What is found once for all counters: what is touched, ranges, and the tables that are written at each."""
+
+    def __init__(self, module: Module) -> None:
+        self.touched = {op.result for op in module.keeps_touched()}
+        self.ranges = Ranges(module.all_ops())
+        self.tables: dict[Value, dict[Value, int]] = {}  # and along which index
+        for op in module.all_ops():
+            if not isinstance(op, (state.CacheWrite, state.CacheStep)) or not op.indices:
+                continue
+            axes: dict[Value, int] = {}
+            for axis, position in enumerate(_positions(op)):
+                for atom in self.ranges.linear(position[0]):
+                    if (counter := _counter_of(atom)) is not None:
+                        axes.setdefault(counter, axis)
+            for counter, axis in axes.items():
+                self.tables.setdefault(counter, {})[op.table] = axis
 
 
 @dataclass
@@ -92,34 +111,15 @@ class _Advance:
 class _Rule:
     """A counter, the tables whose entries are those of positions, and what functions do with both."""
 
-    def __init__(self, module: Module, counter: state.State) -> None:
+    def __init__(self, module: Module, counter: state.State, shared: _Shared) -> None:
         self.module, self.counter = module, counter
-        self.touched = {op.result for op in module.keeps_touched()}
-        self.ranges = Ranges(module.all_ops())
-        self.tables = dict(self._indexed())
+        self.touched, self.ranges, self.tables = shared.touched, shared.ranges, shared.tables[counter.result]
         self.group = {counter.result, *self.tables}
         self.written: dict[Value, list[str]] = {}  # of each table, what every advance writes
         self.raises: list[_Access] = []  # reads that may raise a count
 
     def axes(self) -> dict[str, int]:
         return {table.symbol: axis for table, axis in self.tables.items()}
-
-    def _indexed(self) -> Iterator[tuple[Value, int]]:
-        """The tables that are written at the counter, and along which index."""
-        for op in self.module.all_ops():
-            if not isinstance(op, (state.CacheWrite, state.CacheStep)) or not op.indices:
-                continue
-            for axis, position in enumerate(_positions(op)):
-                if any(self._is_counter(a) for a in self.ranges.linear(position[0])):
-                    yield op.table, axis
-                    break
-
-    def _is_counter(self, atom: object) -> bool:
-        """An integer read from the counter."""
-        op = atom.op if isinstance(atom, Value) else None
-        if isinstance(op, IndexLoad) and isinstance(op.x.op, state.CacheRead):
-            return op.x.op.table is self.counter.result
-        return isinstance(op, state.StateGet) and op.state is self.counter.result
 
     # ------------------------------------------------------------- the rule
 
@@ -248,7 +248,7 @@ class _Rule:
         for atom, c in self.ranges.linear(value).items():
             if isinstance(atom, Value) and atom in now.read:
                 times, found = times + c, added(found, now.read[atom], c)
-            elif self._is_counter(atom):
+            elif _counter_of(atom) is self.counter.result:
                 return None
             else:
                 found = added(found, {atom: c}, 1)
@@ -312,6 +312,14 @@ class _Rule:
 def _state(op: Op) -> Value:
     """The variable of a cache operation, or of an integer read from it."""
     return op.operands[0]
+
+
+def _counter_of(atom: object) -> Value | None:
+    """The state that an integer is read from."""
+    op = atom.op if isinstance(atom, Value) else None
+    if isinstance(op, IndexLoad) and isinstance(op.x.op, state.CacheRead):
+        return op.x.op.table
+    return op.state if isinstance(op, state.StateGet) else None
 
 
 def _positions(op: Access) -> list[tuple[Value, ...]]:

@@ -118,7 +118,7 @@ def _shrink_if(op: If) -> bool:
 def _shrink_parallel(op: Parallel) -> bool:
     before = len(op.results), len(op.consumers)
     given = dict(zip(op.results, op.yielded, strict=True))
-    kept = [[r for r in op.results_of(region) if r.used] for region in op.consumers]
+    kept = [[r for r in results if r.used] for _, results in op.given]
     for region, results in zip(op.consumers, kept, strict=True):
         ends: Any = region.terminator
         ends.values = [given[r] for r in results]

@@ -399,8 +399,8 @@ def _if(op: If, decided: Assignment) -> None:
 
 
 def _parallel(op: Parallel, decided: Assignment) -> None:
-    for region in op.consumers:
-        for i, result in enumerate(op.results_of(region)):
+    for region, results in op.given:
+        for i, result in enumerate(results):
             if isinstance(result.type, TensorType):
                 storage = decided.of(result, "given by a consumer")
                 decided.join(

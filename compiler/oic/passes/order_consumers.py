@@ -15,7 +15,6 @@ the same refusal as in source order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
@@ -55,9 +54,10 @@ def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op
         return inlined(op, mapping)
     merged: list[Block] = []
     results: list[Value] = []
+    results_of = dict(op.given)
     for group in groups:
         regions = [op.consumers[i] for i in group]
-        results += [v for r in regions for v in op.results_of(r)]
+        results += [v for r in regions for v in results_of[r]]
         given = [v for r in regions for v in r.terminator.operands]
         merged.append(Block(ops=[*(o for r in regions for o in r.ops[:-1]), Yield(given)]))
     names = ["_".join(op.names[i] for i in group) for group in groups]
@@ -84,36 +84,53 @@ class _Region:
             self.writes |= set(op.touched("write"))
         self.refuses = _may_refuse(self.block, self.facts)
 
-    def before(self, later: _Region) -> bool:
-        """This region must be done when the later one starts."""
-        meet = self.writes & (later.reads | later.writes) or self.reads & later.writes
-        return bool(meet) or (self.refuses and bool(later.writes))
+
+class _Groups:
+    """Which regions run in order, by their positions: at first each by itself."""
+
+    def __init__(self, count: int) -> None:
+        self.of = [{i} for i in range(count)]
+
+    def join(self, i: int, j: int) -> bool:
+        """Make one group of theirs; whether they were two."""
+        less, more = sorted((self.of[i], self.of[j]), key=len)
+        if less is more:
+            return False
+        more |= less
+        for k in less:
+            self.of[k] = more
+        return True
 
 
 def grouped(regions: list[_Region]) -> list[set[int]]:
     """Positions of regions that run in order, group by group, in the order of their first."""
-    groups = [{i} for i in range(len(regions))]
-    while True:
-        pair = next((p for p in combinations(groups, 2) if _joined(*p, regions)), None)
-        if pair is None:
-            return groups
-        pair[0].update(pair[1])
-        groups.remove(pair[1])
+    groups = _Groups(len(regions))
+    written = set[Value]().union(*(region.writes for region in regions))
+    touching: dict[Value, int] = {}  # one of the regions that touch a state
+    refusing: list[int] = []  # those so far that have to be done before the next with effects
+    for i, region in enumerate(regions):
+        for state in written & (region.reads | region.writes):
+            groups.join(touching.setdefault(state, i), i)
+        if region.writes:
+            for k in refusing:
+                groups.join(k, i)
+            refusing = refusing[:1]
+        if region.refuses:
+            refusing.append(i)
+    while _overtaking(regions, groups):
+        pass
+    return list({id(group): group for group in groups.of}.values())
 
 
-def _joined(a: set[int], b: set[int], regions: list[_Region]) -> bool:
-    """The two groups cannot be apart."""
-    ordered = any(regions[min(x, y)].before(regions[max(x, y)]) for x in a for y in b)
-    return ordered or _overtakes(a, b, regions) or _overtakes(b, a, regions)
-
-
-def _overtakes(group: set[int], other: set[int], regions: list[_Region]) -> bool:
-    """A refusal of the group would come before what another region does earlier in the source."""
-    return any(
-        min(group) < j < k and regions[k].refuses and (regions[j].refuses or regions[j].writes)
-        for j in other
-        for k in group
-    )
+def _overtaking(regions: list[_Region], groups: _Groups) -> bool:
+    """Regions joined that a refusal of a group around them would come before, in spite of the source; whether any."""
+    last = {id(groups.of[k]): k for k, region in enumerate(regions) if region.refuses}
+    joined, reach = False, -1  # as far as a refusal of the groups so far
+    for j, region in enumerate(regions):
+        if j < reach and (region.refuses or region.writes):
+            joined |= groups.join(j, reach)
+        reach = max(reach, last.get(id(groups.of[j]), -1))
+    return joined
 
 
 # ---------------------------------------------------------------- refusals
