@@ -27,7 +27,7 @@ from oic.ir.module import Module
 from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.lower.graph import entries, lower_graph
 from oic.model import Model
-from oic.operators.late import Place, late_places, overtaken
+from oic.operators.late import LatePlace, late_places, overtaken
 from oic.session.interface import Interface, SessionVariable, interface
 from oic.syntax import tree as syntax
 
@@ -86,16 +86,16 @@ class Program:
         return module
 
     @cached_property
-    def overtaken(self) -> list[Place]:
+    def overtaken(self) -> list[LatePlace]:
         """What may refuse in C later than in the source."""
         return overtaken(self.planned)
 
     @cached_property
-    def late(self) -> list[Place]:
+    def late(self) -> list[LatePlace]:
         """What may refuse a step after an effect (SPEC, 8.6)."""
         return late_places(self.planned)
 
-    def compiled(self) -> tuple[Module, list[Place]]:
+    def compiled(self) -> tuple[Module, list[LatePlace]]:
         """What C is made of, and what may refuse there later than in the source."""
         return self.planned, self.overtaken
 

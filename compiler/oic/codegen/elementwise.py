@@ -14,13 +14,14 @@ from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref, Strides
+from oic.codegen.function_context import Frame, Ref
 from oic.codegen.loops import Nest, broadcast_strides, collapse, load, plane, store
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.control import Cond
 from oic.ir.core import Op, Value
 from oic.ir.state import IndexTensor, Splat
+from oic.ir.strides import Strides
 from oic.ir.types import TensorType
 from oic.operators.base import Operator, Scalar
 from oic.operators.fused import Copy

@@ -18,10 +18,9 @@ from oic.ir.facts import Facts
 from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness
 from oic.ir.ranges import Ranges
-from oic.ir.strides import dense
+from oic.ir.strides import Strides, dense
 from oic.ir.types import TensorType
 
-Strides = tuple[Dim, ...]
 STATE, WHY, SESSION = c.Identifier("state"), c.Identifier("why"), c.Identifier("s")
 LINES, COLUMNS = (1 << 20) - 1, (1 << 11) - 1  # of places that a refusal can name
 

@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref, Strides
+from oic.codegen.function_context import Frame, Ref
 from oic.dtypes import DType
 from oic.ir.dims import Dim
+from oic.ir.strides import Strides
 
 Run = tuple[Ref, list[Dim]]
 COUNTERS = ("i", "j", "k", "m", "n", "p", "q", "r", "a", "b", "c", "d")

@@ -21,10 +21,10 @@ from oic.ir.dims import Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind
 from oic.ir.intervals import Range, meet
 from oic.ir.journal import Journal
-from oic.ir.ranges import Atom, Linear, Ranges, added
+from oic.ir.ranges import FormAtom, LinearForm, Ranges, added
 
 MOST_FACTS = 64  # about an atom that are tried
-_Form = frozenset[tuple[Atom, int]]
+_Form = frozenset[tuple[FormAtom, int]]
 
 
 class Facts(Ranges):
@@ -37,7 +37,7 @@ class Facts(Ranges):
     def __init__(self) -> None:
         super().__init__()
         self._extents: dict[Extent, Range] = {}
-        self._facts: dict[tuple[Atom, bool], dict[_Form, Linear]] = {}  # sums, by a signed atom and by all atoms
+        self._facts: dict[tuple[FormAtom, bool], dict[_Form, LinearForm]] = {}  # sums, by a signed atom and all atoms
         self._journal = Journal()
 
     # ----------------------------------------------------------------- the walk
@@ -84,17 +84,17 @@ class Facts(Ranges):
         owner = region.owner
         return isinstance(owner, For) and self.difference(owner.end, owner.start)[0] > 0
 
-    def _of_region(self, region: Block) -> list[Linear]:
+    def _of_region(self, region: Block) -> list[LinearForm]:
         """What holds in a region as it is run."""
         owner = region.owner
         if isinstance(owner, If) and isinstance(test := owner.condition.op, Cond):
             apart = added(self.linear(test.right), self.linear(test.left), -1)
-            one: Linear = {None: 1}
+            one: LinearForm = {None: 1}
             return [added(apart, one, -1) if region is owner.then else added({}, apart, -1)]
         if isinstance(owner, For):
             start = self.linear(owner.start)
             last = added(self.linear(owner.end), {None: 1}, -1)
-            index: Linear = {region.args[0]: 1}
+            index: LinearForm = {region.args[0]: 1}
             return [added(last, start, -1), added(index, start, -1), added(last, index, -1)]
         return []
 
@@ -113,17 +113,17 @@ class Facts(Ranges):
         pairs = zip(op.x.shape, op.shape, strict=True)
         return all(a == b or self.linear(a) == self.linear(b) for a, b in pairs)
 
-    def _sides(self, op: CheckRange | ExtentBind) -> list[Linear]:
+    def _sides(self, op: CheckRange | ExtentBind) -> list[LinearForm]:
         """What a check that passes shows not to be negative."""
         low, high = (op.low, op.high) if isinstance(op, CheckRange) else (0, op.extent.maximum)
         middle = self.linear(op.value)
         return [added(middle, self.linear(low), -1), added(self.linear(high), middle, -1)]
 
-    def _holds(self, side: Linear) -> bool:
+    def _holds(self, side: LinearForm) -> bool:
         """A sum is not negative: by its range, or as it is a fact and something that is not."""
         return self.least(side) >= 0 or any(self.least(added(side, fact, -1)) >= 0 for fact in self._about(side))
 
-    def _about(self, side: Linear) -> Iterator[Linear]:
+    def _about(self, side: LinearForm) -> Iterator[LinearForm]:
         """The facts that can bound a sum: they share atoms with it, of one sign, so that these cancel.
 
         What a fact takes from a sum is no more than the width of the ranges of what they share.  If the
@@ -140,7 +140,7 @@ class Facts(Ranges):
 
     # ------------------------------------------------------------------- noting
 
-    def _add(self, fact: Linear) -> None:
+    def _add(self, fact: LinearForm) -> None:
         """Note a sum that is not negative: of two that differ by an integer the smaller says more."""
         form = frozenset([(atom, c) for atom, c in fact.items() if atom is not None])
         constant = fact.get(None, 0)
@@ -152,7 +152,7 @@ class Facts(Ranges):
         for atom, c in form:
             self._bound_atom(atom, c, most)
 
-    def _bound_atom(self, atom: Atom, c: int, most: int) -> None:
+    def _bound_atom(self, atom: FormAtom, c: int, most: int) -> None:
         """An atom of a sum that is not negative, whose others take it to `most` at the most."""
         least, largest = low, high = self._atom_range(atom)
         if c > 0:

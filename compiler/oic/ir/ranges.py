@@ -20,8 +20,8 @@ from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.intervals import WIDE, Range
 from oic.ir.state import CacheCount, State, StateGet, StateReach
 
-Atom = Value | Extent | Expr | None
-Linear = dict[Atom, int]  # coefficient, not 0, of each atom; of 1 under None
+FormAtom = Value | Extent | Expr | None
+LinearForm = dict[FormAtom, int]  # coefficient, not 0, of each atom; of 1 under None
 CHECKS = (index.CheckRange, index.CheckIds, index.ExtentBind, index.AssertShape)
 MOST_LOOPS = 8  # around each other, of which an index is followed
 MOST_ATOMS = 32  # of a sum; one of more is an atom itself
@@ -57,7 +57,7 @@ class Ranges:
     def __init__(self, ops: Iterable[Op] = ()) -> None:
         self.bound = {op.extent: op.value for op in ops if isinstance(op, index.ExtentBind)}
         self._ranges: dict[Value, Range] = _Known()
-        self._sums: dict[Value, Linear] = _Known()
+        self._sums: dict[Value, LinearForm] = _Known()
         self._whole: dict[Value, Range] = {}
 
     def of(self, value: Value) -> Range:
@@ -96,16 +96,16 @@ class Ranges:
 
     # ---------------------------------------------------------------- sums
 
-    def linear(self, part: Value | Dim) -> Linear:
+    def linear(self, part: Value | Dim) -> LinearForm:
         """An index integer or a size as a sum of multiples of atoms; not to be changed."""
         if isinstance(part, Value):
             found = self._sums.get(part)
             return self._solved(part, self._sums, self._sum_rule) if found is None else found
         if isinstance(part, int):
             return {None: part} if part else {}
-        total: Linear = {}
+        total: LinearForm = {}
         for atoms, c in part.terms:
-            one: Atom = None
+            one: FormAtom = None
             if atoms:
                 one = atoms[0] if len(atoms) == 1 and isinstance(atoms[0], Extent) else Expr(((atoms, 1),))
             bound = self.bound.get(one) if isinstance(one, Extent) else None
@@ -117,13 +117,13 @@ class Ranges:
         form = added(self.linear(a), self.linear(b), -1)
         return self.least(form), -self.least(added({}, form, -1))
 
-    def least(self, form: Linear) -> int:
+    def least(self, form: LinearForm) -> int:
         """The smallest value of a sum."""
         least = self.of_sum(form)[0]
         inner = self._by_loops(form)
         return least if inner is form else max(least, self.of_sum(inner)[0])
 
-    def of_sum(self, form: Linear) -> Range:
+    def of_sum(self, form: LinearForm) -> Range:
         """The smallest and the largest value of a sum, every atom taken by itself."""
         low = high = 0
         for atom, c in form.items():
@@ -136,7 +136,7 @@ class Ranges:
             low, high = low + c * least, high + c * most
         return low, high
 
-    def _by_loops(self, form: Linear) -> Linear:
+    def _by_loops(self, form: LinearForm) -> LinearForm:
         """A sum with loop indices at the ends of their loops that make it least."""
         for _ in range(MOST_LOOPS):
             for counter in form:
@@ -149,7 +149,7 @@ class Ranges:
             form = added({atom: n for atom, n in form.items() if atom is not counter}, at, c)
         return form
 
-    def _atom_range(self, atom: Atom) -> Range:
+    def _atom_range(self, atom: FormAtom) -> Range:
         if atom is None:
             return 1, 1
         if isinstance(atom, Value):
@@ -164,7 +164,7 @@ class Ranges:
         least, most = 0, extent.maximum
         return (least, most) if bound is None else intervals.meet((least, most), self._range(bound))
 
-    def _sum_rule(self, value: Value) -> Linear:
+    def _sum_rule(self, value: Value) -> LinearForm:
         """By how the value is made, from the sums of what it is made of."""
         op: Any = value.op
         sums = self._sums
@@ -250,7 +250,7 @@ def exact(value: Value) -> int | None:
     return Ranges().exact(value)
 
 
-def linear(part: Value | Dim) -> Linear:
+def linear(part: Value | Dim) -> LinearForm:
     """An index integer or a size as a sum of multiples of atoms."""
     return Ranges().linear(part)
 
@@ -279,7 +279,7 @@ _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
 """What may end the step, by class of op: looked up, because most ops cannot."""
 
 
-def added(a: Linear, b: Linear, times: int) -> Linear:
+def added(a: LinearForm, b: LinearForm, times: int) -> LinearForm:
     """a + times * b."""
     total = dict(a)
     for atom, c in b.items():
@@ -297,7 +297,7 @@ def may_refuse(ops: Iterable[Op], ranges: Ranges | None = None) -> bool:
     return any(any(map(ranges.refuses, op.walk())) if op.regions else ranges.refuses(op) for op in ops)
 
 
-def _small(value: Value, form: Linear) -> Linear:
+def _small(value: Value, form: LinearForm) -> LinearForm:
     return form if len(form) <= MOST_ATOMS else {value: 1}
 
 
@@ -343,7 +343,7 @@ def _ends(op: If | For, position: int) -> list[Value]:
     return [*ends, op.init[position]] if isinstance(op, For) else ends
 
 
-def index_of(atom: Atom) -> For | None:
+def index_of(atom: FormAtom) -> For | None:
     """The loop whose index this is."""
     if type(atom) is not Value or type(atom.owner) is not Block:
         return None

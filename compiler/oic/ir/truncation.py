@@ -25,10 +25,10 @@ from oic.ir.control import For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexLoad
 from oic.ir.module import Module, Truncation
-from oic.ir.ranges import Linear, Ranges, added, index_of
+from oic.ir.ranges import LinearForm, Ranges, added, index_of
 
 Access = state.CacheRead | state.CacheWrite | state.CacheStep
-Sides = tuple[Linear, Linear]  # where a position of an access starts, and where it ends
+Sides = tuple[LinearForm, LinearForm]  # where a position of an access starts, and where it ends
 
 
 class _RefusalError(Exception):
@@ -103,8 +103,8 @@ class _Advance:
     read    integers that are the counter, and what it had been stepped by then
     """
 
-    moved: Linear = field(default_factory=dict)
-    read: dict[Value, Linear] = field(default_factory=dict)
+    moved: LinearForm = field(default_factory=dict)
+    read: dict[Value, LinearForm] = field(default_factory=dict)
     accesses: list[_Access] = field(default_factory=list)
 
 
@@ -241,9 +241,9 @@ class _Rule:
             end = added(end, {None: 1}, 1)
         now.accesses.append(_Access(op, (start, end), sure, others))
 
-    def _relative(self, now: _Advance, value: Value) -> Linear | None:
+    def _relative(self, now: _Advance, value: Value) -> LinearForm | None:
         """A position as a distance from where the advance begins; None where it is no such distance."""
-        found: Linear = {}
+        found: LinearForm = {}
         times = 0
         for atom, c in self.ranges.linear(value).items():
             if isinstance(atom, Value) and atom in now.read:

@@ -23,7 +23,7 @@ from oic.ir.module import Module
 from oic.library.cache import Cache, code_of, key_of
 from oic.library.publish import Stage, staged
 from oic.memory.map import memory_map
-from oic.operators.late import Place, late_places
+from oic.operators.late import LatePlace, late_places
 from oic.report.html import LineTime, report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
@@ -48,7 +48,7 @@ class Files:
     unit: Unit
     model: view.TemplateData
     target: Target
-    late_checks: tuple[Place, ...]
+    late_checks: tuple[LatePlace, ...]
     figures: Figures | None = None
 
     @property

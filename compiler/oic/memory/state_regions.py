@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
-from oic.ir.ranges import Linear, Ranges, added
+from oic.ir.ranges import LinearForm, Ranges, added
 from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateStore
 from oic.operators.part import Insert, PartEntry
 
@@ -103,5 +103,5 @@ def _ends_before(one: Box, other: Box, axis: int, known: Ranges) -> bool:
     return known.of_sum(added(_offset(other, axis, known), end, -1))[0] >= 0
 
 
-def _offset(box: Box, axis: int, known: Ranges | None = None) -> Linear:
+def _offset(box: Box, axis: int, known: Ranges | None = None) -> LinearForm:
     return (known or Ranges()).linear(box.offsets[axis]) if axis < len(box.offsets) else {}

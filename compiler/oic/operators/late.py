@@ -10,7 +10,7 @@ from oic.ir.grouping import by_key
 from oic.ir.module import Module
 from oic.operators.refusal import variable_of
 
-Place = tuple[Span | None, str]  # the source of a check, and what it is about
+LatePlace = tuple[Span | None, str]  # the source of a check, and what it is about
 
 
 def late_checks(module: Module, *, whole: bool = False) -> list[Op]:
@@ -24,12 +24,12 @@ def late_checks(module: Module, *, whole: bool = False) -> list[Op]:
     return found
 
 
-def late_places(module: Module) -> list[Place]:
+def late_places(module: Module) -> list[LatePlace]:
     """Where they are in the source, each place once, and the variable: else the text itself."""
     return _places(late_checks(module))
 
 
-def overtaken(module: Module) -> list[Place]:
+def overtaken(module: Module) -> list[LatePlace]:
     """What checks that come later in the source may be made before, as those come before every effect.
 
     It may refuse the step in what has the first effect of its function, or after that.
@@ -37,8 +37,8 @@ def overtaken(module: Module) -> list[Place]:
     return _places(late_checks(module, whole=True))
 
 
-def _places(ops: list[Op]) -> list[Place]:
-    places: dict[Place, None] = {}
+def _places(ops: list[Op]) -> list[LatePlace]:
+    places: dict[LatePlace, None] = {}
     for op in ops:
         text = op.span.text if op.span is not None else op.name
         places[op.span, variable_of(op) or text] = None

@@ -85,7 +85,7 @@ class _Region:
         self.refuses = _may_refuse(self.block, self.facts)
 
 
-class _Groups:
+class _Joined:
     """Which regions run in order, by their positions: at first each by itself."""
 
     def __init__(self, count: int) -> None:
@@ -104,7 +104,7 @@ class _Groups:
 
 def grouped(regions: list[_Region]) -> list[set[int]]:
     """Positions of regions that run in order, group by group, in the order of their first."""
-    groups = _Groups(len(regions))
+    groups = _Joined(len(regions))
     written = set[Value]().union(*(region.writes for region in regions))
     touching: dict[Value, int] = {}  # one of the regions that touch a state
     refusing: list[int] = []  # those so far that have to be done before the next with effects
@@ -122,7 +122,7 @@ def grouped(regions: list[_Region]) -> list[set[int]]:
     return list({id(group): group for group in groups.of}.values())
 
 
-def _overtaking(regions: list[_Region], groups: _Groups) -> bool:
+def _overtaking(regions: list[_Region], groups: _Joined) -> bool:
     """Regions joined that a refusal of a group around them would come before, in spite of the source; whether any."""
     last = {id(groups.of[k]): k for k, region in enumerate(regions) if region.refuses}
     joined, reach = False, -1  # as far as a refusal of the groups so far

@@ -26,7 +26,7 @@ from oic.ir.types import TensorType
 from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
 from oic.operators.evaluate import bind_sizes, compute, shape_of
-from oic.operators.late import Place, late_checks
+from oic.operators.late import LatePlace, late_checks
 from oic.operators.refusal import refusal
 from oic.reference import saved
 from oic.reference import state_storage as boxes
@@ -40,7 +40,7 @@ SEMANTICS: dict[type[Op], Callable[[Machine, Any], None]] = {}
 """What the ops that are no operators do, by class; `semantics` fills it."""
 
 Observer = Callable[[Op], Any]
-Compiled = Callable[[], tuple[Module, Collection[Place]]]
+Compiled = Callable[[], tuple[Module, Collection[LatePlace]]]
 
 
 class Machine:
