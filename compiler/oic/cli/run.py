@@ -35,7 +35,7 @@ from oic.session.interface import Interface
 from oic.session.simulator import InterpretedProgram
 from oic.session.synthesizer import CompiledProgram
 
-Advance = Callable[[], None]
+StepOnce = Callable[[], None]
 
 
 # ---------------------------------------------------------------- build
@@ -161,7 +161,7 @@ class Result:
 
 
 def run_steps(
-    program: Program, inputs: dict[str, str], steps: int, entry: str, backend: str, advance: Advance, *, traced: bool
+    program: Program, inputs: dict[str, str], steps: int, entry: str, backend: str, advance: StepOnce, *, traced: bool
 ) -> Result:
     """Run steps until one is refused; compiled code measures itself where it is traced.
 
@@ -270,7 +270,7 @@ def _portable(array: Array) -> Array:
 
 def diff_steps(
     program: Program, inputs: dict[str, str], steps: int, seed: int, entry: str | None,
-    bisected: bool, advance: Advance,
+    bisected: bool, advance: StepOnce,
 ) -> tuple[Verdict, Culprit | None]:  # fmt: skip
     """Compare both backends over random or given inputs.  Raises OicError, StepError."""
     face = interface_of(program)

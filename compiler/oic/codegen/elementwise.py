@@ -30,7 +30,7 @@ from oic.operators.shape import BroadcastTo
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
 
-Read = Callable[[Value], c.Expression]
+ReadElement = Callable[[Value], c.Expression]
 
 
 @dataclass
@@ -117,7 +117,7 @@ def handed_on(frame: Frame, op: Op) -> None:
     _loops(frame, op, inputs, lambda read: _fused_body(frame, block, read))
 
 
-def _fused_body(frame: Frame, block: Any, read: Read) -> list[c.Expression]:
+def _fused_body(frame: Frame, block: Any, read: ReadElement) -> list[c.Expression]:
     """Write temporaries; give the expression of every result."""
     uses = Counter(v for inner in block.ops for v in inner.operands)
     final = block.terminator.operands
@@ -151,7 +151,7 @@ def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource
 
 
 def _loops(
-    frame: Frame, op: Op, inputs: dict[Value, OperandSource], body: Callable[[Read], list[c.Expression]]
+    frame: Frame, op: Op, inputs: dict[Value, OperandSource], body: Callable[[ReadElement], list[c.Expression]]
 ) -> None:
     """Loop over the elements of an op's results; operands that stay the same are loaded further out."""
     results = [frame.ref(result) for result in op.results]
@@ -210,7 +210,7 @@ def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: lis
 # ---------------------------------------------------------------- one element
 
 
-def apply(frame: Frame, op: Op, read: Read) -> c.Expression:
+def apply(frame: Frame, op: Op, read: ReadElement) -> c.Expression:
     """The expression of an operator on one element; not rounded."""
     if op.reshapes or isinstance(op, (BroadcastTo, Copy)):
         return read(op.operands[0])
@@ -257,7 +257,7 @@ def _is_passed(kind: str, part: Any) -> bool:
     return kind in ("operand", "rest") or (kind == "optional" and part is not None)
 
 
-def _argument(frame: Frame, part: Any, by: DType, read: Read) -> list[c.Expression]:
+def _argument(frame: Frame, part: Any, by: DType, read: ReadElement) -> list[c.Expression]:
     """The arguments that one field gives; a setting has the type `by`."""
     if isinstance(part, Value):
         if part in frame.indices:

@@ -132,7 +132,7 @@ class StoredElements:
                 wrong += float(np.square(stored - values, dtype=np.float64).sum())
         return (wrong / whole) ** 0.5 if whole else 0.0
 
-    def _matrices(self) -> Iterator[Matrix]:
+    def _matrices(self) -> Iterator[StoredMatrix]:
         """What they were, one after the other; the memory of a file is given back."""
         source = self.source
         if isinstance(source, Members) and source.grouped and self.encoding == f"{source.storage} {PANELS}":
@@ -142,7 +142,7 @@ class StoredElements:
             yield from member.reshape(-1, *self.shape[-2:])
             forget(member)
 
-    def _shape(self, matrix: Matrix) -> tuple[int, int]:
+    def _shape(self, matrix: StoredMatrix) -> tuple[int, int]:
         """Rows and K."""
         first, last = matrix.shape
         return (last, first) if layout_of(self.encoding) == COLUMNS else (first, last)
@@ -151,13 +151,13 @@ class StoredElements:
         """With K as its last axis, or as it was."""
         return matrix.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrix
 
-    def _values(self, matrix: Matrix) -> Array:
+    def _values(self, matrix: StoredMatrix) -> Array:
         if not isinstance(matrix, quantized.Grouped) and storage_of(self.encoding) not in quantized.GROUP_STORAGES:
             return self._narrowed(matrix).astype(np.float32)
         rows, k = self._shape(matrix)
         return self._turned(self._groups(matrix, 0, rows).values(k))
 
-    def _groups(self, matrix: Matrix, first: int, end: int) -> quantized.Groups:
+    def _groups(self, matrix: StoredMatrix, first: int, end: int) -> quantized.Groups:
         storage = storage_of(self.encoding)
         if isinstance(matrix, quantized.Grouped):
             found = matrix.read(first, end)
@@ -190,7 +190,7 @@ class StoredElements:
         return fail("weights-range", what, hint=f'--weights "{self.name}=f32,*={storage}" leaves it as it is')
 
 
-Matrix = Array | quantized.Grouped
+StoredMatrix = Array | quantized.Grouped
 Elements = Array | Members | StoredElements
 
 

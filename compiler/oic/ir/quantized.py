@@ -54,7 +54,7 @@ class Groups:
         return np.ascontiguousarray(found.reshape(rows, -1)[:, :k])
 
 
-Read = Callable[[int, int], Groups]  # of some rows: the first, and the one after the last
+ReadGroups = Callable[[int, int], Groups]  # of some rows: the first, and the one after the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Grouped:
 
     shape: tuple[int, int]
     storage: str
-    read: Read
+    read: ReadGroups
 
 
 def groups(k: int) -> int:
@@ -167,7 +167,7 @@ GROUP_STORAGES = {
 # ---------------------------------------------------------------- bytes
 
 
-def parts(read: Read, rows: int, k: int, storage: str) -> Iterator[NDArray[np.uint8]]:
+def parts(read: ReadGroups, rows: int, k: int, storage: str) -> Iterator[NDArray[np.uint8]]:
     """The bytes of a matrix, one part after the other; `read` gives some rows of it."""
     at_once = max(1, PART // (STREAM * GROUP * groups(k))) * STREAM if k else STREAM
     scales: list[NDArray[np.uint8]] = []

@@ -16,7 +16,7 @@ from oic.lower.builder import Builder
 from oic.lower.environment import Key
 from oic.syntax import tree as s
 
-Run = Callable[[Builder, tuple[s.Statement, ...]], object]
+RunBody = Callable[[Builder, tuple[s.Statement, ...]], object]
 
 
 @dataclass
@@ -28,7 +28,7 @@ class _Consumer:
     writes: dict[Key, Value]
 
 
-def lower_yield(f: Builder, statement: s.Yield, run: Run) -> None:
+def lower_yield(f: Builder, statement: s.Yield, run: RunBody) -> None:
     """Run every consumer whose awaits are all in this `yield`; `run` lowers statements."""
     found = [_lower_consumer(f, consumer, run) for consumer in f.instance.run_by(statement)]
     busy = [c for c in found if c.region.ops]
@@ -48,7 +48,7 @@ def lower_yield(f: Builder, statement: s.Yield, run: Run) -> None:
         f.given[key] = value
 
 
-def _lower_consumer(f: Builder, instance: BlockInstance, run: Run) -> _Consumer:
+def _lower_consumer(f: Builder, instance: BlockInstance, run: RunBody) -> _Consumer:
     """Lower a consumer into a region; what it writes and does not compute is given at once."""
     before = f.env
     f.env = dict(before)

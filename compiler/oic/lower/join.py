@@ -18,8 +18,8 @@ from oic.ir.types import INDEX, TensorType, Type, same_rank
 from oic.lower.builder import Builder
 from oic.lower.environment import Env, Held, Key, Mixed, Poison
 
-Axis = tuple[int, int]  # which of the values that meet, which of its axes
-Size = tuple[Axis, Extent]
+JoinedAxis = tuple[int, int]  # which of the values that meet, which of its axes
+JoinedSize = tuple[JoinedAxis, Extent]
 
 
 @dataclass
@@ -91,14 +91,14 @@ def _emit_if(
 
 
 def joined_types(
-    f: Builder, pairs: Iterable[tuple[Type, Type]], least: Mapping[Axis, int] | None = None
-) -> tuple[list[Type], list[Size]]:
+    f: Builder, pairs: Iterable[tuple[Type, Type]], least: Mapping[JoinedAxis, int] | None = None
+) -> tuple[list[Type], list[JoinedSize]]:
     """Common types of pairs of one rank; sizes that differ become fresh extents.
 
     least   what the maximum of an axis must be at least
     """
     outs: list[Type] = []
-    sizes: list[Size] = []
+    sizes: list[JoinedSize] = []
     for i, (a, b) in enumerate(pairs):
         if a == b or not (isinstance(a, TensorType) and isinstance(b, TensorType)):
             outs.append(a)

@@ -31,7 +31,7 @@ from oic.syntax import tree as s
 ATTEMPTS = 3
 MOST_UNROLLED = 64
 
-Iteration = Callable[[], object]  # lowers the body's statements
+LowerTurn = Callable[[], object]  # lowers the body's statements
 Least = dict[tuple[Key, int], int]  # variable, axis -> what the carried size must allow for
 
 
@@ -68,7 +68,7 @@ class Attempt:
     mixed: Env
 
 
-def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
+def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
     """Emit a loop.  Raises Refused."""
     start, end = f.integer(loop.start), f.integer(loop.end)
     static = isinstance(start, int) and isinstance(end, int)
@@ -100,7 +100,7 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
     raise refused("size-unbounded", what, loop.head_span, hint=hint)
 
 
-def lower_dead(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
+def lower_dead(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
     """A loop that never runs is still checked; nothing is known of its index."""
     mark = f.mark()
     with f.nested(Block()) as region:
@@ -109,7 +109,7 @@ def lower_dead(f: Builder, loop: s.Loop, iteration: Iteration) -> None:
     f.env = mark.env
 
 
-def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: Iteration) -> None:
+def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: LowerTurn) -> None:
     """One iteration, here and now: a scope of its own, and the index at a position."""
     index = f.instance.meanings[id(loop)]
     assert isinstance(index, LoopIndex)
@@ -128,7 +128,7 @@ def _candidates(f: Builder, loop: s.Loop) -> list[Key]:
 
 
 def _lower_body(
-    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], ends: tuple[Dim, Dim], least: Least, iteration: Iteration
+    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], ends: tuple[Dim, Dim], least: Least, iteration: LowerTurn
 ) -> Attempt:
     body = Block()
     index = body.argument(INDEX, loop.index.name)

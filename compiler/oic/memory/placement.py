@@ -18,7 +18,7 @@ import numpy as np
 from oic.ir.grouping import by_key
 from oic.memory.intervals import Intervals
 
-Placed = tuple[int, int, int]  # first unit, the unit after the last, buffer
+Occupied = tuple[int, int, int]  # first unit, the unit after the last, buffer
 UNLIMITED = 1 << 62
 FEW = 4  # buffers that are fewer than one part in so many are listed
 SWAP = 500  # steps that a swap costs beside its looks at buffers
@@ -55,7 +55,7 @@ class BufferGroup:
         """Some of the buffers by themselves; at least one."""
         return BufferGroup(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
 
-    def looks(self, i: int, placed: list[Placed], offsets: list[int], lie: bytearray) -> tuple[list[Placed], bytes]:
+    def looks(self, i: int, placed: list[Occupied], offsets: list[int], lie: bytearray) -> tuple[list[Occupied], bytes]:
         """Buffers that lie already, by offset, among them all that a buffer meets; and which of them it meets.
 
         placed, lie   the buffers that lie, in order of their offsets, and a byte for each buffer
@@ -165,7 +165,7 @@ def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
 
 def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
-    placed: list[Placed] = []
+    placed: list[Occupied] = []
     offsets, lie = [0] * len(order), bytearray(len(part.sizes))
     for i in order:
         near, meets = part.looks(i, placed, offsets, lie)
@@ -200,7 +200,7 @@ def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packi
     return full
 
 
-def _extend(part: BufferGroup, packing: Packing, placed: list[Placed], order: Sequence[int], limit: int) -> bool:
+def _extend(part: BufferGroup, packing: Packing, placed: list[Occupied], order: Sequence[int], limit: int) -> bool:
     """Place the buffers of an order as low as they fit; False, and not all placed, if above the limit.
 
     placed   what lies already, by offset; added to

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from oic.memory.placement import BufferGroup, Packing
 
-Ints = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 GONE = 1 << 40  # units: floor of what is placed, and of a section with nothing left to place
 NODE = 50_000  # cost of a node beside that of what it looks at
 LOOK = 8  # sections to choose from, at least
@@ -67,7 +67,7 @@ class Node:
     key: bytes
     choices: list[Choice]
     placed: tuple[int, int] | None = None
-    changed: list[tuple[Ints, Ints | slice, Ints]] = field(default_factory=list)
+    changed: list[tuple[IntArray, IntArray | slice, IntArray]] = field(default_factory=list)
 
     def undo(self) -> None:
         """Everything is as it was before the choice."""
@@ -202,7 +202,7 @@ class Search:
             next_task = SearchTask(lo, hi, index, next_task)
         return next_task
 
-    def _raise(self, node: Node, buffers: Ints, floor: int, first: int = GONE, last: int = -1) -> None:
+    def _raise(self, node: Node, buffers: IntArray, floor: int, first: int = GONE, last: int = -1) -> None:
         """Raise the floors of some buffers, and with them those of sections, first..last in any case."""
         self._set(node, self.floors, buffers, np.full(len(buffers), floor))
         if len(buffers):
@@ -213,7 +213,7 @@ class Search:
         self.cost += int(start[-1] - start[0])
 
     @staticmethod
-    def _set(node: Node, array: Ints, where: Ints | slice, values: Ints) -> None:
+    def _set(node: Node, array: IntArray, where: IntArray | slice, values: IntArray) -> None:
         node.changed.append((array, where, array[where].copy()))
         array[where] = values
 
@@ -234,7 +234,7 @@ def cells(part: BufferGroup) -> int:
     return sum(part.lengths)
 
 
-def _valleys(low: Ints) -> Ints:
+def _valleys(low: IntArray) -> IntArray:
     """Sections in runs of one floor between higher ones; those with nothing left are the highest."""
     starts = np.concatenate(([0], (low[1:] != low[:-1]).nonzero()[0] + 1))
     lengths = np.concatenate((starts[1:], [len(low)])) - starts

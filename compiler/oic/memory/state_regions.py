@@ -21,7 +21,7 @@ from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateSto
 from oic.operators.part import Insert, PartEntry
 
 Put = StateStore | Insert  # what puts a value into a box
-Entry = StateEntry | PartEntry  # what names a box that values are computed in
+EntryOp = StateEntry | PartEntry  # what names a box that values are computed in
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Box:
         return self.whole, sizes, tuple(offsets)
 
     @classmethod
-    def of(cls, op: StateLoad | StateFill | Put | Entry) -> Box:
+    def of(cls, op: StateLoad | StateFill | Put | EntryOp) -> Box:
         """The box that an op reads, writes or computes in."""
         if isinstance(op, (Insert, PartEntry)):
             rest = op.x.shape[len(op.lengths) :]

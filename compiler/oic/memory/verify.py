@@ -30,7 +30,7 @@ from oic.operators.base import Operator
 from oic.operators.fused import Exchange, Fused
 from oic.operators.part import Insert, PartEntry
 
-Groups = dict[str, dict[str, tuple[int, int]]]
+BufferGroups = dict[str, dict[str, tuple[int, int]]]
 
 
 def verify(module: Module) -> None:
@@ -233,7 +233,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ran
                 )
 
 
-def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: Groups) -> None:
+def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: BufferGroups) -> None:
     """From here to the `insert` the tensor is not used, and until the part is needed no more not written."""
     inside, insert = _completed(op, held, found)
     assert isinstance(insert, Insert)
@@ -282,9 +282,9 @@ def _completed(
     return inside, store
 
 
-def _groups(body: Block, plan: Plan, symbol: str) -> Groups:
+def _groups(body: Block, plan: Plan, symbol: str) -> BufferGroups:
     """For a buffer that exchanges addresses, itself and the others: first bytes and ends."""
-    groups: Groups = {}
+    groups: BufferGroups = {}
     for op in walk(body):
         if isinstance(op, Exchange):
             names = set(op.moves()).union(*(groups.get(name, {}) for name in op.moves()))
@@ -324,7 +324,7 @@ def _own_bytes(value: Value) -> bool:
     return value.place.offset is not None and value.place.space in ("arena", "entry", "output")
 
 
-def _overlap(a: Value, b: Value, groups: Groups | None = None) -> bool:
+def _overlap(a: Value, b: Value, groups: BufferGroups | None = None) -> bool:
     """The bytes of one are bytes of the other; what exchanges addresses may be wherever it can get."""
     one, other = a.placed, b.placed
     if one.space != other.space or (one.space != "arena" and one.buffer != other.buffer):

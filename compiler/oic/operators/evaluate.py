@@ -20,10 +20,10 @@ from oic.operators.base import Operator
 from oic.operators.fused import Fused
 from oic.operators.part import Insert
 
-Read = Callable[[Value], Any]  # the array of a tensor, the int of an index value
+ReadValue = Callable[[Value], Any]  # the array of a tensor, the int of an index value
 
 
-def compute(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
+def compute(op: Op, read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:
     """The results of an operator, a splat or a fused region, as stored arrays.
 
     sizes   the value of every extent
@@ -60,7 +60,7 @@ def replaced(
     return found
 
 
-def apply(op: Operator, arrays: list[Any], read: Read, sizes: Mapping[str, int]) -> list[Array]:
+def apply(op: Operator, arrays: list[Any], read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:
     """The operator's reference on these arrays, its settings replaced by plain numbers."""
     with np.errstate(all="ignore"):  # infinities and NaN are results like any
         results = resolved(op, read, sizes).reference(*arrays)
@@ -73,7 +73,7 @@ def operand_parts(op: Op) -> list[Value | list[Value] | None]:
     return [getattr(op, key) for key, spec in op.fields.items() if spec.positional]
 
 
-def _widened(part: Value | list[Value] | None, read: Read) -> Any:
+def _widened(part: Value | list[Value] | None, read: ReadValue) -> Any:
     if part is None:
         return None
     if isinstance(part, list):
@@ -88,7 +88,7 @@ def _widened(part: Value | list[Value] | None, read: Read) -> Any:
     return seen
 
 
-def resolved(op: Operator, read: Read, sizes: Mapping[str, int]) -> Operator:
+def resolved(op: Operator, read: ReadValue, sizes: Mapping[str, int]) -> Operator:
     """The operator with plain numbers for settings that are values or sizes."""
     changed = {
         key: plain
@@ -102,7 +102,7 @@ def resolved(op: Operator, read: Read, sizes: Mapping[str, int]) -> Operator:
     return resolved
 
 
-def _plain(part: Any, read: Read, sizes: Mapping[str, int]) -> Any:
+def _plain(part: Any, read: ReadValue, sizes: Mapping[str, int]) -> Any:
     if isinstance(part, Value):
         value = read(part)
         if isinstance(value, int):
@@ -149,7 +149,7 @@ def filled(value: Any, type_: TensorType, sizes: Mapping[str, int]) -> Array:
     return np.full(shape_of(type_, sizes), dtypes.store(np.asarray(value), type_.dtype))
 
 
-def _fused(op: Op, read: Read, sizes: Mapping[str, int]) -> list[Array]:
+def _fused(op: Op, read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:
     """The ops of a fused region on whole arrays, each result stored as if it were a value."""
     body = op.regions[0]
     inner: dict[Value, Any] = {

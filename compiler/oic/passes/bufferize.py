@@ -20,7 +20,7 @@ from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
 from oic.memory.sharing import Sharing, movable, over, takeable
-from oic.memory.state_regions import Entry
+from oic.memory.state_regions import EntryOp
 from oic.memory.views import root, strides_of
 from oic.operators.fused import Fused, around
 from oic.operators.part import Insert, PartEntry
@@ -128,7 +128,7 @@ class _Order:
         self.places: dict[Op, tuple[int, int]] = {op: (i, 0) for i, op in enumerate(block.ops)}
         self.added = 0
 
-    def before(self, op: Op, new: Entry, sharing: Sharing) -> None:
+    def before(self, op: Op, new: EntryOp, sharing: Sharing) -> None:
         """Put an entry just before an op, and before it the arithmetic of its place that comes only later."""
         at = self.places[op]
         late: set[Op] = set()

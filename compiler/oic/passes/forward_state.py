@@ -17,7 +17,7 @@ from oic.ir.index import IndexAdd, IndexWrap
 from oic.ir.module import Module
 from oic.ir.state import State, StateAdd, StateGet, StateSet
 
-Known = dict[Value, Value]  # state -> its present value
+KnownCounts = dict[Value, Value]  # state -> its present value
 
 
 def forward_state(module: Module) -> None:
@@ -26,7 +26,7 @@ def forward_state(module: Module) -> None:
         _block(func.body, {})
 
 
-def _block(block: Block, known: Known) -> None:
+def _block(block: Block, known: KnownCounts) -> None:
     ops: list[Op] = []
     later = _reads_after(block)
     for position, op in enumerate(block.ops):

@@ -24,9 +24,9 @@ from oic.memory.saved import HEAD, RUN, VERSION, Form, Part
 MAGIC = b"OICSTAT\0"
 START = struct.Struct("<8sIIQQ")  # magic, version, checksum, fingerprint, bytes of everything
 PAIR = struct.Struct("<qq")
-Bytes = NDArray[np.uint8]
+ByteArray = NDArray[np.uint8]
 # Numbers of entries in order, and the bytes of each.
-Entries = tuple[NDArray[np.int64], Bytes]
+Entries = tuple[NDArray[np.int64], ByteArray]
 assert START.size == HEAD and PAIR.size == RUN
 
 
@@ -39,7 +39,7 @@ class Saved:
     """
 
     counts: dict[str, int]
-    runs: dict[str, list[tuple[int, Bytes]]]
+    runs: dict[str, list[tuple[int, ByteArray]]]
 
 
 def write(form: Form, counts: dict[str, int], entries: Callable[[Part], Iterable[Entries]]) -> bytes:
@@ -109,7 +109,7 @@ def read(form: Form, data: bytes) -> Saved:
 
 
 def _possible(
-    part: Part, counts: dict[str, int], runs: dict[str, list[tuple[int, Bytes]]], guard: Part
+    part: Part, counts: dict[str, int], runs: dict[str, list[tuple[int, ByteArray]]], guard: Part
 ) -> Entries:
     """The entries of a part that differ from their start, without any that there cannot be.
 
@@ -128,7 +128,7 @@ def _possible(
     return numbers, rows
 
 
-def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, Bytes]]) -> Entries:
+def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, ByteArray]]) -> Entries:
     """What runs have that differs from its start; of a part that is no table its one entry."""
     if not runs:
         return np.zeros(0, np.int64), np.zeros((0, part.entry_bytes(counts)), np.uint8)
@@ -147,7 +147,7 @@ class _SavedReader:
     def __init__(self, data: bytes, at: int) -> None:
         self.data, self.at = data, at
 
-    def take(self, count: int) -> Bytes:
+    def take(self, count: int) -> ByteArray:
         """The next bytes."""
         if count > len(self.data) - self.at:
             raise _refusal("the saved state is shorter than what it says")
@@ -158,7 +158,7 @@ class _SavedReader:
         return int.from_bytes(self.take(8).tobytes(), "little", signed=True)
 
 
-def _read_part(part: Part, counts: dict[str, int], reader: _SavedReader) -> list[tuple[int, Bytes]]:
+def _read_part(part: Part, counts: dict[str, int], reader: _SavedReader) -> list[tuple[int, ByteArray]]:
     nbytes = part.entry_bytes(counts)
     if not part.table:
         return [(0, _checked(part, reader.take(nbytes)).reshape(1, nbytes))]
@@ -176,7 +176,7 @@ def _read_part(part: Part, counts: dict[str, int], reader: _SavedReader) -> list
     return found
 
 
-def _checked(part: Part, data: Bytes) -> Bytes:
+def _checked(part: Part, data: ByteArray) -> ByteArray:
     if part.most is not None:
         values = data if part.dtype.bits == 8 else dtypes.unpack(data, dtypes.i64, len(data) // 8)
         if len(values) and not (int(values.min()) >= 0 and int(values.max()) <= part.most):

@@ -24,7 +24,7 @@ from oic.reference.saved import Entries, Saved
 
 LARGE = 1 << 24  # bytes from which memory is mapped
 CHUNK = 1 << 20  # bytes looked at together when a state is saved
-Positions = NDArray[np.int64]
+EntryPositions = NDArray[np.int64]
 StateBox = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
 
 
@@ -33,7 +33,7 @@ class Packed:
     """Memory of elements of a packed type: where in it every element is, counted in elements."""
 
     memory: Array
-    positions: Positions
+    positions: EntryPositions
 
 
 Memory = Array | Packed  # an array is a view of the bytes
@@ -92,7 +92,7 @@ class StateStorage:
         """Where the elements of a box lie."""
         return located(self.memory, self.type.dtype, self._first(box), box[1], self.strides)
 
-    def positions(self, box: StateBox) -> Positions:
+    def positions(self, box: StateBox) -> EntryPositions:
         """Positions of a box's elements among those of the storage."""
         return positions(self._first(box), box[1], self.strides)
 
@@ -204,9 +204,9 @@ def _set(storage: StateStorage, value: int) -> None:
     storage.write(((), ()), np.asarray(value, storage.type.dtype.np))
 
 
-def positions(first: int, shape: Sequence[int], strides: Sequence[int]) -> Positions:
+def positions(first: int, shape: Sequence[int], strides: Sequence[int]) -> EntryPositions:
     """The positions of elements, from that of the first."""
-    found: Positions = np.full((), first, np.int64)
+    found: EntryPositions = np.full((), first, np.int64)
     for n, s in zip(shape, strides, strict=True):
         found = found[..., None] + np.arange(n) * s
     return found
@@ -240,7 +240,7 @@ def put(memory: Memory, dtype: dtypes.DType, values: Array) -> None:
         memory[...] = values
 
 
-def gather(memory: Array, positions: Positions, dtype: dtypes.DType) -> Array:
+def gather(memory: Array, positions: EntryPositions, dtype: dtypes.DType) -> Array:
     """Elements of a packed type, at positions counted in elements from the start of the memory."""
     bits = positions * dtype.bits
     codes = (memory[bits >> 3] >> (bits & 7).astype(np.uint8)) & np.uint8((1 << dtype.bits) - 1)
@@ -251,7 +251,7 @@ def gather(memory: Array, positions: Positions, dtype: dtypes.DType) -> Array:
     return decoded[:, 0].reshape(positions.shape)
 
 
-def scatter(memory: Array, positions: Positions, dtype: dtypes.DType, values: Array) -> None:
+def scatter(memory: Array, positions: EntryPositions, dtype: dtypes.DType, values: Array) -> None:
     """Store elements of a packed type; neighbours in the same byte stay as they are."""
     shape = positions.shape
     flat = np.broadcast_to(values, shape).reshape(-1)

@@ -24,7 +24,7 @@ from oic.memory.saved import Part
 from oic.operators.evaluate import stepped
 from oic.reference.saved import Entries, Saved
 
-Key = tuple[int, ...]
+MemberKey = tuple[int, ...]
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
@@ -63,9 +63,9 @@ class PersistentVariable:
     def __init__(self, symbol: str, type: StateType, init: object, journal: Journal) -> None:
         self.symbol, self.type, self.journal = symbol, type, journal
         self.fill = dtypes.store(np.asarray(0 if init is None else init), type.dtype)
-        self.entries: dict[Key, Array] = {}
-        self.touched: dict[Key, None] = {}
-        self.following: dict[Key, int] = {}
+        self.entries: dict[MemberKey, Array] = {}
+        self.touched: dict[MemberKey, None] = {}
+        self.following: dict[MemberKey, int] = {}
         self.counts: dict[int, int] = {}
         self.span: Span | None = None  # of the op being run, for refusals
         for axis in range(len(type.table) + len(type.auto)):
@@ -205,11 +205,11 @@ class PersistentVariable:
                     else:
                         self.touched[key] = None
 
-    def _place(self, key: Key) -> Key:
+    def _place(self, key: MemberKey) -> MemberKey:
         """Where an entry is numbered: of a ring by its slot."""
         return (*key[:-1], key[-1] % self.type.window) if self.type.ring else key
 
-    def _put(self, place: Key, entry: Array) -> None:
+    def _put(self, place: MemberKey, entry: Array) -> None:
         """Set an entry that was saved, of a ring the newest position of its slot."""
         if self.type.ring:
             newest = self.following[place[:-1]] - 1
@@ -249,7 +249,7 @@ class PersistentVariable:
         for spec, value in zip(self.type.table, others):
             self._check(spec.name, (value,), spec.capacity, FULL)
 
-    def _check_ring(self, others: Key, position: tuple[int, ...], *, writing: bool) -> None:
+    def _check_ring(self, others: MemberKey, position: tuple[int, ...], *, writing: bool) -> None:
         spec = self.type.table[-1]
         following = self.following.get(others, 0)
         oldest = following - spec.capacity
@@ -292,7 +292,7 @@ class PersistentVariable:
             counts[i] = max(counts[i], value)
         return tuple(size + count for size, count in zip(self.type.shape, counts))
 
-    def _entry(self, key: Key) -> Array:
+    def _entry(self, key: MemberKey) -> Array:
         """An entry at its present shape; the initial value where it was never written."""
         shape = self._grown_shape([])
         stored = self.entries.get(key)
@@ -317,14 +317,14 @@ class PersistentVariable:
         kept = tuple(n for n, s in zip(lengths, sliced) if s)
         return found.reshape(kept + shape)
 
-    def _store(self, key: Key, entry: Array) -> None:
+    def _store(self, key: MemberKey, entry: Array) -> None:
         if self.type.ring:
             self._advance(key[:-1], key[-1])
         else:
             self._touch(key)
         self.journal.put(self.entries, key, entry)
 
-    def _advance(self, others: Key, position: int) -> None:
+    def _advance(self, others: MemberKey, position: int) -> None:
         """Move a ring's window to end no earlier than after this position."""
         old = self.following.get(others, 0)
         new = max(old, position + 1)
@@ -334,7 +334,7 @@ class PersistentVariable:
         self.journal.put(self.following, others, new)
         self._touch(others)
 
-    def _touch(self, key: Key) -> None:
+    def _touch(self, key: MemberKey) -> None:
         if key not in self.touched:
             self.journal.put(self.touched, key, None)
 

@@ -65,7 +65,7 @@ class AssemblyFunction:
     jumps: bool = False
 
 
-Graph = dict[str, AssemblyFunction]
+CallGraph = dict[str, AssemblyFunction]
 
 # What compilers define for machines whose calls and stack pointers are found below.
 MACHINES = ("__x86_64__", "__i386__", "__arm__", "__aarch64__", "__riscv")
@@ -80,7 +80,7 @@ def check_machine(macros: Collection[str]) -> None:
         raise UnknownStack("oic does not read the assembly of this machine")
 
 
-def worst(graph: Graph, function: str) -> StackUse:
+def worst(graph: CallGraph, function: str) -> StackUse:
     """The worst case of a function.  Raises UnknownStack: recursion."""
     taken = frozenset(a for frame in graph.values() for a in frame.addresses) - {THREAD}
     none: frozenset[str] = frozenset()
@@ -122,7 +122,7 @@ _REGISTER = re.compile(r"[rxwast]\d+|lr|sp|pc|ip|fp|sl|sb|ra|gp|tp")
 _PREFIXES = ("notrack", "bnd", "rep", "lock")
 
 
-def read(usage: str, assembly: str) -> Graph:
+def read(usage: str, assembly: str) -> CallGraph:
     """The functions of one file compiled with `-fstack-usage -S`, by their names in the assembly.
 
     usage   lines `file:line:column:name<tab>bytes<tab>kind`, in the order of the assembly
@@ -138,7 +138,7 @@ def read(usage: str, assembly: str) -> Graph:
     bodies = _bodies(assembly, [name for name, _, _ in reported])
     if len(bodies) != len(reported):
         raise UnknownStack("the compiler's stack usage and its assembly name different functions")
-    graph: Graph = {}
+    graph: CallGraph = {}
     aliases = {a: b for a, b in _ALIAS.findall(assembly) if b in bodies}
     data = _addresses_in_data(assembly, {*bodies, *aliases})
     for (name, body), (_, nbytes, bounded) in zip(bodies.items(), reported, strict=True):

@@ -23,7 +23,7 @@ from oic.ir.ranges import BINARY
 from oic.ir.state import State, StateFill, StateGet, StateSet
 from oic.ir.types import StateType
 
-Binary = index.IndexAdd | index.IndexSub | index.IndexMul | index.IndexMin | index.IndexMax | index.IndexMod
+BinaryIndexOp = index.IndexAdd | index.IndexSub | index.IndexMul | index.IndexMin | index.IndexMax | index.IndexMod
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
@@ -115,7 +115,7 @@ class Emitter:
         """The present value of a size."""
         return self.value(size) if isinstance(size, int) else self.add(index.IndexSize(size)).result
 
-    def _binary(self, make: type[Binary], a: int | Value, b: int | Value) -> Value:
+    def _binary(self, make: type[BinaryIndexOp], a: int | Value, b: int | Value) -> Value:
         """Arithmetic; of two known integers what it gives."""
         left, right = _known(a), _known(b)
         if left is not None and right is not None:
