@@ -151,6 +151,7 @@ def outputs(n: int) -> str:
 
 
 def entries(n: int) -> str:
+    """Blocks that a caller may step, with one constant."""
     more = "".join(f"block e{i} @entry {{ op linear(x, w) >> y; return; }}\n" for i in range(n))
     declared = "dynamic { x: f32[8]; } constant { w: f32[8, 8] @init(0.5); } volatile { y: f32[8]; }\n"
     return f"{declared}{more}block entry {{ op relu(x) >> y; return; }}\n"

@@ -236,10 +236,10 @@ OIC_LOOP void oic_words_sum(uint32_t *sum, ptrdiff_t ld, ptrdiff_t rows, const u
 {
     ptrdiff_t e = 0;
     for (; WORDS_GROUPS > 1 && e + OIC_LANES < count; e += WORDS_GROUPS * OIC_LANES) {
-        oic_words_rows(sum + e, ld, rows, WORDS_GROUPS, x, xm, w, at, n, start, place + e / 8, OIC_WORD == 2);
+        oic_words_rows(sum + e, ld, rows, WORDS_GROUPS, x, xm, w, at, n, start, place + e / OIC_EIGHT, OIC_WORD == 2);
     }
     for (; e < count; e += OIC_LANES) {
-        oic_words_rows(sum + e, ld, rows, 1, x, xm, w, at, n, start, place + e / 8, OIC_WORD == 2);
+        oic_words_rows(sum + e, ld, rows, 1, x, xm, w, at, n, start, place + e / OIC_EIGHT, OIC_WORD == 2);
     }
 }
 

@@ -335,6 +335,8 @@ def test_rows_in_any_parts_give_the_same_bits(way: str, tmp_path: Path) -> None:
     for name, program in together.made.items():
         with program.make_executor() as executor:
             there[name].check(executor)
+    if absent := [n for n, d in DIVIDED.items() if d.model is not None and not d.model.exists()]:
+        pytest.skip(f"all others hold; there are no models of {', '.join(absent)}")
 
 
 def test_every_example_that_takes_several_rows_is_divided() -> None:

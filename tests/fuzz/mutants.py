@@ -156,7 +156,9 @@ def apply(mutant: Mutant, root: Path) -> None:
         indent = first[: len(first) - len(first.lstrip())]
         least = min((len(line) - len(line.lstrip()) for line in hunk.old if line.strip()), default=0)
         more = " \\" if first.endswith("\\") else ""
-        lines[at : at + len(hunk.old)] = [f"{indent}{line[least:]}{more}" for line in hunk.new]
+        deeper = (len(line) - len(line.lstrip()) - least for line in hunk.new)  # than the first, or less deep
+        shifted = [f"{' ' * (len(indent) + by)}{line.lstrip()}{more}" for by, line in zip(deeper, hunk.new)]
+        lines[at : at + len(hunk.old)] = shifted
         text = "\n".join(lines) + "\n"
         if path.suffix == ".py":
             compile(text, str(path), "exec")  # a mutant is a wrong program, not a broken file

@@ -69,3 +69,13 @@ def test_continued_lines_of_a_macro_stay_continued(tmp_path: Path) -> None:
     path.write_text("f.\ntests: x\n--- runtime_c/a.h\n-    f(x);\n+    h(x);\n+    i(x);\n")
     apply(read(path), tmp_path)
     assert header.read_text() == "#define M(x)   \\\n    h(x); \\\n    i(x); \\\n    g(x)\n"
+
+
+def test_what_a_change_adds_may_be_less_deep(tmp_path: Path) -> None:
+    (tmp_path / "compiler").mkdir()
+    source = tmp_path / "compiler" / "a.py"
+    source.write_text("for i in x:\n    if i:\n        f(i)\n")
+    path = tmp_path / "once.txt"
+    path.write_text("f always.\ntests: x\n--- compiler/a.py\n-        f(i)\n+        pass\n+    f(i)\n")
+    apply(read(path), tmp_path)
+    assert source.read_text() == "for i in x:\n    if i:\n        pass\n    f(i)\n"
