@@ -15,6 +15,8 @@
 #define OIC_HAS_I8MM 64u    /* and its products of matrices of bytes */
 #define OIC_HAS_ZEN5 128u   /* OIC_HAS_VNNI, and what tells that memory is asked for as Zen 5 wants it (simd/registers.h) */
 
+#define OIC_HAS_INTEL 256u  /* OIC_HAS_VNNI, and what tells of Intel's (simd/registers.h) */
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 
@@ -36,6 +38,7 @@ static inline uint32_t oic_processor(void)
     found |= OIC_HAS_AVX2;
     if ((saved & 0xe6u) == 0xe6u && (b & avx512) == avx512) {
         found |= OIC_HAS_AVX512 | (c & 1u << 11 ? OIC_HAS_VNNI : 0u);
+        found |= found & OIC_HAS_VNNI && pairs & 1u << 23 ? OIC_HAS_INTEL : 0u; /* AVX512_FP16 */
         if (found & OIC_HAS_VNNI && pairs & 1u << 8 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 4) {
             found |= OIC_HAS_ZEN5; /* AVX512_VP2INTERSECT and AVX_VNNI */
         }

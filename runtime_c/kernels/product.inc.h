@@ -170,12 +170,12 @@ static inline void PRODUCT_COPY(const OPERANDS *o, C *restrict to, ptrdiff_t i, 
 static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows, ptrdiff_t first, ptrdiff_t end, int in_y)
 {
     C xs[COPIES ? OIC_ROWS * OIC_BLOCK : X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK];
-    C ws[(PANELS && W_IS_COMPUTED) || (WIDENS && OIC_WIDENS_AGAIN) ? 1 : TILE_SIDE * OIC_LANES * OIC_BLOCK];
+    C ws[(PANELS && W_IS_COMPUTED) || (WIDENS && OIC_WIDENS_AGAIN >= OIC_ROWS) ? 1 : TILE_SIDE * OIC_LANES * OIC_BLOCK];
     C sums[OIC_ROWS_OF_SUMS * TILE_SIDE * OIC_LANES], chains[OIC_BLOCK < OIC_CHUNK ? OIC_ROWS * TILE_SIDE * OIC_LANES : 1];
     const ptrdiff_t groups = (rows + TILE_ROWS - 1) / TILE_ROWS, even = rows / groups, larger = rows % groups;
     const int few = rows <= TILE_ROWS;
     const int as_is = W_IS_COMPUTED && (PANELS || (o->wn == 1 && rows <= OIC_ROWS_AS_IS && end * OIC_LANES <= o->N));
-    const int direct = as_is || (WIDENS && (few || OIC_WIDENS_AGAIN));
+    const int direct = as_is || (WIDENS && (few || rows <= OIC_WIDENS_AGAIN));
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
     const int kept = COPIES && !few; /* what is copied of x is there for all panels */

@@ -135,6 +135,43 @@ OIC_INLINE void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w, co
     }
 }
 
+#if defined(OIC_DOTS_CHAIN)
+#define OIC_DOTS_PLAIN 512 /* bytes of a panel of a group */
+
+/* A panel of a group of w as the products take it: eight steps of bytes without a sign. */
+OIC_INLINE void oic_dots_plain_8(uint8_t *to, const uint8_t *w)
+{
+    for (int c = 0; c < 8; ++c) {
+        _mm512_storeu_si512(to + 64 * c, oic_dots_unsigned(oic_dots_some(w + 64 * c)));
+    }
+}
+
+OIC_INLINE void oic_dots_plain_4(uint8_t *to, const uint8_t *w)
+{
+    for (int c = 0; c < 4; ++c) {
+        const oic_dots_part all = oic_dots_some(w + 64 * c);
+        _mm512_storeu_si512(to + 64 * c, oic_dots_nibbles(all, 0));
+        _mm512_storeu_si512(to + 64 * (c + 4), oic_dots_nibbles(all, 1));
+    }
+}
+
+/* oic_dots_group_8 or 4 of such panels, side by side. */
+OIC_INLINE void oic_dots_group_plain(oic_dots *a, int R, int P, const uint8_t *plain, const uint8_t *x, const uint8_t *start)
+{
+    for (int i = 0; i < P * R; ++i) {
+        a[i].v[0] = oic_dots_four(start + 4 * (i % R));
+    }
+    for (int c = 0; c < 8; ++c) {
+        for (int p = 0; p < P; ++p) {
+            const oic_dots_part all = oic_dots_some(plain + OIC_DOTS_PLAIN * p + 64 * c);
+            for (int r = 0; r < R; ++r) {
+                a[p * R + r].v[0] = oic_dots_madd(a[p * R + r].v[0], all, oic_dots_four(x + r * OIC_DOTS_X + 4 * c));
+            }
+        }
+    }
+}
+#endif
+
 static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
 {
 #if DOTS_PARTS == 1

@@ -17,6 +17,7 @@
 
 #define OIC_TILE_PANELS 8 /* at most, side by side: places that memory is read at */
 #define OIC_TILE_BESIDE 4  /* the same, where memory is the limit: machines follow so many places by themselves */
+#define OIC_TILE_BESIDE_ONE (OIC_ASKED_NEAR && !OIC_INTEL ? 2 : OIC_TILE_BESIDE) /* of one row: Zen 5 fewer, where it is asked */
 
 /* Types of w that a tile widens. */
 #define OIC_WIDENS_bf16_f32 1

@@ -53,7 +53,7 @@ static inline ptrdiff_t OF(oic_tile_panels)(ptrdiff_t rows)
 /* The panels of a tile of few rows where memory is the limit. */
 static inline ptrdiff_t OF(oic_tile_beside)(ptrdiff_t rows)
 {
-    const ptrdiff_t panels = OF(oic_tile_panels)(rows), most = OIC_ASKED_NEAR && rows == 1 ? 2 : OIC_TILE_BESIDE;
+    const ptrdiff_t panels = OF(oic_tile_panels)(rows), most = rows == 1 ? OIC_TILE_BESIDE_ONE : OIC_TILE_BESIDE;
     return panels > most && (rows == 1 || ROOM == 24) ? most : panels;
 }
 

@@ -68,3 +68,4 @@ TOOLCHAINS = (
 )
 AVX512 = Toolchain("gcc-avx512", "gcc", ("-O1", *EMULATED), AVX2)
 ZEN5 = Toolchain("gcc-zen5", "gcc", (*AVX512.flags, "-DOIC_EMULATES_ZEN5"), AVX2)  # OIC_ASKED_NEAR
+INTEL = Toolchain("gcc-intel", "gcc", (*AVX512.flags, "-DOIC_EMULATES_INTEL"), AVX2)

@@ -14,7 +14,7 @@ from oic.ir.encodings import PANELS, encoded
 from oic.kernels.kernel import Instance
 from oic.kernels.targets import TARGETS
 from oic.toolchain.compiler import macros
-from runtime.native import TOOLCHAINS, ZEN5, Toolchain
+from runtime.native import INTEL, TOOLCHAINS, ZEN5, Toolchain
 
 TYPES = [  # of x, w and y, and what is computed in
     ("f32", "f32", "f32"),
@@ -135,7 +135,7 @@ def operands(rng: np.random.Generator, x: str, w: str, m: int, k: int, n: int) -
     return [unaligned(np.ascontiguousarray(a)) for a in found]
 
 
-@pytest.mark.parametrize("toolchain", (*TOOLCHAINS, PLAIN, ZEN5), ids=lambda t: t.name)
+@pytest.mark.parametrize("toolchain", (*TOOLCHAINS, PLAIN, INTEL, ZEN5), ids=lambda t: t.name)
 def test_every_bit_is_that_of_plain_loops(toolchain: Toolchain, tmp_path: Path) -> None:
     if toolchain.missing:
         pytest.skip(toolchain.missing)

@@ -27,7 +27,7 @@ from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2
-from runtime.native import AVX512, TOOLCHAINS, ZEN5, Toolchain
+from runtime.native import AVX512, INTEL, TOOLCHAINS, ZEN5, Toolchain
 
 pytestmark = pytest.mark.xdist_group("quantized-runtime")
 
@@ -141,7 +141,7 @@ void winograd(const void *const *p, const ptrdiff_t *n)
 }
 """
 BUILDS = (
-    *TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512, ZEN5,
+    *TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512, INTEL, ZEN5,
     Toolchain("gcc-avx2", "gcc", ("-O2", "-march=x86-64-v3"), AVX2),
     Toolchain("gcc-avxvnni", "gcc", ("-O2", "-march=x86-64-v3", "-mavxvnni"), (*AVX2, "avx_vnni")),
 )  # fmt: skip

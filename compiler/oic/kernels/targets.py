@@ -71,11 +71,13 @@ class InstructionSet:
 
 INSTRUCTION_SETS = {
     s.name: s
-    for s in (  # of a machine, each has all that those before it have
+    for s in (  # of a machine, each has all that those before it have; where zen5 is, intel is not
         InstructionSet("sse2", "__x86_64__", ("-march=x86-64",), "OIC_HAS_SSE2"),
         InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",), "OIC_HAS_AVX2"),
         InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",), "OIC_HAS_AVX512"),
         InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI", fours=True),
+        InstructionSet("intel", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-DOIC_INTEL=1"), "OIC_HAS_INTEL",
+                       fours=True),
         InstructionSet("zen5", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-mavxvnni", "-mavx512vp2intersect"),
                        "OIC_HAS_ZEN5", fours=True),
         InstructionSet("neon", "__aarch64__", ("-march=armv8-a",), "OIC_HAS_NEON"),

@@ -127,9 +127,20 @@ typedef struct {
 #define OIC_CHAINED_8 (OIC_ASKED_NEAR ? 10 : 16)
 #define OIC_CHAINED_4 (OIC_ASKED_NEAR ? 9 : 32)
 
+/* Whether bytes of w become what products take once for all tiles of a chain, by way of memory that stays in L1, or in every tile:
+   Intel's do that with the units that multiply. */
+#define OIC_DOTS_ONCE OIC_INTEL
+
+/* Whether tiles have all panels of a stream, beside so many rows, or two panels or one, beside as many as make OIC_DOTS_ROWS sums.
+   A product of Intel's waits five cycles for the one before it, so that eight sums would leave its units idle. */
+#define OIC_ALL_BESIDE OIC_INTEL
+#define OIC_ROWS_BESIDE 3
+#define OIC_CHAINS (OIC_ALL_BESIDE ? OIC_ROWS_BESIDE * OIC_STREAM_PANELS : OIC_DOTS_ROWS) /* sums of a tile, at most */
+
 /* Groups of a stream, at most OIC_DOTS_CHAIN, and a block of rows: sums stay in registers from group to group. */
 typedef struct {
-    const uint8_t *x, *w, *ahead; /* ahead: what is asked for into L2, so many lines with each group of a tile */
+    const uint8_t *x, *w, *plain; /* plain: what products take of w, of OIC_DOTS_ONCE */
+    const uint8_t *ahead;         /* what is asked for into L2, so many lines with each group of a tile */
     ptrdiff_t n, panels, groups, lines;
     oic_dots_factors dw[OIC_STREAM_PANELS][OIC_DOTS_CHAIN];
 } oic_quantized_chain;

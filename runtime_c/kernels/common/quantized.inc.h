@@ -96,24 +96,28 @@ OIC_LOOP void oic_quantized_many(float *restrict sum, ptrdiff_t n, const oic_qua
 OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, int P, oic_quantized_chain *c, ptrdiff_t r, ptrdiff_t j, int zero)
 {
     oic_quantized_rows x = oic_quantized_at(c->x, c->n, r);
-    const uint8_t *w = c->w + j * STEP, *ahead = c->ahead;
+    const uint8_t *w = OIC_DOTS_ONCE ? c->plain + j * OIC_DOTS_PLAIN : c->w + j * STEP, *ahead = c->ahead;
     float *const to = sum + r * OIC_STREAM + j * OIC_PANEL;
-    oic_dots_factors y[ROWS];
+    oic_dots_factors y[OIC_CHAINS];
     for (int i = 0; i < P * R; ++i) {
         oic_dots_load(&y[i], to + i % R * OIC_STREAM + i / R * OIC_PANEL, zero);
     }
     for (ptrdiff_t g = 0; g < c->groups; ++g) {
-        oic_dots a[ROWS];
+        oic_dots a[OIC_CHAINS];
         for (const uint8_t *const end = ahead + 64 * c->lines; ahead < end; ahead += 64) {
             OIC_AHEAD_FAR(ahead);
         }
-        Q(oic_dots_group)(a, R, P, w, x.numbers, x.starts, STEP, 0);
+        if (OIC_DOTS_ONCE) {
+            oic_dots_group_plain(a, R, P, w, x.numbers, x.starts);
+        } else {
+            Q(oic_dots_group)(a, R, P, w, x.numbers, x.starts, STEP, 0);
+        }
         for (int i = 0; i < P * R; ++i) {
             float dx;
             memcpy(&dx, x.scales + i % R * 4, sizeof dx);
             oic_dots_go_on(&y[i], &a[i], &c->dw[j + i / R][g], dx);
         }
-        w += c->panels * STEP;
+        w += c->panels * (OIC_DOTS_ONCE ? OIC_DOTS_PLAIN : STEP);
         x.numbers += c->n * OIC_RECORD;
         x.scales += c->n * OIC_RECORD;
         x.starts += c->n * OIC_RECORD;
@@ -124,11 +128,14 @@ OIC_INLINE void Q(oic_quantized_chained)(float *restrict sum, int R, int P, oic_
     c->ahead = ahead;
 }
 
-/* sum[end][OIC_STREAM] = rows before `end`, whole tiles of the n of a block, times a stream. */
+/* sum[end][OIC_STREAM] = rows before `end`, whole tiles of the n of a block or all of them, times a stream. */
 OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff_t n, const oic_quantized *m)
 {
-    const ptrdiff_t tiles = end / ROWS;
-    oic_quantized_chain c = {.n = n, .panels = m->panels, .lines = (STEP / 64 + tiles - 1) / tiles};
+    const int beside = OIC_ALL_BESIDE && m->panels == OIC_STREAM_PANELS; /* tiles have all panels */
+    const ptrdiff_t tiles = beside ? (end + OIC_ROWS_BESIDE - 1) / OIC_ROWS_BESIDE : end / ROWS * m->panels;
+    uint8_t plains[OIC_DOTS_ONCE ? OIC_DOTS_CHAIN * OIC_STREAM_PANELS * OIC_DOTS_PLAIN + 63 : 64];
+    uint8_t *const plain = plains + (63 & -(uintptr_t)plains); /* on lines of the cache */
+    oic_quantized_chain c = {.plain = plain, .n = n, .panels = m->panels, .lines = (m->panels * STEP / 64 + tiles - 1) / tiles};
     for (ptrdiff_t g = 0; g < m->groups; g += OIC_DOTS_CHAIN) {
         c.x = m->x + g * n * OIC_RECORD;
         c.w = m->w + g * m->panels * STEP;
@@ -139,8 +146,24 @@ OIC_LOOP void Q(oic_quantized_tiles)(float *restrict sum, ptrdiff_t end, ptrdiff
             const uintptr_t next = (uintptr_t)(OIC_DOTS_CHAIN * m->panels * OIC_PANEL) * sizeof *scales;
             OIC_AHEAD_FAR((const void *)((uintptr_t)scales + next)); /* of the next chain, which may lie behind the last */
             oic_dots_scales(&c.dw[i % m->panels][i / m->panels], scales);
+            if (OIC_DOTS_ONCE) {
+                Q(oic_dots_plain)(plain + i * OIC_DOTS_PLAIN, c.w + i * STEP);
+            }
         }
-        for (ptrdiff_t r = 0; r < end; r += ROWS) {
+        for (ptrdiff_t r = 0; beside && r < end; r += OIC_ROWS_BESIDE) {
+            const ptrdiff_t rows = end - r < OIC_ROWS_BESIDE ? end - r : OIC_ROWS_BESIDE;
+            if (g + OIC_DOTS_CHAIN >= m->groups) {
+                oic_quantized_ask(m->results, r, rows);
+            }
+            if (rows == OIC_ROWS_BESIDE) {
+                Q(oic_quantized_chained)(sum, OIC_ROWS_BESIDE, OIC_STREAM_PANELS, &c, r, 0, g == 0);
+            } else if (rows == 2) {
+                Q(oic_quantized_chained)(sum, 2, OIC_STREAM_PANELS, &c, r, 0, g == 0);
+            } else {
+                Q(oic_quantized_chained)(sum, 1, OIC_STREAM_PANELS, &c, r, 0, g == 0);
+            }
+        }
+        for (ptrdiff_t r = 0; !beside && r < end; r += ROWS) {
             ptrdiff_t j = 0;
             if (g + OIC_DOTS_CHAIN >= m->groups) {
                 oic_quantized_ask(m->results, r, ROWS);
@@ -336,7 +359,7 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
     ptrdiff_t done = 0;
 #if defined(OIC_DOTS_CHAIN)
     if (n >= OIC_JOIN_2(OIC_CHAINED, OIC_Q)) {
-        done = n - n % ROWS;
+        done = OIC_ALL_BESIDE && m.panels == OIC_STREAM_PANELS ? n : n - n % ROWS;
         Q(oic_quantized_tiles)(sum, done, n, &m);
     }
 #endif

@@ -1,7 +1,7 @@
 /* The instructions of AVX-512, VNNI and BF16 that the runtime uses, lane by lane, for machines that have AVX2 alone: so that
    the code upon them runs, and is compared, everywhere.  Put before the compiler's own header, with -D__AVX512F__
-   -D__AVX512VNNI__ -D__AVX512BF16__ -D__AVX512VL__ -D__AVX512BW__ -D__AVX512DQ__ beside the flags of AVX2; -DOIC_EMULATES_ZEN5: what tells of Zen 5 is
-   defined, too. */
+   -D__AVX512VNNI__ -D__AVX512BF16__ -D__AVX512VL__ -D__AVX512BW__ -D__AVX512DQ__ beside the flags of AVX2; -DOIC_EMULATES_ZEN5 or INTEL: what tells of
+   these is defined, too. */
 #ifndef OIC_EMULATED_IMMINTRIN_H
 #define OIC_EMULATED_IMMINTRIN_H
 
@@ -21,6 +21,9 @@
 #if defined(OIC_EMULATES_ZEN5) /* not by flags: compilers' own headers would take them back */
 #define __AVXVNNI__ 1
 #define __AVX512VP2INTERSECT__ 1
+#endif
+#if defined(OIC_EMULATES_INTEL)
+#define __AVX512FP16__ 1
 #endif
 
 #include <stdint.h>
