@@ -103,24 +103,39 @@ static void floats_all(job *j)
     j->kept += folded(sum, sizeof sum);
 }
 
+/* One instruction that adds products of bytes to sums of 32 bits: the type of a register, its bytes, and where it may lie. */
+#if defined(__AVX512VNNI__) && defined(__AVX512F__)
+typedef __m512i dots;
+#define ADD_DOTS(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#define IN_REGISTER "+v"
+#elif defined(__AVXVNNI__)
+typedef __m256i dots;
+#define ADD_DOTS(sum, a, b) _mm256_dpbusd_avx_epi32(sum, a, b)
+#define IN_REGISTER "+x"
+#elif defined(__ARM_FEATURE_DOTPROD)
+typedef int32x4_t dots;
+#define ADD_DOTS(sum, a, b) vdotq_s32(sum, (int8x16_t)(a), (int8x16_t)(b))
+#define IN_REGISTER "+w"
+#endif
+
 /* Products of 8-bit integers added to 32 bits, as the machine does most at once; their number of a round, or 0. */
 static long bytes_all(job *j)
 {
-#if defined(__AVX512VNNI__) && defined(__AVX512F__)
-    __m512i sum[CHAINS], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(5);
-    for (int k = 0; k < CHAINS; ++k) {
-        sum[k] = _mm512_setzero_si512();
-    }
-    __asm__ volatile("" : "+v"(a), "+v"(b));
+#if defined(ADD_DOTS)
+    dots sum[CHAINS], a, b;
+    memset(sum, 0, sizeof sum);
+    memset(&a, 3, sizeof a);
+    memset(&b, 5, sizeof b);
+    __asm__ volatile("" : IN_REGISTER(a), IN_REGISTER(b));
     for (long round = 0; round < j->rounds; ++round) {
         for (int repeat = 0; repeat < 16; ++repeat) {
             for (int k = 0; k < CHAINS; ++k) {
-                sum[k] = _mm512_dpbusd_epi32(sum[k], a, b);
+                sum[k] = ADD_DOTS(sum[k], a, b);
             }
         }
     }
     j->kept += folded(sum, sizeof sum);
-    return 64L * CHAINS * 16;
+    return (long)sizeof(dots) * CHAINS * 16;
 #elif defined(__AVX2__)
     const __m256i ones = _mm256_set1_epi16(1), b0 = _mm256_set1_epi8(3), b1 = _mm256_set1_epi8(5);
     __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0, a0 = b0, a1 = b1;
@@ -136,22 +151,6 @@ static long bytes_all(job *j)
     const __m256i sum[4] = {s0, s1, s2, s3};
     j->kept += folded(sum, sizeof sum);
     return 32L * 4 * 16;
-#elif defined(__ARM_FEATURE_DOTPROD)
-    int32x4_t sum[CHAINS];
-    int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(5);
-    for (int k = 0; k < CHAINS; ++k) {
-        sum[k] = vdupq_n_s32(0);
-    }
-    __asm__ volatile("" : "+w"(a), "+w"(b));
-    for (long round = 0; round < j->rounds; ++round) {
-        for (int repeat = 0; repeat < 16; ++repeat) {
-            for (int k = 0; k < CHAINS; ++k) {
-                sum[k] = vdotq_s32(sum[k], a, b);
-            }
-        }
-    }
-    j->kept += folded(sum, sizeof sum);
-    return 16L * CHAINS * 16;
 #else
     (void)j;
     return 0;
