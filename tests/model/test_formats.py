@@ -137,12 +137,13 @@ def test_safetensors_of_the_library(tmp_path: Path) -> None:
 
     kinds = ("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool")
     arrays = {k: values(dtypes.ALL[k], (3, 5)) for k in kinds}
-    save_file(arrays, tmp_path / "m.safetensors", metadata={"format": "pt", "dim": "64"})
+    save_file(arrays, tmp_path / "m.safetensors", metadata={"format": "pt", "dim": "64", "hash": "12e45678", "id": "7e999"})
     model = read_everything(tmp_path / "m.safetensors")
     for name, array in arrays.items():
         assert model.info(name).dtype.name == name
         assert np.array_equal(model.tensor(name), array)
-    assert model.metadata == {"format": "pt", "dim": 64} and model.sizevars == {"dim": 64}
+    assert model.metadata == {"format": "pt", "dim": 64, "hash": "12e45678", "id": "7e999"}
+    assert model.sizevars == {"dim": 64}
 
 
 def test_safetensors_of_other_types(tmp_path: Path) -> None:
@@ -212,6 +213,8 @@ def test_safetensors_fields(tmp_path: Path, header: object, expected: str) -> No
         (b'{"\xff": 1}', "at byte 10: byte 0xff is not UTF-8"),
         (b'{"\\ud800": 1}', "surrogate"),
         (b"{,}", "at byte 9: not JSON"),
+        (b'{"-1e400": -1e400}', "at byte 19: -1e400 is out of the range of f64"),
+        (b'{"a": 1e400x}', "at byte 14: 1e400 is out of the range of f64"),
     ],
 )
 def test_safetensors_json(tmp_path: Path, text: bytes, expected: str) -> None:
@@ -277,6 +280,19 @@ def test_bad_config(samples: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "model.safetensors").write_bytes((samples / "small.safetensors").read_bytes())
     (tmp_path / "config.json").write_bytes(text.encode("latin-1"))
     assert "config.json" in str(refusal(tmp_path))
+
+
+def test_numbers_of_a_configuration_are_finite(samples: Path, tmp_path: Path) -> None:
+    """What is beyond all floats is refused where it is written; infinity has a name."""
+    (tmp_path / "model.safetensors").write_bytes((samples / "small.safetensors").read_bytes())
+    (tmp_path / "config.json").write_text('{"é": "1e400", "eps": [1e308, Infinity, 1e400]}')
+    refused = refusal(tmp_path).diagnostics[0]
+    assert refused.slug == "model-field" and refused.hint == "infinity is written Infinity"
+    assert refused.message.endswith("config.json at byte 41: 1e400 is out of the range of f64")
+    (tmp_path / "config.json").write_text('{"theta": Infinity}')
+    assert Model.open(tmp_path).metadata["theta"] == np.inf
+    (tmp_path / "model.json").write_text('{"format": "oic-reference", "metadata": {"theta": -2e308}}')
+    assert "at byte 50: -2e308 is out of the range of f64" in str(refusal(tmp_path / "model.json"))
 
 
 # GGUF

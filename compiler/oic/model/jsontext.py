@@ -1,25 +1,31 @@
-"""JSON of model files, read strictly: UTF-8, no duplicate keys, bounded."""
+"""JSON of model files, read strictly: UTF-8, no duplicate keys, no number beyond all floats, bounded."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
 import numpy as np
 
+from oic.diagnostics import cut
 from oic.model.budget import JSON, text_bytes
 from oic.model.file import ModelFile
 from oic.model.tensors import Metadata
 
 _MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,:\[{]', re.DOTALL)
-
+_WORDS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[-+.\w]+', re.DOTALL)  # texts; what lies between marks
 
 _KEY = 256  # bytes of memory for a key's places in three dictionaries
 
 
 class _Duplicate(Exception):
     pass
+
+
+class _Beyond(Exception):
+    """A number beyond the range of f64, as it is written; `Infinity` is a name of JSON's in Python."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -31,17 +37,29 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _finite(number: str) -> float:
+    if math.isinf(value := float(number)):
+        raise _Beyond(number)
+    return value
+
+
 def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any]:
     """The JSON object in `count` bytes of a file; anything else is an `OicError`."""
     text = file.text(offset, count, field)
     _charge(file, offset, count, text, field)
     try:
-        value = json.loads(text, object_pairs_hook=_unique)
+        value = json.loads(text, object_pairs_hook=_unique, parse_float=_finite)
     except _Duplicate as error:
         key = str(error)
         fact = f"the key {key[:60]!r} is given twice"
         place = offset + max(0, text.encode().rfind(json.dumps(key).encode()))
         raise file.bad("model-duplicate", field, place, fact) from None
+    except _Beyond as error:
+        number = str(error)
+        at = next(word.start() for word in _WORDS.finditer(text) if word[0].startswith(number))
+        fact = f"{cut(number, 40, 37)} is out of the range of f64"
+        place = offset + len(text[:at].encode())
+        raise file.bad("model-field", field, place, fact, "infinity is written Infinity") from None
     except json.JSONDecodeError as error:
         place = offset + len(text[: error.pos].encode())
         fact = f"not JSON: {error.msg.lower()}"

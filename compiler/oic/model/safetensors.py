@@ -9,6 +9,7 @@ Source: the format description in the README of huggingface/safetensors.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -33,8 +34,8 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 def read(file: ModelFile) -> Contents:
     """The contents of one `.safetensors` file.
 
-    The format's metadata is text only: what reads as a JSON number, `true` or `false` is taken
-    as that value, and positive integers are sizevars too, as in `config.json`.
+    The format's metadata is text only: what reads as a JSON number within the range of f64, `true` or
+    `false` is taken as that value, and positive integers are sizevars too, as in `config.json`.
     """
     length = file.unsigned(0, 8, "header length")
     if length > MAX_HEADER:
@@ -59,7 +60,7 @@ def _metadata(file: ModelFile, given: Any) -> dict[str, Metadata]:
 
 
 def _value(text: str) -> Metadata:
-    if text in ("true", "false") or _NUMBER.fullmatch(text):
+    if text in ("true", "false") or (_NUMBER.fullmatch(text) and math.isfinite(float(text))):
         value: Metadata = json.loads(text)
         return value
     return text
