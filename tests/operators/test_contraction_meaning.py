@@ -176,7 +176,7 @@ def test_run_time_sizes_flow() -> None:
         (lambda: Linear(value("f32", 2, 3), value("i8", 2, 3)), "op-dtype"),
         (lambda: Attention(value("f32", 2, 3, 8), value("f32", 5, 2, 8), value("f32", 5, 2, 8)), "shape-mismatch"),
         (lambda: Attention(value("f32", 2, 2, 8), value("i8", 5, 2, 8), value("i8", 5, 2, 8)), "op-dtype"),
-        (lambda: Conv1d(value("f32", 2, 2), value("f32", 3, 2, 3)), "shape-mismatch"),
+        (lambda: Conv1d(value("f32", 2, 1), value("f32", 3, 2, 3)), "shape-mismatch"),
         (lambda: Conv1d(value("f32", 2, 9), value("f32", 3, 2, 3), stride=0), "op-setting"),
     ],
 )
@@ -184,3 +184,22 @@ def test_refusals(make: Any, slug: str) -> None:
     with pytest.raises(OpError) as refused:
         make()
     assert refused.value.slug == slug
+
+
+@pytest.mark.parametrize("stride, padding, kernel", [(1, 0, 1), (1, 0, 3), (2, 1, 5), (3, 0, 4), (2, 2, 4)])
+def test_a_window_that_lies_nowhere_gives_nothing(stride: int, padding: int, kernel: int) -> None:
+    """As many elements as the formula says, down to none; fewer than none is refused."""
+    w, given = real(6, 4, kernel), {"stride": stride, "padding": padding}
+    for size in range(6):
+        x, fewest = real(2, 4, size), (size + 2 * padding - kernel) // stride + 1
+        most = (size - 1) * stride - 2 * padding + kernel
+        for kind, arrays, more, count in (
+            (Conv1d, [x, w], {}, fewest), (MaxPool, [x], {"window": kernel}, fewest), (AvgPool, [x], {"window": kernel}, fewest),
+            (ConvTranspose1d, [x, real(4, 6, kernel)], {}, most),
+        ):  # fmt: skip
+            if count < 0:
+                with pytest.raises(OpError) as caught:
+                    meaning(kind, arrays, **given, **more)
+                assert caught.value.slug == "shape-mismatch"
+            else:
+                assert meaning(kind, arrays, **given, **more).shape[-1] == count

@@ -106,7 +106,15 @@ REFUSALS = {
     "argmin_axis": Refusal(LINE, "i64[2]", "argmin_axis(x, axis=-1)", SHAPE, {"x": zeros(2, 0)}, {"x": zeros(2, 1)}),
     "conv1d": Refusal(
         "x: f32[2, N] @max(N=8); w: f32[3, 2, 3];", "f32[3, ?]", "conv1d(x, w)", SHAPE,
-        {"x": zeros(2, 1), "w": zeros(3, 2, 3)}, {"x": zeros(2, 3), "w": zeros(3, 2, 3)},
+        {"x": zeros(2, 1), "w": zeros(3, 2, 3)}, {"x": zeros(2, 2), "w": zeros(3, 2, 3)},
+    ),
+    "conv1d_stride": Refusal(
+        "x: f32[2, N] @max(N=8); w: f32[3, 2, 4];", "f32[3, ?]", "conv1d(x, w, stride=2)", SHAPE,
+        {"x": zeros(2, 1), "w": zeros(3, 2, 4)}, {"x": zeros(2, 2), "w": zeros(3, 2, 4)},
+    ),
+    "conv_transpose1d": Refusal(
+        "x: f32[2, N] @max(N=8); w: f32[2, 3, 2];", "f32[3, ?]", "conv_transpose1d(x, w, padding=1, stride=2)", SHAPE,
+        {"x": zeros(2, 0), "w": zeros(2, 3, 2)}, {"x": zeros(2, 1), "w": zeros(2, 3, 2)},
     ),
     "conv1d_groups": Refusal(
         "x: f32[4, 9]; w: f32[N, 2, 3] @max(N=8);", "f32[?, 7]", "conv1d(x, w, groups=2)", SHAPE,
@@ -116,7 +124,9 @@ REFUSALS = {
         "x: f32[1, 1, N] @max(N=8);", "f32[1, 1, ?]", "rope(x, pos=3, dims=4)", SHAPE,
         {"x": zeros(1, 1, 2)}, {"x": zeros(1, 1, 5)},
     ),
-    "max_pool": Refusal(LINE, "f32[2, ?]", "max_pool(x, kernel=3)", SHAPE, {"x": zeros(2, 1)}, {"x": zeros(2, 3)}),
+    "max_pool": Refusal(
+        LINE, "f32[2, ?]", "max_pool(x, kernel=3, stride=1)", SHAPE, {"x": zeros(2, 1)}, {"x": zeros(2, 2)}
+    ),
     "top_k": Refusal(LINE, "f32[2, 3]; z: i32[2, 3]", "top_k(x, k=3)", SHAPE, {"x": zeros(2, 2)}, {"x": zeros(2, 3)}),
     "sample": Refusal(
         "x: f32[N] @max(N=8); u: f32;", "i32", "sample(x, u)", SHAPE,

@@ -134,3 +134,59 @@ def test_infinite_weights_do_not_meet_the_padding() -> None:
     with built.make_executor() as executor:
         y = executor.step(x=np.ones((1, 3), np.float32))["y"]
     assert (y[:, 0] == 2).all() and np.isinf(y[:, 1:]).all()
+
+
+EMPTY = """graph g {
+  dynamic { a: f32[1, N] @max(N=640); b: f32[3, N]; c: f32[4, N]; d: i8[7, N]; e: i8[1, N]; f: i8[27, N]; h: f32[70, N];
+    i: f32[6, N]; k: f32[4, 2, N]; %s }
+  constant { %s }
+  volatile { %s }
+  block entry { %s return; }
+}"""
+# Of N columns: as many results, or none where N is below the window; from none some that are b; none at all for lack of rows.
+SHORT: tuple[tuple[str, str, Shape, str, str], ...] = (
+    ("a", "conv1d", (50, 1, 256), "stride=256", PANELS),
+    ("b", "conv1d", (24, 3, 3), "padding=1", PLANES),
+    ("c", "conv1d", (4, 1, 3), "padding=1, groups=4", PLANES),
+    ("d", "conv1d", (5, 7, 3), "padding=1", BYTES),
+    ("e", "conv1d", (1, 1, 3), "padding=1", BYTES),
+    ("f", "conv1d", (97, 27, 3), "padding=1", TILES),
+    ("h", "conv_transpose1d", (70, 5, 16), "stride=8, padding=4", PLANES),
+    ("i", "conv_transpose1d", (6, 7, 3), "", PLANES),
+    ("k", "conv2d", (40, 4, 3, 1), "", PLANES),
+)
+
+
+def test_windows_that_lie_nowhere_give_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "FOURS", frozenset())
+    rng, weights, inputs = np.random.default_rng(6), {}, []
+    declared, results, body = [], [], []
+    for x, name, w, settings, kernel in SHORT:
+        kind, to, acc = ("i8", "i32", ", acc=i32") if kernel in (BYTES, TILES) else ("f32", "f32", "")
+        outputs = w[1] if "transpose" in name else w[0]
+        weights[f"w{x}"] = (40 * rng.standard_normal(w)).clip(-128, 127).astype(dtypes.ALL[kind].np)
+        weights[f"b{x}"] = (40 * rng.standard_normal(outputs)).astype(dtypes.ALL[to].np)
+        declared += [f"w{x}: {_declared(w, kind)};", f"b{x}: {_declared((outputs,), to)};"]
+        inputs.append(f"v{x}: {_declared(w, kind)};")
+        rest = "?" if len(w) == 3 else "?, ?"
+        results += [f"y{x}: {to}[{outputs}, {rest}];", f"z{x}: {to}[{outputs}, {rest}];"]
+        more = f"b=b{x}{acc}" + (f", {settings}" if settings else "")
+        body += [f"op {name}({x}, w{x}, {more}) >> y{x};", f"op {name}({x}, v{x}, {more}) >> z{x};"]
+    text = EMPTY % tuple(" ".join(part) for part in (inputs, declared, results, body))
+    built = oic.Synthesizer(oic.parse(text, name="g"), oic.Model(tensors=weights), threads=3).build()
+    assert built.program.planned is not None
+    kernels = [op.kernel for op in built.program.planned.all_ops() if op.name.startswith("conv")]
+    assert kernels == [kernel for *_, kernel in SHORT for kernel in (kernel, "conv")]
+    given = {f"v{name[1:]}": array for name, array in weights.items() if name[0] == "w"}
+    planes = {"a": (1,), "b": (3,), "c": (4,), "d": (7,), "e": (1,), "f": (27,), "h": (70,), "i": (6,), "k": (4, 2)}
+    for threads, n in ((1, 0), (1, 255), (2, 0), (3, 1), (3, 300)):
+        for x, shape in planes.items():
+            kind = np.int8 if x in "def" else np.float32
+            given[x] = (40 * rng.standard_normal((*shape, n))).clip(-128, 127).astype(kind)
+        with built.make_executor(threads) as executor:
+            found = executor.step(**given)
+        sizes = {"a": n // 256, "h": 8 * n, "i": n + 2, "k": 0}
+        for x, *_ in SHORT:
+            assert found[f"y{x}"].tobytes() == found[f"z{x}"].tobytes(), (x, n, threads)
+            assert found[f"y{x}"].shape[1] == sizes.get(x, n)
+        assert n or (found["yi"] == weights["bi"][:, None]).all()

@@ -174,19 +174,14 @@ class Convolution(Operator):
         found: list[Dim] = []
         for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
             size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
-            span = size + 2 * p - d * (kernel - 1) - 1
-            if isinstance(span, int) and span < 0:
+            found.append((size + 2 * p - d * (kernel - 1) - 1) // s + 1)
+            if isinstance(found[-1], int) and found[-1] < 0:
                 raise OpError("shape-mismatch", f"{self.w.type} does not fit into {self.x.type}", "w")
-            found.append(span // s + 1)
         return found
 
     def checks(self) -> list[Op]:
-        """The weights may not fit at run time."""
-        found = self._divided()
-        for axis, (_, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, taps = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
-            found += at_least(1, size + 2 * p - d * (taps - 1))
-        return found
+        """Sizes of the result may be negative at run time."""
+        return [*self._divided(), *(op for size in self.result.shape[-self.spatial :] for op in at_least(0, size))]
 
     def reference(
         self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
@@ -237,8 +232,7 @@ class Convolution(Operator):
         for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):
             y = np.zeros((x.shape[0], wg.shape[0], oh, ow), x.dtype)
             for i, j in np.ndindex(kh, kw):
-                rows = slice(i * dh, i * dh + sh * (oh - 1) + 1, sh)
-                columns = slice(j * dw, j * dw + sw * (ow - 1) + 1, sw)
+                rows, columns = slice(i * dh, i * dh + sh * oh, sh), slice(j * dw, j * dw + sw * ow, sw)
                 part = np.einsum("bchw,oc->bohw", xg[:, :, rows, columns], wg[:, :, i, j])
                 y += np.where(inside[rows, columns], part, np.zeros((), x.dtype))
             parts.append(y)
@@ -452,7 +446,7 @@ class Conv1d(Convolution, name="conv1d"):
              meets only them has no effect, even if infinite)
     groups   divides C and O
     acc      wider integer dtype of the result
-    result   [.., O, (L + 2·padding - dilation·(K-1) - 1) // stride + 1]
+    result   [.., O, (L + 2·padding - dilation·(K-1) - 1) // stride + 1]: empty where that is 0, refused below
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
     most 2·(n+1)·ε·Σ|x||w| for n products.

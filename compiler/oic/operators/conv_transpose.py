@@ -10,9 +10,8 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir import dims
-from oic.ir.core import Op, OpError
+from oic.ir.core import OpError
 from oic.ir.dims import Dim
-from oic.ir.index import at_least
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import Target
 from oic.operators.conv import Convolution, per_axis, two_axes
@@ -93,16 +92,9 @@ class ConvolutionTranspose(Convolution):
             if more[axis] >= max(s, d):
                 raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
             full = (size - 1) * s - 2 * p + d * (kernel - 1) + more[axis] + 1
-            if size == 0 or (isinstance(full, int) and full < 0):
+            if isinstance(full, int) and full < 0:
                 raise OpError("shape-mismatch", f"padding {p} leaves nothing of {self.x.type}", "padding")
             found.append(full)
-        return found
-
-    def checks(self) -> list[Op]:
-        """Nothing may be left at run time."""
-        found = self._divided()
-        for axis, size in enumerate(self._extent()):
-            found += at_least(1, self.x.shape[axis - self.spatial]) + at_least(0, size)
         return found
 
     def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
@@ -116,8 +108,7 @@ class ConvolutionTranspose(Convolution):
             size = ((h - 1) * sh + dh * (kh - 1) + 1 + mh, (v - 1) * sw + dw * (kw - 1) + 1 + mw)
             y = np.zeros((x.shape[0], wg.shape[1], *size), x.dtype)
             for i, j in np.ndindex(kh, kw):
-                rows = slice(i * dh, i * dh + sh * (h - 1) + 1, sh)
-                columns = slice(j * dw, j * dw + sw * (v - 1) + 1, sw)
+                rows, columns = slice(i * dh, i * dh + sh * h, sh), slice(j * dw, j * dw + sw * v, sw)
                 y[:, :, rows, columns] += np.einsum("bchw,co->bohw", xg, wg[:, :, i, j])
             parts.append(y[:, :, ph : size[0] - ph, pw : size[1] - pw])
         return np.concatenate(parts, 1)
@@ -131,7 +122,8 @@ class ConvTranspose1d(ConvolutionTranspose, name="conv_transpose1d"):
     b        [O]; x's dtype, or acc's
     stride, padding, dilation, groups, acc   as in conv1d
     output_padding   elements added at the end, fewer than stride or dilation
-    result   [.., O, (L-1)·stride - 2·padding + dilation·(K-1) + output_padding + 1]
+    result   [.., O, (L-1)·stride - 2·padding + dilation·(K-1) + output_padding + 1]: empty where that is 0, refused
+             below
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
     most 2·(n+1)·ε·Σ|x||w| for n products.

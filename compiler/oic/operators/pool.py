@@ -37,21 +37,15 @@ class Pool(Operator):
         for axis in range(n):
             if 2 * padding[axis] > sizes[axis]:
                 raise OpError("op-setting", f"padding {padding[axis]} is over half of {sizes[axis]}", "padding")
-            span = shape[axis - n] + 2 * padding[axis] - sizes[axis]
-            if isinstance(span, int) and span < 0:
+            shape[axis - n] = size = (shape[axis - n] + 2 * padding[axis] - sizes[axis]) // stride[axis] + 1
+            if isinstance(size, int) and size < 0:
                 raise OpError("shape-mismatch", f"kernel {sizes[axis]} does not fit into {self.x.type}", "window")
-            shape[axis - n] = span // stride[axis] + 1
         return self.tensor(self.x.dtype, shape)
 
     def checks(self) -> list[Op]:
-        """The window may not fit at run time."""
-        sizes, _, padding = self._settings()
-        n = len(sizes)
-        return [
-            check
-            for axis in range(n)
-            for check in at_least(0, self.x.shape[axis - n] + 2 * padding[axis] - sizes[axis])
-        ]
+        """Sizes of the result may be negative at run time."""
+        n = len(self._settings()[0])
+        return [op for size in self.result.shape[-n:] for op in at_least(0, size)]
 
     def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """(kernel, stride, padding), one each for the pooled axes."""
@@ -66,11 +60,13 @@ class Pool(Operator):
         """[.., H', W', window] in f64, what lies outside being `fill`."""
         sizes, stride, padding = self._settings()
         n = len(sizes)
-        around = [(0, 0)] * (x.ndim - n) + [(p, p) for p in padding]
+        counts = [(d + 2 * p - k) // s + 1 for d, p, k, s in zip(x.shape[-n:], padding, sizes, stride, strict=True)]
+        around = [(0, 0)] * (x.ndim - n) + [(p, p + k) for p, k in zip(padding, sizes, strict=True)]  # k: for one
         wide = np.pad(x.astype(np.float64), around, constant_values=fill)
         axes = tuple(range(x.ndim - n, x.ndim))
         found: Any = np.lib.stride_tricks.sliding_window_view(wide, sizes, axes)
-        every: Any = (..., *(slice(None, None, s) for s in stride), *[slice(None)] * n)
+        along = (slice(0, s * count, s) for s, count in zip(stride, counts, strict=True))
+        every: Any = (..., *along, *[slice(None)] * n)
         found = found[every]
         return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
 
@@ -92,7 +88,7 @@ class MaxPool(Pool, name="max_pool"):
     kernel   sizes of the window, a list of one or two; an integer is the last axis alone
     stride   default the kernel
     padding  at most half the kernel; padded elements do not take part
-    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis
+    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis: empty where that is 0, refused below
 
     Exact; a NaN in the window is the result.  Source: PyTorch, `max_pool1d`, `max_pool2d`.
     """
