@@ -648,7 +648,7 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
 {
     for (ptrdiff_t r = 0, some; r < rows; r += some, to += some * tm, w += some * wm, from += some, end += some) {
         ptrdiff_t lo[ROW_MIXES], hi[ROW_MIXES];
-        some = rows - r < ROW_MIXES ? rows - r : ROW_MIXES;
+        some = ROW_MIXES == 1 ? 1 : rows - r < ROW_MIXES ? rows - r : ROW_MIXES; /* 1: gcc -O1 sees it */
         some = some < ROW_MIXES && some > 1 ? some & ~(ptrdiff_t)1 : some; /* 6, 4, 2 and 1 */
         for (ptrdiff_t e = 0; e < some; ++e) {
             hi[e] = end[e] - at > n ? n : end[e] > at ? end[e] - at : 0;
