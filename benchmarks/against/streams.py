@@ -20,7 +20,8 @@ from against import Unsupported
 
 ROOT = Path(__file__).resolve().parents[2]
 SILERO, GRU = ROOT / "examples" / "silero", ROOT / "examples" / "gru_256"
-UNITS, LAYERS = 256, 2
+GRUS = runpy.run_path(str(GRU / "weights.py"))
+UNITS, LAYERS = GRUS["UNITS"], GRUS["LAYERS"]
 DISTRIBUTIONS = {"llama_cpp": "llama-cpp-python"}
 
 
@@ -31,7 +32,7 @@ def models() -> Path:
 
 def gru_weights() -> dict[str, np.ndarray]:
     """Of both layers, stacked, in PyTorch's order of gates: r, z, n."""
-    return runpy.run_path(str(GRU / "weights.py"))["weights"]()
+    return GRUS["weights"]()
 
 
 def gru_onnx() -> bytes:
