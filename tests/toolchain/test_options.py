@@ -105,6 +105,16 @@ def test_attention_without_vectors_has_no_warnings(compiler: str, tmp_path: Path
         assert done.returncode == 0, done.stderr[:500]
 
 
+@pytest.mark.parametrize("name", ["T", "C", "NAME", "ARGS", "MATH", "LOAD", "STORE", "WIDEN", "BITS", "LOW", "HIGH"])
+def test_a_macro_with_a_name_of_kernels_is_told(name: str, tmp_path: Path) -> None:
+    """In the generated source; a program that includes its header may have such macros."""
+    oic.Synthesizer(oic.parse(ATTENTION, "attend"), target="portable", numerics="separate").emit(tmp_path)
+    done = called("gcc", "", f"-D{name}=7", "-fsyntax-only", str(tmp_path / "attend.c"))
+    assert f" {name}" in done.stderr.partition("#error")[2].partition("none may be a macro")[0]
+    (tmp_path / "user.c").write_text(f'#define {name} 7\n#include "attend.h"\n')
+    assert called("gcc", "", "-fsyntax-only", str(tmp_path / "user.c")).returncode == 0
+
+
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu", "x86_64-linux-gnu"])
 def test_clang_reorders_nothing(target: str, small: Path) -> None:
     """As many sums and products with these options as without; a difference may be a sum with the negated number."""
