@@ -1,7 +1,7 @@
 """Whole headers and sources of a handful of graphs, reviewed like code.
 
-`tests/golden/c/NAME.oi` gives `NAME.h` and `NAME.c` beside it, for the portable target, `separate` numerics and without a
-compiler's figures; fingerprints, which say nothing to a reader, are zeros there.
+`tests/golden/c/NAME.oi` gives `NAME.h` and `NAME.c` beside it, for the portable target, `separate` numerics, the OPTIONS of its name and
+without a compiler's figures; fingerprints, which say nothing to a reader, are zeros there.
 `pytest --update-golden` rewrites them; the diff is reviewed like code.
 """
 
@@ -18,14 +18,16 @@ from paths import ROOT
 
 FOLDER = ROOT / "tests" / "golden" / "c"
 GRAPHS = sorted(FOLDER.glob("*.oi"))
+OPTIONS = {"residual": {"weights": "q8"}}
 FINGERPRINT = re.compile(r"0x[0-9a-f]{16}")
 
 
 @pytest.mark.parametrize("path", GRAPHS, ids=lambda p: p.stem)
 def test_generated_c_is_as_reviewed(path: Path, tmp_path: Path, update_golden: bool) -> None:
     graph = oic.parse(path.read_text(encoding="utf-8"), path.name)
-    model = oic.Model(tensors={d.name: np.zeros((16, 8), np.float32) for d in graph.declarations if d.kind == "constant"})
-    oic.Synthesizer(graph, model, target="portable", numerics="separate").emit(tmp_path)
+    shape = (16, 32) if path.stem in OPTIONS else (16, 8)
+    model = oic.Model(tensors={d.name: np.zeros(shape, np.float32) for d in graph.declarations if d.kind == "constant"})
+    oic.Synthesizer(graph, model, target="portable", numerics="separate", **OPTIONS.get(path.stem, {})).emit(tmp_path)
     for suffix in (".h", ".c"):
         made = FINGERPRINT.sub("0x0000000000000000", (tmp_path / f"{path.stem}{suffix}").read_text(encoding="utf-8"))
         golden = path.with_suffix(suffix)
