@@ -194,7 +194,7 @@ def test_flags_of_the_user_come_before_what_code_means(tmp_path: Path, monkeypat
     libraries, outputs = [], []
     x = np.random.default_rng(3).standard_normal(8).astype(np.float32)
     monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
-    for flags in ("-O0 -ffp-contract=fast", "-O1 '-DNAME=a b'"):
+    for flags in ("-O0 -ffp-contract=fast", "-O1 '-DMODEL=a b'"):
         monkeypatch.setenv("OIC_CFLAGS", flags)
         found = optimized(find_compiler())
         assert found.index("-O3") < found.index(flags[:3]) < found.index("-ffp-contract=off")
