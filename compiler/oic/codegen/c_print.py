@@ -129,8 +129,8 @@ def declared(type_: c.Type, name: str = "", *, const: bool = False) -> str:
     match type_:
         case c.Array(of, size):
             return declared(of, f"{name}[{'' if size is None else size}]", const=const)
-        case c.Pointer(to, fixed):
-            found = f"{'const ' if fixed else ''}{to} *{'const' if const else ''}"
+        case c.Pointer(to, fixed, restrict):
+            found = f"{'const ' if fixed else ''}{to} *{'restrict ' if restrict else ''}{'const' if const else ''}"
             return f"{found} {name}" if const and name[:1] not in ("", "[") else found + name
         case str():
             return f"{'const ' if const else ''}{type_}{' ' if name[:1] not in ('', '[') else ''}{name}"

@@ -17,10 +17,11 @@ from typing import Any, dataclass_transform
 
 @dataclass(frozen=True)
 class Pointer:
-    """`float *`, or `const float *` where what it points to is const."""
+    """`float *`, or `const float *` where what it points to is const; `restrict`: nothing else leads there."""
 
     to: str
     const: bool = False
+    restrict: bool = False
 
 
 @dataclass(frozen=True)

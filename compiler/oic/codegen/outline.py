@@ -41,7 +41,7 @@ ARGS = c.Identifier("args")
 class Task:
     """A function that runs one region or a loop, and the structure it takes.
 
-    head    its first line
+    head    its declaration
     takes   what the step puts into the structure, by member
     gives   sizes that the region has found, by the member they are in afterwards
     """
@@ -192,8 +192,8 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
         head.add(c.Comment(()))
     head.statements += [*frame.body.statements, c.ReturnStatement(c.Identifier("OIC_OK"))]
     title = f"Consumer `{name}` of {outer.face.function}."
-    line = f"static oic_status {frame.function}(void *context, oic_refusal *why)"
-    return _task(frame, title, line, head.statements, out)
+    why = c.Declare(c.Pointer("oic_refusal"), "why")
+    return _task(frame, title, "oic_status", [why], head.statements, out)
 
 
 def shared_loop(outer: Frame, write: Callable[[Frame], None]) -> Task:
@@ -203,9 +203,8 @@ def shared_loop(outer: Frame, write: Callable[[Frame], None]) -> Task:
     write(frame)
     unused = c.Do(c.Conversion("void", c.Identifier("worker")))
     body = [*frame.head.statements, unused, *frame.body.statements]
-    line = f"static void {frame.function}(const void *context, ptrdiff_t first, ptrdiff_t end, int worker)"
-    title = f"Some iterations of a loop of {outer.face.function}."
-    return _task(frame, title, line, body, {}, const=True)
+    some = [c.Declare("ptrdiff_t", "first"), c.Declare("ptrdiff_t", "end"), c.Declare("int", "worker")]
+    return _task(frame, f"Some iterations of a loop of {outer.face.function}.", "void", some, body, {}, const=True)
 
 
 def continuation(outer: Frame, product: str, write: Callable[[Frame], None]) -> Task:
@@ -216,28 +215,32 @@ def continuation(outer: Frame, product: str, write: Callable[[Frame], None]) -> 
     frame = TaskFrame(outer, "then")
     frame.spans = (("first", "end"), ("from", "to"))
     write(frame)
-    given = "const float *restrict sum, ptrdiff_t ld, ptrdiff_t first, ptrdiff_t end,\n    ptrdiff_t from, ptrdiff_t to"
-    line = f"static void {frame.function}(const void *context, {given})"
+    sums = c.Declare(c.Pointer("float", const=True, restrict=True), "sum")
+    some = [sums, *(c.Declare("ptrdiff_t", name) for name in ("ld", "first", "end", "from", "to"))]
     title = f"What {outer.face.function} does to some results of the product at {product}."
-    return _task(frame, title, line, [*frame.head.statements, *frame.body.statements], {}, const=True)
+    return _task(frame, title, "void", some, [*frame.head.statements, *frame.body.statements], {}, const=True)
 
 
 def _task(
-    frame: TaskFrame, title: str, line: str, statements: list[c.Statement], gives: dict[Extent, str],
-    *, const: bool = False,
+    frame: TaskFrame, title: str, result: str, parameters: list[c.Declare], statements: list[c.Statement],
+    gives: dict[Extent, str], *, const: bool = False,
 ) -> Task:  # fmt: skip
-    """A function with this first line and these statements; `const`: it writes nothing to what it is given."""
-    session = c.Declare(c.Pointer(f"{frame.unit.name}_session"), "s")
+    """A function with these parameters behind its structure, and these statements; `const`: that is only read."""
+    session = c.Pointer(f"{frame.unit.name}_session")
     first = c.Body()
     first.declare(c.Pointer(frame.struct, const), "args", c.Identifier("context"))
-    first.declare(session.type, "s", c.Member(ARGS, "s"))
+    first.declare(session, "s", c.Member(ARGS, "s"))
     body = c_print.kept([*first.statements, *statements])
     if "context" not in c_print.names(body):
         body.insert(0, c.Do(c.Conversion("void", c.Identifier("context"))))
     used = {s.name for s in body if isinstance(s, c.Declare)}
     taken = {name: found for name, found in frame.taken.items() if name in used}
-    members = [session, *(c.Declare(type_, member) for member, (type_, _) in taken.items())]
+    if "s" in used or not (taken or gives):  # a structure has a member
+        taken = {"s": (session, SESSION), **taken}
+    context = c.Declare(c.Pointer("void", const), "context")
+    head = c_print.function("static", result, frame.function, [context, *parameters])
+    members = [c.Declare(type_, member) for member, (type_, _) in taken.items()]
     members += [c.Declare("ptrdiff_t", member, note="given back") for member in gives.values()]
-    takes = {"s": SESSION} | {member: source for member, (_, source) in taken.items()}
+    takes = {member: source for member, (_, source) in taken.items()}
     lines, shown = tuple(c_print.lines(body)), tuple(c_print.members(members))
-    return Task(title, frame.function, line, frame.struct, shown, lines, takes, gives)
+    return Task(title, frame.function, head, frame.struct, shown, lines, takes, gives)

@@ -75,13 +75,12 @@ oic_status residual_init_as(residual_session *s, const residual_memory *m, uint6
 
 /* What residual_step does to some results of the product at residual.oi:7. */
 typedef struct {
-    residual_session *s;
     const float *h;
     float *y;
 } residual_step_then_args;
 
-static void residual_step_then(const void *context, const float *restrict sum, ptrdiff_t ld, ptrdiff_t first, ptrdiff_t end,
-    ptrdiff_t from, ptrdiff_t to)
+static void residual_step_then(const void *context, const float *restrict sum, ptrdiff_t ld, ptrdiff_t first,
+                               ptrdiff_t end, ptrdiff_t from, ptrdiff_t to)
 {
     const residual_step_then_args *const args = context;
     const float *const h = args->h; /* f32[N, 16] */
@@ -123,7 +122,7 @@ static oic_status residual_step_body(residual_session *s, const residual_inputs 
     oic_linear_q8_f32_f32_f32(&(oic_linear_q8_f32_f32_f32_args){
         .x = x, .w = w, .rank = 0, .M = N, .K = 32, .N = 16, .ldx = 32, .room = 4,
         .work = oic_at(s->arena, 0), .y = y, .then = residual_step_then,
-        .context = &(residual_step_then_args){.s = s, .h = h, .y = y}});
+        .context = &(residual_step_then_args){.h = h, .y = y}});
 
     /* what the caller gets */
     out->y_shape[0] = N;
