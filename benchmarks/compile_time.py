@@ -81,6 +81,19 @@ def indexed(n: int) -> str:
     return entry(one * n)
 
 
+def gathered(n: int) -> str:
+    """Entries of a table that are read, all of them, before any is written; build knows no place."""
+    read = "".join(f"assign v{i}: f32[64];\ncache.read K[k + {i}] >> v{i};\n" for i in range(n))
+    return entry(read + "".join(f"cache.write v{i} >> K[n + {i}];\n" for i in range(n)))
+
+
+def shifted(n: int) -> str:
+    """As `gathered`, where build knows how far from each other the places are."""
+    read = "".join(f"assign v{i}: f32[64];\ncache.read K[k + {i}] >> v{i};\n" for i in range(n))
+    moved = "op softmax(v{0}) >> t;\ncache.write t >> K[k + {1}];\n"
+    return entry(read + "".join(moved.format(i, i + n) for i in range(n)))
+
+
 def branches(n: int) -> str:
     blocks = "block up { op softmax(t) >> t; }\nblock down { op relu(t) >> t; }\n"
     return entry("branch c up down;\n" * n, blocks)
@@ -94,6 +107,15 @@ def slices(n: int) -> str:
 
 def loops(n: int) -> str:
     return entry("".join(f"loop l{i} (i{i} in 0..n) {{ op softmax(t) >> t; }}\n" for i in range(n)))
+
+
+def rotated(n: int) -> str:
+    """A loop that hands on values, each to the next."""
+    names = [f"v{i}" for i in range(n)]
+    made = "".join(f"assign {v}: f32[64];\nop softmax(x) >> {v};\n" for v in names)
+    moved = "".join(f"transfer {b} >> {a};\n" for a, b in zip(names, [*names[1:], "t"], strict=True))
+    used = "".join(f"op add(t, {v}) >> t;\n" for v in names)
+    return entry(f"{made}loop turns (i in 0..n) {{\ntransfer v0 >> t;\n{moved}}}\n{used}")
 
 
 def writes(n: int) -> str:
@@ -182,12 +204,15 @@ KINDS = {
     "held": repeated(3_333, 3, held),
     "triples": repeated(3_333, 3, triples),
     "indexed": repeated(2_500, 4, indexed),
+    "gathered": repeated(3_333, 3, gathered),
+    "shifted": repeated(2_500, 4, shifted),
     "grown": repeated(1_250, 8, grown),
     "parts": repeated(2_000, 5, parts),
     "products": repeated(900, 11, products),
     "branches": repeated(3_333, 3, branches),
     "slices": repeated(5_000, 2, slices),
     "loops": repeated(1_000, 2, loops),
+    "rotated": repeated(2_500, 4, rotated),
     "writes": repeated(1_000, 2, writes),
     "attend": repeated(10_000, 1, attend),
     "line": repeated(10_000, 1, line),

@@ -389,6 +389,18 @@ def test_a_refused_step_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(check_memory(made, steps(made, seed)) is not None for seed in range(4))
 
 
+def test_of_many_buffers_that_exchange_addresses_some_are_named() -> None:
+    """What is said of them is as long as the program, not its square."""
+    names = [f"v{i}" for i in range(12)]
+    made = "".join(f"assign {v}: f32[4, 32]; op softmax(x) >> {v};" for v in names)
+    moved = "".join(f"transfer {b} >> {a};" for a, b in zip(names, [*names[1:], "y"], strict=True))
+    used = "".join(f"op add(y, {v}) >> y;" for v in names)
+    program = compiled(f"{HEAD} block entry {{ {made} loop l (i in 0..n) {{ transfer v0 >> y; {moved} }} {used} }} }}")
+    assert program is not None and program.planned.plan is not None
+    said = [b.reason for b in program.planned.plan.buffers if "exchanges addresses" in b.reason]
+    assert len(said) >= 12 and all(s.count("'") == 16 and s.endswith(f" and {len(said) - 9} more") for s in said)
+
+
 def test_it_is_right_in_c() -> None:
     """Under AddressSanitizer and UBSan; parts, where one is computed in place.
 

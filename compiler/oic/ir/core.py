@@ -103,6 +103,10 @@ class Value:
         """An attached op takes it as an operand."""
         return any(op.attached for op in self._users)
 
+    def taken_by(self, op: Op) -> int:
+        """How often an attached op takes it as an operand."""
+        return self._users.get(op, 0)
+
     def give_way(self, other: Value) -> None:
         """Every op that takes it takes another value instead."""
         if other is self:

@@ -7,6 +7,9 @@ first position: within a class, what can meet an interval lies close together.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from heapq import merge
+from itertools import chain
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -28,9 +31,20 @@ class Intervals(Generic[Item]):
 
     def meeting(self, first: int, last: int) -> list[Item]:
         """The items that are needed at a position from `first` to `last`, in the order of addition."""
-        found: list[tuple[int, Item]] = []
-        for size, rows in self._classes.items():
-            low = bisect_left(rows, first - (1 << size) + 1, key=itemgetter(0))
-            high = bisect_right(rows, last, key=itemgetter(0))
-            found += [(count, item) for _, count, end, item in rows[low:high] if end >= first]
-        return [item for _, item in sorted(found, key=lambda pair: pair[0])]
+        found = sorted(chain.from_iterable(self._near(first, last)), key=itemgetter(1))
+        return [item for *_, item in found]
+
+    def in_order(self, first: int, last: int) -> Iterator[Item]:
+        """The same by their first positions, each looked for when it is asked for."""
+        return (item for *_, item in merge(*self._near(first, last)))
+
+    def _near(self, first: int, last: int) -> list[Iterator[tuple[int, int, int, Item]]]:
+        """Of every class those that meet the positions."""
+        return [self._of_class(size, rows, first, last) for size, rows in self._classes.items()]
+
+    def _of_class(
+        self, size: int, rows: list[tuple[int, int, int, Item]], first: int, last: int
+    ) -> Iterator[tuple[int, int, int, Item]]:
+        low = bisect_left(rows, first - (1 << size) + 1, key=itemgetter(0))
+        high = bisect_right(rows, last, key=itemgetter(0))
+        return (row for row in map(rows.__getitem__, range(low, high)) if row[2] >= first)

@@ -9,11 +9,14 @@ value there, and the step may not be refused in between.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 
 from oic.ir.control import Barrier, For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
 from oic.ir.dims import Extent
+from oic.ir.grouping import by_key
 from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.liveness import Liveness, liveness
 from oic.ir.ranges import Ranges
@@ -58,10 +61,10 @@ class Sharing:
         self.live = liveness(body)
         self.sizes: dict[Extent, int] = {}  # the position from which on an extent is known
         self.refusing: list[Op] = []  # in program order
-        self.accesses: dict[Value, Intervals[Op]] = {}  # of loads for as long as what they load is needed
         self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
         self._known: dict[Value, int] = {}
         self.ranges = Ranges(body.all_ops())
+        accesses: list[tuple[Value, Op]] = []
         for op in body.all_ops():
             if isinstance(op, ExtentBind):
                 self.sizes[op.extent] = self.live.end[op] + 1
@@ -70,14 +73,21 @@ class Sharing:
             if not (isinstance(op, Fused) if op.regions else op.reads or op.writes):
                 continue
             for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
-                self._access(op, state)
+                accesses.append((state, op))
+                if op.touched("write"):
+                    self.written.setdefault(state, []).append(self.live.start[op])
+        self.accesses = {
+            state: state_regions.Accesses(ops, self.ranges, self._lives) for state, ops in by_key(accesses).items()
+        }
 
-    def _access(self, op: Op, state: Value) -> None:
-        first = self.live.start[op]
-        last = self.live.needed(op.result) if isinstance(op, StateLoad) else first
-        self.accesses.setdefault(state, Intervals()).add(first, max(first, last), op)
-        if op.touched("write"):
-            self.written.setdefault(state, []).append(first)
+    def _lives(self, ops: Sequence[Op]) -> Intervals[Op]:
+        """Accesses, those of loads for as long as what they load is needed."""
+        found: Intervals[Op] = Intervals()
+        for op in ops:
+            first = self.live.start[op]
+            last = self.live.needed(op.result) if isinstance(op, StateLoad) else first
+            found.add(first, max(first, last), op)
+        return found
 
     # ------------------------------------------------------------ two values
 
@@ -136,7 +146,8 @@ class Sharing:
             return "there is a barrier before the store" if barred else refused(op)
         if isinstance(store, Insert):
             return self._why_no_part(store, first, until)
-        for op in self.accesses[store.state].meeting(first, until):
+        around = (accesses.in_order(first, until) for accesses in self.accesses[store.state].around(box))
+        for op in merge(*around, key=self.live.start.__getitem__):
             own = isinstance(op, StateLoad) and (op.result is value or op.result in storage.values)
             if op is not store and not own and self._meets(op, value, box, (first, last, until)):
                 return used(op)

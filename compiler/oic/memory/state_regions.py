@@ -10,18 +10,22 @@ is the integer it was bound to.  Values are compared within one iteration of eve
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
+from oic.ir.grouping import by_key
 from oic.ir.ranges import LinearForm, Ranges, added
 from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateStore
 from oic.operators.part import Insert, PartEntry
 
 Put = StateStore | Insert  # what puts a value into a box
 EntryOp = StateEntry | PartEntry  # what names a box that values are computed in
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,15 @@ class Box:
         offsets = (frozenset(_offset(self, i, known).items()) for i in range(len(self.lengths)))
         return self.whole, sizes, tuple(offsets)
 
+    def place(self, known: Ranges) -> tuple[Hashable, Hashable]:
+        """What its positions along dimensions of size 1 are made of, and the integers added to that.
+
+        Boxes whose positions are made of the same, and differ in an integer, are apart.
+        """
+        forms = [(i, _offset(self, i, known)) for i, size in enumerate(self.lengths) if size is None]
+        base = tuple((i, frozenset(atom for atom in form.items() if atom[0] is not None)) for i, form in forms)
+        return base, tuple(form.get(None, 0) for _, form in forms)
+
     @classmethod
     def of(cls, op: StateLoad | StateFill | Put | EntryOp) -> Box:
         """The box that an op reads, writes or computes in."""
@@ -45,6 +58,30 @@ class Box:
             rest = op.x.shape[len(op.lengths) :]
             return cls(op.x, tuple(op.offsets), (*op.lengths, *rest))
         return cls(op.state, tuple(op.offsets), tuple(op.lengths))
+
+
+class Accesses(Generic[Kept]):
+    """Ops that access one state, of which those that may meet a box are found without comparing it with all.
+
+    Most places of a table differ by integers alone, as K[pos] and K[pos + 1] do: such accesses are kept by place.
+
+    keep   what some of the ops are kept as, which come in the order of all
+    """
+
+    def __init__(self, ops: Sequence[Op], known: Ranges, keep: Callable[[Sequence[Op]], Kept]) -> None:
+        self.known, self.all = known, keep(ops)
+        places = {op: found[0].place(known) if (found := boxes_of(op)) else (None, None) for op in ops}
+        ((self._base, _),) = Counter(base for base, _ in places.values()).most_common(1)
+        near = by_key((at, op) for op, (base, at) in places.items() if base == self._base)
+        self._near = {at: keep(found) for at, found in near.items()}
+        self._others = keep([op for op, (base, _) in places.items() if base != self._base])
+
+    def around(self, box: Box) -> list[Kept]:
+        """All that may meet the box, and others."""
+        base, at = box.place(self.known)
+        if base != self._base:
+            return [self.all]
+        return [self._others, *([self._near[at]] if at in self._near else [])]
 
 
 def boxes_of(op: Op) -> list[Box] | None:

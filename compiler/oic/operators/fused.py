@@ -103,8 +103,9 @@ class Exchange(Op, name="exchange"):
         """For every buffer that takes part, in PLANNED, the one whose address it has afterwards."""
         into = [_buffer(r) for r in self.results]
         taken = [_buffer(v) for v in self.values]
-        left = [name for name in into if name not in taken]
-        free = [name for name in taken if name not in into]
+        before, after = frozenset(taken), frozenset(into)
+        left = [name for name in into if name not in before]
+        free = [name for name in taken if name not in after]
         return dict(zip([*into, *free], [*taken, *left], strict=True))
 
 

@@ -254,13 +254,17 @@ def destinations(func: Func) -> Assignment:
 
 @dataclass
 class _Copies:
-    """Copies before and after ops of blocks, which are put there all at once."""
+    """Copies before and after ops of blocks, and what blocks exchange at their ends: put there all at once."""
 
     before: dict[Op, list[Op]] = field(default_factory=dict)
     after: dict[Op, list[Op]] = field(default_factory=dict)
+    exchanged: dict[Op, list[Edge]] = field(default_factory=dict)  # by the op that hands on
 
     def place(self) -> None:
         """Put them into their blocks; nothing comes between an exchange and what hands on."""
+        for edges in self.exchanged.values():
+            _exchange_before(edges)
+        self.exchanged.clear()
         for block in dict.fromkeys(op.home for op in (*self.before, *self.after)):
             ops: list[Op] = []
             for op in block.ops:
@@ -284,7 +288,7 @@ def _resolve(
     if base in block.args and isinstance(block.owner, For):
         apart.add(block.owner.results[block.args.index(base) - 1])
     if edge.storage.space == "arena":
-        _exchange_before(edge)
+        copies.exchanged.setdefault(edge.op, []).append(edge)
 
 
 def _in_arena(op: Exchange, decided: Assignment) -> bool:
@@ -323,31 +327,35 @@ def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
     ):
         return False
     at = decided.sharing.live.start[edge.op]
-    handed = [v for v in edge.op.operands if root(v) is base]
-    return len(handed) == 1 and decided.sharing.live.needed(base) == at
+    handed = sum(view.taken_by(edge.op) for view in decided.sharing.live.views(base))
+    return handed == 1 and decided.sharing.live.needed(base) == at
 
 
-def _exchange_before(edge: Edge) -> None:
-    """Add a value to the exchange that ends a block."""
-    block, value = edge.op.home, edge.value
-    last = block.ops[-2] if len(block.ops) > 1 else None
-    old = last if isinstance(last, Exchange) else None
-    values = [*old.values, value] if old is not None else [value]
-    made = Exchange(values, span=_span_of(edge))
+def _exchange_before(edges: list[Edge]) -> None:
+    """Add values to the exchange that ends a block."""
+    last = edges[-1]
+    op, block = last.op, last.op.home
+    before = block.ops[-2] if len(block.ops) > 1 else None
+    old = before if isinstance(before, Exchange) else None
+    values = [*(old.values if old is not None else []), *(edge.value for edge in edges)]
+    made = Exchange(values, span=_span_of(last))
     for result, source in zip(made.results, values, strict=True):
         result.hint = source.hint
     if old is not None:
-        edge.op.replace_operands(dict(zip(old.results, made.results, strict=False)))
-    edge.hand_on(made.results[-1])
-    block.set_ops([*block.ops[: -2 if old is not None else -1], made, edge.op])
+        op.replace_operands(dict(zip(old.results, made.results, strict=False)))
+    for edge, result in zip(reversed(edges), reversed(made.results), strict=False):
+        edge.hand_on(result)
+    block.set_ops([*block.ops[: -2 if old is not None else -1], made, op])
 
 
 def _copy_before(edge: Edge, plain: set[Block], copies: _Copies) -> None:
     """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
     block, value = edge.op.home, edge.value
     if isinstance(value.op, Exchange) and value.op.block is block:
-        copies.place()
-        _copy_instead(value.op, plain)
+        copies.place()  # which may put another one in its place
+        exchange = edge.value.op
+        assert isinstance(exchange, Exchange)
+        _copy_instead(exchange, plain)
         return
     iterations = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
     small = f"; {SMALL} bytes or less are not worth exchanging addresses"

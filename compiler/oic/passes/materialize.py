@@ -19,17 +19,18 @@ costs less than to copy.  Everything else stays a view.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from oic.ir.control import Barrier
 from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.index import CheckIds
-from oic.ir.liveness import Liveness, liveness
+from oic.ir.liveness import liveness
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
-from oic.memory.state_regions import Box, is_apart, same
+from oic.memory.state_regions import Accesses, Box, is_apart, same
 from oic.memory.views import strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
@@ -122,11 +123,9 @@ def _state_views(body: Block) -> None:
     seen = _Views(body)
     loads = [op for op in body.all_ops() if isinstance(op, StateLoad)]
     for load in loads:
-        writes = seen.written_meanwhile(load)
-        if writes:
-            _wait(load, writes, seen.live)
+        _wait(load, seen)
     # A copy changes how long its own load is needed, and no other.
-    _copy_after([load for load in loads if seen.written_meanwhile(load)])
+    _copy_after([load for load in loads if any(seen.written_meanwhile(load))])
 
 
 class _Views:
@@ -137,32 +136,56 @@ class _Views:
 
     def __init__(self, body: Block) -> None:
         self.live, self.ranges = liveness(body), Ranges(body.all_ops())
-        self.writes = state_writers(body)
+        writers = state_writers(body)
+        self.writes = {state: Accesses(ops, self.ranges, list[Op]) for state, ops in writers.items()}
 
-    def written_meanwhile(self, load: StateLoad) -> list[Op]:
+    def written_meanwhile(self, load: StateLoad) -> Iterator[Op]:
         """The writes that may change what is seen before it is last needed."""
-        start, writes = self.live.start, self.writes.get(load.state, [])
-        low = bisect_right(writes, start[load], key=start.__getitem__)
-        high = bisect_right(writes, self.live.needed(load.result), key=start.__getitem__)
-        box = Box.of(load)
-        stores = (w for w in writes[low:high] if isinstance(w, StateStore) and whole_root(w.value) is load.result)
-        back = [w for w in stores if same(Box.of(w), box)]  # what was loaded, where it was
-        return [w for w in writes[low:high] if not is_apart(w, box, self.ranges) and w not in back]
+        box, last = Box.of(load), self.live.needed(load.result)
+        for writes in self.writes[load.state].around(box) if load.state in self.writes else ():
+            first, end = (self._after(writes, at) for at in (self.live.start[load], last))
+            for write in map(writes.__getitem__, range(first, end)):
+                if not is_apart(write, box, self.ranges) and not _puts_back(write, load, box):
+                    yield write
+
+    def ends_in_write(self, load: StateLoad) -> bool:
+        """What needs the view last writes the state itself: it cannot wait for itself, nor what is before it."""
+        last = self.live.needed(load.result)
+        writes = self.writes[load.state].all if load.state in self.writes else []
+        at = self._after(writes, last)
+        return at > 0 and self.live.start[writes[at - 1]] == last
+
+    def _after(self, writes: Sequence[Op], position: int) -> int:
+        """How many of the writes come up to a position."""
+        return bisect_right(writes, position, key=self.live.start.__getitem__)
 
 
-def _wait(load: StateLoad, writes: list[Op], live: Liveness) -> None:
+def _puts_back(write: Op, load: StateLoad, box: Box) -> bool:
+    """What was loaded is stored where it was."""
+    return isinstance(write, StateStore) and whole_root(write.value) is load.result and same(Box.of(write), box)
+
+
+def _wait(load: StateLoad, seen: _Views) -> None:
     """Let writes wait until the view is needed no more, if that can be and saves bytes."""
-    block, last = load.home, live.needed(load.result)
-    if (
-        any(w.block is not block for w in writes)
-        or sum(map(_stored, writes)) >= load.result.tensor.nbytes
-    ):
+    if seen.ends_in_write(load):
         return
+    live = seen.live
+    block, last = load.home, live.needed(load.result)
+    writes: list[Op] = []
+    spare = load.result.tensor.nbytes
+    for write in seen.written_meanwhile(load):
+        spare -= _stored(write)
+        if write.block is not block or spare <= 0:
+            return
+        writes.append(write)
+    if not writes:
+        return
+    writes.sort(key=live.start.__getitem__)
     start = block.ops.index(writes[0])
-    end = start
+    waiting, end = frozenset(writes), start
     while end + 1 < len(block.ops) and live.start[block.ops[end + 1]] <= last:
         end += 1
-    between = [op for op in block.ops[start : end + 1] if op not in writes]
+    between = [op for op in block.ops[start : end + 1] if op not in waiting]
     barred = any(op.terminator or any(isinstance(o, Barrier) for o in op.walk()) for op in between)
     if barred or last > live.end[block.ops[end]]:
         return

@@ -22,6 +22,8 @@ from oic.memory.layout import lay_out
 from oic.operators.base import Operator
 from oic.operators.fused import Exchange, around
 
+MOST_NAMED = 8  # buffers, of those that one exchanges addresses with
+
 
 def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
     """Set offsets in the arena and the weights, and the module's plan.
@@ -121,10 +123,11 @@ def _exchanged(body: Block) -> list[set[str]]:
 
 def _one_life(buffers: list[Buffer]) -> None:
     """Any of them may be where another was: they are of one size, and needed together."""
+    names = sorted(f"'{b.name}'" for b in buffers)
     for buffer in buffers:
-        buffer.reason += "; exchanges addresses with " + ", ".join(
-            sorted(f"'{b.name}'" for b in buffers if b is not buffer)
-        )
+        others = [name for name in names[: MOST_NAMED + 1] if name != f"'{buffer.name}'"][:MOST_NAMED]
+        more = len(names) - 1 - len(others)
+        buffer.reason += f"; exchanges addresses with {', '.join(others)}" + (f" and {more} more" if more else "")
     size = max(b.nbytes for b in buffers)
     start, end = min(b.start for b in buffers), max(b.end for b in buffers)
     for buffer in buffers:
