@@ -13,7 +13,7 @@ from oic.dtypes import DType
 from oic.ir.dims import Dim
 from oic.ir.strides import Strides
 
-Run = tuple[Ref, list[Dim]]
+StridedRef = tuple[Ref, list[Dim]]
 COUNTERS = ("i", "j", "k", "m", "n", "p", "q", "r", "a", "b", "c", "d")
 
 
@@ -179,7 +179,7 @@ def copy(frame: Frame, source: Ref, target: Ref) -> None:
             frame.body.add(c.AssignStatement(element(target, b), element(source, a)))
 
 
-def _copy_runs(frame: Frame, sizes: list[Dim], source: Run, target: Run) -> None:
+def _copy_runs(frame: Frame, sizes: list[Dim], source: StridedRef, target: StridedRef) -> None:
     """Loops around a memcpy of the innermost dimension."""
     dtype, count = target[0].type.dtype, frame.dim(sizes[-1])
     with Nest(frame, sizes[:-1]) as nest:

@@ -27,7 +27,7 @@ from oic.ir.index import IndexLoad
 from oic.ir.module import Module, Truncation
 from oic.ir.ranges import LinearForm, Ranges, added, index_of
 
-Access = state.CacheRead | state.CacheWrite | state.CacheStep
+TableAccess = state.CacheRead | state.CacheWrite | state.CacheStep
 Sides = tuple[LinearForm, LinearForm]  # where a position of an access starts, and where it ends
 
 
@@ -89,7 +89,7 @@ class _Access:
     others  the positions beside the one counted
     """
 
-    op: Access
+    op: TableAccess
     at: Sides
     sure: bool
     others: list[tuple[Value, ...]]
@@ -216,14 +216,14 @@ class _Rule:
             now.read[op.result] = dict(now.moved)
         elif isinstance(op, IndexLoad) and op.x in now.read:
             now.read[op.result] = now.read[op.x]
-        elif isinstance(op, Access) and op.table in self.tables:
+        elif isinstance(op, TableAccess) and op.table in self.tables:
             self._access(now, op, sure=sure)
         runs = not isinstance(op, For) or self.ranges.difference(op.end, op.start)[0] > 0
         for region in op.regions:
             for inner in region.ops:
                 self._note(now, inner, sure=sure and runs and not isinstance(op, If))
 
-    def _access(self, now: _Advance, op: Access, *, sure: bool) -> None:
+    def _access(self, now: _Advance, op: TableAccess, *, sure: bool) -> None:
         """Where a write begins and ends, and a read that may raise a count of the table's."""
         axis, positions = self.tables[op.table], _positions(op)
         others = [p for i, p in enumerate(positions) if i != axis]
@@ -322,7 +322,7 @@ def _counter_of(atom: object) -> Value | None:
     return op.state if isinstance(op, state.StateGet) else None
 
 
-def _positions(op: Access) -> list[tuple[Value, ...]]:
+def _positions(op: TableAccess) -> list[tuple[Value, ...]]:
     form = "i" * len(op.indices) if isinstance(op, state.CacheStep) else op.form
     return state.CacheOp.positions(form, op.indices)
 

@@ -27,7 +27,7 @@ from oic.ir.module import Module
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
 from oic.ir.types import TensorType
 from oic.lower.capacity import constant_integer
-from oic.lower.environment import Env, Held, Key, Mark, Mixed, Poison, Shapes
+from oic.lower.environment import Env, EnvKey, Held, Mark, Mixed, Poison, Shapes
 from oic.lower.integers import IndexBuilder, not_negative
 from oic.syntax import tree as s
 
@@ -67,7 +67,7 @@ class Builder(IndexBuilder):
     given: Env = field(default_factory=dict)
     returns: bool = False
     whole: set[dims.Quotient] = field(default_factory=set)
-    zeros: set[tuple[Key, Value]] = field(default_factory=set)
+    zeros: set[tuple[EnvKey, Value]] = field(default_factory=set)
     silent: bool = False
 
     # -- ops and diagnostics ---------------------------------------------------
@@ -197,7 +197,7 @@ class Builder(IndexBuilder):
         """The variable is no temporary of inner braces, and its declaration was not refused."""
         return variable in self.shapes if variable.kind == "temporary" else not variable.refused
 
-    def begun(self, key: Key) -> Held | None:
+    def begun(self, key: EnvKey) -> Held | None:
         """What a variable holds that nothing was written to; None for what is not visible."""
         return self.start(key) if isinstance(key, Variable) and self.is_visible(key) else None
 

@@ -13,7 +13,7 @@ from oic.check.resolved import BlockInstance
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Value
 from oic.lower.builder import Builder
-from oic.lower.environment import Key
+from oic.lower.environment import EnvKey
 from oic.syntax import tree as s
 
 RunBody = Callable[[Builder, tuple[s.Statement, ...]], object]
@@ -25,7 +25,7 @@ class _Consumer:
 
     name: str
     region: Block
-    writes: dict[Key, Value]
+    writes: dict[EnvKey, Value]
 
 
 def lower_yield(f: Builder, statement: s.Yield, run: RunBody) -> None:

@@ -27,11 +27,11 @@ from oic.lower.operands import read
 from oic.lower.operators import lower_op, lower_transfer
 from oic.syntax import tree as s
 
-Body = tuple[s.Statement, ...]
+Statements = tuple[s.Statement, ...]
 DEEPEST_RUN = 100  # loops, branches and blocks, one inside the other, around a statement
 
 
-def lower_body(f: Builder, body: Body) -> bool:
+def lower_body(f: Builder, body: Statements) -> bool:
     """Lower statements in order; True if a `return` surely ended them."""
     for position, statement in enumerate(body):
         if isinstance(statement, s.Return):
@@ -167,7 +167,7 @@ def _iteration(f: Builder, loop: s.Loop) -> None:
         lower_body(f, loop.body)
 
 
-def _returning_loop(f: Builder, loop: s.Loop, rest: Body) -> bool:
+def _returning_loop(f: Builder, loop: s.Loop, rest: Statements) -> bool:
     """A loop in which the block may end: what follows runs only if it did not."""
     start, end = f.integer(loop.start), f.integer(loop.end)
     direct = any(isinstance(x, s.Return) for x in loop.body)
@@ -181,7 +181,7 @@ def _returning_loop(f: Builder, loop: s.Loop, rest: Body) -> bool:
     return False
 
 
-def _guarded(f: Builder, body: Body) -> None:
+def _guarded(f: Builder, body: Statements) -> None:
     """Statements that run only while the block has not returned."""
     flag = f.env[RETURNED]
     assert isinstance(flag, Value)

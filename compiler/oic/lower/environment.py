@@ -30,8 +30,8 @@ class Returned:
 POISON = Poison()
 RETURNED = Returned()
 Held = Value | Poison | Mixed
-Key = Variable | Returned
-Env = dict[Key, Held]
+EnvKey = Variable | Returned
+Env = dict[EnvKey, Held]
 Shapes = dict[Variable, tuple[Dim | None, ...]]
 
 

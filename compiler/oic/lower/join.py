@@ -16,7 +16,7 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.types import INDEX, TensorType, Type, same_rank
 from oic.lower.builder import Builder
-from oic.lower.environment import Env, Held, Key, Mixed, Poison
+from oic.lower.environment import Env, EnvKey, Held, Mixed, Poison
 
 JoinedAxis = tuple[int, int]  # which of the values that meet, which of its axes
 JoinedSize = tuple[JoinedAxis, Extent]
@@ -37,7 +37,7 @@ def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: li
     """
     first, second = (side.env for side in sides)
     f.env = dict(before)
-    joined: list[Key] = []
+    joined: list[EnvKey] = []
     pairs: list[tuple[Value, Value]] = []
     for key in dict.fromkeys([*first, *second]):
         if key in first and key in second and first[key] is second[key]:

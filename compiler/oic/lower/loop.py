@@ -24,7 +24,7 @@ from oic.ir.index import ExtentBind
 from oic.ir.state import Splat
 from oic.ir.types import INDEX, TensorType, Type, same_rank
 from oic.lower.builder import Builder
-from oic.lower.environment import POISON, RETURNED, Env, Held, Key, Mixed, Poison
+from oic.lower.environment import POISON, RETURNED, Env, EnvKey, Held, Mixed, Poison
 from oic.lower.join import bind_sizes, joined_types, met, shown
 from oic.syntax import tree as s
 
@@ -32,7 +32,7 @@ ATTEMPTS = 3
 MOST_UNROLLED = 64
 
 LowerTurn = Callable[[], object]  # lowers the body's statements
-Least = dict[tuple[Key, int], int]  # variable, axis -> what the carried size must allow for
+Least = dict[tuple[EnvKey, int], int]  # variable, axis -> what the carried size must allow for
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Carried:
     sizes   carried sizes of `arg`: the axis, its extent, the index integer that brings it
     """
 
-    key: Key
+    key: EnvKey
     init: Value
     arg: Value
     end: Held = POISON
@@ -121,9 +121,9 @@ def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: LowerTur
 # ---------------------------------------------------------------- one attempt
 
 
-def _candidates(f: Builder, loop: s.Loop) -> list[Key]:
+def _candidates(f: Builder, loop: s.Loop) -> list[EnvKey]:
     """Every variable visible here that an iteration may change."""
-    flag: list[Key] = [RETURNED] if RETURNED in f.env and returns(loop.body) else []
+    flag: list[EnvKey] = [RETURNED] if RETURNED in f.env and returns(loop.body) else []
     return [*flag, *(v for v in assigned(f.instance, loop.body) if f.is_visible(v))]
 
 
@@ -154,7 +154,7 @@ def _lower_body(
 
 def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carried]:
     """The variables to carry, with what they hold before; those that hold nothing good stay."""
-    inits: list[tuple[Key, Value]] = []
+    inits: list[tuple[EnvKey, Value]] = []
     for key in _candidates(f, loop):
         held = f.env.get(key)
         if held is None and (held := f.begun(key)) is not None:
@@ -174,7 +174,7 @@ def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carrie
     return made
 
 
-def _widened(type_: Type, key: Key, least: Least) -> Type:
+def _widened(type_: Type, key: EnvKey, least: Least) -> Type:
     """The type with a size named `?` on every axis that is known to vary."""
     if not isinstance(type_, TensorType):
         return type_
@@ -252,7 +252,7 @@ def _settle(f: Builder, made: Attempt, *, runs: bool) -> Env:
     return bad
 
 
-def _restarted(f: Builder, body: Block, key: Key, end: Value) -> Carried:
+def _restarted(f: Builder, body: Block, key: EnvKey, end: Value) -> Carried:
     """A variable that every iteration gives a rank of its own: it starts as nothing of that type."""
     carried: list[Dim] = []
     start: list[Dim] = []

@@ -15,8 +15,8 @@ from oic.dtypes import ALL, Array, DType, from_array, pack, store, unpack
 from oic.model.blocks import Blocks
 from oic.model.file import ModelFile
 
-Scalar = bool | int | float | str
-Metadata = Scalar | list[Any]  # a list holds scalars or lists
+ConfigScalar = bool | int | float | str
+Metadata = ConfigScalar | list[Any]  # a list holds scalars or lists
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.types import StateIndex
-from oic.reference.state_storage import StateBox, StateStorage
+from oic.reference.state_storage import IntegerBox, StateStorage
 
 
 def logical(name: str, states: Mapping[str, Any]) -> Array:
@@ -50,7 +50,7 @@ def _count(name: str, index: StateIndex, states: Mapping[str, Any]) -> int:
     return int(states[f"{name}.{index.name}"].whole().reshape(-1)[0])
 
 
-def _box(name: str, states: Mapping[str, Any], box: StateBox) -> Array:
+def _box(name: str, states: Mapping[str, Any], box: IntegerBox) -> Array:
     """A box of the storage; the initial value in what was never filled."""
     storage: StateStorage = states[name]
     start, lengths = box

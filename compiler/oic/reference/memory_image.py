@@ -28,7 +28,7 @@ from oic.memory import layout
 from oic.operators.base import Operator
 from oic.operators.evaluate import apply, shape_of
 from oic.reference import state_storage
-from oic.reference.state_storage import Memory, Packed, StateBox, StateStorage, zeros
+from oic.reference.state_storage import IntegerBox, Memory, Packed, StateStorage, zeros
 
 NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
 NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
@@ -185,7 +185,7 @@ class Spaces:
 
     # -- boxes that values are computed in, and exchanges
 
-    def enter(self, op: Any, storage: StateStorage, box: StateBox) -> None:
+    def enter(self, op: Any, storage: StateStorage, box: IntegerBox) -> None:
         """Let values be computed in a box of the state."""
         start, lengths = box
         bits = storage.type.dtype.bits
@@ -196,7 +196,7 @@ class Spaces:
         assert count == 0 or storage.type.dtype.packed or end - first == count * bits // 8, f"{op} has gaps"
         self.entries[op.symbol] = storage.memory[first:end]
 
-    def enter_part(self, op: Any, box: StateBox) -> None:
+    def enter_part(self, op: Any, box: IntegerBox) -> None:
         """Let values be computed in a box of a tensor."""
         memory = self.memory(op.x)
         inside = tuple(slice(at, at + n) for at, n in zip(*box, strict=True))
@@ -232,7 +232,7 @@ class Spaces:
             return place.space == "state"
         return source is not None and place.memory == source.memory
 
-    def view(self, op: Op, read: Any, storage: StateStorage | None, box: StateBox | None) -> None:
+    def view(self, op: Op, read: Any, storage: StateStorage | None, box: IntegerBox | None) -> None:
         """Find the memory of the results of a view; nothing moves."""
         if op.results[0].place is not None and op.results[0].place.offset is not None:
             return  # the planner says where

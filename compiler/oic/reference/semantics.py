@@ -18,7 +18,7 @@ from oic.operators.fused import Exchange
 from oic.operators.part import Insert, PartEntry
 from oic.operators.refusal import refusal
 from oic.reference.interpret import SEMANTICS, Machine
-from oic.reference.state_storage import StateBox
+from oic.reference.state_storage import IntegerBox
 
 # -------------------------------------------------------------- structure
 
@@ -113,14 +113,14 @@ def _held(m: Machine, op: Any) -> int:
     return int(found.reshape(-1)[0])
 
 
-def _element(m: Machine, op: Any) -> StateBox:
+def _element(m: Machine, op: Any) -> IntegerBox:
     """The one element that `indices` select."""
     storage = m.storage(op.state)
     start = tuple(m.integers(op.indices))
     return start + (0,) * (len(storage.shape) - len(start)), (1,) * len(storage.shape)
 
 
-def _put(m: Machine, op: Any, box: StateBox, values: Array) -> None:
+def _put(m: Machine, op: Any, box: IntegerBox, values: Array) -> None:
     """Write a box of the state that an op is about."""
     m.effects = True
     m.storage(op.state).write(box, values)
@@ -158,7 +158,7 @@ def _state_add(m: Machine, op: Any) -> None:
     _put(m, op, box, stepped(m.storage(op.state).read(box), m.integer(op.amount), op.state.type.dtype))
 
 
-def box_of(m: Machine, op: Any) -> StateBox:
+def box_of(m: Machine, op: Any) -> IntegerBox:
     """The box of a state that an op reads or writes."""
     shape = m.storage(op.state).shape
     start = m.integers(op.offsets) + [0] * (len(shape) - len(op.offsets))

@@ -25,7 +25,7 @@ from oic.reference.saved import Entries, Saved
 LARGE = 1 << 24  # bytes from which memory is mapped
 CHUNK = 1 << 20  # bytes looked at together when a state is saved
 EntryPositions = NDArray[np.int64]
-StateBox = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
+IntegerBox = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
 
 
 @dataclass
@@ -80,7 +80,7 @@ class StateStorage:
             self.reach = [0] * len(self.shape)
 
     @property
-    def all(self) -> StateBox:
+    def all(self) -> IntegerBox:
         """The box of everything."""
         return (0,) * len(self.shape), self.shape
 
@@ -88,26 +88,26 @@ class StateStorage:
         """Every element; for small variables."""
         return self.read(self.all)
 
-    def at(self, box: StateBox) -> Memory:
+    def at(self, box: IntegerBox) -> Memory:
         """Where the elements of a box lie."""
         return located(self.memory, self.type.dtype, self._first(box), box[1], self.strides)
 
-    def positions(self, box: StateBox) -> EntryPositions:
+    def positions(self, box: IntegerBox) -> EntryPositions:
         """Positions of a box's elements among those of the storage."""
         return positions(self._first(box), box[1], self.strides)
 
-    def read(self, box: StateBox) -> Array:
+    def read(self, box: IntegerBox) -> Array:
         """The elements of a box, copied."""
         return elements(self.at(box), self.type.dtype)
 
-    def write(self, box: StateBox, values: Array) -> None:
+    def write(self, box: IntegerBox, values: Array) -> None:
         """Replace the elements of a box."""
         put(self.at(box), self.type.dtype, values)
         start, lengths = box
         if all(lengths):
             self.reach = [max(r, a + n) for r, a, n in zip(self.reach, start, lengths)]
 
-    def _first(self, box: StateBox) -> int:
+    def _first(self, box: IntegerBox) -> int:
         """The position of the first element of a box, which lies inside the storage."""
         start, lengths = box
         inside = all(
