@@ -36,7 +36,7 @@ from oic.ir.strides import Strides
 from oic.ir.text import parse_module, print_module
 from oic.ir.types import Type
 from oic.kernels import targets
-from oic.kernels.kernel import Kernel, Members, Out
+from oic.kernels.kernel import Kernel, KernelArgs, Out
 from oic.library import emit
 from oic.operators.base import Operator, UnaryOperator
 from oic.operators.matmul import Linear
@@ -75,7 +75,7 @@ def alternating() -> type[Operator]:
             x = np.abs(inputs[0].astype(np.float64))
             return np.asarray(x.sum(-1) * x.shape[-1] * 2.0**-11)
 
-        def _args(self) -> Members:
+        def _args(self) -> KernelArgs:
             return {"x": self.x, "y": Out(), "rows": self.result.tensor.size, "n": self.x.shape[-1]}
 
         kernels = (Kernel("alternating_sum", ("x",), _args),)

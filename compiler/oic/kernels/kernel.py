@@ -87,7 +87,7 @@ class Pointers:
     values: tuple[Value, ...]
 
 
-Members = Mapping[str, Any]
+KernelArgs = Mapping[str, Any]
 """Members of a kernel's argument struct, in order.
 
 Value (pointer to its first element; None: NULL), Out, Stride, Deref, Converted, Scratch, Ints, Pointers, or a size
@@ -137,7 +137,7 @@ class Kernel:
 
     name: str
     types: Sequence[str] | Callable[[Any], Sequence[DType]]
-    args: Callable[[Any], Members]
+    args: Callable[[Any], KernelArgs]
     call: str = ""
     fits: Callable[[Any], bool] = always
     takes: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from oic.ir.encodings import PAIRED, PANELS
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, Members, Out, Pointers
+from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Pointers
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.quantized import FLOATS, of_groups, product_dtype
@@ -73,7 +73,7 @@ class Concat(Operator, name="concat"):
         given = parts[0] if len(parts) == 1 and isinstance(parts[0], (list, tuple)) else parts
         return np.concatenate(list(given), axis=self.axis)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         outer, _, inner = around(self.result.shape, self.axis % self.result.tensor.rank)
         lengths = Ints(tuple(p.shape[self.axis] for p in self.parts))
         parts = {"parts": Pointers(tuple(self.parts)), "y": Out(), "count": len(self.parts), "lengths": lengths}
@@ -148,7 +148,7 @@ class Pad(Operator, name="pad"):
             return np.pad(x, added, constant_values=as_computed(self.value, self.x.dtype).astype(x.dtype))
         return np.pad(x, added, self.mode)  # type: ignore[call-overload]
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         before, after = Ints(tuple(self.before)), Ints(tuple(self.after))
         value = Converted(self.value, self.x.dtype.value)
         sizes = {"rank": self.x.tensor.rank, "shape": Ints(self.x.shape), "before": before, "after": after}
@@ -184,7 +184,7 @@ class Repeat(Operator, name="repeat"):
     def reference(self, x: Array) -> Array:
         return np.repeat(x, self.times, self.axis)  # type: ignore[arg-type]
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         outer, size, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
         return {"x": self.x, "y": Out(), "rows": outer * size, "inner": inner, "times": self.times}
 
@@ -215,7 +215,7 @@ class Flip(Operator, name="flip"):
     def reference(self, x: Array) -> Array:
         return np.flip(x, tuple(self.axes))
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         rank = self.x.tensor.rank
         axes = {a % rank for a in self.axes}
         marks = Ints(tuple(int(a in axes) for a in range(rank)))
@@ -277,14 +277,14 @@ class Gather(Operator, name="gather"):
         taken = np.take(table, ids, self.axis)
         return taken.astype(self.result.dtype.wide)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         sizes = along(self.table, self.axis, "size")
         return {"table": self.table, "ids": self.ids, "y": Out(), **sizes, "n": self.ids.tensor.size}
 
     def _copies(self) -> bool:
         return self.table.tensor.stored is self.result.dtype
 
-    def _in_panels(self) -> Members:
+    def _in_panels(self) -> KernelArgs:
         sizes = {"inner": self.table.shape[1], "n": self.ids.tensor.size}
         return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
 
@@ -352,7 +352,7 @@ class Iota(Operator, name="iota"):
         tail = (1,) * (len(sizes) - axis - 1)
         return np.broadcast_to(count.reshape(-1, *tail), sizes)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {"y": Out(), **along(self.result, self.axis), "start": Converted(self.start, "int64_t")}
 
     kernels = (Kernel("iota", ("result",), _args),)

@@ -16,7 +16,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import IndexType, Type
-from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Scratch, Stride
+from oic.kernels.kernel import Converted, Deref, Ints, Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
@@ -184,7 +184,7 @@ class Attention(Operator, name="attention"):
         keys, values = scaled(k, k_scale), scaled(v, v_scale)
         return attention_bound(y, q, keys, values, bias, self._scale(), self.q.dtype, self.kernel == PAIRS)
 
-    def _args(self, paired: bool = False) -> Members:
+    def _args(self, paired: bool = False) -> KernelArgs:
         q, k, v = self.q, self.k, self.v
         lead = q.shape[:-3]
         rank = len(lead)
@@ -209,7 +209,7 @@ class Attention(Operator, name="attention"):
             "window": Converted(EVERYTHING if self.window is None else self.window, "int64_t"),
         }  # fmt: skip
 
-    def _parts(self) -> Members:
+    def _parts(self) -> KernelArgs:
         """Room for what spans of the keys give, where threads share them."""
         spans = min(SPANS, -(-dims.maximum(self.k.shape[-3]) // SPAN))
         if self.workers == 1 or spans == 1:
@@ -331,7 +331,7 @@ class Attn(Operator, name="attn"):
         bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype)
         return bound.reshape(np.shape(y)) + moved
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         heads, three = self._heads(), self.k.tensor.rank == 3
         width, out = self.k.shape[-1], self.v.shape[-1]
         keys = dims.maximum(self.k.shape[0]) if three else 1

@@ -31,7 +31,7 @@ from oic.dtypes import Array, DType
 from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Instance, Ints, Kernel, Members
+from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs
 from oic.kernels.targets import Target
 from oic.operators.settings import range_checks, require_numbers
 
@@ -107,12 +107,12 @@ class Call:
 
     function  its C name, with its element types
     instance  the body that defines it, and the element types it is included for
-    members   what is given of its argument struct, by name (`kernels.kernel.Members`)
+    members   what is given of its argument struct, by name (`kernels.kernel.KernelArgs`)
     """
 
     function: str
     instance: Instance
-    members: Members
+    members: KernelArgs
 
     @property
     def args(self) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from oic import dtypes
 from oic.dtypes import FLT, NUM, Array, DType
 from oic.ir.core import OpError, Value
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Kernel, Members, Out
+from oic.kernels.kernel import Kernel, KernelArgs, Out
 from oic.operators.base import Comparison, Operator, Scalar, UnaryOperator, nines
 
 ORDERED = nines(NUM, 2)
@@ -202,7 +202,7 @@ class IsFinite(Operator, name="is_finite"):
     def reference(self, x: Array) -> Array:
         return np.asarray(np.isfinite(x).all())
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {"x": self.x, "y": Out(), "n": self.x.tensor.size}
 
     kernels = (Kernel("is_finite", ("x",), _args),)

@@ -18,7 +18,7 @@ from oic.ir.encodings import ROWS as LANES
 from oic.ir.index import at_least
 from oic.ir.quantized import STREAM
 from oic.ir.types import Type
-from oic.kernels.kernel import Kernel, Members, Out, Scratch, flag
+from oic.kernels.kernel import Kernel, KernelArgs, Out, Scratch, flag
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
@@ -253,7 +253,7 @@ class Convolution(Operator):
             return self.x.dtype, self.result.dtype, dtypes.i32 if self.b is None else self.b.dtype
         return self.x.dtype, self.result.dtype, self.result.dtype
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         batch, channels = dims.product(self.x.shape[: -self.spatial - 1]), self.x.shape[-self.spatial - 1]
         height, width = two_axes(1, self.x.shape[-self.spatial :])
         out_height, out_width = two_axes(1, self.result.shape[-self.spatial :])
@@ -289,7 +289,7 @@ class Convolution(Operator):
         positions = math.prod(dims.maximum(size) for size in self.result.shape[-self.spatial :])
         return max(1, min(positions, MOST_ROWS, MOST_BYTES // (self.x.dtype.nbytes(window + outputs) or 1)))
 
-    def _panel_args(self) -> Members:
+    def _panel_args(self) -> KernelArgs:
         room = self._room()
         numbers = room * (dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
         work = Scratch(self.x.dtype.nbytes(numbers), self.x.dtype.value)
@@ -330,7 +330,7 @@ class Convolution(Operator):
         wide = counts[1] + reach[1]
         return (counts[0], counts[1]), wide, each * (counts[0] + reach[0]) * wide
 
-    def _plane_args(self) -> Members:
+    def _plane_args(self) -> KernelArgs:
         (rows, columns), _, elements = self._blocks()
         products = dims.maximum(dims.product(self._window()))
         classes = math.prod(self._settings()[0]) if self.transposed else 1
@@ -339,7 +339,7 @@ class Convolution(Operator):
         work = Scratch(room, each=True)
         return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
 
-    def _word_args(self) -> Members:
+    def _word_args(self) -> KernelArgs:
         (rows, columns), _, elements = self._blocks()
         channels, taps = self._most()
         along = self._in_rows()
@@ -377,7 +377,7 @@ class Convolution(Operator):
         results = count * (dims.maximum(self._outputs()) // self.groups)
         return exact and channels >= DEEP and count >= TILES and results >= RESULTS
 
-    def _winograd_args(self) -> Members:
+    def _winograd_args(self) -> KernelArgs:
         points, _, (rows, columns) = self._tiles()
         channels, _ = self._most()
         words, deep, lines, tall = -(-channels // 2), -(-channels // FOUR) * FOUR, points // 4, 2 if points == 16 else 1

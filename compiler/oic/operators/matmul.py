@@ -14,7 +14,7 @@ from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import COLUMNS, PANELS, ROWS
 from oic.ir.types import Type
-from oic.kernels.kernel import Ints, Kernel, Members, Out, Scratch, Stride
+from oic.kernels.kernel import Ints, Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import Target
 from oic.operators import quantized
 from oic.operators.base import Operator, Product
@@ -178,7 +178,7 @@ class MatMul(Operator, name="matmul"):
         bound = product_bound(y, a, b, self.a.dtype)
         return quantized.bound_as_computed(self, self.b, bound, real(a), real(b))
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         m, k = self._matrix(self.a, self.transpose_a)
         lead = self.result.shape[:-2]
 
@@ -211,7 +211,7 @@ class MatMul(Operator, name="matmul"):
     def _types(self) -> tuple[DType, ...]:
         return self.a.dtype, product_dtype(self.b), self.a.dtype
 
-    def _in_panels(self) -> Members:
+    def _in_panels(self) -> KernelArgs:
         return {"x": self.a, "w": self.b, "y": Out(), **_rows(self.a, self.result.shape[-1])}
 
     def _cost(self, target: Target) -> float:
@@ -235,7 +235,7 @@ class MatMul(Operator, name="matmul"):
     )  # fmt: skip
 
 
-def _rows(x: Value, n: Dim) -> Members:
+def _rows(x: Value, n: Dim) -> KernelArgs:
     """Sizes of x[.., M, K] times [K, n]: leading axes without gaps are one axis of rows, else outer ones batches."""
     lead, k = x.shape[:-1], x.shape[-1]
     split = 0 if lies_dense(x) else max(0, len(lead) - 1)
@@ -349,7 +349,7 @@ class Linear(Operator, name="linear"):
     def _integers(self) -> bool:
         return not self._floats()
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {**self._in_panels(), "ldw": Stride(self.w, 0), **scaling(self)}
 
     def _in_words(self) -> bool:
@@ -363,7 +363,7 @@ class Linear(Operator, name="linear"):
         most, rows = PLANES // (4 * words) // ROWS, -(-dims.maximum(dims.product(self.x.shape[:-1])) // ROWS)
         return ROWS * max(1, min(most, rows))
 
-    def _word_args(self) -> Members:
+    def _word_args(self) -> KernelArgs:
         words, block = -(-dims.maximum(self.x.shape[-1]) // 2), self._block()
         work = Scratch(4 * words * (block + 2 + WORD_ROWS), each=True)
         sizes = {"M": dims.product(self.x.shape[:-1]), "K": self.x.shape[-1], "N": self.w.shape[0]}
@@ -379,7 +379,7 @@ class Linear(Operator, name="linear"):
         """Rows, and runs of outputs of each."""
         return dims.product([*self.x.shape[:-1], dims.floor_div(self.w.shape[0] + RUN - 1, RUN)])
 
-    def _in_panels(self) -> Members:
+    def _in_panels(self) -> KernelArgs:
         return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **_rows(self.x, self.w.shape[0])}
 
     def _integer_types(self) -> tuple[DType, ...]:

@@ -16,7 +16,7 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out, flag
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
@@ -93,7 +93,7 @@ class LayerNorm(Operator, name="layer_norm"):
         beta = self.gamma if self.beta is None else self.beta
         return self.x.dtype, self.gamma.dtype, beta.dtype
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         first = self.x.tensor.rank - len(self.axes)
         sizes = {"outer": dims.product(self.x.shape[:first]), "n": dims.product(self.x.shape[first:])}
         eps = Converted(self.eps, self.x.dtype.value)
@@ -143,7 +143,7 @@ class RmsNorm(Operator, name="rms_norm"):
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         return rounded(y, 4 * epsilon(self.x.dtype) * np.abs(real(y)), self.x.dtype)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
         return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
 
@@ -199,7 +199,7 @@ class BatchNorm(Operator, name="batch_norm"):
         unit = (np.abs(x) + m) / np.sqrt(v + float(number(self.eps, self.x.dtype))) * g
         return rounded(y, 6 * epsilon(self.x.dtype) * (unit + b), self.x.dtype)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         parameters = {"gamma": self.gamma, "beta": self.beta, "mean": self.mean, "var": self.var}
         sizes = along(self.x, self.channel, "channels")
         return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
@@ -218,10 +218,10 @@ class Exponentials(Operator):
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]
 
-    def args(self) -> Members:
+    def args(self) -> KernelArgs:
         return {"x": self.x, "y": Out(), **along(self.x, self.axis)}
 
-    def ordered(self) -> Members:
+    def ordered(self) -> KernelArgs:
         """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
         last = self.axis % self.x.tensor.rank == self.x.tensor.rank - 1
         return {**self.args(), "columns": flag(not last)}

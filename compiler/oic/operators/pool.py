@@ -12,7 +12,7 @@ from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Kernel, Members, Out, flag
+from oic.kernels.kernel import Kernel, KernelArgs, Out, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import over_two, per_axis, two_axes
@@ -70,7 +70,7 @@ class Pool(Operator):
         found = found[every]
         return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         sizes, stride, padding = self._settings()
         n = len(sizes)
         (height, width), (out_height, out_width) = (two_axes(1, v[-n:]) for v in (self.x.shape, self.result.shape))
@@ -133,7 +133,7 @@ class AvgPool(Pool, name="avg_pool"):
         total = windows.sum(-1) / self._counts(inputs[0])
         return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {**super()._args(), "all": flag(self.count_include_pad)}
 
     kernels = (Kernel("avg_pool", ("x",), _args),)

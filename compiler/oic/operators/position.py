@@ -14,7 +14,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Deref, Ints, Kernel, Members, Out, Stride, flag
+from oic.kernels.kernel import Converted, Deref, Ints, Kernel, KernelArgs, Out, Stride, flag
 from oic.operators.base import EPS, Operator
 from oic.operators.bounds import real, rounded
 from oic.operators.settings import require_number
@@ -134,7 +134,7 @@ class Rope(Operator, name="rope"):
         bound = rounded(y, 4 * EPS * reach, self.x.dtype)
         return np.where(np.arange(x.shape[-1]) < self._turned(), bound, 0.0)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         x = self.x
         lead, rows = x.shape[:-3], dict(zip(("N", "H", "D"), x.shape[-3:]))
         pointer, steps, first = self._positions(len(lead))
@@ -229,7 +229,7 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         bucket = base + np.where(r < self._exact(), r, far)
         return np.moveaxis(table[bucket], -1, 0)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         borders = self.borders()
         sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Converted(self.q_start, "int64_t")}
         rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}

@@ -13,7 +13,7 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out, flag
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import around
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
@@ -69,7 +69,7 @@ class Affine(Operator):
     def _types(self) -> tuple[DType, ...]:
         return self.x.dtype, self.result.dtype, dtypes.i32 if self.zero_point is None else self.zero_point.dtype
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
         return {"x": self.x, "scale": self.scale, "zero_point": self.zero_point, "y": Out(), **sizes}
 
@@ -204,7 +204,7 @@ class Requantize(Operator, name="requantize"):
     def reference(self, x: Array, multiplier: Array, shift: Array) -> Array:
         return requantized(self, x, multiplier, shift)
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
         sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
         nearest = flag(self.rounding == "nearest")
@@ -229,7 +229,7 @@ def with_requantize(op: Any, user: Operator, axis: int) -> Operator | None:
     return made
 
 
-def scaling(op: Any) -> Members:
+def scaling(op: Any) -> KernelArgs:
     """The member `by` of kernels that scale their sums."""
     if op.multiplier is None:
         return {}

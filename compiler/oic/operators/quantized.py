@@ -15,7 +15,7 @@ from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import NARROW, PAIRED, joined, nbytes, storage_of
 from oic.ir.quantized import GROUP, GROUP_STORAGES, MOST, STREAM, groups
-from oic.kernels.kernel import Kernel, Members, Scratch
+from oic.kernels.kernel import Kernel, KernelArgs, Scratch
 from oic.kernels.targets import NATIVE
 
 FLOATS = ("", *NARROW)  # storages that a kernel for floats reads, as instances of its body
@@ -45,7 +45,7 @@ def product_dtype(w: Value) -> DType:
 
 
 def in_panels(
-    x: str, w: str, types: Any, args: Callable[[Any], Members], fits: Callable[[Any], bool], layout: str
+    x: str, w: str, types: Any, args: Callable[[Any], KernelArgs], fits: Callable[[Any], bool], layout: str
 ) -> tuple[Kernel, ...]:
     """Rows of a product of floats, the fields x and w, with w in panels.
 
@@ -59,10 +59,10 @@ def in_panels(
     def of_f32(op: Any) -> bool:
         return fits(op) and getattr(op, x).dtype is getattr(op, w).dtype is dtypes.f32
 
-    def paired(op: Any) -> Members:
+    def paired(op: Any) -> KernelArgs:
         return _with_room(args(op), getattr(op, x).shape, lambda size: 2 * (size + 1))
 
-    def grouped(op: Any) -> Members:
+    def grouped(op: Any) -> KernelArgs:
         return _with_room(args(op), getattr(op, x).shape, lambda size: groups(size) * GROUP_BYTES)
 
     plain = Kernel("linear_panels", types, args, fits=fits, takes={w: layout}, stored={w: FLOATS}, layouts={x: 1},
@@ -122,7 +122,7 @@ def bound_as_computed(op: Op, w: Value, bound: Array, rows: Array, columns: Arra
     return bound
 
 
-def _with_room(given: Members, shape: tuple[Dim, ...], nbytes: Callable[[int], int]) -> Members:
+def _with_room(given: KernelArgs, shape: tuple[Dim, ...], nbytes: Callable[[int], int]) -> KernelArgs:
     """The arguments of a product of x of this shape, and room for rows as they are used, of so many bytes."""
     room = min(AT_ONCE, max(1, dims.maximum(dims.product(shape[:-1]))))
     return {**given, "room": room, "work": Scratch(room * nbytes(dims.maximum(shape[-1])))}

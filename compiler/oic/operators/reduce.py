@@ -19,7 +19,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Ints, Kernel, Members, Out, flag
+from oic.kernels.kernel import Ints, Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import along, around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
@@ -97,7 +97,7 @@ class Reduction(Operator):
         """Axes that may be empty at run time are refused where the result needs an element."""
         return [] if self.empty else refuse_none([self.x.shape[a] for a in self.reduced])
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         groups = grouped(self.x.shape, self.reduced)
         stretches = sum(reduced for _, reduced in groups)
         if stretches > 1 or (stretches == 1 and not groups[-1][1] and not self.columns):
@@ -110,7 +110,7 @@ def _is_float(op: Reduction) -> bool:
     return op.x.dtype.is_float
 
 
-def _ordered(op: Reduction) -> Members:
+def _ordered(op: Reduction) -> KernelArgs:
     return {**op._args(), "columns": flag(op.columns)}
 
 
@@ -300,10 +300,10 @@ class ArgReduction(Operator):
         """An axis that may be empty at run time is refused."""
         return refuse_none([self.x.shape[self.axis]])
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {"x": self.x, "y": Out(), **along(self.x, self.axis), "last": flag(not self.select_first)}
 
-    def _joined(self) -> Members:
+    def _joined(self) -> KernelArgs:
         return {"y": Out(), "rows": dims.product(self.x.shape[:-1]), "last": flag(not self.select_first)}
 
     def reference(self, x: Array) -> Array:
@@ -408,7 +408,7 @@ class Cumsum(Operator, name="cumsum"):
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {"x": self.x, "y": Out(), **along(self.x, self.axis), "exclusive": flag(self.exclusive)}
 
     kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)

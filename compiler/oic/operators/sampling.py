@@ -13,7 +13,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Converted, Kernel, Members, Out, Scratch
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, Scratch
 from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import require_number
@@ -62,7 +62,7 @@ class TopK(Operator, name="top_k"):
         order = np.take(order, np.arange(int(self.k)), self.axis)  # type: ignore[arg-type]
         return [np.take_along_axis(x, order, self.axis), order]
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         return {"x": self.x, "y": Out(0), "where": Out(1), **along(self.x, self.axis), "k": self.k}
 
     kernels = (Kernel("top_k", ("x",), _args),)
@@ -125,7 +125,7 @@ class Sample(Operator, name="sample"):
         p = shares(logits, float(given[0]), int(given[1]), float(np.float32(given[2])))
         return np.asarray(drawn(p, float(u.reshape(()))))
 
-    def _args(self) -> Members:
+    def _args(self) -> KernelArgs:
         size = self.logits.shape[0]
         work = Scratch((8 + 4) * dims.maximum(size), "double")
         temperature = Converted(self.temperature, self.logits.dtype.value)
