@@ -38,7 +38,7 @@ static inline uint32_t oic_processor(void)
     found |= OIC_HAS_AVX2;
     if ((saved & 0xe6u) == 0xe6u && (b & avx512) == avx512) {
         found |= OIC_HAS_AVX512 | (c & 1u << 11 ? OIC_HAS_VNNI : 0u);
-        found |= found & OIC_HAS_VNNI && pairs & 1u << 23 ? OIC_HAS_INTEL : 0u; /* AVX512_FP16 */
+        found |= found & OIC_HAS_VNNI && pairs & 1u << 23 && !(more & 1u << 6) ? OIC_HAS_INTEL : 0u; /* AVX512_FP16, no SSE4a */
         if (found & OIC_HAS_VNNI && pairs & 1u << 8 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 4) {
             found |= OIC_HAS_ZEN5; /* AVX512_VP2INTERSECT and AVX_VNNI */
         }

@@ -58,16 +58,16 @@
 #define OIC_FETCHES (OIC_WIDTH == 16)
 
 /* Of these, Intel's have two units, which multiply, for everything that registers do, and AMD's have others beside them.  Compilers
-   are older than most processors, so what tells them apart is what a processor can: none of AMD's that we know of has floats of
-   16 bits.  A wrong guess costs no more than time. */
+   are older than most processors, so what tells them apart is what a processor can: floats of 16 bits, which Intel's have since
+   Sapphire Rapids, the oldest that was measured, and SSE4a, which AMD's have.  A wrong guess costs no more than time. */
 #if defined(OIC_INTEL) /* by a flag: of an instruction set of --dispatch */
-#elif OIC_WIDTH == 16 && defined(__AVX512FP16__)
+#elif OIC_WIDTH == 16 && defined(__AVX512FP16__) && !defined(__SSE4A__)
 #define OIC_INTEL 1
 #else
 #define OIC_INTEL 0
 #endif
 
-/* They want to be asked for every line, into L1, and so does Zen 5, which alone has both of these instruction sets. */
+/* They want to be asked for every line, into L1, and so does Zen 5, which of the others alone has both of these instruction sets. */
 #if OIC_INTEL || (OIC_WIDTH == 16 && defined(__AVXVNNI__) && defined(__AVX512VP2INTERSECT__))
 #define OIC_ASKED_NEAR 1
 #else

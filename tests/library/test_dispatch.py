@@ -92,8 +92,9 @@ def sets_that_run(made: oic.Synthesizer, monkeypatch: pytest.MonkeyPatch) -> Ite
     with made.make_executor() as executor:
         best = int(executor._session.set)  # type: ignore[attr-defined]
     for s in made.spec.target.sets[: best + 1]:
-        monkeypatch.setenv("OIC_DISPATCH", s.name)
-        yield s.name
+        if s.name != "intel" or made.spec.target.sets[best].name != "zen5":  # no processor has both
+            monkeypatch.setenv("OIC_DISPATCH", s.name)
+            yield s.name
 
 
 def test_every_set_gives_the_same_bits_of_quantized_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +115,7 @@ def test_every_set_gives_the_same_bits_of_quantized_weights(tmp_path: Path, monk
     assert [name for name in found if found[name] != found[first]] == []
 
 
-FLOATS = [s for s in MACHINE if not s.fours]  # the others compute floats as one of these
+FLOATS = [s for s in MACHINE if not s.fours or s.name == "intel"]  # the others compute floats as one of these
 HEADS = ((8, 4, 2), (24, 4, 2), (64, 4, 2), (64, 3, 3))  # width, of queries, of keys; the last go by in turn on some machines
 MASKS = {"plain": "", "causal": ", causal=true", "window": ", causal=true, window=37"}
 NORMS = {

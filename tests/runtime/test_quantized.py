@@ -239,7 +239,7 @@ def inputs(rng: np.random.Generator, rows: int, k: int, kind: str) -> Array:
 
 
 SHAPES = [
-    (0, 5, 3), (1, 1, 1), (1, 96, 280), (2, 33, 17), (5, 70, 130), (17, 257, 67), (70, 40, 80), (3, 320, 64),
+    (0, 5, 3), (1, 1, 1), (1, 96, 280), (2, 33, 17), (5, 70, 130), (17, 257, 67), (70, 40, 80), (3, 320, 64), (6, 70, 96), (9, 300, 112),
     (1, 40, 700), (4, 33, 600),  # shares of several streams side by side, and some left
 ]  # fmt: skip
 

@@ -235,7 +235,7 @@ def _task(
         body.insert(0, c.Do(c.Conversion("void", c.Identifier("context"))))
     used = {s.name for s in body if isinstance(s, c.Declare)}
     taken = {name: found for name, found in frame.taken.items() if name in used}
-    if "s" in used or not (taken or gives):  # a structure has a member
+    if "s" in used or not taken:  # a structure has a member that is set
         taken = {"s": (session, SESSION), **taken}
     context = c.Declare(c.Pointer("void", const), "context")
     head = c_print.function("static", result, frame.function, [context, *parameters])

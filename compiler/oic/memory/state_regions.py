@@ -47,7 +47,7 @@ class Box:
 
         Boxes whose positions are made of the same, and differ in an integer, are apart.
         """
-        forms = [(i, _offset(self, i, known)) for i, size in enumerate(self.lengths) if size is None]
+        forms = [(i, _offset(self, i, known)) for i, size in enumerate(self.lengths) if size in (None, 1)]
         base = tuple((i, frozenset(atom for atom in form.items() if atom[0] is not None)) for i, form in forms)
         return base, tuple(form.get(None, 0) for _, form in forms)
 

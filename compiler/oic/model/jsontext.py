@@ -1,4 +1,4 @@
-"""JSON of model files, read strictly: UTF-8, no duplicate keys, no number beyond all floats, bounded."""
+"""JSON of model files, read strictly: UTF-8, no duplicate keys, no fraction beyond all floats, bounded."""
 
 from __future__ import annotations
 
@@ -43,12 +43,19 @@ def _finite(number: str) -> float:
     return value
 
 
+def _integer(number: str) -> int:
+    try:
+        return int(number)
+    except ValueError:  # more digits than Python reads
+        raise _Beyond(number) from None
+
+
 def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any]:
     """The JSON object in `count` bytes of a file; anything else is an `OicError`."""
     text = file.text(offset, count, field)
     _charge(file, offset, count, text, field)
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_float=_finite)
+        value = json.loads(text, object_pairs_hook=_unique, parse_float=_finite, parse_int=_integer)
     except _Duplicate as error:
         key = str(error)
         fact = f"the key {key[:60]!r} is given twice"

@@ -446,7 +446,7 @@ class Conv1d(Convolution, name="conv1d"):
              meets only them has no effect, even if infinite)
     groups   divides C and O
     acc      wider integer dtype of the result
-    result   [.., O, (L + 2·padding - dilation·(K-1) - 1) // stride + 1]: empty where that is 0, refused below
+    result   [.., O, (L + 2·padding - dilation·(K-1) - 1) // stride + 1]: empty where that is 0, refused if less
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
     most 2·(n+1)·ε·Σ|x||w| for n products.

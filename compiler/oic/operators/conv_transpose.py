@@ -123,7 +123,7 @@ class ConvTranspose1d(ConvolutionTranspose, name="conv_transpose1d"):
     stride, padding, dilation, groups, acc   as in conv1d
     output_padding   elements added at the end, fewer than stride or dilation
     result   [.., O, (L-1)·stride - 2·padding + dilation·(K-1) + output_padding + 1]: empty where that is 0, refused
-             below
+             if less
 
     Integers wrap.  Floats are summed in f32 (f64 for f64), b added before the only rounding; error at
     most 2·(n+1)·ε·Σ|x||w| for n products.

@@ -88,7 +88,8 @@ class MaxPool(Pool, name="max_pool"):
     kernel   sizes of the window, a list of one or two; an integer is the last axis alone
     stride   default the kernel
     padding  at most half the kernel; padded elements do not take part
-    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis: empty where that is 0, refused below
+    result   x's dtype; (L + 2·padding - kernel) // stride + 1 along each axis: empty where that is 0, refused
+             if less
 
     Exact; a NaN in the window is the result.  Source: PyTorch, `max_pool1d`, `max_pool2d`.
     """

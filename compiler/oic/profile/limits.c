@@ -112,10 +112,18 @@ typedef __m512i dots;
 typedef __m256i dots;
 #define ADD_DOTS(sum, a, b) _mm256_dpbusd_avx_epi32(sum, a, b)
 #define IN_REGISTER "+x"
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+typedef int32x4_t dots;
+#define ADD_DOTS(sum, a, b) vmmlaq_s32(sum, (int8x16_t)(a), (int8x16_t)(b))
+#define IN_REGISTER "+w"
+#define PER_BYTE 2L /* each byte of one is multiplied with two of the other */
 #elif defined(__ARM_FEATURE_DOTPROD)
 typedef int32x4_t dots;
 #define ADD_DOTS(sum, a, b) vdotq_s32(sum, (int8x16_t)(a), (int8x16_t)(b))
 #define IN_REGISTER "+w"
+#endif
+#if !defined(PER_BYTE)
+#define PER_BYTE 1L
 #endif
 
 /* Products of 8-bit integers added to 32 bits, as the machine does most at once; their number of a round, or 0. */
@@ -135,7 +143,7 @@ static long bytes_all(job *j)
         }
     }
     j->kept += folded(sum, sizeof sum);
-    return (long)sizeof(dots) * CHAINS * 16;
+    return PER_BYTE * (long)sizeof(dots) * CHAINS * 16;
 #elif defined(__AVX2__)
     const __m256i ones = _mm256_set1_epi16(1), b0 = _mm256_set1_epi8(3), b1 = _mm256_set1_epi8(5);
     __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0, a0 = b0, a1 = b1;
@@ -218,7 +226,7 @@ static double together(const job *one, int threads, size_t share)
         jobs[t].data = one->data + (size_t)t * share;
         jobs[t].ready = &ready;
         jobs[t].threads = threads;
-        if (t > 0 && pthread_create(&ids[t], NULL, worker, &jobs[t]) == 0) {
+        if (t > 0 && made == t && pthread_create(&ids[t], NULL, worker, &jobs[t]) == 0) {
             ++made;
         }
     }
