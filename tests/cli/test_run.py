@@ -226,13 +226,22 @@ def test_without_a_compiler(
     assert done.status == 4 and "cc, gcc, clang" in done.err
 
 
-def test_a_build_that_is_ended_ends_its_compiler(oic: Oic, tmp_path: Path) -> None:
-    """And leaves nothing beside the folder it was to make."""
+SLOWLY = """
+import runpy, subprocess, time
+start = subprocess.Popen.__init__
+subprocess.Popen.__init__ = lambda *given, **more: (start(*given, **more), time.sleep(1)) and None
+runpy.run_module("oic", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("how", [("-m", "oic"), ("-c", SLOWLY)], ids=["running", "starting"])
+def test_a_build_that_is_ended_ends_its_compiler(oic: Oic, tmp_path: Path, how: tuple[str, str]) -> None:
+    """And leaves nothing beside the folder it was to make; it is told while the compiler runs, or is being started."""
     told, script = tmp_path / "told", tmp_path / "slow-cc"
     script.write_text(f"#!/bin/sh\necho $$ > {told}.new; mv {told}.new {told}; exec sleep 600\n")
     script.chmod(0o755)
     before = set(tmp_path.iterdir())
-    command = [sys.executable, "-m", "oic", "build", "average.oi", "-o", "ended"]
+    command = [sys.executable, *how, "build", "average.oi", "-o", "ended"]
     with subprocess.Popen(command, env={**os.environ, "CC": str(script)}) as process:
         while process.poll() is None and not told.exists():
             time.sleep(0.01)

@@ -9,11 +9,11 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import IO
 
 from oic.diagnostics import fail
@@ -106,36 +106,60 @@ def _called(call: list[str], limit: float) -> tuple[int, str, str]:
 
     Raises OicError: `no-compiler`, `compile-failed`.
     """
-    end = time.monotonic() + limit
+    end, stopped = time.monotonic() + limit, False
+    said: list[_OutputReader] = []
     try:
-        process = subprocess.Popen(
-            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-    except (OSError, ValueError) as failure:
-        why = failure.strerror if isinstance(failure, OSError) else failure
-        raise fail("no-compiler", f"{call[0]} cannot be run: {why}") from failure
-    assert process.stdout and process.stderr
-    said = [_OutputReader(process, pipe) for pipe in (process.stdout, process.stderr)]
-    try:
+        with _endings_held():
+            process = _started(call)
+            said += [_OutputReader(process, pipe) for pipe in (process.stdout, process.stderr) if pipe]
         status = process.wait(limit)
         for reader in said:
             reader.join(max(0.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
         status = -1
     finally:
-        stopped = process.poll() is None or any(reader.is_alive() for reader in said)
-        if stopped:
-            _kill(process)
-        for reader in said:
-            reader.join()
-        process.wait()
+        if said:
+            stopped = process.poll() is None or any(reader.is_alive() for reader in said)
+            if stopped:
+                _kill(process)
+            for reader in said:
+                reader.join()
+            process.wait()
     if any(reader.too_much for reader in said):
         raise fail("compile-failed", f"{call[0]} was stopped after it had printed {MOST_OUTPUT:,} bytes")
     if stopped:
         raise fail("compile-failed", f"{call[0]} was stopped after {limit} s")
     out, errors = (reader.kept.decode(errors="replace") for reader in said)
     return status, out, errors
+
+
+def _started(call: list[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError) as failure:
+        why = failure.strerror if isinstance(failure, OSError) else failure
+        raise fail("no-compiler", f"{call[0]} cannot be run: {why}") from failure
+
+
+@contextmanager
+def _endings_held() -> Iterator[None]:
+    """Signals that end this program come at the end: what is being started is not known yet, and would go on."""
+    if current_thread() is not main_thread():  # which alone is interrupted
+        yield
+        return
+    came: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda received, _: came.append(received)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    for number in came:
+        signal.raise_signal(number)
 
 
 class _OutputReader(Thread):
