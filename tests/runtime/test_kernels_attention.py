@@ -11,7 +11,8 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.operators.attention import Attention, Attn
 from oic.operators.position import RelativePositionBias, Rope
-from runtime.drive import BUILDS, Case, check, spaced
+from runtime.drive import BUILDS, Case, check, run, spaced
+from runtime.native import AVX512, INTEL, Toolchain
 
 RNG = np.random.default_rng(4)
 NAMES = ("f8", "f16", "bf16", "f32", "f64")
@@ -156,3 +157,18 @@ def biases() -> list[Case]:
 def test_attention(make: Any, build: str) -> None:
     """Within each operator's bound."""
     check(make(), build)
+
+
+@pytest.mark.parametrize("toolchain", [AVX512, INTEL], ids=lambda t: t.name)
+def test_attention_of_many_queries_has_the_bits_of_portable_c(toolchain: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where scores become weights beside products, and where they do so alone."""
+    if toolchain.missing:
+        pytest.skip(toolchain.missing)
+    monkeypatch.setitem(BUILDS, toolchain.name, (toolchain.command, *toolchain.flags))
+    sizes = ((70, 150, 4, 2, 64), (40, 64, 2, 2, 80), (33, 200, 1, 1, 64))  # queries, keys, their heads, width
+    cases = [
+        Case(Attention, heads(n, t, hq, hk, d, d, "f32", kv), {"causal": causal})
+        for n, t, hq, hk, d in sizes for kv in ("f32", "bf16") for causal in (False, True)
+    ]  # fmt: skip
+    for ours, plain in zip(run(cases, toolchain.name), run(cases, "gcc-portable"), strict=True):
+        assert [a.tobytes() for a in ours] == [a.tobytes() for a in plain]
