@@ -14,8 +14,7 @@
 #define OIC_HAS_DOTPROD 32u /* its dot products of bytes */
 #define OIC_HAS_I8MM 64u    /* and its products of matrices of bytes */
 #define OIC_HAS_ZEN5 128u   /* OIC_HAS_VNNI, and what tells that memory is asked for as Zen 5 wants it (simd/registers.h) */
-
-#define OIC_HAS_INTEL 256u  /* OIC_HAS_VNNI, and what tells of Intel's (simd/registers.h) */
+#define OIC_HAS_INTEL 256u  /* OIC_HAS_VNNI, and what tells of Intel's since Sapphire Rapids (the same) */
 
 #if defined(__x86_64__)
 #include <cpuid.h>

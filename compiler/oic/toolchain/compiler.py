@@ -107,18 +107,21 @@ def _called(call: list[str], limit: float) -> tuple[int, str, str]:
     Raises OicError: `no-compiler`, `compile-failed`.
     """
     end, stopped = time.monotonic() + limit, False
+    process: subprocess.Popen[bytes] | None = None
     said: list[_OutputReader] = []
     try:
         with _endings_held():
             process = _started(call)
-            said += [_OutputReader(process, pipe) for pipe in (process.stdout, process.stderr) if pipe]
+        for pipe in (process.stdout, process.stderr):
+            assert pipe
+            said.append(_OutputReader(process, pipe))
         status = process.wait(limit)
         for reader in said:
             reader.join(max(0.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
         status = -1
     finally:
-        if said:
+        if process:
             stopped = process.poll() is None or any(reader.is_alive() for reader in said)
             if stopped:
                 _kill(process)
@@ -146,18 +149,20 @@ def _started(call: list[str]) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _endings_held() -> Iterator[None]:
-    """Signals that end this program come at the end: what is being started is not known yet, and would go on."""
+    """Signals that this program answers come at the end: what is being started is not known yet, and would go on."""
     if current_thread() is not main_thread():  # which alone is interrupted
         yield
         return
     came: list[int] = []
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, lambda received, _: came.append(received)) for number in numbers}
+    answered = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+    for number in answered:
+        signal.signal(number, lambda received, _: came.append(received))
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number, handler in answered.items():
+            signal.signal(number, handler)
     for number in came:
         signal.raise_signal(number)
 
