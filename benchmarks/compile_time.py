@@ -94,6 +94,19 @@ def shifted(n: int) -> str:
     return entry(read + "".join(moved.format(i, i + n) for i in range(n)))
 
 
+def bases(n: int) -> str:
+    """As `shifted`, where places are of several kinds, in turn."""
+    read = "".join(f"assign v{i}: f32[64];\ncache.read L[{i % 2}, {'kn'[i % 2]} + {i}] >> v{i};\n" for i in range(n))
+    one = "op softmax(v{0}) >> t;\ncache.write t >> L[{1}, {2} + {0}];\n"
+    return entry(read + "".join(one.format(i, 2 + i % 2, "kn"[i % 2]) for i in range(n)))
+
+
+def kept(n: int) -> str:
+    """Entries of a table that are read, all of them, and used between writes of the input."""
+    read = "".join(f"assign v{i}: f32[64];\ncache.read K[k + {i}] >> v{i};\n" for i in range(n))
+    return entry(read + "".join(f"cache.write x >> K[n + {i}];\nop add(t, v{i}) >> t;\n" for i in range(n)))
+
+
 def branches(n: int) -> str:
     blocks = "block up { op softmax(t) >> t; }\nblock down { op relu(t) >> t; }\n"
     return entry("branch c up down;\n" * n, blocks)
@@ -206,6 +219,8 @@ KINDS = {
     "indexed": repeated(2_500, 4, indexed),
     "gathered": repeated(3_333, 3, gathered),
     "shifted": repeated(2_500, 4, shifted),
+    "bases": repeated(2_500, 4, bases),
+    "kept": repeated(2_500, 4, kept),
     "grown": repeated(1_250, 8, grown),
     "parts": repeated(2_000, 5, parts),
     "products": repeated(900, 11, products),

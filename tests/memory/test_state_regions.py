@@ -40,4 +40,4 @@ def test_what_is_left_out_is_apart() -> None:
         out = [other for other in ops if other not in near]
         assert all(apart(Box.of(other), box, known) for other in out)
         left += len(out)
-    assert left == 38  # pairs, of a slice of one entry too
+    assert left == 76  # pairs, of a slice of one entry too

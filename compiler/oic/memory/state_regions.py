@@ -26,6 +26,14 @@ from oic.operators.part import Insert, PartEntry
 Put = StateStore | Insert  # what puts a value into a box
 EntryOp = StateEntry | PartEntry  # what names a box that values are computed in
 Kept = TypeVar("Kept")
+Part = tuple[int, Hashable]
+"""A dimension, and what the position along it is made of besides an integer."""
+Place = dict[Part, int]
+"""The integers that positions have added to what they are made of.
+
+Boxes are apart if a part of both has another integer.
+"""
+BASES = 16  # sets of parts by which accesses to one state are kept; others are few, and met by all
 
 
 @dataclass(frozen=True)
@@ -42,14 +50,12 @@ class Box:
         offsets = (frozenset(_offset(self, i, known).items()) for i in range(len(self.lengths)))
         return self.whole, sizes, tuple(offsets)
 
-    def place(self, known: Ranges) -> tuple[Hashable, Hashable]:
-        """What its positions along dimensions of size 1 are made of, and the integers added to that.
-
-        Boxes whose positions are made of the same, and differ in an integer, are apart.
-        """
+    def place(self, known: Ranges) -> Place:
+        """Its positions along dimensions of size 1."""
         forms = [(i, _offset(self, i, known)) for i, size in enumerate(self.lengths) if size in (None, 1)]
-        base = tuple((i, frozenset(atom for atom in form.items() if atom[0] is not None)) for i, form in forms)
-        return base, tuple(form.get(None, 0) for _, form in forms)
+        return {
+            (i, frozenset(atom for atom in form.items() if atom[0] is not None)): form.get(None, 0) for i, form in forms
+        }
 
     @classmethod
     def of(cls, op: StateLoad | StateFill | Put | EntryOp) -> Box:
@@ -63,25 +69,40 @@ class Box:
 class Accesses(Generic[Kept]):
     """Ops that access one state, of which those that may meet a box are found without comparing it with all.
 
-    Most places of a table differ by integers alone, as K[pos] and K[pos + 1] do: such accesses are kept by place.
+    Most places of a table differ by integers alone, as K[pos] and K[pos + 1] do: accesses are kept by what their
+    positions are made of, and within that by place.
 
     keep   what some of the ops are kept as, which come in the order of all
     """
 
     def __init__(self, ops: Sequence[Op], known: Ranges, keep: Callable[[Sequence[Op]], Kept]) -> None:
         self.known, self.all = known, keep(ops)
-        places = {op: found[0].place(known) if (found := boxes_of(op)) else (None, None) for op in ops}
-        ((self._base, _),) = Counter(base for base, _ in places.values()).most_common(1)
-        near = by_key((at, op) for op, (base, at) in places.items() if base == self._base)
-        self._near = {at: keep(found) for at, found in near.items()}
-        self._others = keep([op for op, (base, _) in places.items() if base != self._base])
+        placed = [(op, found[0].place(known) if (found := boxes_of(op)) else {}) for op in ops]
+        bases = Counter(tuple(place) for _, place in placed).most_common(BASES)
+        common = {base for base, _ in bases}
+        alike = by_key((base if (base := tuple(place)) in common else (), (op, place)) for op, place in placed)
+        self._alike = {base: _Alike(members, keep) for base, members in alike.items()}
 
     def around(self, box: Box) -> list[Kept]:
         """All that may meet the box, and others."""
-        base, at = box.place(self.known)
-        if base != self._base:
-            return [self.all]
-        return [self._others, *([self._near[at]] if at in self._near else [])]
+        place = box.place(self.known)
+        found = (alike.at(place, [part for part in base if part in place]) for base, alike in self._alike.items())
+        return [kept for kept in found if kept is not None]
+
+
+class _Alike(Generic[Kept]):
+    """Accesses whose positions are made of the same, or of anything."""
+
+    def __init__(self, members: Sequence[tuple[Op, Place]], keep: Callable[[Sequence[Op]], Kept]) -> None:
+        self._members, self._keep = members, keep
+        self._by: dict[tuple[Part, ...], dict[tuple[int, ...], Kept]] = {}
+
+    def at(self, place: Place, parts: Sequence[Part]) -> Kept | None:
+        """Those that have the integers of the place in some parts of it; None if there are none."""
+        if (key := tuple(parts)) not in self._by:
+            found = by_key((tuple(there[part] for part in parts), op) for op, there in self._members)
+            self._by[key] = {at: self._keep(ops) for at, ops in found.items()}
+        return self._by[key].get(tuple(place[part] for part in parts))
 
 
 def boxes_of(op: Op) -> list[Box] | None:

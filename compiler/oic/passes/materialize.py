@@ -37,6 +37,8 @@ from oic.operators.fused import Copy
 from oic.operators.late import state_writers
 from oic.operators.part import Insert
 
+WAITING = 64  # writes that wait for one view at most: so many are looked through for every view
+
 
 def materialize(module: Module) -> None:
     """Insert the copies of every function."""
@@ -175,7 +177,7 @@ def _wait(load: StateLoad, seen: _Views) -> None:
     spare = load.result.tensor.nbytes
     for write in seen.written_meanwhile(load):
         spare -= _stored(write)
-        if write.block is not block or spare <= 0:
+        if write.block is not block or spare <= 0 or len(writes) == WAITING:
             return
         writes.append(write)
     if not writes:
