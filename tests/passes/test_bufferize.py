@@ -12,6 +12,7 @@ from oic.ir.state import Splat, StateStore
 from oic.memory import sharing
 from oic.operators.fused import Copy, Exchange
 from oic.operators.part import Insert
+from oic.passes.materialize import WAITING
 from tests.fuzz import campaign
 from tests.fuzz import memory_plans as plans
 from tests.fuzz.checks import check, check_memory, compiled, steps
@@ -432,3 +433,29 @@ def test_what_is_filled_before_a_loop(name: str, filled: bool) -> None:
     splats = [op for op in made.planned.all_ops() if isinstance(op, Splat)]
     fills = [op for op in splats if len(op.type.shape) == 2 and op.type.shape[0] == 4]
     assert [not op.unread for op in fills] == [filled]
+
+
+@pytest.mark.parametrize(("writes", "copies"), [(1, 0), (WAITING, 0), (WAITING + 1, 1)])
+def test_so_many_writes_wait_for_a_view(writes: int, copies: int) -> None:
+    """More than that, and the view is copied: what is seen is right either way."""
+    moved = "".join(f"    cache.write a >> K[m + {i}];\n" for i in range(writes))
+    text = f"""
+graph g {{
+  dynamic {{ a: f32[4]; n: i32; m: i32; }}
+  persistent {{
+    K(t): f32[4] @table @fixed(t={WAITING + 4});
+  }}
+  volatile {{ y: f32[4]; }}
+  block entry {{
+    assign v: f32[4];
+    cache.read K[n] >> v;
+{moved}    op add(v, a) >> y;
+    return;
+  }}
+}}
+"""
+    program = compiled(text)
+    assert program is not None
+    found = [op for op in program.planned.all_ops() if isinstance(op, Copy)]
+    assert len(found) == copies
+    assert check(program, steps(program, 0)) is None
