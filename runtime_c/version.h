@@ -15,3 +15,8 @@
 #define OIC_HOSTED 0
 #endif
 #endif
+
+/* Where there is little stack, parts of what kernels hold are short; the bits are the same.  -DOIC_SMALL_STACK=1 or 0 decides. */
+#ifndef OIC_SMALL_STACK
+#define OIC_SMALL_STACK (!OIC_HOSTED)
+#endif

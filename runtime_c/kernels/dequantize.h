@@ -35,8 +35,8 @@ static inline void NAME(oic_dequantize_part)(const void *args, ptrdiff_t first, 
     (void)worker;
     for (ptrdiff_t at = first * OIC_SCALED_UNIT, m; at < last; at += m) {
         m = NAME(oic_affine_next)(a, at, last, &by);
-        for (ptrdiff_t i = 0; i < m; i += OIC_PART) {
-            NAME(oic_dequantize_some)(a, at + i, m - i < OIC_PART ? m - i : OIC_PART, &by);
+        for (ptrdiff_t i = 0; i < m; i += OIC_HELD) {
+            NAME(oic_dequantize_some)(a, at + i, m - i < OIC_HELD ? m - i : OIC_HELD, &by);
         }
     }
 }

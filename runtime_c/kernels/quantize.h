@@ -16,7 +16,7 @@ static inline void NAME(oic_quantize_some)(const ARGS(oic_quantize) *a, ptrdiff_
     const T *restrict const x = a->x + from;
     W_T *restrict const y = a->y;
     const float *restrict const scale = by->scale;
-    int32_t v[OIC_PART];
+    int32_t v[OIC_HELD];
     if (sizeof(C) > 4 || W_BITS > 16 || !by->small) {
         for (ptrdiff_t e = 0; e < m; ++e) {
             const double sum = oic_round_half_even_f64((double)(LOAD(x, e) / (C)scale[e])) + (double)by->zero[e];
@@ -45,8 +45,8 @@ static inline void NAME(oic_quantize_part)(const void *args, ptrdiff_t first, pt
     (void)worker;
     for (ptrdiff_t at = first * OIC_SCALED_UNIT, m; at < last; at += m) {
         m = NAME(oic_affine_next)(a, at, last, &by);
-        for (ptrdiff_t i = 0; i < m; i += OIC_PART) {
-            NAME(oic_quantize_some)(a, at + i, m - i < OIC_PART ? m - i : OIC_PART, &by);
+        for (ptrdiff_t i = 0; i < m; i += OIC_HELD) {
+            NAME(oic_quantize_some)(a, at + i, m - i < OIC_HELD ? m - i : OIC_HELD, &by);
         }
     }
 }

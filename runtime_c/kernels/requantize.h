@@ -27,8 +27,8 @@ static inline void NAME(oic_requantize_part)(const void *args, ptrdiff_t first, 
     oic_scaled_run run = oic_scaled_before(first * OIC_SCALED_UNIT, columns);
     const oic_requantized by = {a->multiplier, a->shift, a->n > 1, a->zero_point, a->nearest};
     (void)worker;
-    while (oic_scaled_next(&run, columns, OIC_PART, last)) {
-        uint32_t v[OIC_PART];
+    while (oic_scaled_next(&run, columns, OIC_HELD, last)) {
+        uint32_t v[OIC_HELD];
         memcpy(v, a->x + run.at, (size_t)run.count * sizeof *a->x);
         if (each) {
             oic_requantized_each(&by, v, run.count, run.column, within);

@@ -24,14 +24,14 @@ static inline void NAME(oic_rms_norm_part)(const void *args, ptrdiff_t first, pt
     for (ptrdiff_t o = first; o < end; ++o) {
         const T *const x = a->x + o * n;
         T *const y = a->y + o * n;
-        C wide[OIC_PART], part[OIC_PART], sum = (C)0;
+        C wide[OIC_PART], part[OIC_HELD], sum = (C)0;
         for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
             const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
             sum += MATH(oic_sum_squares)(WIDEN(x + i, m, wide), m, (C)0);
         }
         const C r = (C)1 / MATH(oic_sqrt)(sum / (C)n + a->eps);
-        for (ptrdiff_t i = 0; i < n; i += OIC_PART) {
-            const ptrdiff_t m = n - i < OIC_PART ? n - i : OIC_PART;
+        for (ptrdiff_t i = 0; i < n; i += OIC_HELD) {
+            const ptrdiff_t m = n - i < OIC_HELD ? n - i : OIC_HELD;
             const C *const from = WIDEN(x + i, m, wide);
             for (ptrdiff_t e = 0; e < m; ++e) {
                 part[e] = from[e] * r * (C)W_LOAD(gamma, i + e);

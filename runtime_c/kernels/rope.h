@@ -11,7 +11,7 @@
 #include "common/batch.h"
 #include "../math/scalar_math.h"
 
-#define OIC_ROPE_PART 64 /* pairs whose sines are kept at a time */
+#define OIC_ROPE_PART (OIC_SMALL_STACK ? 16 : 64) /* pairs whose sines are kept at a time */
 
 typedef struct {
     const T *x;

@@ -9,6 +9,7 @@
 #include "lanes.h"
 
 #define OIC_PART 256 /* numbers that a kernel holds on its stack at a time: a multiple of OIC_LANES */
+#define OIC_HELD (OIC_SMALL_STACK ? 32 : OIC_PART) /* the same, where no bits show it */
 #define OIC_PARTS 64 /* sums of parts that are added before their sum is added to the total */
 #define OIC_CHUNK 256 /* products that are added one after the other, from zero */
 

@@ -182,6 +182,15 @@ def test_every_build_gives_the_same_bits(
     assert bool(instructions.fused(library)) == (numerics == FUSED), "and what is looked for in vain is found elsewhere"
 
 
+@pytest.mark.parametrize("numerics", (FUSED, SEPARATE))
+def test_a_small_stack_gives_the_same_bits(numerics: str, together: Callable[..., Examples], tmp_path: Path) -> None:
+    if numerics == FUSED and not set(AVX2) <= features():
+        pytest.skip("no AVX2 on this machine")
+    flags = (*MACHINES["AVX2" if numerics == FUSED else "baseline"], "-DOIC_SMALL_STACK=1")
+    examples = together(numerics)
+    assert examples.digests(tmp_path / "built.so", find_compiler()[0], "-O2", *flags) == examples.expected
+
+
 def test_the_classes_differ(together: Callable[..., Examples]) -> None:
     """Else the test above would compare one with itself; `everything` has no sum of products."""
     one, other = (together(numerics).expected for numerics in (FUSED, SEPARATE))

@@ -95,10 +95,11 @@ BUILDS = {
     "avx2": ("gcc", *optimizing("gcc"), "-mavx2"),
     "native": ("gcc", *optimizing("gcc"), "-march=native"),
     "clang": ("clang", "-O3", "-march=native"),
+    "small stack": ("gcc", "-O1", "-DOIC_SMALL_STACK=1"),
 }
 
 
-@pytest.mark.parametrize("build", BUILDS if os.environ.get("OIC_EVERY_CASE") else ("portable", "native", "clang"))
+@pytest.mark.parametrize("build", BUILDS if os.environ.get("OIC_EVERY_CASE") else ("portable", "native", "clang", "small stack"))
 def test_other_builds_agree(build: str, tmp_path: Path) -> None:
     compiler, *flags = BUILDS[build]
     if shutil.which(compiler) is None:

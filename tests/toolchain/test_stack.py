@@ -293,6 +293,33 @@ def test_products_of_8_bits_have_a_bound(
             assert used <= promised[function].nbytes + (OUTSIDE if promised[function].externals else 0)
 
 
+def bytes_of_step(body: str, machine: str, folder: Path) -> int:
+    """What a step takes of the stack at most, built by the compiler that CC names; x is f32[16], y i8[16], w f32[16, 16]."""
+    declared = "dynamic { x: f32[16]; } constant { w: f32[16, 16]; s: f32; } volatile { y: i8[16]; }"
+    source = f"{declared} block entry {{ assign h: f32[16]; {body} op quantize(h, s, to=i8) >> y; return; }}"
+    data = {"w": np.ones((16, 16), np.float32), "s": np.array(1, np.float32)}
+    model = Model(tensors={name: oic.Tensor(value, "f32") for name, value in data.items()})
+    module = compile_graph(parse(f"graph g {{ {source} }}", "g.oi"), model, Settings()).planned
+    figures = builder.emit_measured(LibrarySpec(module, target(machine)), folder).figures
+    assert figures is not None
+    return next(s.nbytes for s in figures.stacks if s.function == "g_step")
+
+
+@each_compiler
+def test_calls_share_the_stack_of_their_arguments(compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", compiler)
+    first, more = "op linear(x, w) >> h;", "op linear(h, w) >> h; op softmax(h) >> h;"
+    few, many = (bytes_of_step(first + more * n, "host", tmp_path / str(n)) for n in (2, 12))
+    assert many <= few + 160, "a structure is 64 bytes at least, and twenty more are made"
+
+
+@each_compiler
+def test_bare_metal_holds_less_on_the_stack(compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", compiler)
+    host, bare = (bytes_of_step("transfer x >> h;", machine, tmp_path / machine) for machine in ("host", "freestanding"))
+    assert bare < host / 3, "parts of what is quantised are an eighth as long"
+
+
 # ---------------------------------------------------------------- what is written down
 
 

@@ -275,6 +275,10 @@ def _statement(to: list[str], statement: c.Statement, depth: int) -> None:
                 _comments(to, depth + 1, (plain.above,) if plain.above else ())
                 to += _set(depth + 1, _pieces(plain.value), ",", plain.note)
             _end(to, depth, "};")
+        case c.Declare(value=c.Braces(items, names, None), note=note) if names:
+            pieces = [*_head(statement), " = "]
+            _items(pieces, Hanging("{"), items, Close("}"), names)
+            to += _set(depth, pieces, ";", note)
         case c.Declare(value=value, note=note):
             given = () if value is None else (" = ", *_pieces(value))
             to += _set(depth, (*_head(statement), *given), ";", note)
@@ -297,6 +301,10 @@ def _statement(to: list[str], statement: c.Statement, depth: int) -> None:
             step = f"{'--' if down else '++'}{name}"
             head = [Open("for ("), f"{type_} {name} = ", *_pieces(start), SoftBreak("; ")]
             to += _set(depth, [*head, *_pieces(test), SoftBreak("; "), step, Close(")")], " {")
+            _block(to, body, depth + 1)
+            _end(to, depth)
+        case c.Block(body):
+            _end(to, depth, "{")
             _block(to, body, depth + 1)
             _end(to, depth)
         case c.Once(body):

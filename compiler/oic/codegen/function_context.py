@@ -22,6 +22,7 @@ from oic.ir.strides import Strides, dense
 from oic.ir.types import TensorType
 
 STATE, WHY, SESSION = c.Identifier("state"), c.Identifier("why"), c.Identifier("s")
+GIVEN = c.Identifier("given")  # the arguments of a kernel, beside its call
 LINES, COLUMNS = (1 << 20) - 1, (1 << 11) - 1  # of places that a refusal can name
 
 
@@ -51,6 +52,7 @@ class Frame:
         self.crowded = _crowded(live.start, unit.ranges)
         self.body = c.Body()
         self.names = unit.names.scope.copy()
+        self.names.reserve(GIVEN.text)
         self.extents: dict[Extent, c.Expression] = {}
         self.indices: dict[Value, Index] = {}  # what they are called
         self.facts = Facts()

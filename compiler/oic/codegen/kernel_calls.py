@@ -10,7 +10,7 @@ from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.elementwise import cast, scalar
-from oic.codegen.function_context import SESSION, Frame, memory, start_address
+from oic.codegen.function_context import GIVEN, SESSION, Frame, memory, start_address
 from oic.codegen.outline import Task
 from oic.ir import dims
 from oic.ir.core import Op, Value
@@ -38,7 +38,9 @@ def joined(frame: Frame, product: Any, choice: Any) -> None:
 
 
 def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, stored: Value | None = None) -> None:
-    """The statement that calls an operator's kernel, or that has threads share its units.
+    """The block that calls an operator's kernel, or has threads share its units.
+
+    Its arguments are in it, so that all calls share their memory on the stack; with clang, compound literals do not.
 
     then    the function that is given its results, which it does not store, and its context
     stored  what that function makes of them, in their place: where it lies is asked for
@@ -50,17 +52,21 @@ def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, st
         if stored is not None and stored.type == op.result.type and is_dense(stored.shape, strides_of(stored)):
             members |= {k: argument(frame, op, stored) for k, part in what.members.items() if part == Out()}
         members |= {"then": c.Identifier(then[0]), "context": then[1]}
-    args = c.Prefix("&", c.Braces(tuple(members.values()), tuple(members), f"{what.function}_args"))
+    args = c.Braces(tuple(members.values()), tuple(members))
+    given = c.Declare(f"{what.function}_args", GIVEN.text, args, const=True)
+    frame.body.add(c.Block([given, c.Do(_run(frame, op, what.function, c.Prefix("&", GIVEN)))]))
+
+
+def _run(frame: Frame, op: Any, function: str, args: c.Expression) -> c.Expression:
+    """The call that takes the arguments."""
     if op.workers == 1:
-        frame.body.add(c.call(what.function, args))
-        return
+        return c.call(function, args)
     kernel = op.chosen()
     assert kernel.units is not None
     shared = _shared(frame, op, frame.dim(kernel.units(op)).value, kernel.work(op))
     if kernel.phases:
-        frame.body.add(c.call(kernel.function(op, "_divided"), *shared, args))
-    else:
-        frame.body.add(c.call("oic_divide", *shared, c.Identifier(kernel.function(op, "_part")), args))
+        return c.call(kernel.function(op, "_divided"), *shared, args)
+    return c.call("oic_divide", *shared, c.Identifier(kernel.function(op, "_part")), args)
 
 
 def divide(frame: Frame, op: Op, units: c.Expression, work: dims.Dim, part: Task) -> None:

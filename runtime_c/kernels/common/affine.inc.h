@@ -8,14 +8,14 @@ typedef struct {
     ptrdiff_t outer, n, inner;
 } ARGS(oic_affine);
 
-/* Of OIC_PART elements, each its own; where all zero points are small, `low` has them.  All is 0 to begin with.
+/* Of OIC_HELD elements, each its own; where all zero points are small, `low` has them.  All is 0 to begin with.
    scale  `own`, or where these lie one behind the other
    many   of how many it is known; 0: of none */
 typedef struct {
     const float *scale;
-    float own[OIC_PART];
-    int64_t zero[OIC_PART];
-    int32_t low[OIC_PART];
+    float own[OIC_HELD];
+    int64_t zero[OIC_HELD];
+    int32_t low[OIC_HELD];
     int small;
     ptrdiff_t many;
 } NAME(oic_affine_each);
@@ -54,8 +54,8 @@ static inline void NAME(oic_affine_add)(const ARGS(oic_affine) *a, NAME(oic_affi
 static inline ptrdiff_t NAME(oic_affine_next)(const ARGS(oic_affine) *a, ptrdiff_t at, ptrdiff_t last, NAME(oic_affine_each) *to)
 {
     const ptrdiff_t left = last - at;
-    if (a->inner == 1 && a->n > OIC_PART) {
-        const ptrdiff_t column = at % a->n, most = a->n - column < OIC_PART ? a->n - column : OIC_PART;
+    if (a->inner == 1 && a->n > OIC_HELD) {
+        const ptrdiff_t column = at % a->n, most = a->n - column < OIC_HELD ? a->n - column : OIC_HELD;
         to->many = 0;
         to->small = 1;
         to->scale = a->scale + column;
@@ -63,7 +63,7 @@ static inline ptrdiff_t NAME(oic_affine_next)(const ARGS(oic_affine) *a, ptrdiff
         return left < most ? left : most;
     }
     if (a->inner == 1) {
-        const ptrdiff_t most = OIC_PART / a->n * a->n;
+        const ptrdiff_t most = OIC_HELD / a->n * a->n;
         if (to->many == 0) {
             to->small = 1;
             for (ptrdiff_t column = at % a->n, m; to->many < most; column = 0) {
@@ -77,8 +77,8 @@ static inline ptrdiff_t NAME(oic_affine_next)(const ARGS(oic_affine) *a, ptrdiff
     to->small = 1;
     oic_scaled_run run = oic_scaled_before(at, a->inner);
     ptrdiff_t m = 0;
-    while (m < OIC_PART && oic_scaled_next(&run, a->inner, m == 0 ? left : OIC_PART - m, last)) {
-        NAME(oic_affine_add)(a, to, run.count < OIC_PART ? run.count : OIC_PART, run.row % a->n, 0);
+    while (m < OIC_HELD && oic_scaled_next(&run, a->inner, m == 0 ? left : OIC_HELD - m, last)) {
+        NAME(oic_affine_add)(a, to, run.count < OIC_HELD ? run.count : OIC_HELD, run.row % a->n, 0);
         m += run.count;
     }
     return m;

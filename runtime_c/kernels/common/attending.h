@@ -10,7 +10,7 @@
 
 #define OIC_ATTENTION_ROWS 128    /* queries of one key head that go through the keys together, */
 #define OIC_ATTENTION_TOGETHER 48 /* and of several, and of all spans that go side by side */
-#define OIC_ATTENTION_MOST (OIC_HOSTED ? OIC_ATTENTION_ROWS : OIC_ATTENTION_TOGETHER) /* rows that there is stack for */
+#define OIC_ATTENTION_MOST (OIC_SMALL_STACK ? OIC_ATTENTION_TOGETHER : OIC_ATTENTION_ROWS) /* rows that there is stack for */
 #define OIC_ATTENTION_PACKED 12   /* as many of a head, and keys and values of a block become panels, */
 #define OIC_ATTENTION_STRIP 24    /* which so many rows go through at a time: what is theirs stays in L1; */
 #define OIC_ATTENTION_STRIPS 36   /* a strip and PACKED more: fewer rows than these are one */

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#define OIC_CONV_PART 64 /* columns that are summed at a time, */
+#define OIC_CONV_PART (OIC_SMALL_STACK ? 16 : 64) /* columns that are summed at a time, */
 #define OIC_CONV_ROWS 4 /* of as many output channels */
 
 /* The first column e >= low with e * step + left >= 0. */
