@@ -17,7 +17,7 @@ from oic.lower.environment import POISON
 from oic.lower.operands import INDEX, literal_operand, operand
 from oic.lower.part import inserted
 from oic.lower.settings import lower_keywords
-from oic.operators.base import Operator, positional
+from oic.operators.base import Operator, by_name, positional
 from oic.operators.shape import Slice
 from oic.syntax import tree as s
 
@@ -106,7 +106,9 @@ def _wrong_count(
     count = f"{len(names)}{' or more' if more else ''} operand{'s' if len(names) > 1 or more else ''}"
     what = f"{cls.name} takes {count} ({', '.join(names)}), and {given or 'none'} "
     what += "is given" if given < 2 else "are given"
-    return Diagnostic("op-operands", what, call.name_span)
+    named = [f"{key}={o.name}" for key, o in zip(by_name(cls), call.operands[len(names) :]) if isinstance(o, s.Access)]
+    hint = f"optional operands are given by name: {', '.join(named)}" if named else None
+    return Diagnostic("op-operands", what, call.name_span, hint=hint)
 
 
 def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:

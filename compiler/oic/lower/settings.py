@@ -60,7 +60,8 @@ def lower_keywords(
     for name, field in settings(cls).items():
         if field.default is REQUIRED and name not in known:
             what = f"{cls.name} needs the setting '{name}'"
-            raise refused("op-setting", what, call.name_span)
+            hint = f"write {name}=… behind the operands; 'oic ops {cls.name}' says what it may be"
+            raise refused("op-setting", what, call.name_span, hint=hint)
     if failed:
         raise Refused(None)
     return fields
