@@ -119,7 +119,7 @@ static inline void PRODUCT_GATHER(const OPERANDS *o, C *restrict to, ptrdiff_t g
 #if WIDENS
         (void)left;
         for (ptrdiff_t e = 0; e < OIC_LANES * n; e += OIC_WIDTH) {
-            oic_register_store_f32(to + e, OIC_PASTE(oic_register_load_, OIC_W)(o->w + at + e));
+            oic_register_store_f32(to + e, OIC_PASTE(oic_row_, OIC_W)(o->w + at + e));
         }
 #elif PANELS
         (void)left;

@@ -146,15 +146,10 @@ static inline void oic_turn_f32(const float *r0, const float *r1, const float *r
 #define OIC_MAXIMA 1
 #include "rows.inc.h"
 
-/* A register of numbers from elements of a row; there are functions for fewer than a register has, for products of eight,
-   and for panels. */
+/* For rows of a type there are functions for fewer elements than a register has, for products of eight, and for panels. */
 #define OIC_SOME_f32 1
 #define OIC_EIGHT_f32 OIC_FOLD_F32
 #define OIC_PANELS_f32 1
-static inline oic_register_f32 oic_row_f32(const float *p) { return oic_register_load_f32(p); }
-static inline oic_register_f32 oic_row_f16(const oic_f16 *p) { return oic_register_load_f16(p); }
-static inline oic_register_f32 oic_row_bf16(const oic_bf16 *p) { return oic_register_load_bf16(p); }
-static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register_to_f32(oic_register_load_i8(p)); }
 
 #define OIC_S f32
 #define OIC_R f32

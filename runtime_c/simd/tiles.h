@@ -19,9 +19,15 @@
 #define OIC_TILE_BESIDE 4  /* the same, where memory is the limit: machines follow so many places by themselves */
 #define OIC_TILE_BESIDE_ONE (OIC_ASKED_NEAR && !OIC_INTEL ? 2 : OIC_TILE_BESIDE) /* of one row: Zen 5 fewer, where it is asked */
 
-/* Types of w that a tile widens. */
+/* Types of w that a tile widens; those of bytes in tiles_bytes.h. */
 #define OIC_WIDENS_bf16_f32 1
 #define OIC_WIDENS_f16_f32 1
+
+/* A register of numbers from elements that lie side by side. */
+static inline oic_register_f32 oic_row_f32(const float *p) { return oic_register_load_f32(p); }
+static inline oic_register_f32 oic_row_f16(const oic_f16 *p) { return oic_register_load_f16(p); }
+static inline oic_register_f32 oic_row_bf16(const oic_bf16 *p) { return oic_register_load_bf16(p); }
+static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register_to_f32(oic_register_load_i8(p)); }
 
 /* What becomes of a chain that has been added up. */
 #define OIC_TILE_SET 0  /* it is the sum */

@@ -1,5 +1,5 @@
 /* The tiles of tiles.h for numbers of type OIC_S, f32 or f64; OIC_TILE_ROOM panels of sixteen sums fit the registers.  w is of
-   type OIC_TILE_W, where that is defined: bf16 or f16, widened on the way into a register.  With OIC_TILE_AT defined, the
+   type OIC_TILE_W, where that is defined: bf16, f16 or i8, widened on the way into a register.  With OIC_TILE_AT defined, the
    elements of k lie where a table says. */
 #define S OIC_PASTE(oic_stored_, OIC_S)
 #define OF(f) OIC_PASTE(f##_, OIC_S)
@@ -9,7 +9,7 @@
 #define ROOM OIC_TILE_ROOM
 #if defined(OIC_TILE_W)
 #define W_S OIC_PASTE(oic_stored_, OIC_TILE_W)
-#define W_REGISTER OIC_PASTE(oic_register_load_, OIC_TILE_W)
+#define W_REGISTER OIC_PASTE(oic_row_, OIC_TILE_W)
 #define TILED(f) OIC_JOIN_3(f, OIC_TILE_W, OIC_S)
 #else
 #define W_S S

@@ -303,7 +303,7 @@ def _statement(to: list[str], statement: c.Statement, depth: int) -> None:
             to += _set(depth, [*head, *_pieces(test), SoftBreak("; "), step, Close(")")], " {")
             _block(to, body, depth + 1)
             _end(to, depth)
-        case c.Block(body):
+        case c.Enclosed(body):
             _end(to, depth, "{")
             _block(to, body, depth + 1)
             _end(to, depth)

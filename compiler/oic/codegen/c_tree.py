@@ -263,7 +263,7 @@ class ForStatement(Statement):
     body: list[Statement] = field(default_factory=list)
 
 
-class Block(Statement):
+class Enclosed(Statement):
     """`{ … }`: what is declared in it ends with it, and leaves its memory to what follows."""
 
     body: list[Statement] = field(default_factory=list)
@@ -336,7 +336,7 @@ class Body:
         self.now = around
 
     @contextmanager
-    def inside(self, statement: IfStatement | ForStatement | Block | Once) -> Iterator[None]:
+    def inside(self, statement: IfStatement | ForStatement | Enclosed | Once) -> Iterator[None]:
         """Add a statement; what is added inside goes into its block."""
         self.add(statement)
         with self.within(statement.body):

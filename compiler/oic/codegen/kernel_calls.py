@@ -54,7 +54,7 @@ def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, st
         members |= {"then": c.Identifier(then[0]), "context": then[1]}
     args = c.Braces(tuple(members.values()), tuple(members))
     given = c.Declare(f"{what.function}_args", GIVEN.text, args, const=True)
-    frame.body.add(c.Block([given, c.Do(_run(frame, op, what.function, c.Prefix("&", GIVEN)))]))
+    frame.body.add(c.Enclosed([given, c.Do(_run(frame, op, what.function, c.Prefix("&", GIVEN)))]))
 
 
 def _run(frame: Frame, op: Any, function: str, args: c.Expression) -> c.Expression:

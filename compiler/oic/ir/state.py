@@ -54,7 +54,8 @@ class State(Op, name="state"):
 class Constant(Op, name="constant"):
     """Data of the model, or made at build; kept by the module under `symbol`.
 
-    parts  the constants that it is joined of, if it is, with their lines in the source; 0 where there is none
+    parts  the constants that it is joined of, or that it is part of, if it is, with their lines in the source; 0 where
+           there is none
     """
 
     symbol: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -187,15 +188,14 @@ class MatMul(Operator, name="matmul"):
 
         rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
         columns = (-2, -1) if self.transpose_b else (-1, -2)
-        column, scale, scaled = columns[0], self.b_scale, {}
+        scale, scaled = self.b_scale, {}
         if scale is not None:
-            stretched = -column > scale.tensor.rank or scale.shape[column] == 1
-            scaled = {"ss": leading(scale), "sn": 0 if stretched else Stride(scale, column)}
+            scaled = {"ss": leading(scale), "sn": self._scale_step()}
         return {
             "a": self.a, "b": self.b, "scale": scale, "y": Out(), "rank": len(lead), "shape": Ints(lead),
             "as": leading(self.a), "bs": leading(self.b), "M": m, "K": k, "N": self.result.shape[-1],
             "am": Stride(self.a, rows), "ak": Stride(self.a, inner),
-            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, column), **scaled,
+            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]), **scaled,
         }  # fmt: skip
 
     def _is_float(self) -> bool:
@@ -208,13 +208,32 @@ class MatMul(Operator, name="matmul"):
         """One matrix of plain floats b for all rows of a."""
         return self._is_float() and self.b.tensor.rank == 2 and self.b_scale is None and not self.transpose_a
 
+    def _of_bytes(self) -> bool:
+        """One matrix of bytes with scales for all rows of a."""
+        scaled = self.b_scale is not None and self.b.dtype in (dtypes.i8, dtypes.u8)
+        return scaled and self.b.tensor.rank == 2 and not self.transpose_a
+
     def _types(self) -> tuple[DType, ...]:
         return self.a.dtype, product_dtype(self.b), self.a.dtype
 
     def _in_panels(self) -> KernelArgs:
         return {"x": self.a, "w": self.b, "y": Out(), **_rows(self.a, self.result.shape[-1])}
 
+    def _bytes_in_panels(self) -> KernelArgs:
+        where = _rows(self.a, self.result.shape[-1])
+        given = {"a": self.a, "b": self.b, "scale": self.b_scale, "y": Out(), "sn": self._scale_step()}
+        return given | {{"xs": "as", "ldx": "lda"}.get(k, k): part for k, part in where.items()}
+
+    def _scale_step(self) -> Any:
+        """From the scale of a column to that of the next; 0 where all have one."""
+        scale, column = self.b_scale, -2 if self.transpose_b else -1
+        if scale is None or -column > scale.tensor.rank or scale.shape[column] == 1:
+            return 0
+        return Stride(scale, column)
+
     def _cost(self, target: Target) -> float:
+        if self.b_scale is not None:  # bytes that are widened where they lie: measured, without transpose_b
+            return 4 * streamed(self.b, "")
         return streamed(self.b, "") * (1 + target.costs.staged if self.transpose_b else target.costs.strided)
 
     def _panels(self) -> Dim:
@@ -222,11 +241,15 @@ class MatMul(Operator, name="matmul"):
         return dims.product([*self.result.shape[:-2], dims.floor_div(self.result.shape[-1] + ROWS - 1, ROWS)])
 
     _any = {"a": 0, "b": 0, "b_scale": 0}
+    _bytes = Kernel("matmul_panels", ("a", "b"), _bytes_in_panels, layouts={"a": 1, "b_scale": 0}, work=products,
+                    units=quantized.streams, cost=lambda op, target: streamed(op.b, PANELS))  # fmt: skip
     kernels = (
         *quantized.in_panels("a", "b", _types, _in_panels,
                              lambda op: op._is_linear() and not op.transpose_b, COLUMNS),
         *quantized.in_panels("a", "b", _types, _in_panels,
                              lambda op: op._is_linear() and op.transpose_b, PANELS),
+        replace(_bytes, fits=lambda op: op._of_bytes() and not op.transpose_b, takes={"b": COLUMNS}),
+        replace(_bytes, fits=lambda op: op._of_bytes() and op.transpose_b, takes={"b": PANELS}),
         Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
                units=_panels, work=products),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),

@@ -56,8 +56,9 @@ def fields_of(op: Op, value: Value) -> tuple[str, ...]:
 
 
 def may_have(type_: TensorType, encoding: str) -> bool:
-    """Matrices of floats, which do not grow much by being filled up; pairs are of bf16."""
-    if type_.rank < 2 or not type_.static or not type_.dtype.is_float or 0 in type_.shape:
+    """Matrices of floats or bytes, which do not grow much by being filled up; pairs are of bf16."""
+    packable = type_.dtype.is_float or type_.dtype in (dtypes.i8, dtypes.u8)
+    if type_.rank < 2 or not type_.static or not packable or 0 in type_.shape:
         return False
     if layout_of(encoding) in PAIRED.values() and stored_as(type_.dtype, encoding) is not dtypes.bf16:
         return False

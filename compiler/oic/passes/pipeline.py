@@ -23,6 +23,7 @@ from oic.passes.join_products import join_products
 from oic.passes.lower_cache import lower_cache
 from oic.passes.materialize import materialize
 from oic.passes.order_consumers import order_consumers
+from oic.passes.own_parts import own_parts
 from oic.passes.pack_weights import pack_weights
 from oic.passes.plan_memory import plan_memory
 from oic.passes.redundant_checks import redundant_checks, settle_checks
@@ -99,6 +100,8 @@ PIPELINE: tuple[Step, ...] = (
          "kernels are chosen, of which some can", "indexed"),
     Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed",
          takes=("target",)),
+    Step("own-parts", own_parts, "matrices as products take them, before kernels are chosen, which may read them in an "
+         "order of their own", "indexed"),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
          "kernel", "indexed", takes=("target", "threads")),
     Step("join-products", join_products, "once it is known which kernels read constants, and those that read "

@@ -103,14 +103,15 @@ def store_weights(module: Module, text: str) -> list[Decision]:
 
 
 def laid_out(module: Module, decisions: Sequence[Decision]) -> list[Decision]:
-    """Decisions with the bytes that a planned module has of each; of what several became, a share."""
+    """Decisions with the bytes that a planned module has of each: of what several became, a share."""
     apart = {decision.symbol: decision.nbytes for decision in decisions}
     found: dict[str, int] = {}
     for constant in module.constants():
         found[constant.symbol] = constant.type.nbytes
         ends = [0, *accumulate(apart.get(part, 0) for part in constant.parts)]
         shares = [constant.type.nbytes * end // max(1, ends[-1]) for end in ends]
-        found |= {part: end - start for part, start, end in zip(constant.parts, shares, shares[1:], strict=False)}
+        for part, start, end in zip(constant.parts, shares, shares[1:], strict=False):
+            found[part] = found.get(part, 0) + end - start
     return [replace(decision, nbytes=found.get(decision.symbol, 0)) for decision in decisions]
 
 

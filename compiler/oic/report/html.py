@@ -477,7 +477,7 @@ def _weights(module: Module) -> list[Drawing]:
     boxes = []
     for b in plan.space("weights"):
         op = constants[b.name]
-        joined = f"\njoined of {', '.join(op.parts)}" if op.parts else ""
+        joined = f"\n{'joined' if len(op.parts) > 1 else 'part'} of {', '.join(op.parts)}" if op.parts else ""
         lines = dict.fromkeys(op.parts.values()) or [op.span.line if op.span else 0]
         title = f"{b.name}: {op.type}\n{b.nbytes:,} bytes at {b.offset:,}{joined}"
         title += "".join(_where(line, module.source) for line in lines)

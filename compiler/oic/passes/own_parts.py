@@ -1,0 +1,97 @@
+"""Parts of a matrix that products take become constants of their own, in the order that their kernels like.
+
+    %a, %b = split(%w) {axis=0, sizes=[64, 32]}          %a = constant {symbol=w.0}
+    %y = linear(%x, %a)                           ->     %b = constant {symbol=w.1}
+    %z = linear(%h, %b)                                  %y = linear(%x, %a)
+
+A matrix that is read row after row, where it lies in another one, takes ten times as long.  The same for one that is
+transposed.
+Only where nothing reads the whole constant, and its parts have no more bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oic.dtypes import Array
+from oic.ir.core import Op, Value
+from oic.ir.module import Module
+from oic.ir.state import Constant
+from oic.operators.base import Operator
+from oic.passes.pack_weights import fields_of, may_have
+
+
+def own_parts(module: Module) -> None:
+    """Replace every such matrix, and the views of it."""
+    made: dict[Op, list[Constant]] = {}
+    gone: dict[Op, None] = {}
+    for constant in list(module.constants()):
+        data = module.weights[constant.symbol]
+        if constant.type.rank == 2 and not constant.type.encoding and isinstance(data, np.ndarray):
+            parts, views = _parts(constant, data)
+            if _pays(constant, parts):
+                made[constant] = _replace(module, constant, parts)
+                gone |= views
+    if made:
+        module.top.set_ops(new for op in module.top.ops for new in made.get(op, [op]))
+        for block in dict.fromkeys(view.home for view in gone):
+            block.set_ops(op for op in block.ops if op not in gone)
+
+
+Parts = dict[int, tuple[list[Value], Array]]
+"""What is read of a constant, numbered: the values that are the same in all entries, and their elements."""
+
+
+def _parts(constant: Constant, data: Array) -> tuple[Parts, dict[Op, None]]:
+    """What is read by others than views, and the views; of a constant that is read itself, that alone is read."""
+    parts: Parts = {}
+    views: dict[Op, None] = {}
+    known: dict[Any, int] = {}  # equal views of equal values
+    waiting = [(constant.result, 0, data)]
+    for value, number, array in waiting:
+        for user in value.users:
+            is_view = isinstance(user, Operator) and user.view and all(r.tensor.static for r in user.results)
+            if not is_view or user.operands != [value]:
+                values, _ = parts.setdefault(number, ([], array))
+                values += [value] * (value not in values)
+                continue
+            views[user] = None
+            for at, (result, part) in enumerate(zip(user.results, _arrays(user, array), strict=True)):
+                what = (number, user.name, str(user.attributes()), at)
+                waiting.append((result, known.setdefault(what, len(known) + 1), part))
+    return parts, views
+
+
+def _arrays(view: Any, array: Array) -> list[Array]:
+    """The elements of its results, where those of its operand lie."""
+    found = view.reference(array)
+    return found if isinstance(found, list) else [found]
+
+
+def _pays(constant: Constant, parts: Parts) -> bool:
+    """Some kernel takes a part in an encoding, nothing takes the whole, and no byte is there twice."""
+    found = [values for values, _ in parts.values()]
+    nbytes = sum(values[0].tensor.nbytes for values in found)
+    return 0 not in parts and nbytes <= constant.type.nbytes and any(_packed(v) for values in found for v in values)
+
+
+def _packed(value: Value) -> bool:
+    """Something that reads a value has a kernel that takes it in an encoding."""
+    users = [user for user in value.users if isinstance(user, Operator)]
+    fields = [(user, field) for user in users for field in fields_of(user, value)]
+    kernels = [(user, k, k.takes[field]) for user, field in fields for k in user.kernels if field in k.takes]
+    return any(may_have(value.tensor, layout) and kernel.fits(user) for user, kernel, layout in kernels)
+
+
+def _replace(module: Module, constant: Constant, parts: Parts) -> list[Constant]:
+    """The constants that parts become, named after the whole, in their places."""
+    made: list[Constant] = []
+    line = constant.span.line if constant.span else 0
+    for number, (values, array) in enumerate(parts.values()):
+        symbol, first = f"{constant.symbol}.{number}", values[0]
+        made.append(Constant(symbol, first.tensor, {constant.symbol: line}, span=constant.span, hint=first.hint))
+        module.weights[symbol] = array
+        module.top.replace({value: made[-1].result for value in values})
+    return made

@@ -1,0 +1,90 @@
+"""Parts of matrices become constants of their own, where products read nothing but parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic
+from oic.driver import Program, Settings, compile_graph, lowered
+
+SHAPE = (96, 48)
+DATA = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
+GRAPH = """
+dynamic {{ x: f32[2, 48]; h: f32[2, 48]; n: i32; }}
+constant {{ w: f32[96, 48]; }}
+volatile {{ y: f32[?, ?]; z: f32[?, ?]; }}
+block entry {{ {entry} return; }}
+block other @entry {{ {other} return; }}
+"""
+CUT = "assign a: f32[64, 48]; assign b: f32[32, 48]; op split(w, axis=0, sizes=[64, 32]) >> a, b;"
+USED = "op linear(x, a) >> y; op linear(h, b) >> z;"
+
+
+def program(entry: str, other: str) -> Program:
+    graph = oic.parse(f"graph g {{ {GRAPH.format(entry=entry, other=other)} }}", "g.oi")
+    return compile_graph(graph, oic.Model(tensors={"w": oic.Tensor(DATA, "f32")}), Settings(verified=True))
+
+
+def constants(found: Program) -> dict[str, tuple[int, ...]]:
+    """Shapes of the constants, by symbol, when the pass has run."""
+    module = next(m for step, m in lowered(found.module, found.settings) if step.name == "own-parts")
+    for constant in module.constants():
+        assert module.weights[constant.symbol].shape == constant.type.shape
+    return {c.symbol: c.type.shape for c in module.constants()}
+
+
+@pytest.mark.parametrize(
+    "entry, other, expected",
+    [
+        (CUT + USED, "op add(x, h) >> y;", {"w.0": (64, 48), "w.1": (32, 48)}),
+        (CUT + USED, CUT + USED, {"w.0": (64, 48), "w.1": (32, 48)}),  # each once
+        (CUT + "op linear(x, a) >> y;", "op add(x, h) >> y;", {"w.0": (64, 48)}),  # the rest is read by nothing
+        (
+            "assign t: f32[48, 96]; op transpose(w, perm=[1, 0]) >> t; op matmul(x, t) >> y;",
+            "assign p: f32[8, 48]; op slice(w, axis=0, start=0, end=8) >> p; op linear(h, p) >> z;",
+            {"w": SHAPE},  # both together have more bytes
+        ),
+        (
+            CUT + "assign t: f32[48, 32]; op transpose(b, perm=[1, 0]) >> t; op matmul(x, t) >> y;",
+            CUT + "op linear(x, a) >> y;",
+            {"w.0": (64, 48), "w.1": (48, 32)},
+        ),
+        (CUT + USED, "op linear(h, w) >> y;", {"w": SHAPE}),  # read as it is
+        (CUT + "op relu(a) >> y; op relu(b) >> z;", "op add(x, h) >> y;", {"w": SHAPE}),  # where it lies does as well
+        (
+            "assign p: f32[?, 48]; op slice(w, axis=0, start=n, end=n+8) >> p; op linear(h, p) >> z;",
+            "op add(x, h) >> y;",
+            {"w": SHAPE},  # which part it is, is not known
+        ),
+    ],
+    ids=["cut", "entries", "rest", "overlap", "nested", "whole", "elementwise", "unknown"],
+)
+def test_what_becomes_of_a_matrix(entry: str, other: str, expected: dict[str, tuple[int, ...]]) -> None:
+    assert constants(program(entry, other)) == expected
+
+
+def test_a_long_chain_of_views() -> None:
+    names = [f"t{i}" for i in range(3000)]
+    shapes = [(48, 96), (96, 48)]
+    declared = "".join(f"assign {n}: f32{list(shapes[i % 2])};" for i, n in enumerate(names))
+    chain = "".join(f"op transpose({a}, perm=[1, 0]) >> {b};" for a, b in zip(["w", *names], names))
+    assert constants(program(declared + chain + f"op linear(x, {names[-1]}) >> y;", "op add(x, h) >> y;")) == {"w.0": SHAPE}
+
+
+def test_results_and_bytes_are_the_same(tmp_path: Path) -> None:
+    graph = oic.parse(f"graph g {{ {GRAPH.format(entry=CUT + USED, other='op add(x, h) >> y;')} }}", "g.oi")
+    model = oic.Model(tensors={"w": oic.Tensor(DATA, "f32")})
+    rng = np.random.default_rng(1)
+    given = {name: rng.standard_normal((2, 48)).astype(np.float32) for name in "xh"}
+    made = oic.Synthesizer(graph, model).build(tmp_path)
+    kernels = {op.kernel for op in made.spec.module.all_ops() if op.name == "linear"}
+    with made.make_executor() as executor, oic.Simulator(graph, model, stage="graph").make_executor() as reference:
+        found, expected = executor.step(**given), reference.step(**given)
+        assert executor.fetch("w").tobytes() == DATA.tobytes()
+    assert kernels == {"linear_panels"}
+    for name in "yz":
+        np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-4)
+    assert (tmp_path / "g.weights").stat().st_size < DATA.nbytes + 512
