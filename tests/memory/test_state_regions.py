@@ -6,10 +6,11 @@ import pytest
 
 from oic.driver import Settings, lowered
 from oic.ir.core import Op
+from oic.ir.grouping import by_key
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateLoad, StateStore
 from oic.memory import state_regions
-from oic.memory.state_regions import Accesses, Box, apart
+from oic.memory.state_regions import Accesses, Box, apart, boxes_of, is_apart
 from tests.fuzz.checks import compiled
 
 TEXT = """
@@ -21,6 +22,34 @@ graph g {
     cache.read K[0, a] >> p; cache.read K[0, a + 1] >> q; cache.read K[1, a + 1] >> r; cache.read K[a, a + 3] >> s;
     cache.read K[0, b] >> t; cache.read K[0, 7] >> u; cache.read K[0, a..a + 3] >> z; cache.read K[0, a + 4..a + 5] >> w;
     cache.write x >> K[0, a + 1]; cache.write x >> K[0, a + 2]; cache.write x >> K[1, b]; cache.write x >> K[0, a];
+  }
+}
+"""
+
+MANY = """
+graph g {
+  dynamic { x: f32[4]; v: f32[1, 4]; w: f32[N, 4] @max(N=3); a: i32; b: i32; }
+  persistent {
+    K(l, t): f32[4] @table @fixed(l=3, t=64);
+    V(t): f32[1, 4] @table @fixed(t=64);
+    R(l, t): f32[4] @table @fixed(l=2, t=3) @ring(t);
+    pos: i32;
+  }
+  volatile { y: f32[4]; z: f32[4]; o: f32[1, 4]; }
+  block entry {
+    assign p: f32[4]; assign q: f32[4]; assign s: f32[1, 4]; assign r: f32[?, 4];
+    cache.read K[a, 2*a + 1] >> p; cache.write p >> K[1, a + 1]; cache.read K[a % 3, b + a] >> q;
+    cache.write x >> K[a, a + 1]; cache.write x >> K[a, 2*a + 2]; cache.write x >> K[a, 0 - a];
+    cache.write w >> K[a, a + 2..a + 2 + N];
+    op add(p, q) >> y;
+    loop turns (i in 0..4) {
+      cache.read K[0, i + 1] >> p; cache.write x >> K[0, i];
+      cache.increment pos;
+      cache.write x >> R[i % 2, pos]; cache.read R[i % 2, -2..] >> r; cache.read R[a, pos - 1] >> q;
+      cache.read V[pos] >> s; cache.write v >> V[pos + i]; cache.write v >> V[pos + 1];
+      op max(y, p) >> y; op max(y, q) >> y; op add(s, v) >> o; op sum_axis(r, axes=[0]) >> z;
+    }
+    cache.reset K[1, a + 2]; cache.reset K[2]; cache.reset R[1];
   }
 }
 """
@@ -46,3 +75,25 @@ def test_what_is_left_out_is_apart(bases: int, most: int, monkeypatch: pytest.Mo
         assert all(apart(Box.of(other), box, known) for other in out)
         left += len(out)
     assert left == most  # pairs, of a slice of one entry too
+
+
+@pytest.mark.parametrize("bases", [16, 2, 1])
+def test_what_is_left_out_is_apart_whatever_accesses_are(bases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multiples, entries of one row, slices, resets and both halves of rings."""
+    monkeypatch.setattr(state_regions, "BASES", bases)
+    program = compiled(MANY)
+    assert program is not None
+    module = next(module for step, module in lowered(program.module, Settings()) if step.name == "fuse")
+    known = Ranges(module.all_ops())
+    left, seen = 0, set[str]()
+    touched = ((s, op) for op in module.all_ops() for s in dict.fromkeys(op.touched("read") + op.touched("write")))
+    for state, ops in by_key((s, op) for s, op in touched if not op.regions).items():
+        accesses = Accesses(ops, known, list[Op])
+        seen |= {op.name for op in ops}
+        for box in [box for op in ops for box in boxes_of(op) or []]:
+            near = [other for some in accesses.around(box) for other in some]
+            assert len(near) == len(set(near)) and box.whole is state
+            out = [other for other in ops if other not in near]
+            assert all(is_apart(other, box, known) for other in out)
+            left += len(out)
+    assert left > 0 and {"state.load", "state.store", "state.fill", "state.double"} <= seen
