@@ -323,7 +323,7 @@ def divided() -> dict[str, Divided]:
 
 
 DIVIDED = divided()
-ONE_ROW = {"gru_256", "persistent_memory", "silero"}
+ONE_ROW = {"gru_256", "micro_wake_word", "persistent_memory", "silero"}
 """Examples that take one frame a step."""
 WAYS: dict[str, dict[str, Any]] = {
     "portable": {"target": "portable"},
