@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from oic.diagnostics import Diagnostic, OicError, Source, Span
 from oic.syntax import recover
@@ -111,25 +111,18 @@ def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | 
     """The graph and what the grammar lets through but is wrong, or where the parser stopped."""
     try:
         tree = parser().parse(text)
-    except UnexpectedInput:
-        return _stop(source, text)
+    except UnexpectedInput as error:
+        return _stop(source, text, error)
     builder = TreeBuilder(source)
     graph = builder.transform(tree)
     return graph, builder.errors
 
 
-def _stop(source: Source, text: str) -> recover.ParseFailure:
-    """Where the parser stops in a text that is wrong, and what it would have taken there."""
-    run: Any = parser().parse_interactive(text)  # its methods have no types
-    offset = len(text)
-    try:
-        run.exhaust_lexer()
-        run.feed_eof()
-    except UnexpectedToken as error:
-        if error.token.type != "$END":
-            offset = error.token.start_pos or 0
-    except UnexpectedCharacters as error:
-        offset = error.pos_in_stream or 0
+def _stop(source: Source, text: str, error: UnexpectedInput) -> recover.ParseFailure:
+    """Where the parser stopped in a text that is wrong, and what it would have taken there."""
+    at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    offset = len(text) if at_end else error.pos_in_stream or 0
     split = pieces(text)
     at = max(0, bisect_right(split, offset, key=lambda piece: piece.start) - 1)
-    return recover.ParseFailure(source, text, split, at, frozenset(run.accepts()))
+    stopped: Any = error.interactive_parser  # its methods have no types
+    return recover.ParseFailure(source, text, split, at, frozenset(stopped.accepts()))

@@ -1,4 +1,4 @@
-"""From Lark's tree to the syntax tree: one method a grammar rule.
+"""From Lark's tree to the syntax tree: one method a grammar rule, or a terminal that is a name or literal.
 
 Every rule's children are all its tokens and parts, so a node's span runs from the first to the
 last.  What the grammar lets through and the language does not is collected in `errors`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -49,21 +49,11 @@ def _of_parts(kind: Callable[..., Made]) -> Callable[[TreeBuilder, list[Any]], M
     return made
 
 
-def _of_names(kind: Callable[..., Made]) -> Callable[[TreeBuilder, list[Any]], Made]:
-    """The method of a rule whose node is made of names."""
-
-    def made(self: TreeBuilder, parts: list[Any]) -> Made:
-        names = tuple(self._name(p) for p in parts if p.type == "NAME")
-        return kind(names, span=self._whole(parts))
-
-    return made
-
-
 class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     """Makes the syntax tree of one source; use it once."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__(visit_tokens=False)
+        super().__init__()
         self.source = source
         self.errors: list[Diagnostic] = []
         self._depths: dict[int, int] = {}
@@ -81,13 +71,10 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     def _whole(self, parts: list[Any]) -> Span:
         return self._span(parts[0]).to(self._span(parts[-1]))
 
-    def _name(self, token: Token) -> s.Name:
-        return s.Name(str(token), span=self._span(token))
-
     def _several(self, parts: list[Any]) -> _Several:
         return _Several(_nodes(parts), span=self._whole(parts))
 
-    sizes = dims = arguments = operands = results = _several
+    sizes = declaration = indices = dims = arguments = operands = results = _several
 
     def _error(self, slug: str, message: str, span: Span, *notes: Note, hint: str | None = None) -> None:
         self.errors.append(Diagnostic(slug, message, span, "", notes, hint))
@@ -106,13 +93,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     # ------------------------------------------------------------ graph and sections
 
     def graph(self, parts: list[Any]) -> s.Graph:
-        name = PurePath(self.source.name).stem
-        if len(parts) > 1 and isinstance(parts[1], Token) and parts[1].type == "NAME":
-            name = str(parts[1])
+        written = (p.name for p in parts if isinstance(p, s.Name))
         sections = [p for p in parts if isinstance(p, _Several)]
         inner = [item for section in sections for item in section.items]
         return s.Graph(
-            name,
+            next(written, PurePath(self.source.name).stem),
             tuple(i for i in inner if isinstance(i, s.SizeDef)),
             tuple(i for i in inner if isinstance(i, s.Declaration)),
             tuple(p for p in parts if isinstance(p, s.Block)),
@@ -121,72 +106,65 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         )
 
     def size(self, parts: list[Any]) -> s.SizeDef:
-        return s.SizeDef(str(parts[0]), parts[2], self._span(parts[0]), span=self._whole(parts))
+        name, value = _nodes(parts)
+        return s.SizeDef(name.name, value, name.span, span=self._whole(parts))
 
     def section(self, parts: list[Any]) -> _Several:
-        kind = str(parts[0])
-        made = tuple(self._declaration(kind, p.items) for p in parts[2:-1])
+        made = tuple(self._declaration(str(parts[0]), p.items) for p in parts[2:-1])
         return _Several(made, span=self._whole(parts))
 
-    def declaration(self, parts: list[Any]) -> _Several:
-        return _Several(tuple(parts[:-1]), span=self._whole(parts))
-
     def _declaration(self, kind: str, parts: tuple[Any, ...]) -> s.Declaration:
-        """A variable from `NAME [indices] ":" type attribute*`."""
-        name = self._span(parts[0])
-        indices = parts[1] if isinstance(parts[1], _Several) else None
-        type_ = next(p for p in parts if isinstance(p, _Type))
+        """A variable from `NAME [indices] type attribute*`."""
+        name, *rest = parts
+        indices = rest.pop(0) if isinstance(rest[0], _Several) else None
+        type_, *attributes = rest
         return s.Declaration(
             kind=kind,
-            name=str(parts[0]),
-            indices=None if indices is None else tuple(self._name(i) for i in indices.items),
+            name=name.name,
+            indices=indices and indices.items,
             dtype=type_.dtype,
             dims=type_.dims,
-            attributes=tuple(p for p in parts if isinstance(p, s.Attribute)),
-            span=name.to(self._span(parts[-1])),
-            name_span=name,
+            attributes=tuple(attributes),
+            span=name.span.to(parts[-1].span),
+            name_span=name.span,
             dtype_span=type_.dtype_span,
             type_span=type_.span,
-            head_span=name if indices is None else name.to(indices.span),
+            head_span=name.span.to((indices or name).span),
         )
 
-    def indices(self, parts: list[Any]) -> _Several:
-        names = tuple(p for p in parts if isinstance(p, Token) and p.type == "NAME")
-        return _Several(names, span=self._whole(parts))
-
     def element_type(self, parts: list[Any]) -> _Type:
-        dims = parts[1].items if len(parts) > 1 else ()
-        return _Type(str(parts[0]), dims, self._span(parts[0]), span=self._whole(parts))
+        name, *dims = parts
+        return _Type(name.name, dims[0].items if dims else (), name.span, span=self._whole(parts))
 
     unknown = _of_parts(s.Unknown)
 
     def attribute(self, parts: list[Any]) -> s.Attribute:
-        name = parts[0] if parts[0].type == "PATTERN" else parts[1]
-        given = next((p for p in parts if isinstance(p, _Several)), None)
-        args = given.items if given else ()
-        if name == "ref":
+        name, *given = _nodes(parts)
+        args = given[0].items if given else ()
+        if name.name == "ref":
             args = tuple(_quoted(arg) for arg in args)
-        return s.Attribute(str(name), args, given is not None, self._span(name), span=self._whole(parts))
+        return s.Attribute(name.name, args, bool(given), name.span, span=self._whole(parts))
 
     def argument(self, parts: list[Any]) -> s.Argument:
-        key = str(parts[0]) if len(parts) == 3 else None
-        return s.Argument(key, _literal(parts[-1]), span=self._whole(parts))
+        *key, value = _nodes(parts)
+        return s.Argument(key[0].name if key else None, _literal(value), span=self._whole(parts))
 
     def block(self, parts: list[Any]) -> s.Block:
-        attributes = tuple(p for p in parts if isinstance(p, s.Attribute))
-        body = tuple(parts[3 + len(attributes) : -1])
-        return s.Block(str(parts[1]), attributes, body, self._span(parts[1]), span=self._whole(parts))
+        name, *rest = _nodes(parts)
+        attributes = tuple(p for p in rest if isinstance(p, s.Attribute))
+        body = tuple(rest[len(attributes) :])
+        return s.Block(name.name, attributes, body, name.span, span=self._whole(parts))
 
     # ------------------------------------------------------------ statements
 
     def assign(self, parts: list[Any]) -> s.Assign:
-        made = self._declaration("temporary", tuple(parts[1:-1]))
+        made = self._declaration("temporary", _nodes(parts))
         return s.Assign(made, span=self._whole(parts))
 
     def call(self, parts: list[Any]) -> s.OpCall:
-        operands, results = parts[2].items, parts[4].items
-        keywords = tuple(p for p in operands if isinstance(p, s.Keyword))
-        for operand in dropwhile(lambda operand: not isinstance(operand, s.Keyword), operands):
+        name, operands, results = _nodes(parts)
+        keywords = tuple(p for p in operands.items if isinstance(p, s.Keyword))
+        for operand in dropwhile(lambda operand: not isinstance(operand, s.Keyword), operands.items):
             if not isinstance(operand, s.Keyword):
                 self._error(
                     "operand-after-setting",
@@ -195,40 +173,21 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                     Note(keywords[0].span, "the first setting"),
                     hint="operands come first, then settings",
                 )
-        plain = tuple(p for p in operands if not isinstance(p, s.Keyword))
-        return s.OpCall(
-            str(parts[1]), plain, keywords, results, self._span(parts[1]), span=self._whole(parts)
-        )
-
-    def literal(self, parts: list[Any]) -> s.Literal:
-        """`2`, `-0.5`, `inf` or `true` as an operand."""
-        *minus, token = parts
-        if token.type == "BOOL":
-            return self.truth(parts)
-        if token.type != "INT":
-            return self.real(parts)
-        whole = self.integer([token])
-        return s.Int(-whole.value, span=self._whole(parts)) if minus else whole
+        plain = tuple(p for p in operands.items if not isinstance(p, s.Keyword))
+        return s.OpCall(name.name, plain, keywords, results.items, name.span, span=self._whole(parts))
 
     def keyword(self, parts: list[Any]) -> s.Keyword:
-        value = _literal(parts[2])
-        return s.Keyword(str(parts[0]), value, self._span(parts[0]), span=self._whole(parts))
+        key, value = _nodes(parts)
+        return s.Keyword(key.name, _literal(value), key.span, span=self._whole(parts))
 
     def loop(self, parts: list[Any]) -> s.Statement:
-        _, tag, _, index, _, start, _, end, close, _, *body, _ = parts
-        made = s.Loop(
-            tag=str(tag),
-            index=self._name(index),
-            start=start,
-            end=end,
-            body=tuple(body),
-            span=self._whole(parts),
-            head_span=self._span(parts[0]).to(self._span(close)),
-        )
+        tag, index, start, end, *body = _nodes(parts)
+        head = self._whole(parts[: parts.index("{")])
+        made = s.Loop(tag.name, index, start, end, tuple(body), head, span=self._whole(parts))
         return self._limited(made, body, DEEPEST_LOOP, "loops are", s.Barrier(span=made.span))
 
     def branch(self, parts: list[Any]) -> s.Branch:
-        names = [self._name(p) for p in parts[1:-1]]
+        names = _nodes(parts)
         span = self._whole(parts)
         if len(names) not in (1, 3):
             self._error(
@@ -239,45 +198,43 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                 hint="write 'branch block;' or 'branch condition yes no;'",
             )
         if len(names) == 1:
-            return s.Branch(None, tuple(names), span=span)
-        return s.Branch(names[0], tuple(names[1:]), span=span)
+            return s.Branch(None, names, span=span)
+        return s.Branch(names[0], names[1:], span=span)
 
-    def dep(self, parts: list[Any]) -> s.Dep:
-        return s.Dep(self._name(parts[3]), self._name(parts[7]), span=self._whole(parts))
+    def yields(self, parts: list[Any]) -> s.Yield:
+        return s.Yield(_nodes(parts), span=self._whole(parts))
+
+    def awaits(self, parts: list[Any]) -> s.Await:
+        return s.Await(_nodes(parts), span=self._whole(parts))
 
     def cache_step(self, parts: list[Any]) -> s.CacheStep:
         sign = 1 if parts[0].type == "CACHE_INCREMENT" else -1
-        amount = parts[1] if len(parts) == 4 else None
-        return s.CacheStep(sign, amount, parts[-2], span=self._whole(parts))
+        *amount, target = _nodes(parts)
+        return s.CacheStep(sign, amount[0] if amount else None, target, span=self._whole(parts))
 
-    transfer, returns, barrier = map(_of_parts, (s.Transfer, s.Return, s.Barrier))
+    transfer, returns, barrier, dep = map(_of_parts, (s.Transfer, s.Return, s.Barrier, s.Dep))
     cache_read, cache_write, cache_reset = map(_of_parts, (s.CacheRead, s.CacheWrite, s.CacheReset))
-    yields, awaits = map(_of_names, (s.Yield, s.Await))
 
     # ------------------------------------------------------------ accesses
 
     def variable(self, parts: list[Any]) -> s.Access:
-        span = self._span(parts[0])
-        return s.Access(str(parts[0]), None, span, span=span)
+        name: s.Name = parts[0]
+        return s.Access(name.name, None, name.span, span=name.span)
 
     def element(self, parts: list[Any]) -> s.Access:
-        indices = parts[2].items if len(parts) == 4 else ()
-        return s.Access(str(parts[0]), indices, self._span(parts[0]), span=self._whole(parts))
+        name, positions = _nodes(parts)
+        return s.Access(name.name, positions.items, name.span, span=self._whole(parts))
 
     def positions(self, parts: list[Any]) -> _Several:
         """The indices of an access; one left empty beside a comma is a full slice."""
         if not parts:
             return _Several((), span=Span(self.source, 0, 0))
-        found: list[s.Index] = []
-        last: Any = None
-        for part in parts:
-            if not isinstance(part, Token):
+        found: list[Any] = []
+        for before, part in pairwise([None, *parts, None]):
+            if isinstance(part, s.SyntaxNode):
                 found.append(part)
-            elif last is None or isinstance(last, Token):
-                found.append(s.Slice(None, None, span=self._span(part)))
-            last = part
-        if isinstance(last, Token):
-            found.append(s.Slice(None, None, span=self._span(last)))
+            elif not isinstance(before, s.SyntaxNode):
+                found.append(s.Slice(None, None, span=self._span(part or before)))
         return _Several(tuple(found), span=self._whole(parts))
 
     def range(self, parts: list[Any]) -> s.Slice:
@@ -300,29 +257,33 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     def group(self, parts: list[Any]) -> s.Expr:
         inner: s.Expr = replace(parts[1], span=self._whole(parts))
-        self._depths[id(inner)] = self._depths.get(id(parts[1]), 0)
+        self._depths[id(inner)] = self._depths.pop(id(parts[1]), 0)
         return inner
 
-    def integer(self, parts: list[Any]) -> s.Int:
-        text = str(parts[0])
-        value = _integer(text)
+    def negated(self, parts: list[Any]) -> s.Int | s.Float:
+        """`-2` as an operand, `-0.5` and `-inf`."""
+        return replace(parts[1], value=-parts[1].value, span=self._whole(parts))
+
+    def NAME(self, token: Token) -> s.Name:
+        return s.Name(str(token), span=self._span(token))
+
+    PATTERN = MATCHED = NAME
+
+    def INT(self, token: Token) -> s.Int:
+        value, span = _integer(str(token)), self._span(token)
         if value is None or value > LARGEST_INTEGER:
-            span = self._span(parts[0])
             problem = "has no digits" if value is None else "does not fit 64 bits"
-            self._error("integer-range", f"integer literal '{cut(text, 24, 20)}' {problem}", span)
+            self._error("integer-range", f"integer literal '{cut(str(token), 24, 20)}' {problem}", span)
             value = 1
-        return s.Int(value, span=self._span(parts[0]))
+        return s.Int(value, span=span)
 
-    def name(self, parts: list[Any]) -> s.Name:
-        return self._name(parts[0])
+    def FLOAT(self, token: Token) -> s.Float:
+        return s.Float(float(token.replace("_", "")), span=self._span(token))
 
-    def real(self, parts: list[Any]) -> s.Float:
-        value = float(str(parts[-1]).replace("_", ""))
-        return s.Float(-value if len(parts) == 2 else value, span=self._whole(parts))
+    FLOAT_WORD = FLOAT
 
-    def text(self, parts: list[Any]) -> s.Str:
-        span = self._span(parts[0])
-        text = str(parts[0])[1:-1]
+    def STRING(self, token: Token) -> s.Str:
+        span, text = self._span(token), str(token)[1:-1]
         for escape in _ESCAPE.finditer(text):
             if escape[1] not in _ESCAPES:
                 at = span.start + 1 + escape.start()
@@ -334,8 +295,8 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
                 )
         return s.Str(_ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), text), span=span)
 
-    def truth(self, parts: list[Any]) -> s.Bool:
-        return s.Bool(str(parts[0]) == "true", span=self._span(parts[0]))
+    def BOOL(self, token: Token) -> s.Bool:
+        return s.Bool(token == "true", span=self._span(token))
 
     def list_of(self, parts: list[Any]) -> s.Setting:
         made = s.ListOf(tuple(map(_literal, _nodes(parts))), span=self._whole(parts))
