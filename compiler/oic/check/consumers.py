@@ -63,7 +63,7 @@ def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticColl
 # ---------------------------------------------------------------- entries
 
 
-def _check_entry(instance: BlockInstance, body: tuple[s.Statement, ...], report: DiagnosticCollector) -> None:
+def _check_entry(instance: BlockInstance, body: tuple[s.SourceStatement, ...], report: DiagnosticCollector) -> None:
     """In one pair of braces: every `yield` has its `await`, and between them no use."""
     away: dict[str, s.Name] = {}
     for statement in body:
@@ -90,7 +90,7 @@ def _check_entry(instance: BlockInstance, body: tuple[s.Statement, ...], report:
 
 
 def _check_away(
-    instance: BlockInstance, statement: s.Statement, away: dict[str, s.Name], report: DiagnosticCollector
+    instance: BlockInstance, statement: s.SourceStatement, away: dict[str, s.Name], report: DiagnosticCollector
 ) -> None:
     """No statement between `yield` and `await` uses what is away, in loops and blocks neither."""
     for part in s.walk((statement,)) if away else ():

@@ -107,7 +107,7 @@ def check_branch(target: s.Name, symbols: SymbolTable, report: DiagnosticCollect
 
 
 def check_dead(
-    statements: tuple[s.Statement, ...], ends: tuple[type, ...], report: DiagnosticCollector
+    statements: tuple[s.SourceStatement, ...], ends: tuple[type, ...], report: DiagnosticCollector
 ) -> None:
     """A warning at the first statement behind one of the kinds in `ends`."""
     for statement, dead in pairwise(statements):
@@ -152,7 +152,7 @@ def _cycle(name: str, flow: Flow) -> list[str]:
 # ---------------------------------------------------------------- dep
 
 
-def _check_dep(body: list[s.Statement], report: DiagnosticCollector) -> None:
+def _check_dep(body: list[s.SourceStatement], report: DiagnosticCollector) -> None:
     """Both sides of a `dep` match a statement of its block."""
     places = [(_kind(statement), at) for at, statement in enumerate(body)]
     last, first = dict(places), dict(reversed(places))
@@ -171,6 +171,6 @@ def _check_dep(body: list[s.Statement], report: DiagnosticCollector) -> None:
                 report.error("dep-no-match", what, name.span)
 
 
-def _kind(statement: s.Statement) -> str:
+def _kind(statement: s.SourceStatement) -> str:
     """What `dep` calls a statement: its operator's name, or the word it starts with."""
     return statement.name if isinstance(statement, s.OpCall) else statement.word

@@ -123,7 +123,7 @@ class Resolver:
         return self._mentioned[name]
 
     def _body(
-        self, statements: tuple[s.Statement, ...], scope: Scope, ends: tuple[type, ...] = (s.Return,)
+        self, statements: tuple[s.SourceStatement, ...], scope: Scope, ends: tuple[type, ...] = (s.Return,)
     ) -> None:
         """A list of statements in one pair of braces; nothing runs after one of the kinds in `ends`."""
         check_dead(statements, ends, self.report)
@@ -131,7 +131,7 @@ class Resolver:
             self.uses = self.instance.uses[id(statement)] = Uses()
             self._statement(statement, scope)
 
-    def _statement(self, statement: s.Statement, scope: Scope) -> None:
+    def _statement(self, statement: s.SourceStatement, scope: Scope) -> None:
         match statement:
             case s.Assign(declaration):
                 self._assign(declaration, scope)

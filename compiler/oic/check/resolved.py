@@ -65,10 +65,10 @@ class BlockInstance:
         found = self.meanings.get(id(call))
         return found if isinstance(found, type) else None
 
-    def used(self, statement: s.Statement) -> Uses:
+    def used(self, statement: s.SourceStatement) -> Uses:
         return self.uses.get(id(statement), NOTHING)
 
-    def run_by(self, statement: s.Statement) -> Iterator[BlockInstance]:
+    def run_by(self, statement: s.SourceStatement) -> Iterator[BlockInstance]:
         """The blocks that a branch or a `yield` runs."""
         return (found for found in self.runs.get(id(statement), ()) if found is not None)
 
@@ -92,10 +92,10 @@ class Resolved:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-Ran = tuple[BlockInstance, s.Statement]
+Ran = tuple[BlockInstance, s.SourceStatement]
 
 
-def ran(instance: BlockInstance, body: Iterable[s.Statement], *, consumers: bool = True) -> Iterator[Ran]:
+def ran(instance: BlockInstance, body: Iterable[s.SourceStatement], *, consumers: bool = True) -> Iterator[Ran]:
     """Statements and those of all blocks that they run, each block once.
 
     consumers   those that a `yield` runs are among them
@@ -112,7 +112,7 @@ def ran(instance: BlockInstance, body: Iterable[s.Statement], *, consumers: bool
                     waiting.append((block, block.block.body))
 
 
-def effects(instance: BlockInstance, body: Iterable[s.Statement] | None = None) -> Uses:
+def effects(instance: BlockInstance, body: Iterable[s.SourceStatement] | None = None) -> Uses:
     """What statements, by default all of a block, use, together with all that they run."""
     reads: dict[Variable | Size, None] = {}
     writes: dict[Variable, s.Access] = {}
@@ -124,7 +124,7 @@ def effects(instance: BlockInstance, body: Iterable[s.Statement] | None = None) 
     return Uses(list(reads), list(writes.items()))
 
 
-def assigned(instance: BlockInstance, body: Iterable[s.Statement]) -> list[Variable]:
+def assigned(instance: BlockInstance, body: Iterable[s.SourceStatement]) -> list[Variable]:
     """Volatile variables and temporaries that statements give values to, branches included.
 
     Of what consumers write, only the variables yielded come back.
@@ -138,7 +138,7 @@ def assigned(instance: BlockInstance, body: Iterable[s.Statement]) -> list[Varia
     return list(found)
 
 
-def returns(body: Iterable[s.Statement]) -> bool:
+def returns(body: Iterable[s.SourceStatement]) -> bool:
     """The statements or their loops have a `return`."""
     return any(isinstance(x, s.Return) for x in s.walk(tuple(body)))
 

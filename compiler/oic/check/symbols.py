@@ -205,7 +205,7 @@ class SymbolTable:
 
     variables: dict[str, Variable]
     blocks: Mapping[str, s.Block]
-    bodies: Mapping[str, list[s.Statement]]
+    bodies: Mapping[str, list[s.SourceStatement]]
     sizes: Mapping[str, s.SizeDef]
     extents: Mapping[str, DeclaredExtent]
     axes: frozenset[str]

@@ -16,7 +16,7 @@ from oic.lower.builder import Builder
 from oic.lower.environment import EnvKey
 from oic.syntax import tree as s
 
-RunBody = Callable[[Builder, tuple[s.Statement, ...]], object]
+RunBody = Callable[[Builder, tuple[s.SourceStatement, ...]], object]
 
 
 @dataclass

@@ -27,7 +27,7 @@ from oic.lower.operands import read
 from oic.lower.operators import lower_op, lower_transfer
 from oic.syntax import tree as s
 
-Statements = tuple[s.Statement, ...]
+Statements = tuple[s.SourceStatement, ...]
 DEEPEST_RUN = 100  # loops, branches and blocks, one inside the other, around a statement
 
 
@@ -47,7 +47,7 @@ def lower_body(f: Builder, body: Statements) -> bool:
     return False
 
 
-def lower_statement(f: Builder, statement: s.Statement) -> None:
+def lower_statement(f: Builder, statement: s.SourceStatement) -> None:
     """One statement other than `return`.  Raises Refused."""
     _count(f, statement)
     if f.binding.is_refused(statement.shown):
@@ -66,7 +66,7 @@ def _may_return(f: Builder, loop: s.Loop) -> bool:
     return f.returns and resolved.returns(loop.body) and not f.binding.is_refused(loop.head_span)
 
 
-def _count(f: Builder, statement: s.Statement) -> None:
+def _count(f: Builder, statement: s.SourceStatement) -> None:
     """A block is lowered at each branch to it: small sources make programs without end, or depth."""
     f.counter["statements"] = f.counter.get("statements", 0) + 1
     if f.counter["statements"] > resolved.MOST_STATEMENTS:
@@ -78,7 +78,7 @@ def _count(f: Builder, statement: s.Statement) -> None:
         raise Refused(Diagnostic("nesting-depth", message, statement.shown) if first else None)
 
 
-def _skip(f: Builder, statement: s.Statement) -> None:
+def _skip(f: Builder, statement: s.SourceStatement) -> None:
     """A statement that the checks refused: nothing is known of what it gives values to."""
     f.silent = True
     if isinstance(statement, s.Loop):
@@ -87,7 +87,7 @@ def _skip(f: Builder, statement: s.Statement) -> None:
         _poison(f, statement)
 
 
-def _poison(f: Builder, statement: s.Statement) -> None:
+def _poison(f: Builder, statement: s.SourceStatement) -> None:
     """Later uses of what a refused statement gives values to are refused in silence."""
     f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
 
@@ -193,7 +193,7 @@ def _guarded(f: Builder, body: Statements) -> None:
     join(f, running, None, before, [side, Side(Block(), dict(before))])
 
 
-_LOWERING: dict[type[s.Statement], Callable[[Builder, Any], object]] = {
+_LOWERING: dict[type[s.SourceStatement], Callable[[Builder, Any], object]] = {
     s.Assign: _assign,
     s.OpCall: lower_op,
     s.Transfer: lower_transfer,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any, get_type_hints
 
 from oic.diagnostics import OicError, Source, Span, fail
@@ -23,7 +24,7 @@ FORMAT, VERSION = "oic.graph", 1
 NODES: dict[str, type[Any]] = {
     name: cls
     for name, cls in vars(s).items()
-    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and name not in ("Graph", "SyntaxNode", "Source")
+    if isinstance(cls, type) and issubclass(cls, s.SyntaxNode) and not cls.__subclasses__() and cls is not s.Graph
 }
 PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 
@@ -78,21 +79,16 @@ def _from_json(data: Any) -> s.Graph:
 def _encode(node: Any) -> Any:
     if isinstance(node, tuple):
         return [_encode(item) for item in node]
+    if isinstance(node, float) and not math.isfinite(node):
+        return {"float": str(node)}  # JSON has no number for it
     if not dataclasses.is_dataclass(node):
-        return _number(node)
+        return node
     fields = {
         f.name: _encode(getattr(node, f.name))
         for f in dataclasses.fields(node)
         if not _is_span(f.name)
     }
     return {"node": type(node).__name__, **fields}
-
-
-def _number(value: Any) -> Any:
-    """Infinities and NaN are no JSON numbers: they are written as text."""
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return {"float": str(value)}
-    return value
 
 
 def _is_span(name: str) -> bool:
@@ -106,17 +102,16 @@ def _decode_graph(data: dict[str, Any]) -> s.Graph:
     name = data.get("name")
     if not isinstance(name, str) or not name.isidentifier():
         raise fail("graph-json", f"the name {name!r} is no identifier")
-    parts: dict[str, tuple[Any, ...]] = {}
+    parts: dict[str, Any] = {}
     for part, wanted in PARTS.items():
         items = data.get(part, [])
         if not isinstance(items, list):
             raise fail("graph-json", f"'{part}' is no list")
-        parts[part] = tuple(_decode(item, f"{part}[{i}]") for i, item in enumerate(items))
+        parts[part] = _decode(items, part)
         for i, item in enumerate(parts[part]):
             if type(item).__name__ != wanted:
                 raise fail("graph-json", f"{part}[{i}] is no {wanted}")
-    span = Span(NOWHERE, 0, 0)
-    return s.Graph(name, parts["sizes"], parts["declarations"], parts["blocks"], NOWHERE, span=span)
+    return s.Graph(name, **parts, source=NOWHERE, span=Span(NOWHERE, 0, 0))
 
 
 def _decode(data: Any, path: str) -> Any:

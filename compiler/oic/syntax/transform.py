@@ -180,7 +180,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         key, value = _nodes(parts)
         return s.Keyword(key.name, _literal(value), key.span, span=self._whole(parts))
 
-    def loop(self, parts: list[Any]) -> s.Statement:
+    def loop(self, parts: list[Any]) -> s.SourceStatement:
         tag, index, start, end, *body = _nodes(parts)
         head = self._whole(parts[: parts.index("{")])
         made = s.Loop(tag.name, index, start, end, tuple(body), head, span=self._whole(parts))

@@ -28,16 +28,6 @@ class SyntaxNode(_Frozen):
 
     span: Span = field(kw_only=True)
 
-    @property
-    def word(self) -> str:
-        """The word that a statement begins with."""
-        return type(self).__name__.lower()
-
-    @property
-    def shown(self) -> Span:
-        """The part of a statement that messages point at."""
-        return self.span
-
 
 # ---------------------------------------------------------------- expressions
 
@@ -180,11 +170,25 @@ class Keyword(SyntaxNode):
     key_span: Span
 
 
-class Assign(SyntaxNode):
+class SourceStatement(SyntaxNode):
+    """What ends in `;`, or a loop."""
+
+    @property
+    def word(self) -> str:
+        """The word that it begins with."""
+        return type(self).__name__.lower()
+
+    @property
+    def shown(self) -> Span:
+        """The part that messages point at."""
+        return self.span
+
+
+class Assign(SourceStatement):
     declaration: Declaration
 
 
-class OpCall(SyntaxNode):
+class OpCall(SourceStatement):
     """`op name(a, b, key=value) >> r, s;`  A literal among the operands carries its sign."""
 
     name: str
@@ -194,17 +198,17 @@ class OpCall(SyntaxNode):
     name_span: Span
 
 
-class Transfer(SyntaxNode):
+class Transfer(SourceStatement):
     source: Access
     target: Access
 
 
-class Loop(SyntaxNode):
+class Loop(SourceStatement):
     tag: str
     index: Name
     start: Expr
     end: Expr
-    body: tuple[Statement, ...]
+    body: tuple[SourceStatement, ...]
     head_span: Span
 
     @property
@@ -212,49 +216,49 @@ class Loop(SyntaxNode):
         return self.head_span
 
 
-class Branch(SyntaxNode):
+class Branch(SourceStatement):
     """`branch c yes no;` or `branch blk;` (condition None, targets of one name)."""
 
     condition: Name | None
     targets: tuple[Name, ...]
 
 
-class Return(SyntaxNode):
+class Return(SourceStatement):
     """`return;`"""
 
 
-class Barrier(SyntaxNode):
+class Barrier(SourceStatement):
     """`barrier;`"""
 
 
-class Dep(SyntaxNode):
+class Dep(SourceStatement):
     """`dep after(x) before(y);` with operator names or `cache.read` and the like."""
 
     after: Name
     before: Name
 
 
-class Yield(SyntaxNode):
+class Yield(SourceStatement):
     names: tuple[Name, ...]
 
 
-class Await(SyntaxNode):
+class Await(SourceStatement):
     names: tuple[Name, ...]
 
 
-class CacheRead(SyntaxNode):
+class CacheRead(SourceStatement):
     source: Access
     target: Access
     word = "cache.read"
 
 
-class CacheWrite(SyntaxNode):
+class CacheWrite(SourceStatement):
     source: Access
     target: Access
     word = "cache.write"
 
 
-class CacheStep(SyntaxNode):
+class CacheStep(SourceStatement):
     """`cache.increment [n] s;` (sign 1) or `cache.decrement [n] s;` (sign -1)."""
 
     sign: int
@@ -266,27 +270,9 @@ class CacheStep(SyntaxNode):
         return "cache.increment" if self.sign > 0 else "cache.decrement"
 
 
-class CacheReset(SyntaxNode):
+class CacheReset(SourceStatement):
     target: Access
     word = "cache.reset"
-
-
-Statement = (
-    Assign
-    | OpCall
-    | Transfer
-    | Loop
-    | Branch
-    | Return
-    | Barrier
-    | Dep
-    | Yield
-    | Await
-    | CacheRead
-    | CacheWrite
-    | CacheStep
-    | CacheReset
-)
 
 
 class Block(SyntaxNode):
@@ -294,7 +280,7 @@ class Block(SyntaxNode):
 
     name: str
     attributes: tuple[Attribute, ...]
-    body: tuple[Statement, ...]
+    body: tuple[SourceStatement, ...]
     name_span: Span
 
 
@@ -344,7 +330,7 @@ class Graph(SyntaxNode, repr=False):
         return next((b for b in self.blocks if b.name == name), None)
 
 
-def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+def walk(statements: tuple[SourceStatement, ...]) -> Iterator[SourceStatement]:
     """Every statement in source order, those inside loops included."""
     for statement in statements:
         yield statement
