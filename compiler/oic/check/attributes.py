@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oic import dtypes
 from oic.check.literals import literal_problem
@@ -22,18 +22,22 @@ def names_of_arguments(found: s.Attribute) -> bool:
     return bool(found.args) and all(arg.key is None and isinstance(arg.value, s.Name) for arg in found.args)
 
 
-def _arguments(found: s.Attribute, form: str, report: DiagnosticCollector) -> None:
-    what = f"wrong arguments for '@{found.name}'"
-    report.error("attribute-arguments", what, found.span, hint=f"write {form}")
+def _tensors(found: s.Attribute) -> bool:
+    """All arguments are names of tensors, and there is one at least."""
+    return bool(found.args) and all(
+        arg.key is None and isinstance(arg.value, s.Str) and arg.value.value for arg in found.args
+    )
+
+
+def _bounds(found: s.Attribute) -> bool:
+    """All arguments are `name=integer expression`, and there is one at least."""
+    return bool(found.args) and all(arg.key is not None and isinstance(arg.value, s.Expr) for arg in found.args)
 
 
 # ---------------------------------------------------------------- one attribute each
 
 
 def _check_init(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if len(found.args) != 1 or found.args[0].key is not None:
-        _arguments(found, "@init(literal)", report)
-        return
     dtype, value = dtypes.ALL.get(v.declaration.dtype), found.args[0].value
     if not isinstance(value, s.Int | s.Float | s.Bool | s.Str):
         report.error("attribute-arguments", "'@init' takes a literal", value.span)
@@ -45,8 +49,6 @@ def _check_init(v: Variable, found: s.Attribute, report: DiagnosticCollector) ->
 
 
 def _check_ref(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _each(found, _is_tensor, '@ref("name")', report):
-        return
     if (pattern := v.attribute("pattern")) is not None:
         what, hint = "'@ref' and '@pattern' both say which tensors to bind", "'@pattern' takes several names too"
         report.error("attribute-conflict", what, found.span, notes=[Note(pattern.span, "the other")], hint=hint)
@@ -60,9 +62,7 @@ def _check_ref(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> 
 
 
 def _check_pattern(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _each(found, _is_tensor, '@pattern("name.{index}")', report) or not v.indices:
-        return
-    for arg in found.args:
+    for arg in found.args if v.indices else ():
         assert isinstance(arg.value, s.Str)
         span, known = arg.value.span, v.indices
         held = _PLACEHOLDER.findall(arg.value.value)
@@ -76,32 +76,7 @@ def _check_pattern(v: Variable, found: s.Attribute, report: DiagnosticCollector)
             report.error("pattern-placeholder", "unmatched brace in the pattern", span)
 
 
-def _is_tensor(arg: s.Argument) -> bool:
-    """The name of a tensor."""
-    return arg.key is None and isinstance(arg.value, s.Str) and arg.value.value != ""
-
-
-def _is_bound(arg: s.Argument) -> bool:
-    """`name=integer expression`."""
-    return arg.key is not None and isinstance(arg.value, s.Expr)
-
-
-def _each(found: s.Attribute, right: Callable[[s.Argument], bool], form: str, report: DiagnosticCollector) -> bool:
-    """There are arguments, and each is right; an error otherwise."""
-    if not (whole := bool(found.args) and all(map(right, found.args))):
-        _arguments(found, form, report)
-    return whole
-
-
-def _check_table(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if found.args:
-        _arguments(found, "@table", report)
-
-
 def _check_auto_dim(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not names_of_arguments(found):
-        _arguments(found, "@auto_dim(i, j), one index for every dimension", report)
-        return
     count, rank = len(found.args), len(v.declaration.dims)
     if v.indices and _known_indices(v, found, report) and count != rank:
         dims = count_of(rank, "dimension")
@@ -111,18 +86,16 @@ def _check_auto_dim(v: Variable, found: s.Attribute, report: DiagnosticCollector
 
 
 def _check_ring(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not names_of_arguments(found) or len(found.args) != 1:
-        _arguments(found, "@ring(t)", report)
-        return
     if not v.indices or not _known_indices(v, found, report):
         return
-    index, span, fixed = v.ring, found.args[0].value.span, v.attribute("fixed")
+    index, span = v.ring, found.args[0].value.span
+    assert index is not None
     if v.attribute("table") is None or index in v.grows:
         report.error("ring", f"index '{index}' selects no entries of a table", span, about=v)
     elif v.table[-1] != index:
         what = f"index '{index}' of the ring is not the last that selects entries"
         report.error("ring", what, span, about=v, hint=f"declare it after '{v.table[-1]}'")
-    elif fixed is None or all(arg.key != index for arg in fixed.args):
+    elif v.fixed(index) is None:
         what = f"the ring over '{index}' has no size"
         report.error("ring", what, found.span, about=v, hint=f"add @fixed({index}=…)")
 
@@ -145,8 +118,6 @@ def _known_indices(v: Variable, found: s.Attribute, report: DiagnosticCollector)
 
 
 def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _each(found, _is_bound, "@fixed(i=1024)", report):
-        return
     if not v.indexed and not any(v.attribute(name) for name in ("table", "auto_dim")):
         what = f"'{v.name}' has no indices that '@fixed' could bound"
         report.error("no-indices", what, found.span, about=v)
@@ -156,9 +127,7 @@ def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -
 
 
 def _check_max(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not _each(found, _is_bound, "@max(N=512)", report):
-        return
-    known = sorted({name.name for dim in v.declaration.dims for name in s.names_in(dim)})
+    known = sorted({name.name for name in s.names_in(v.declaration.dims)})
     for arg in found.args:
         assert arg.key is not None
         if arg.key in known:
@@ -175,10 +144,7 @@ def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> No
         report.error("bound-range", f"{what} must be at least 1, but is {value}", arg.value.span)
 
 
-def check_entry(found: s.Attribute, symbols: SymbolTable, report: DiagnosticCollector) -> None:
-    """`@entry`, or `@entry(N=1)` with extents of the graph."""
-    if found.args and not _each(found, _is_bound, "@entry or @entry(N=1)", report):
-        return
+def _check_entry(symbols: SymbolTable, found: s.Attribute, report: DiagnosticCollector) -> None:
     seen: set[str] = set()
     for arg in found.args:
         assert arg.key is not None
@@ -197,20 +163,50 @@ def check_entry(found: s.Attribute, symbols: SymbolTable, report: DiagnosticColl
 
 
 class AttributeRule(NamedTuple):
-    """Sections whose variables may have an attribute (temporaries take none), and the check of its arguments."""
+    """One attribute.
+
+    places  sections whose variables may have it; temporaries take none
+    form    how it is written
+    right   its arguments have that form
+    check   what they say, of a variable, or of a block with the symbols of its graph
+    """
 
     places: tuple[str, ...]
-    check: Callable[..., None]
+    form: str
+    right: Callable[[s.Attribute], bool]
+    check: Callable[[Any, s.Attribute, DiagnosticCollector], None] | None
 
 
 ATTRIBUTES = {
-    "init": AttributeRule(("persistent", "volatile", "constant"), _check_init),
-    "ref": AttributeRule(("constant", "volatile"), _check_ref),
-    "pattern": AttributeRule(("constant", "volatile"), _check_pattern),
-    "table": AttributeRule(("persistent",), _check_table),
-    "auto_dim": AttributeRule(("persistent",), _check_auto_dim),
-    "fixed": AttributeRule(("persistent",), _check_fixed),
-    "ring": AttributeRule(("persistent",), _check_ring),
-    "max": AttributeRule(("dynamic",), _check_max),
-    "entry": AttributeRule(("block",), check_entry),
-}
+    "init": AttributeRule(
+        ("persistent", "volatile", "constant"), "@init(literal)",
+        lambda found: len(found.args) == 1 and found.args[0].key is None, _check_init,
+    ),
+    "ref": AttributeRule(("constant", "volatile"), '@ref("name")', _tensors, _check_ref),
+    "pattern": AttributeRule(("constant", "volatile"), '@pattern("name.{index}")', _tensors, _check_pattern),
+    "table": AttributeRule(("persistent",), "@table", lambda found: not found.args, None),
+    "auto_dim": AttributeRule(
+        ("persistent",), "@auto_dim(i, j), one index for every dimension", names_of_arguments, _check_auto_dim
+    ),
+    "fixed": AttributeRule(("persistent",), "@fixed(i=1024)", _bounds, _check_fixed),
+    "ring": AttributeRule(
+        ("persistent",), "@ring(t)", lambda found: names_of_arguments(found) and len(found.args) == 1, _check_ring
+    ),
+    "max": AttributeRule(("dynamic",), "@max(N=512)", _bounds, _check_max),
+    "entry": AttributeRule(
+        ("block",), "@entry or @entry(N=1)", lambda found: not found.args or _bounds(found), _check_entry
+    ),
+}  # fmt: skip
+
+
+def check_attribute(of: Variable | SymbolTable, found: s.Attribute, report: DiagnosticCollector) -> None:
+    """The arguments of an attribute that has its place.
+
+    of   the variable that has it; for one of a block, the symbols of the graph
+    """
+    rule = ATTRIBUTES[found.name]
+    if not rule.right(found):
+        what = f"wrong arguments for '@{found.name}'"
+        report.error("attribute-arguments", what, found.span, hint=f"write {rule.form}")
+    elif rule.check is not None:
+        rule.check(of, found, report)

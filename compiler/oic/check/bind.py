@@ -7,15 +7,14 @@ section, the model and, last, from the axes of bound model tensors (SPEC, sectio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from oic.check.binding import Binding, check_bytes
 from oic.check.model_data import axes, check_data, find_data, tensors_of
 from oic.check.report import Refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import size_values
-from oic.check.symbols import Variable
-from oic.diagnostics import Note
+from oic.check.symbols import Variable, declared_extents
+from oic.diagnostics import Note, Span
 from oic.ir.dims import Extent
 from oic.model import Model
 from oic.syntax import tree as s
@@ -40,7 +39,7 @@ def bind(resolved: Resolved, model: Model | None, overrides: Mapping[str, int]) 
             variable.dims = binding.dims_of(declaration)
             check_bytes(variable.name, variable.dtype, variable.dims, declaration.type_span)
         except Refused as refusal:
-            binding.report(refusal)
+            binding.report.refuse(refusal)
             variable.refused = True
             continue
         check_data(binding, variable)
@@ -53,14 +52,15 @@ def _begin(binding: Binding, variable: Variable) -> None:
     parts = [declaration.name_span, declaration.head_span, declaration.type_span]
     parts += [a.span for a in declaration.attributes if a is not init]
     variable.refused |= any(binding.is_refused(span) for span in parts)
-    if not variable.refused:
-        wrong = init is not None and binding.is_refused(init.span)
-        variable.init = 0 if wrong else _init(init)  # any value: reported already
-        find_data(binding, variable)
-
-
-def _init(attribute: s.Attribute | None) -> Any:
-    return getattr(attribute.args[0].value, "value", None) if attribute is not None and attribute.args else None
+    if variable.refused:
+        return
+    if init is not None and binding.is_refused(init.span):
+        variable.init = 0  # any value: reported already
+    elif init is not None:
+        given = init.args[0].value
+        assert isinstance(given, s.Literal)
+        variable.init = given.value
+    find_data(binding, variable)
 
 
 # ---------------------------------------------------------------- sizes and extents
@@ -73,7 +73,8 @@ def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
     binding.sizes, _ = size_values(graph, overrides, given)
     inferred = _inferred(binding)
     binding.sizes, errors = size_values(graph, overrides, given | inferred)
-    binding.diagnostics += errors
+    for error in errors:
+        binding.report.add(error)
     wrong = {n for n in (*overrides, *given) if n not in binding.sizes}
     binding.broken = wrong | _broken(binding, bool(errors))
     _check_section(binding, overrides, given)
@@ -109,7 +110,7 @@ def _inferred(binding: Binding) -> dict[str, int]:
             known = found.setdefault(dim.name, (size, tensor))
             if known[0] != size:
                 what = f"size '{dim.name}' is {known[0]} in '{known[1]}' and {size} in '{tensor}'"
-                binding.error("size-disagrees", what, dim.span, hint=f"--set {dim.name}=… decides")
+                binding.report.error("size-disagrees", what, dim.span, hint=f"--set {dim.name}=… decides")
     return {name: size for name, (size, _) in found.items() if size > 0}
 
 
@@ -123,23 +124,20 @@ def _check_section(
             continue
         assert binding.model is not None
         what = f"size '{size.name}' is {own} here and {other} in {binding.model.name}"
-        binding.error("size-disagrees", what, size.span, hint=f"--set {size.name}=… decides")
+        binding.report.error("size-disagrees", what, size.span, hint=f"--set {size.name}=… decides")
 
 
 def _find_extents(binding: Binding) -> None:
-    first: dict[str, s.Argument] = {}
-    attributes = (a for d in binding.graph.declarations for a in d.attributes if a.name == "max")
-    for arg in (arg for attribute in attributes for arg in attribute.args if arg.key is not None):
-        assert arg.key is not None
+    first: dict[str, Span] = {}
+    for extent in declared_extents(binding.graph):
         maximum = None
-        if isinstance(arg.value, s.Expr) and not binding.is_refused(arg.span):
-            maximum = binding.bound(arg, f"the maximum of '{arg.key}'")
+        if isinstance(extent.maximum, s.Expr) and not binding.is_refused(extent.span):
+            maximum = binding.bound(extent.maximum, f"the maximum of '{extent.name}'")
         if maximum is None:
-            binding.broken.add(arg.key)
+            binding.broken.add(extent.name)
             continue
-        known = binding.extents.setdefault(arg.key, Extent(arg.key, maximum))
-        first.setdefault(arg.key, arg)
+        known = binding.extents.setdefault(extent.name, Extent(extent.name, maximum))
+        before = first.setdefault(extent.name, extent.span)
         if known.maximum != maximum:
-            what = f"the maximum of '{arg.key}' is {maximum} here and {known.maximum} elsewhere"
-            notes = (Note(first[arg.key].span, "first given here"),)
-            binding.error("extent-maximum", what, arg.span, notes=notes)
+            what = f"the maximum of '{extent.name}' is {maximum} here and {known.maximum} elsewhere"
+            binding.report.error("extent-maximum", what, extent.span, notes=(Note(before, "first given here"),))

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from oic.check.report import Refused, refused
+from oic.check.report import DiagnosticCollector, Refused, refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import evaluate
 from oic.check.symbols import Variable
-from oic.diagnostics import Diagnostic, Note, Span, did_you_mean
+from oic.diagnostics import Diagnostic, Span, did_you_mean
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.dims import Dim, Extent
@@ -25,13 +25,15 @@ from oic.syntax import tree as s
 RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
 
 
-def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span) -> None:
+def check_bytes(
+    name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span, hint: str | None = None
+) -> None:
     """Raises Refused for a tensor that no machine can hold."""
     nbytes = dtype.nbytes(math.prod(dims.maximum(d) for d in sizes if d is not None))
     if nbytes > RESERVE:
         most = RESERVE >> 30
         what = f"'{name}' takes {nbytes >> 30} GiB, and at most {most} are possible"
-        raise refused("size-limit", what, span)
+        raise refused("size-limit", what, span, hint=hint)
 
 
 @dataclass
@@ -50,7 +52,7 @@ class Binding:
     model: Model | None
     sizes: dict[str, int] = field(default_factory=dict)
     extents: dict[str, Extent] = field(default_factory=dict)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    report: DiagnosticCollector = field(default_factory=DiagnosticCollector)
     refused: list[Span] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     pinned: Mapping[str, int] = field(default_factory=dict)
@@ -71,28 +73,17 @@ class Binding:
         inside = takewhile(lambda r: r.start <= span.end, islice(self.refused, first, None))
         return any(r.end <= span.end for r in inside)
 
-    def report(self, refusal: Refused) -> None:
-        """Keep the diagnostic of a refusal, unless it was reported."""
-        if refusal.diagnostic is not None:
-            self.diagnostics.append(refusal.diagnostic)
-
-    def error(
-        self, slug: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), hint: str | None = None
-    ) -> None:
-        self.diagnostics.append(Diagnostic(slug, message, span, "", notes, hint))
-
-    def bound(self, arg: s.Argument, what: str) -> int | None:
-        """The value of `key=value`, which is known at build and at least 1; None where it is refused."""
-        assert isinstance(arg.value, s.Expr)
+    def bound(self, expr: s.Expr, what: str) -> int | None:
+        """The value of a bound, which is known at build and at least 1; None where it is refused."""
         try:
-            value = evaluate(arg.value, self.size)
+            value = evaluate(expr, self.size)
         except Refused as refusal:
-            self.report(refusal)
+            self.report.refuse(refusal)
             return None
         if isinstance(value, int) and value >= 1:
             return value
         wrong = f"must be at least 1, but is {value}" if isinstance(value, int) else "is not known at build"
-        self.error("bound-range", f"{what} {wrong}", arg.value.span)
+        self.report.error("bound-range", f"{what} {wrong}", expr.span)
         return None
 
     def size(self, name: s.Name) -> Dim:
@@ -136,11 +127,11 @@ class Binding:
     def _require_values(self, declaration: s.Declaration) -> None:
         """Report every size of a declaration that has no value.  Raises `Refused`."""
         missing = False
-        for name in (name for dim in declaration.dims for name in s.names_in(dim)):
+        for name in s.names_in(declaration.dims):
             try:
                 self.size(name)
             except Refused as refusal:
-                self.report(refusal)
+                self.report.refuse(refusal)
                 missing = True
         if missing:
             raise Refused(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from oic import dtypes
-from oic.check.attributes import ATTRIBUTES, check_entry, names_of_arguments
+from oic.check.attributes import ATTRIBUTES, check_attribute, names_of_arguments
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
 from oic.check.symbols import SymbolTable, Variable
@@ -22,14 +22,13 @@ def check_declaration(v: Variable, symbols: SymbolTable, report: DiagnosticColle
     right = _placed(v.declaration.attributes, v.kind, report)
     _check_indices(v, right, report)
     for found in right.values():
-        ATTRIBUTES[found.name].check(v, found, report)
+        check_attribute(v, found, report)
 
 
 def check_block_attributes(block: s.Block, symbols: SymbolTable, report: DiagnosticCollector) -> None:
     """`@entry` and `@entry(N=1)`."""
-    right = _placed(block.attributes, "block", report)
-    if (entry := right.get("entry")) is not None:
-        check_entry(entry, symbols, report)
+    for found in _placed(block.attributes, "block", report).values():
+        check_attribute(symbols, found, report)
 
 
 def _placed(

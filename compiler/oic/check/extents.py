@@ -30,7 +30,7 @@ def _check_entry(entry: BlockInstance, extents: Iterable[DeclaredExtent], report
     used = effects(entry)
     variables = [*(x for x in used.reads if isinstance(x, Variable)), *(v for v, _ in used.writes)]
     sizes = {x.name for x in used.reads if isinstance(x, Size)}
-    sizes |= {n.name for v in variables for dim in v.declaration.dims for n in s.names_in(dim)}
+    sizes |= {n.name for v in variables for n in s.names_in(v.declaration.dims)}
     bound = {dim.name for v in variables if v.kind == "dynamic" for dim in v.axes}
     for extent in extents:
         if extent.name not in sizes or extent.name in bound | pinned:

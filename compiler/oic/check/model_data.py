@@ -28,12 +28,14 @@ MOST_HOLES = 1 << 16  # places in a family without a member
 
 def find_data(binding: Binding, variable: Variable) -> None:
     """Bind a variable to what the model has for it; say what should be there and is not."""
-    if variable.kind == "persistent":
-        _check_not_in_model(binding, variable)
+    model = binding.model
+    if variable.kind == "persistent" and model is not None and model.has(variable.name):
+        what = f"persistent '{variable.name}' is also a tensor of {model.name}"
+        hint = "persistent state starts from @init; rename one of them"
+        binding.report.error("persistent-in-model", what, variable.declaration.name_span, hint=hint)
     if variable.kind not in ("constant", "volatile"):
         return
     tried = _names_tried(variable)
-    model = binding.model
     if model is not None and any(_find(model, variable, name) for name, _ in tried):
         return
     explicit = variable.attribute("ref") or variable.attribute("pattern")
@@ -43,15 +45,7 @@ def find_data(binding: Binding, variable: Variable) -> None:
     elif absent:
         what = f"there is no model, and constant '{variable.name}' has no @init: it is zero"
         span, hint = variable.declaration.name_span, "give its value with --model"
-        binding.diagnostics.append(Diagnostic("constant-zero", what, span, hint=hint, severity="warning"))
-
-
-def _check_not_in_model(binding: Binding, variable: Variable) -> None:
-    model = binding.model
-    if model is not None and model.has(variable.name):
-        what = f"persistent '{variable.name}' is also a tensor of {model.name}"
-        hint = "persistent state starts from @init; rename one of them"
-        binding.error("persistent-in-model", what, variable.declaration.name_span, hint=hint)
+        binding.report.add(Diagnostic("constant-zero", what, span, hint=hint, severity="warning"))
 
 
 def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
@@ -62,39 +56,25 @@ def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
 
 
 def _find(model: Model, variable: Variable, name: str) -> bool:
-    """Bind the variable to what the model has under a name, or pattern; False: nothing."""
-    if not variable.family:
-        return _find_one(model, variable, name)
-    return (_find_stacked if variable.stacked else _find_members)(model, variable, name)
+    """Bind the variable to what the model has under a name, or pattern; False: nothing.
 
-
-def _find_one(model: Model, variable: Variable, name: str) -> bool:
-    """A tensor, a config value, or for an integer a sizevar."""
+    That is a tensor, or of a family its members; a config value, or for an integer a sizevar.
+    """
+    if variable.family and not variable.stacked:
+        variable.members = _members(model, name, variable.indices)
+        if variable.members:
+            variable.counts = tuple(max(along) + 1 for along in zip(*variable.members, strict=True))
+        return bool(variable.members)
     if model.has(name):
         variable.data = name
-    elif name in model.metadata:
+        variable.counts = tuple(model.info(name).shape[: len(variable.indices)])  # its leading axes, of a family
+    elif not variable.family and name in model.metadata:
         variable.scalar = model.metadata[name]
-    elif variable.dtype.is_int and name in model.sizevars:
+    elif not variable.family and variable.dtype.is_int and name in model.sizevars:
         variable.scalar = model.sizevars[name]
     else:
         return False
     return True
-
-
-def _find_stacked(model: Model, variable: Variable, name: str) -> bool:
-    """One tensor whose leading axes are the indices."""
-    if not model.has(name):
-        return False
-    variable.data = name
-    variable.counts = tuple(model.info(name).shape[: len(variable.indices)])
-    return True
-
-
-def _find_members(model: Model, variable: Variable, pattern: str) -> bool:
-    variable.members = _members(model, pattern, variable.indices)
-    if variable.members:
-        variable.counts = tuple(max(along) + 1 for along in zip(*variable.members, strict=True))
-    return bool(variable.members)
 
 
 def _members(
@@ -146,7 +126,7 @@ def _refuse_missing(
     known = [*model.names(), *model.metadata] if model else []
     what = "no tensor like" if variable.family else "no tensor or config value"
     hint = _near_tensors([name for name, _ in tried], known) if model else "give one with --model"
-    binding.error("missing-model-tensor", f"{where} {what} {listed}", tried[0][1], hint=hint)
+    binding.report.error("missing-model-tensor", f"{where} {what} {listed}", tried[0][1], hint=hint)
     # Its value is of no importance any more, and uses of it are not refused as well.
     variable.init = 0
 
@@ -210,7 +190,7 @@ def _own_shape(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _refuse_data(binding: Binding, variable: Variable, slug: str, span: Span, message: str) -> None:
-    binding.error(slug, message, span)
+    binding.report.error(slug, message, span)
     variable.data, variable.members, variable.scalar, variable.init = None, {}, None, 0
 
 
@@ -225,14 +205,14 @@ def _check_holes(binding: Binding, variable: Variable) -> None:
 
 def _check_scalar(binding: Binding, variable: Variable) -> None:
     """A config value against the type of its variable."""
-    value, dtype = variable.scalar, variable.dtype
-    span = variable.declaration.dtype_span
+    declaration, dtype = variable.declaration, variable.dtype
+    shown = f"config value {cut(repr(variable.scalar), 40, 37)}"
     if any(d != 1 for d in variable.dims):
-        message = f"config value {cut(repr(value), 40, 37)} is a scalar, not {variable.declaration.type_span.text}"
-        _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
-    elif not _converts(value, dtype):
-        message = f"config value {cut(repr(value), 40, 37)} is not a value of {dtype}"
-        _refuse_data(binding, variable, "model-dtype", span, message)
+        message = f"{shown} is a scalar, not {declaration.type_span.text}"
+        _refuse_data(binding, variable, "model-shape", declaration.type_span, message)
+    elif not _converts(variable.scalar, dtype):
+        message = f"{shown} is not a value of {dtype}"
+        _refuse_data(binding, variable, "model-dtype", declaration.dtype_span, message)
 
 
 def _converts(value: Any, dtype: DType) -> bool:
@@ -269,37 +249,24 @@ def elements_of(binding: Binding, variable: Variable) -> Elements:
     Shape: declared, with extents at their maximum, and `?` as in the model, else 0.
     """
     shape = tuple(dims.maximum(d) if d is not None else 0 for d in variable.dims)
-    if variable.members:
-        model, dtype = binding.model, variable.dtype.np
-        assert model is not None
-
-        def read(key: tuple[int, ...]) -> Array:
-            if key not in variable.members:
-                return np.zeros(shape, dtype)
-            return model.tensor(variable.members[key]).astype(dtype, copy=False).reshape(shape)
-
-        return Members(variable.counts, shape, dtype, read, *_grouped(binding, variable, variable.members, shape))
+    if not variable.stored:
+        return np.broadcast_to(dtypes.store(np.asarray(variable.first), variable.dtype), shape)
+    model, dtype, members = binding.model, variable.dtype.np, variable.members
+    assert model is not None
     if variable.data is not None:
-        assert binding.model is not None
-        if (single := _in_blocks(binding, variable, shape)) is not None:
-            return single
-        array = binding.model.tensor(variable.data)
-        wanted = array.shape if None in variable.dims else variable.counts + shape
-        return array.astype(variable.dtype.np, copy=False).reshape(wanted)
-    value = variable.scalar if variable.scalar is not None else variable.init
-    if value is None:
-        value = -1 if variable.dtype is dtypes.t1 else 0
-    return np.broadcast_to(_element(value, variable.dtype), shape)
+        if variable.family or None in variable.dims or model.blocks(variable.data) is None:
+            array = model.tensor(variable.data)
+            wanted = array.shape if None in variable.dims else variable.counts + shape
+            return array.astype(dtype, copy=False).reshape(wanted)
+        # What is stored in blocks is not widened before it is needed: it is the only member of a family.
+        members = {(): variable.data}
 
+    def read(key: tuple[int, ...]) -> Array:
+        if key not in members:
+            return np.zeros(shape, dtype)
+        return model.tensor(members[key]).astype(dtype, copy=False).reshape(shape)
 
-def _in_blocks(binding: Binding, variable: Variable, shape: tuple[int, ...]) -> Members | None:
-    """A matrix that is stored in blocks, as the only member of a family: it is not widened before it is needed."""
-    model, name, dtype = binding.model, variable.data, variable.dtype.np
-    assert model is not None and name is not None
-    if variable.family or None in variable.dims or model.blocks(name) is None:
-        return None
-    more = _grouped(binding, variable, {(): name}, shape)
-    return Members((), shape, dtype, lambda key: model.tensor(name).astype(dtype, copy=False).reshape(shape), *more)
+    return Members(variable.counts, shape, dtype, read, *_grouped(binding, variable, members, shape))
 
 
 def _grouped(
@@ -309,13 +276,11 @@ def _grouped(
     model = binding.model
     assert model is not None
     found = {key: model.blocks(name) for key, name in members.items()}
-    kinds = {"" if blocks is None else blocks.kind for blocks in found.values()}
-    storage = STORAGES.get(kinds.pop(), "") if len(kinds) == 1 else ""
-    holes = len(members) != math.prod(variable.counts if variable.family else ())
-    if not storage or holes or variable.dtype is not dtypes.f32 or len(shape) != 2:
-        return "", None
     known = {key: blocks for key, blocks in found.items() if blocks is not None and blocks.shape == shape}
-    if len(known) < len(found):
+    kinds = {blocks.kind for blocks in known.values()}
+    storage = STORAGES.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    whole = len(known) == len(found) == math.prod(variable.counts)
+    if not storage or not whole or variable.dtype is not dtypes.f32 or len(shape) != 2:
         return "", None
     rows, k = shape
 
@@ -324,10 +289,3 @@ def _grouped(
         return Grouped((rows, k), storage, lambda first, end: Groups(*blocks.groups(first, end)))
 
     return storage, grouped
-
-
-def _element(value: Any, dtype: DType) -> Array:
-    """One number of the source or the model as an element, rounded once."""
-    if dtype.is_float:
-        return dtypes.store(np.asarray(float(value), np.float64), dtype)
-    return np.asarray(bool(value) if dtype.kind == "bool" else int(value)).astype(dtype.np)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from oic.check.foreign import SETTINGS, STATEMENTS, plain
 from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
 from oic.operators import catalog
-from oic.operators.base import from_source
+from oic.operators.base import Operator, from_source
 
 CLOSE = 0.75  # of names: a slip of the keyboard
 
@@ -33,10 +33,9 @@ def operator_hint(name: str) -> str | None:
     return did_you_mean(name, known)
 
 
-def takes_string(operator: str, setting: str) -> bool:
+def takes_string(operator: type[Operator], setting: str) -> bool:
     """A setting of an operator is a string, which is written in quotes."""
-    cls = catalog().get(operator)
-    field = cls.fields.get(from_source(cls, setting)) if cls is not None else None
+    field = operator.fields.get(from_source(operator, setting))
     return field is not None and field.annotation == "str"
 
 

@@ -36,6 +36,11 @@ class DiagnosticCollector:
             self._seen.add(key)
             self.found.append(diagnostic)
 
+    def refuse(self, refusal: Refused) -> None:
+        """Keep the diagnostic of a refusal, unless it was reported."""
+        if refusal.diagnostic is not None:
+            self.add(refusal.diagnostic)
+
     def each_once(
         self, named: Iterable[tuple[str, Span]], slug: str = "duplicate-name", what: str = "'{}' is declared twice",
         note: str = "first declared here",

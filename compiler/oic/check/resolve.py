@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from oic import dtypes
@@ -20,6 +20,7 @@ from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import MOST_STATEMENTS, BlockInstance, Resolved, Uses, program_size
 from oic.check.symbols import (
+    LOCAL,
     CacheAccess,
     Count,
     LoopIndex,
@@ -30,6 +31,7 @@ from oic.check.symbols import (
 )
 from oic.diagnostics import Note, Span, did_you_mean
 from oic.operators import catalog
+from oic.operators.base import Operator
 from oic.syntax import tree as s
 
 _PASSED = "a block sees loop indices and temporaries of the braces that branch to it"
@@ -138,7 +140,7 @@ class Resolver:
             case s.OpCall():
                 self._call(statement, scope)
             case s.Transfer(source, target):
-                self._transfer_source(source, scope)
+                self._operand(source, scope, also=lambda found: found.kind == "persistent" and not found.indexed)
                 self._target(target, scope, part=True)
             case s.Loop():
                 self._loop(statement, scope)
@@ -149,17 +151,17 @@ class Resolver:
             case s.Yield(names) | s.Await(names):
                 self._hand_over(statement, names)
             case s.CacheRead(source, target):
-                self._cache(source, "read", scope)
+                self._cache(statement, source, scope)
                 self._target(target, scope)
             case s.CacheWrite(source, target):
                 self._operand(source, scope)
-                self._cache(target, "write", scope)
+                self._cache(statement, target, scope)
             case s.CacheStep(_, amount, target):
                 if amount is not None:
                     self._expression(amount, scope)
-                self._counter(statement, target, scope)
+                self._cache(statement, target, scope)
             case s.CacheReset(target):
-                self._cache(target, "reset", scope)
+                self._cache(statement, target, scope)
             case s.Return() | s.Barrier() | s.Dep():
                 pass
 
@@ -172,7 +174,7 @@ class Resolver:
         if id(made) not in self._temporaries:
             self._temporaries[id(made)] = self._declare(made)
         scope.temporaries[made.name] = self.instance.meanings[id(made)] = self._temporaries[id(made)]
-        for name in (name for dim in made.dims for name in s.names_in(dim)):
+        for name in s.names_in(made.dims):
             self._size(name)
 
     def _declare(self, made: s.Declaration) -> Variable:
@@ -205,8 +207,7 @@ class Resolver:
     def _index(self, loop: s.Loop) -> LoopIndex:
         """The index of a loop: one for all instances in which the names in its bounds mean the same."""
         meanings = self.instance.meanings
-        names = [name for bound in (loop.start, loop.end) for name in s.names_in(bound)]
-        key = (id(loop), *(meanings.get(id(name)) for name in names))
+        key = (id(loop), *(meanings.get(id(name)) for name in s.names_in((loop.start, loop.end))))
         return self._indices.setdefault(key, LoopIndex(loop, meanings))
 
     def _hides(self, name: str, index: Span, other: Span | None, what: str) -> None:
@@ -226,35 +227,26 @@ class Resolver:
     # ------------------------------------------------------------ operators
 
     def _call(self, call: s.OpCall, scope: Scope) -> None:
-        if call.name in self.operators:
-            self.instance.meanings[id(call)] = self.operators[call.name]
+        operator = self.operators.get(call.name)
+        if operator is not None:
+            self.instance.meanings[id(call)] = operator
         else:
             self.report.add(unknown_operator(call.name, call.name_span))
         for operand in call.operands:
-            self._call_operand(operand, scope)
+            if isinstance(operand, s.Access):
+                self._operand(operand, scope, also=lambda found: found.scalar_state)
+            else:
+                self._literal(operand, scope)
         named = [(keyword.key, keyword.span) for keyword in call.keywords]
         self.report.each_once(named, "duplicate-setting", "'{}' is given twice", "first given here")
         for keyword in call.keywords:
-            if not self._unquoted(call.name, keyword, scope):
-                operator = self.operators.get(call.name)
+            if not self._unquoted(operator, keyword, scope):
                 field = operator.fields.get(keyword.key) if operator is not None else None
-                if isinstance(keyword.value, s.Name) and (field is None or field.kind != "attribute"):
-                    self._named_operand(keyword.value, scope)
-                else:
-                    self._setting(keyword.value, scope)
+                self._setting(keyword.value, scope, tensor=field is None or field.kind != "attribute")
         for result in call.results:
             self._target(result, scope)
         named = [(result.name, result.span) for result in call.results]
         self.report.each_once(named, "duplicate-result", "'{}' takes two results of one operator", "the other")
-
-    def _call_operand(self, operand: s.Operand, scope: Scope) -> None:
-        """A literal, a variable that is read, or a persistent scalar: its value at this point."""
-        if not isinstance(operand, s.Access):
-            self._literal(operand, scope)
-            return
-        found = self._read(operand, scope)
-        if found is None or operand.indices is not None or not found.scalar_state:
-            self._check_operand(operand, found, scope)
 
     def _literal(self, literal: s.Literal, scope: Scope) -> None:
         """`inf`, `nan`, `true` and `false` are literals, whatever variable is so named."""
@@ -263,8 +255,11 @@ class Resolver:
             what, hint = f"'{word}' is a literal here, and a variable is so named", "give the variable another name"
             self.report.error("literal-name", what, literal.span, about=found, hint=hint)
 
-    def _setting(self, value: s.Setting | s.Access, scope: Scope) -> None:
-        """The value of `key=`: literal, list, expression, element type, or optional operand."""
+    def _setting(self, value: s.Setting | s.Access, scope: Scope, *, tensor: bool = False) -> None:
+        """The value of `key=`: literal, list, expression, element type, or optional operand.
+
+        tensor   a name is a variable of any shape before it is a size
+        """
         match value:
             case s.Access():
                 self._operand(value, scope)
@@ -272,76 +267,64 @@ class Resolver:
                 for item in items:
                     self._setting(item, scope)
             case s.Name():
-                found = self._integer(value, scope, dtypes.ALL)
-                self._check_named(value, found, scope)
+                found = self._lookup(value.name, scope) if tensor and value.name not in scope.loops else None
+                found = self._integer(value, scope, dtypes.ALL) if found is None else self._noted(value, found)
+                if found is not None and not found.scalar_state:
+                    self._check_operand(s.Access(value.name, None, value.span, span=value.span), found, scope)
             case s.Unary() | s.Binary():
                 self._expression(value, scope)
 
-    def _unquoted(self, operator: str, keyword: s.Keyword, scope: Scope) -> bool:
+    def _unquoted(self, operator: type[Operator] | None, keyword: s.Keyword, scope: Scope) -> bool:
         """A string is written without its quotes, `approx=tanh`; reported."""
         value = keyword.value
         if not isinstance(value, s.Name) or value.name in scope.loops:
             return False
-        if self._lookup(value.name, scope) is not None or not takes_string(operator, keyword.key):
+        if self._lookup(value.name, scope) is not None or operator is None or not takes_string(operator, keyword.key):
             return False
         what, hint = f"'{keyword.key}' takes a string", f'strings have quotes: {keyword.key}="{value.name}"'
         self.report.error("op-setting", what, value.span, hint=hint)
         return True
 
-    def _named_operand(self, name: s.Name, scope: Scope) -> None:
-        """The value of `key=` for an operand: a variable of any shape before a size."""
-        found = self._lookup(name.name, scope) if name.name not in scope.loops else None
-        found = self._integer(name, scope, dtypes.ALL) if found is None else self._noted(name, found)
-        self._check_named(name, found, scope)
+    def _operand(self, access: s.Access, scope: Scope, *, also: Callable[[Variable], bool] | None = None) -> None:
+        """A variable that is read: not persistent, a pattern's member with all its indices.
 
-    def _check_named(self, name: s.Name, found: Variable | None, scope: Scope) -> None:
-        if found is not None and not found.scalar_state:
-            self._check_operand(s.Access(name.name, None, name.span, span=name.span), found, scope)
-
-    def _operand(self, access: s.Access, scope: Scope) -> None:
-        """A variable that is read: not persistent, a pattern's member with all its indices."""
-        self._check_operand(access, self._read(access, scope), scope)
+        also   a persistent variable that may be read as well, by its name alone: its value at this point
+        """
+        found = self._read(access, scope)
+        if found is None or access.indices is not None or also is None or not also(found):
+            self._check_operand(access, found, scope)
 
     def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
         if found is not None:
             kinds.check_operand(access, found, ChainMap(scope.temporaries, self.symbols.variables), self.report)
         self._positions(access, found, scope)
 
-    def _transfer_source(self, access: s.Access, scope: Scope) -> None:
-        """As an operand, or a persistent variable that is no table (SPEC 8.1)."""
-        found = self._read(access, scope)
-        if found is None or found.kind != "persistent" or found.indexed or access.indices is not None:
-            self._check_operand(access, found, scope)
-
     def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
-        found = self._written(access, scope, ("volatile", "temporary"))
+        found = self._written(access, scope, LOCAL)
         if found is not None:
             kinds.check_target(access, found, part, self.report)
 
     # ------------------------------------------------------------ cache statements
 
-    def _cache(self, access: s.Access, mode: str, scope: Scope) -> None:
-        """The persistent side of `cache.read`, `cache.write` and `cache.reset`."""
-        if mode == "read":
+    def _cache(
+        self, statement: s.CacheRead | s.CacheWrite | s.CacheStep | s.CacheReset, access: s.Access, scope: Scope
+    ) -> None:
+        """The persistent side of a `cache.` statement."""
+        word = statement.word
+        if word == "cache.read":
             found = self._read(access, scope)
             self._positions(access, found, scope)
         else:
             found = self._written(access, scope, ("persistent",))
-        hint = "'transfer a >> b;' copies any other variable" if mode != "reset" else None
-        if found is not None and kinds.check_persistent(access, found, f"cache.{mode}", hint, self.report):
-            check_access(access, found, mode, self.report)
-            if mode != "reset":
-                self._accessed(found, access, mode == "write")
-
-    def _counter(self, step: s.CacheStep, access: s.Access, scope: Scope) -> None:
-        found = self._written(access, scope, ("persistent",))
-        if found is not None and kinds.check_persistent(access, found, step.word, None, self.report):
-            kinds.check_counter(access, found, step.word, self.report)
-            self._accessed(found, access, True)
-
-    def _accessed(self, found: Variable, access: s.Access, writes: bool) -> None:
-        if not self.instance.lenient:
-            found.accesses.append(CacheAccess(access, writes, self.instance.meanings))
+        hint = "'transfer a >> b;' copies any other variable" if word in ("cache.read", "cache.write") else None
+        if found is None or not kinds.check_persistent(access, found, word, hint, self.report):
+            return
+        if isinstance(statement, s.CacheStep):
+            kinds.check_counter(access, found, word, self.report)
+        else:
+            check_access(access, found, word.removeprefix("cache."), self.report)
+        if word != "cache.reset" and not self.instance.lenient:
+            found.accesses.append(CacheAccess(access, word != "cache.read", self.instance.meanings))
 
     # ------------------------------------------------------------ expressions
 

@@ -17,9 +17,8 @@ def check_sizes(
         return []
     graph, symbols = resolved.graph, resolved.symbols
     parts: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
-    attributes = [a for part in parts for a in part.attributes]
-    values: list[s.Setting] = [arg.value for a in attributes for arg in a.args]
-    mentioned = {name.name for value in [*values, *(x.value for x in graph.sizes)] for name in s.names_in(value)}
+    written = (graph.sizes, tuple(part.attributes for part in parts))
+    mentioned = {name.name for name in s.names_in(written)}
     known = {*model_sizevars, *symbols.sizes, *symbols.axes, *resolved.sizes, *mentioned}
     return [
         Diagnostic(

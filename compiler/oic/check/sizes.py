@@ -11,6 +11,7 @@ from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 
 from oic.check.report import DiagnosticCollector, Refused, refused
+from oic.check.symbols import first_of
 from oic.diagnostics import MOST_NOTES, Diagnostic, Note, Span
 from oic.dtypes import i64
 from oic.ir import dims
@@ -23,10 +24,6 @@ MOST_CYCLES = 100  # that are reported
 
 class Unresolved(Exception):
     """A name in a dimension that has no value (yet)."""
-
-    def __init__(self, name: s.Name) -> None:
-        super().__init__(name.name)
-        self.name = name
 
 
 Divide = Callable[[s.Binary, Dim, Dim], Dim]
@@ -80,7 +77,7 @@ def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
 
     def lookup(name: s.Name) -> int:
         if name.name not in env:
-            raise Unresolved(name)
+            raise Unresolved(name.name)
         return env[name.name]
 
     value = evaluate(expr, lookup)
@@ -98,8 +95,8 @@ def known_value(expr: s.Setting, report: DiagnosticCollector | None = None) -> i
     except Unresolved:
         return None
     except Refused as refusal:
-        if report is not None and refusal.diagnostic is not None:
-            report.add(refusal.diagnostic)
+        if report is not None:
+            report.refuse(refusal)
         return None
 
 
@@ -119,9 +116,7 @@ def size_values(
 
     A size of a section that needs a name without a value is left out.
     """
-    pending: dict[str, s.SizeDef] = {}
-    for size in graph.sizes:
-        pending.setdefault(size.name, size)
+    pending = first_of((size.name, size) for size in graph.sizes)
     values: dict[str, int] = {}
     errors: list[Diagnostic] = []
     for name, value in {**model_sizevars, **overrides}.items():

@@ -19,6 +19,7 @@ from oic.operators.base import Operator
 from oic.syntax import tree as s
 
 T = TypeVar("T")
+LOCAL = ("volatile", "temporary")
 
 
 @dataclass(eq=False)
@@ -90,8 +91,9 @@ class Variable:
 
     @property
     def first(self) -> bool | float | int:
-        """What every element is to begin with: t1 has no zero."""
-        return number(self.init if self.init is not None else -1 if self.dtype is dtypes.t1 else 0, self.dtype)
+        """What every element is to begin with where no tensor says it: t1 has no zero."""
+        given = self.scalar if self.scalar is not None else self.init
+        return number(given if given is not None else -1 if self.dtype is dtypes.t1 else 0, self.dtype)
 
     @property
     def family(self) -> bool:
@@ -116,7 +118,7 @@ class Variable:
     @property
     def local(self) -> bool:
         """What it holds is a value of the function that runs: volatile, or a temporary."""
-        return self.kind in ("volatile", "temporary")
+        return self.kind in LOCAL
 
     @property
     def single(self) -> bool:
@@ -128,6 +130,11 @@ class Variable:
     def scalar_state(self) -> bool:
         """Persistent, of one element and no table: its name means its value at that point."""
         return self.kind == "persistent" and self.single
+
+    def fixed(self, index: str) -> s.Setting | None:
+        """The bound that `@fixed` gives an index, as written."""
+        found = self.attribute("fixed")
+        return next((arg.value for arg in found.args if arg.key == index), None) if found else None
 
     def attribute(self, name: str) -> s.Attribute | None:
         """The attribute of this name."""
@@ -150,10 +157,6 @@ class LoopIndex:
 
     loop: s.Loop
     meanings: Meanings
-
-    @property
-    def name(self) -> str:
-        return self.loop.index.name
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,6 @@ class DeclaredExtent:
 
     name: str
     maximum: s.Setting
-    declaration: s.Declaration
     span: Span
 
 
@@ -220,7 +222,7 @@ class SymbolTable:
 
 def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
     """The name spaces of a graph; its blocks are walked once."""
-    blocks = _first((b.name, b) for b in graph.blocks)
+    blocks = first_of((b.name, b) for b in graph.blocks)
     bodies = {name: list(s.walk(block.body)) for name, block in blocks.items()}
     passed: set[str] = set()
     declarations = list(graph.declarations)
@@ -230,29 +232,30 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
             passed.add(statement.declaration.name)
         elif isinstance(statement, s.Loop):
             passed.add(statement.index.name)
-    axes = {name.name for d in declarations for dim in d.dims for name in s.names_in(dim)}
+    axes = {name.name for d in declarations for name in s.names_in(d.dims)}
     return SymbolTable(
-        variables=_first((d.name, variable_of(d)) for d in graph.declarations),
+        variables=first_of((d.name, variable_of(d)) for d in graph.declarations),
         blocks=blocks,
         bodies=bodies,
-        sizes=_first((d.name, d) for d in graph.sizes),
-        extents=_first((e.name, e) for e in _extents(graph)),
+        sizes=first_of((d.name, d) for d in graph.sizes),
+        extents=first_of((e.name, e) for e in declared_extents(graph)),
         axes=frozenset(axes),
         passed=frozenset(passed),
         known=frozenset(known),
     )
 
 
-def _extents(graph: s.Graph) -> Iterable[DeclaredExtent]:
+def declared_extents(graph: s.Graph) -> Iterable[DeclaredExtent]:
     """Every extent that an `@max` introduces, doubles included."""
     for declaration in graph.declarations:
         for found in declaration.attributes:
             for arg in found.args if found.name == "max" else ():
                 if arg.key is not None:
-                    yield DeclaredExtent(arg.key, arg.value, declaration, arg.span)
+                    yield DeclaredExtent(arg.key, arg.value, arg.span)
 
 
-def _first(items: Iterable[tuple[str, T]]) -> dict[str, T]:
+def first_of(items: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """The items by name; of doubles, the first."""
     made: dict[str, T] = {}
     for name, item in items:
         made.setdefault(name, item)

@@ -139,17 +139,13 @@ class Builder(IndexBuilder):
 
     # -- variables -------------------------------------------------------------
 
-    def variable(self, node: s.Name | s.Access | s.Declaration) -> Variable:
-        """The variable that a name means.  Raises Refused, in silence: the checks said why there is none."""
-        found = self.instance.variable(node)
-        if found is None or found.refused:
-            raise Refused(None)
-        return found
+    def variable(self, node: s.Name | s.Access | s.Declaration, *kinds: str) -> Variable:
+        """The variable that a name means.  Raises Refused, in silence: the checks said why there is none.
 
-    def local(self, access: s.Access) -> Variable:
-        """The volatile variable or temporary that an access means.  Raises Refused."""
-        found = self.variable(access)
-        if not found.local:
+        kinds   those it may be of, where a use needs some
+        """
+        found = self.instance.variable(node)
+        if found is None or found.refused or (kinds and found.kind not in kinds):
             raise Refused(None)
         return found
 

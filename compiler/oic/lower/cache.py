@@ -6,11 +6,10 @@ index integers that are in range or refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
-from oic.check.symbols import Variable
 from oic.diagnostics import Span
 from oic.ir import dims
 from oic.ir.core import Value
@@ -19,7 +18,8 @@ from oic.ir.index import IndexMax, IndexMin
 from oic.ir.state import CacheCount, CacheRead, CacheReset, CacheStep, CacheWrite
 from oic.ir.types import TensorType
 from oic.lower.builder import Builder
-from oic.lower.operands import FULL, INDEX, operand, refuse_negative, refuse_order, slice_end
+from oic.lower.integers import FULL, INDEX
+from oic.lower.operands import operand, refuse_negative, refuse_order, slice_ends
 from oic.lower.operators import differ, store
 from oic.syntax import tree as s
 
@@ -37,7 +37,7 @@ def lower_read(f: Builder, statement: s.CacheRead) -> None:
 
 def lower_write(f: Builder, statement: s.CacheWrite) -> None:
     """`cache.write v >> dst;`"""
-    variable = persistent(f, statement.target)
+    variable = f.variable(statement.target, "persistent")
     source, given, span = operand(f, statement.source), f.variable(statement.source), statement.source.span
     if source.dtype is not variable.dtype:
         what = f"'{variable.name}' is {variable.dtype}, '{given.name}' is {source.dtype}"
@@ -66,7 +66,7 @@ def _possible(given: tuple[Dim, ...], at: AccessPositions) -> Iterator[bool]:
 
 def lower_step(f: Builder, statement: s.CacheStep) -> None:
     """`cache.increment [n] s;` and `cache.decrement [n] s;`"""
-    variable, target = persistent(f, statement.target), statement.target
+    variable, target = f.variable(statement.target, "persistent"), statement.target
     type_ = f.states[variable].state_type
     if any(d != 1 for d in type_.shape):
         what = f"only a scalar is stepped, and '{target.span.text}' is {type_.entry}"
@@ -80,7 +80,7 @@ def lower_step(f: Builder, statement: s.CacheStep) -> None:
 
 def lower_reset(f: Builder, statement: s.CacheReset) -> None:
     """`cache.reset dst;`"""
-    variable = persistent(f, statement.target)
+    variable = f.variable(statement.target, "persistent")
     indices = []
     for index in statement.target.indices or ():
         if isinstance(index, s.Slice):
@@ -90,14 +90,6 @@ def lower_reset(f: Builder, statement: s.CacheReset) -> None:
         indices.append(f.value(value, index.span))
     f.emit(CacheReset(f.states[variable], indices, span=statement.span))
     f.known.pop(variable, None)
-
-
-def persistent(f: Builder, access: s.Access) -> Variable:
-    """The persistent variable of an access.  Raises Refused."""
-    variable = f.variable(access)
-    if variable.kind != "persistent":
-        raise Refused(None)  # reported by the checks of kinds
-    return variable
 
 
 # ---------------------------------------------------------------- positions
@@ -112,7 +104,7 @@ class AccessPositions:
     """
 
     def __init__(self, f: Builder, access: s.Access, *, writing: bool) -> None:
-        self.f, self.variable, self.writing = f, persistent(f, access), writing
+        self.f, self.variable, self.writing = f, f.variable(access, "persistent"), writing
         self.state = f.states[self.variable]
         self.type = type_ = self.state.state_type
         self.form, self.indices = "", list[Value]()
@@ -164,8 +156,7 @@ class AccessPositions:
             self._at(value, index.span)
             f.nonneg.add(value)
             return
-        start = f.integer(index.start) if index.start is not None else 0
-        end = self._end(start, None if index.end is None else f.integer(index.end), axis, 0, index)
+        start, end = self._ends(index, axis, 0, f.integer)
         length = end - start
         if spec.fixed and f.reached(end)[1] > spec.capacity:
             self._refuse_outside(end, spec.capacity + 1, index, f"the end of slice {spec.name}")
@@ -235,19 +226,16 @@ class AccessPositions:
             self._at(value, index.span)
             return
         base = self.type.shape[axis]
-        start = bound(index.start) if index.start is not None else 0
-        end = None if index.end is None else bound(index.end)
-        end = self._end(start, end, tables + axis, base, index)
+        start, end = self._ends(index, tables + axis, base, bound)
         self._between(start, end, base + self.type.auto[axis].capacity, INDEX, index.span)
 
-    def _end(self, start: Dim, end: Dim | None, axis: int, base: int, index: s.Slice) -> Dim:
-        """The end of a slice: where it is missing or negative, it counts from `base` and the count of the axis."""
-        span = index.span if index.end is None else index.end.span
-        found = slice_end(self.f, start, end, lambda: self._count(axis) + base, span)
+    def _ends(self, index: s.Slice, axis: int, base: int, bound: Callable[[s.Expr], Dim]) -> tuple[Dim, Dim]:
+        """Where a slice starts and ends: a missing or negative end counts from `base` and the count of the axis."""
+        start, end = slice_ends(self.f, index, lambda: self._count(axis) + base, bound)
         if isinstance(start, int) and start < 0:
             raise refused("index-negative", f"this slice starts at {start}", index.span)
-        refuse_order(found - start, index.span)
-        return found
+        refuse_order(end - start, index.span)
+        return start, end
 
     def _count(self, axis: int) -> Dim:
         """The count along an axis of the table, or behind them of the matrix, read once."""

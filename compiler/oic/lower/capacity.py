@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oic.check.binding import RESERVE, Binding
+from oic.check.binding import RESERVE, Binding, check_bytes
 from oic.check.model_data import data_of
+from oic.check.report import Refused
 from oic.check.sizes import HIGH, LOW
 from oic.check.symbols import LoopIndex, Meanings, Size, Variable
 from oic.ir import dims, intervals
@@ -30,7 +31,7 @@ def state_type(
     if free and not hosted:
         what = f"nothing bounds index '{free[0]}' of '{variable.name}' and the target cannot reserve"
         hint = f"--max {variable.name}.{free[0]}=N, or @fixed({free[0]}=N)"
-        binding.error("capacity-unknown", what, variable.declaration.head_span, hint=hint)
+        binding.report.error("capacity-unknown", what, variable.declaration.head_span, hint=hint)
 
     def of(reserve: int) -> StateType:
         made = {
@@ -40,55 +41,30 @@ def state_type(
         indices, grows = tuple(made[i] for i in table), tuple(made[i] for i in auto)
         return StateType(variable.dtype, shape, indices, grows, variable.ring is not None)
 
-    type_ = _reserve(of) if free else of(0)
-    _check_storage(binding, variable, type_)
+    reserve = 1 << 30  # then the largest power of two with which all that is unbounded fits
+    while reserve > 1 and variable.dtype.nbytes(math.prod(of(reserve).capacity_shape)) > RESERVE:
+        reserve //= 2
+    type_ = of(reserve)
+    counts = ", ".join(f"{i.name}={i.capacity}" for i in (*type_.table, *type_.auto))
+    less = f"its capacity is {counts}; --max and @fixed make it less" if counts else None
+    try:
+        check_bytes(variable.name, variable.dtype, type_.capacity_shape, variable.declaration.head_span, less)
+    except Refused as refusal:
+        binding.report.refuse(refusal)
     return type_
-
-
-def _check_storage(binding: Binding, variable: Variable, type_: StateType) -> None:
-    """A variable with all its entries fits a machine."""
-    nbytes = _nbytes(type_)
-    if nbytes > RESERVE:
-        counts = ", ".join(f"{i.name}={i.capacity}" for i in (*type_.table, *type_.auto))
-        what = f"'{variable.name}' takes {nbytes >> 30} GiB, and at most {RESERVE >> 30} are possible"
-        hint = f"its capacity is {counts}; --max and @fixed make it less" if counts else None
-        binding.error("size-limit", what, variable.declaration.head_span, hint=hint)
-
-
-def is_fixed(variable: Variable, index: str) -> bool:
-    """The graph itself bounds the index."""
-    fixed = variable.attribute("fixed")
-    return fixed is not None and any(arg.key == index for arg in fixed.args)
 
 
 def _bounded(
     binding: Binding, variable: Variable, index: str, capacity: Mapping[str, int]
 ) -> tuple[int | None, bool]:
     """The capacity of an index and whether `@fixed` gives it; None where nothing bounds it."""
-    fixed = variable.attribute("fixed")
-    for arg in fixed.args if fixed else ():
-        if arg.key == index:
-            return binding.bound(arg, f"the bound of index '{index}'") or 1, True
+    if (fixed := variable.fixed(index)) is not None:
+        assert isinstance(fixed, s.Expr)
+        return binding.bound(fixed, f"the bound of index '{index}'") or 1, True
     for key in (f"{variable.name}.{index}", index):
         if key in capacity:
             return max(1, capacity[key]), False
     return _static_reach(binding, variable, index), False
-
-
-def _reserve(of: Callable[[int], StateType]) -> StateType:
-    """The type that lets every unbounded index grow to the largest power of two within the reserve.
-
-    of   the type for such a capacity
-    """
-    size = 1 << 30
-    while size > 1 and _nbytes(of(size)) > RESERVE:
-        size //= 2
-    return of(size)
-
-
-def _nbytes(type_: StateType) -> int:
-    """Bytes of the variable with all its entries."""
-    return type_.dtype.nbytes(math.prod(type_.capacity_shape))
 
 
 def _static_reach(binding: Binding, variable: Variable, index: str) -> int | None:

@@ -73,9 +73,8 @@ def _count(f: Builder, statement: s.SourceStatement) -> None:
         raise Refused(resolved.program_size(f.binding.graph))
     if f.depth + len(f.calls) > DEEPEST_RUN:
         message = f"this runs inside more than {DEEPEST_RUN} loops, branches and blocks"
-        first = f.counter.setdefault("too deep", 1)
-        f.counter["too deep"] = 0
-        raise Refused(Diagnostic("nesting-depth", message, statement.shown) if first else None)
+        f.refuse(Diagnostic("nesting-depth", message, statement.shown), "the first place")
+        raise Refused(None)
 
 
 def _skip(f: Builder, statement: s.SourceStatement) -> None:

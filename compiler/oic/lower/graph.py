@@ -23,9 +23,9 @@ from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.state import State
 from oic.ir.truncation import truncation
-from oic.ir.types import StateType, TensorType
+from oic.ir.types import TensorType
 from oic.lower.builder import Builder
-from oic.lower.capacity import is_fixed, state_type
+from oic.lower.capacity import state_type
 from oic.lower.control import lower_block
 from oic.syntax import tree as s
 
@@ -60,7 +60,8 @@ def lower_graph(
     for variable in binding.variables:
         if variable.kind == "persistent":
             type_ = state_type(binding, variable, capacity, hosted=hosted)
-            state = _state(variable, type_)
+            span = variable.declaration.head_span
+            state = State(variable.name, type_, variable.first, hint=variable.name, span=span)
             module.top.append(state)
             states[variable] = state.result
     refusals: dict[object, Diagnostic] = {}
@@ -72,7 +73,7 @@ def lower_graph(
     for state in module.keeps_touched():  # passes may find that no step gets there
         state.forgets = True
     found += refusals.values()
-    wrong = any(d.severity == "error" for d in (*found, *binding.diagnostics))
+    wrong = any(d.severity == "error" for d in (*found, *binding.report.found))
     assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
     if not wrong:
         module.truncation = truncation(module)
@@ -84,12 +85,9 @@ def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator
     for instance in binding.resolved.entries:
         entry = s.attribute(instance.block, "entry")
         pinned: dict[str, int] = {}
-        for arg in entry.args if entry else ():
-            if entry is not None and binding.is_refused(entry.span):
-                continue
+        for arg in entry.args if entry and not binding.is_refused(entry.span) else ():
             if arg.key in binding.extents:
-                value, wrong = _pin(binding, binding.extents[arg.key], arg)
-                pinned[arg.key] = value
+                pinned[arg.key], wrong = _pin(binding, binding.extents[arg.key], arg)
                 if wrong is not None and found is not None:
                     found.append(wrong)
         yield ExportedBlock(instance, pinned, effects(instance))
@@ -110,17 +108,12 @@ def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagno
     return 0, Diagnostic("bound-range", what, arg.value.span)
 
 
-def _state(variable: Variable, type_: StateType) -> State:
-    span = variable.declaration.head_span
-    return State(variable.name, type_, variable.first, hint=variable.name, span=span)
-
-
 def _check_capacity(binding: Binding, capacity: Mapping[str, int], found: list[Diagnostic]) -> None:
     known: dict[str, bool] = {}  # whether any index of the name is not `@fixed`
     for v in binding.variables:
         for i in v.indices if v.kind == "persistent" else ():
             for key in (i, f"{v.name}.{i}"):
-                known[key] = known.get(key, False) or not is_fixed(v, i)
+                known[key] = known.get(key, False) or v.fixed(i) is None
     for key, size in capacity.items():
         if key not in known:
             listed = ", ".join(sorted(known)) or "none"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 from oic.check.binding import Binding
@@ -25,6 +25,7 @@ from oic.ir.types import TensorType, Type
 from oic.syntax import tree as s
 
 T = TypeVar("T")
+INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
 @dataclass(kw_only=True)
@@ -49,6 +50,13 @@ class IndexBuilder:
     def emit(self, op: Op) -> Op:
         """Append an op to the current block."""
         return self.block.append(op)
+
+    def check(self, value: Dim, low: int | Value, high: int | Value, name: str, span: Span) -> None:
+        """Check at run time that low <= value <= high.
+
+        name   what is indexed, for messages
+        """
+        self.emit(index.CheckRange(self.value(value, span), low, high, INDEX, INDEX, name, span=span))
 
     def fresh(self, prefix: str) -> str:
         """A name unused in this module."""
@@ -77,24 +85,27 @@ class IndexBuilder:
 
     def _sum(self, dim: Dim, span: Span | None) -> Value:
         assert isinstance(dim, Expr)
+
+        def times(a: Value, b: Value) -> Value:
+            return self._arithmetic(index.IndexMul(a, b), span)
+
         total: Value | None = None
         for atoms, c in sorted(dim.terms, key=lambda t: t[1] < 0):
-            product: Value | None = None
-            for atom in atoms:
-                own = self.atoms.get(atom.name) if isinstance(atom, Extent) else None
-                part = own if own is not None else self.value(Expr((((atom,), 1),)))
-                product = part if product is None else self._arithmetic(index.IndexMul(product, part), span)
-            if product is None:
-                product = self.value(abs(c))
-            elif abs(c) != 1:
-                product = self._arithmetic(index.IndexMul(product, self.value(abs(c))), span)
-            if total is None:
-                total = product if c > 0 else self._arithmetic(index.IndexSub(self.value(0), product), span)
-            else:
-                make = index.IndexAdd if c > 0 else index.IndexSub
-                total = self._arithmetic(make(total, product), span)
+            factors: list[Atom | int] = [*atoms, abs(c)] if abs(c) != 1 or not atoms else [*atoms]
+            product = reduce(times, map(self._factor, factors))
+            if total is None and c < 0:
+                total = self.value(0)
+            make = index.IndexAdd if c > 0 else index.IndexSub
+            total = product if total is None else self._arithmetic(make(total, product), span)
         assert total is not None
         return total
+
+    def _factor(self, factor: Atom | int) -> Value:
+        """A factor of a term as an index value."""
+        if isinstance(factor, int):
+            return self.value(factor)
+        own = self.atoms.get(factor.name) if isinstance(factor, Extent) else None
+        return own if own is not None else self.value(Expr((((factor,), 1),)))
 
     def _arithmetic(self, op: index.IndexArithmetic, span: Span | None) -> Value:
         op.span, op.written = span, not Ranges().fits(op)
@@ -140,7 +151,7 @@ class IndexBuilder:
 
         def bound() -> Dim:
             extent = Extent(self.fresh("n"), maximum)
-            self.emit(index.ExtentBind(self.value(dim, span), extent, "OIC_ERR_INDEX", above, variable, span=span))
+            self.emit(index.ExtentBind(self.value(dim, span), extent, INDEX, above, variable, span=span))
             return dims.of(extent)
 
         return self.once(("length", dim, maximum), bound)
@@ -180,8 +191,7 @@ class IndexBuilder:
     def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         divisor = self.value(b, node.span)
         if Ranges().of(divisor)[0] < 1:
-            status, name = "OIC_ERR_INDEX", node.right.span.text
-            self.emit(index.CheckRange(divisor, 1, HIGH, status, status, name, span=node.span))
+            self.check(b, 1, HIGH, node.right.span.text, node.span)
         if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
             return dims.floor_div(a, b)
         make = index.IndexDiv if node.op == "/" else index.IndexMod

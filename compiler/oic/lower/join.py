@@ -51,8 +51,15 @@ def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: li
             pairs.append((a, b))
         else:
             f.env[key] = met(f, a, b)
-    results = _emit_if(f, condition, span, sides, pairs)
-    for key, value in zip(joined, results, strict=True):
+    outs, sizes = joined_types(f, [(a.type, b.type) for a, b in pairs])
+    for way, side in enumerate(sides):
+        with f.nested(side.region):
+            lengths = [f.emit_size(pairs[i][way].shape[axis]) for (i, axis), _ in sizes]
+        side.region.append(Yield([*lengths, *(pair[way] for pair in pairs)]))
+    types: list[Type] = [*([INDEX] * len(sizes)), *outs]
+    op = f.emit(If(condition, types, sides[0].region, sides[1].region, span=span))
+    bind_sizes(f, zip(op.results, (extent for _, extent in sizes)), span)
+    for key, value in zip(joined, op.results[len(sizes) :], strict=True):
         value.hint = key.name
         f.env[key] = value
     f.forget_written(*(side.region for side in sides))
@@ -69,25 +76,6 @@ def shown(f: Builder, held: Held) -> str:
     if isinstance(held, Mixed):
         return held.types
     return f.shown(held.type) if isinstance(held, Value) else "refused"
-
-
-def _emit_if(
-    f: Builder,
-    condition: Value,
-    span: Span | None,
-    sides: list[Side],
-    pairs: list[tuple[Value, Value]],
-) -> list[Value]:
-    """The `if` with its sizes bound; the values that the pairs become."""
-    outs, sizes = joined_types(f, [(a.type, b.type) for a, b in pairs])
-    for way, side in enumerate(sides):
-        with f.nested(side.region):
-            lengths = [f.emit_size(pairs[i][way].shape[axis]) for (i, axis), _ in sizes]
-        side.region.append(Yield([*lengths, *(pair[way] for pair in pairs)]))
-    types: list[Type] = [*([INDEX] * len(sizes)), *outs]
-    op = f.emit(If(condition, types, sides[0].region, sides[1].region, span=span))
-    bind_sizes(f, op.results, [extent for _, extent in sizes], span)
-    return op.results[len(sizes) :]
 
 
 def joined_types(
@@ -116,9 +104,9 @@ def joined_types(
     return outs, sizes
 
 
-def bind_sizes(f: Builder, values: list[Value], extents: list[Extent], span: Span | None) -> None:
-    """Give extents the values of the first of these index integers."""
+def bind_sizes(f: Builder, sizes: Iterable[tuple[Value, Extent]], span: Span | None) -> None:
+    """Give extents the values of index integers."""
     status = "OIC_ERR_SHAPE"
-    for value, extent in zip(values, extents, strict=False):
+    for value, extent in sizes:
         # In range by construction: the maximum is that of everything that can flow here.
         f.emit(ExtentBind(value, extent, status, status, "size", checked=True, span=span))

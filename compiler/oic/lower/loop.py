@@ -137,8 +137,7 @@ def _lower_body(
     made = Attempt(loop, *bounds, body, index, carried, mixed)
     with f.nested(body):
         for c in carried:
-            values, extents = [v for _, _, v in c.sizes], [e for _, e, _ in c.sizes]
-            bind_sizes(f, values, extents, loop.head_span)
+            bind_sizes(f, ((value, extent) for _, extent, value in c.sizes), loop.head_span)
             f.env[c.key] = c.arg
         position, (start, end) = f.atom(index), ends
         if f.nonnegative(start):
@@ -254,31 +253,20 @@ def _settle(f: Builder, made: Attempt, *, runs: bool) -> Env:
 
 def _restarted(f: Builder, body: Block, key: EnvKey, end: Value) -> Carried:
     """A variable that every iteration gives a rank of its own: it starts as nothing of that type."""
-    carried: list[Dim] = []
-    start: list[Dim] = []
-    sizes: list[tuple[int, Extent, Value]] = []
-    for axis, size in enumerate(end.shape):
-        if isinstance(size, int):
-            carried.append(size)
-            start.append(size)
-            continue
-        extent = Extent(f.fresh("n"), dims.maximum(size))
-        sizes.append((axis, extent, Value(INDEX, body)))
-        status = "OIC_ERR_SHAPE"
-        bind = ExtentBind(sizes[-1][2], extent, status, status, "size", checked=True)
-        body.set_ops([bind, *body.ops])
-        carried.append(dims.of(extent))
-        start.append(0)
-    nothing = end.tensor.with_shape(tuple(start))
+    nothing = end.tensor.with_shape(tuple(size if isinstance(size, int) else 0 for size in end.shape))
+    (type_,), joined = joined_types(f, [(nothing, end.type)])
+    sizes = [(axis, extent, Value(INDEX, body)) for (_, axis), extent in joined]
+    status = "OIC_ERR_SHAPE"
+    binds = [ExtentBind(value, e, status, status, "size", checked=True) for _, e, value in reversed(sizes)]
+    body.set_ops([*binds, *body.ops])
     init = f.emit(Splat(number(0, end.dtype), nothing)).result
-    arg = Value(end.tensor.with_shape(tuple(carried)), body, key.name)
-    return Carried(key, init, arg, end, sizes)
+    return Carried(key, init, Value(type_, body, key.name), end, sizes)
 
 
 def _rename_sizes(f: Builder, op: For, extents: list[Extent]) -> None:
     """Results have extents of their own: those of the body mean nothing after the loop."""
     new = {extent: Extent(f.fresh("n"), extent.maximum) for extent in extents}
-    bind_sizes(f, op.results, list(new.values()), op.span)
+    bind_sizes(f, zip(op.results, new.values()), op.span)
     for value in op.results:
         if isinstance(value.type, TensorType):
             shape = (dims.substitute(d, lambda e: dims.of(new.get(e, e))) for d in value.type.shape)

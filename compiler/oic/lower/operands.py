@@ -13,17 +13,15 @@ from oic.check.report import Refused, refused
 from oic.check.symbols import Variable
 from oic.diagnostics import Span
 from oic.dtypes import DType
-from oic.ir import dims
 from oic.ir.core import Value
 from oic.ir.dims import Dim
 from oic.ir.index import CheckRange, IndexEnd, IndexLoad
 from oic.ir.state import Constant, ConstantSelect, IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.lower.builder import Builder
+from oic.lower.integers import INDEX
 from oic.operators.base import Operator
 from oic.syntax import tree as s
-
-INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
 
 
 def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
@@ -74,9 +72,9 @@ def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value
     if isinstance(index, int) and not dtype.low <= index <= dtype.high:
         what = f"{index} is out of the range of {dtype} ({dtype.low} to {dtype.high})"
         raise refused("literal-range", what, value.span)
-    at = f.value(index, value.span)
     if not isinstance(index, int):
-        f.emit(CheckRange(at, dtype.low, dtype.high, INDEX, INDEX, name, span=value.span))
+        f.check(index, dtype.low, dtype.high, name, value.span)
+    at = f.value(index, value.span)
     return f.emit(IndexTensor(at, TensorType(dtype, ()), span=value.span, hint=name)).result
 
 
@@ -90,8 +88,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
         refuse_negative(f, index, part.span)
     if not variable.stored:
         shape = tuple(d for d in f.dims(variable) if d is not None)
-        init = number(variable.init or 0, variable.dtype)
-        return f.emit(Splat(init, TensorType(variable.dtype, shape))).result
+        return f.emit(Splat(variable.first, TensorType(variable.dtype, shape))).result
     keys = tuple(i for i in indices if isinstance(i, int))
     static = len(keys) == len(indices)
     if static and variable.members and keys not in variable.members:
@@ -103,8 +100,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
             what = f"the members of '{variable.name}' in the model end at {count - 1}"
             raise refused("missing-member", what, access.span, variable)
         if not isinstance(index, int):
-            value, status = f.value(index, access.span), "OIC_ERR_INDEX"
-            f.emit(CheckRange(value, 0, count - 1, status, status, variable.name, span=access.span))
+            f.check(index, 0, count - 1, variable.name, access.span)
     holes = variable.members and len(variable.members) != math.prod(variable.counts)
     if holes and not static:
         _check_presence(f, variable, access, indices)
@@ -127,13 +123,12 @@ def _check_presence(
     at = [f.value(i) for i in indices]
     member = f.emit(ConstantSelect(f.constants[symbol], at)).result
     flag = f.emit(IndexLoad(member, span=access.span)).result
-    counts = [dims.maximum(n) for n in f.constants[symbol].shape]
-    number: Dim = 0
-    for index, count in zip(indices, counts, strict=True):
-        number = number * count + index
-    shown = f.value(number, access.span)
-    says, status, span = "has no member", "OIC_ERR_INDEX", access.span
-    f.emit(CheckRange(flag, 1, 1, status, status, variable.name, says, shown, counts, span=span))
+    place: Dim = 0
+    for index, count in zip(indices, variable.counts, strict=True):
+        place = place * count + index
+    name, says, shown = variable.name, "has no member", f.value(place, access.span)
+    counts = list(variable.counts)
+    f.emit(CheckRange(flag, 1, 1, INDEX, INDEX, name, says, shown, counts, span=access.span))
 
 
 def refuse_negative(f: Builder, index: Dim, span: Span) -> None:
@@ -148,13 +143,21 @@ def refuse_order(length: Dim, span: Span) -> None:
         raise refused("slice-order", f"this slice ends {-length} before it starts", span)
 
 
-def slice_end(f: Builder, start: Dim, end: Dim | None, size: Callable[[], Dim], span: Span) -> Dim:
-    """The end of a slice: a missing one is the size, a negative one counts from there."""
-    if end is None:
-        return size()
+def slice_ends(
+    f: Builder, index: s.Slice, size: Callable[[], Dim], bound: Callable[[s.Expr], Dim]
+) -> tuple[Dim, Dim]:
+    """Where a slice starts and ends: a missing end is the size, a negative one counts from there.
+
+    bound   what an expression means
+    """
+    start = bound(index.start) if index.start is not None else 0
+    if index.end is None:
+        return start, size()
+    end = bound(index.end)
     if isinstance(end, int):
-        return end if end >= 0 else size() + end
+        return start, end if end >= 0 else size() + end
     # An end not before the start is negative only if the start is, which is refused anyway.
     if f.nonnegative(end) or f.nonnegative(end - start):
-        return end
-    return f.atom(f.emit(IndexEnd(f.value(end, span), f.value(size()), span=span)).result)
+        return start, end
+    span = index.end.span
+    return start, f.atom(f.emit(IndexEnd(f.value(end, span), f.value(size()), span=span)).result)

@@ -6,15 +6,15 @@ from typing import Any
 
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
-from oic.check.symbols import Variable
+from oic.check.symbols import LOCAL, Variable
 from oic.diagnostics import Diagnostic, Note, Span, count_of
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
-from oic.ir.index import CheckRange
 from oic.lower.builder import Builder
 from oic.lower.environment import POISON
-from oic.lower.operands import INDEX, literal_operand, operand
+from oic.lower.integers import INDEX
+from oic.lower.operands import literal_operand, operand
 from oic.lower.part import inserted
 from oic.lower.settings import lower_keywords
 from oic.operators.base import Operator, by_name, positional
@@ -24,14 +24,22 @@ from oic.syntax import tree as s
 
 def lower_op(f: Builder, call: s.OpCall) -> None:
     """`op name(a, b, key=value) >> r;`"""
-    _store_results(f, call, _compute(f, call))
+    cls = f.instance.operator(call)
+    if cls is None:
+        raise Refused(None)  # reported by the checks of statements
+    where: dict[str, Span] = {}
+    fields = _operands(f, call, cls, where)
+    fields |= lower_keywords(f, call, cls, where, fields)
+    if cls is Slice:
+        _check_slice(f, call, fields)
+    _store_results(f, call, _build(f, call, cls, fields, where))
 
 
 def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     """`transfer a >> b;`: b holds the very value."""
     value = operand(f, statement.source)
     if statement.target.indices:  # `transfer a >> y[i];`: y holds its value with a part replaced
-        variable = f.local(statement.target)
+        variable = f.variable(statement.target, *LOCAL)
         require_dtype(statement.target, variable, value)
         f.env[variable] = inserted(f, statement.target, variable, f.held(variable, None), value, statement.span)
         return
@@ -42,18 +50,6 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
 # ---------------------------------------------------------------- the op itself
 
 
-def _compute(f: Builder, call: s.OpCall) -> list[Value]:
-    cls = f.instance.operator(call)
-    if cls is None:
-        raise Refused(None)  # reported by the checks of statements
-    where: dict[str, Span] = {}
-    fields = _operands(f, call, cls, where)
-    fields |= lower_keywords(f, call, cls, where, fields)
-    if cls is Slice:
-        _check_slice(f, call, fields)
-    return _build(f, call, cls, fields, where)
-
-
 def _operands(
     f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]
 ) -> dict[str, Any]:
@@ -62,8 +58,8 @@ def _operands(
     rest = names[-1] if names and cls.fields[names[-1]].kind == "rest" else None
     required = len(names) - (1 if rest else 0)
     given = len(call.operands)
-    if given < required + (1 if rest else 0) or (not rest and given > required):
-        raise Refused(_wrong_count(f, call, cls, names, more=rest is not None))
+    if given < len(names) or (given > len(names) and not rest):
+        raise Refused(_wrong_count(call, cls, names, more=rest is not None))
     fields_of = names[:required] + names[-1:] * (given - required)
     values = _values(f, call, cls, fields_of)
     fields: dict[str, Any] = dict(zip(names[:required], values, strict=False))
@@ -99,9 +95,7 @@ def _values(
     return [found[at] for at in range(len(names))]
 
 
-def _wrong_count(
-    f: Builder, call: s.OpCall, cls: type[Operator], names: list[str], *, more: bool
-) -> Diagnostic:
+def _wrong_count(call: s.OpCall, cls: type[Operator], names: list[str], *, more: bool) -> Diagnostic:
     given = len(call.operands)
     count = f"{len(names)}{' or more' if more else ''} operand{'s' if len(names) > 1 or more else ''}"
     what = f"{cls.name} takes {count} ({', '.join(names)}), and {given or 'none'} "
@@ -140,7 +134,7 @@ def _check_between(f: Builder, low: Dim, value: Dim, high: Dim | None, name: str
     if below or above:
         first = f.value(low if below else value)
         last = f.value(high if above and high is not None else value)
-        f.emit(CheckRange(f.value(value), first, last, INDEX, INDEX, name, span=span))
+        f.check(value, first, last, name, span)
 
 
 def _build(
@@ -154,8 +148,11 @@ def _build(
         except Unequal as unequal:
             _assert_axis(f, fields, unequal, where.get(unequal.where or "", call.span))
         except OpError as error:
+            assert error.slug != "ir", f"{call.span.text}: {error.message}"
             span = where.get(error.where or "", call.name_span)
-            raise Refused(_op_diagnostic(f, call, error, span)) from None
+            given = next((node for node in call.operands if node.span == span), None)
+            about = f.variable(given) if isinstance(given, s.Access) else None
+            raise refused(error.slug, error.message, span, about, hint=error.hint) from None
     parts, values = op.expanded() or ([op], op.results)
     for value, result in zip(values, call.results):
         value.hint = variable.name if (variable := f.instance.variable(result)) is not None else ""
@@ -165,13 +162,6 @@ def _build(
         part.span = part.span or call.span
         f.emit(part)
     return values
-
-
-def _op_diagnostic(f: Builder, call: s.OpCall, error: OpError, span: Span) -> Diagnostic:
-    assert error.slug != "ir", f"{call.span.text}: {error.message}"
-    given = next((node for node in call.operands if node.span == span), None)
-    notes = (f.variable(given).note(),) if isinstance(given, s.Access) else ()
-    return Diagnostic(error.slug, error.message, span, "", notes, error.hint)
 
 
 def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Span) -> None:
@@ -239,7 +229,7 @@ def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool)
 
     free   the destination takes the value's shape; else it must have the declared one
     """
-    variable = f.local(access)
+    variable = f.variable(access, *LOCAL)
     require_dtype(access, variable, value)
     if not _fits(f.dims(variable), value.shape):
         value = _other_shape(f, access, variable, value, span, free=free)
@@ -261,7 +251,9 @@ def _other_shape(
     same_rank = len(declared) == len(shape)
     if free:
         if not same_rank or any(isinstance(d, int) and d != n for d, n in zip(declared, shape)):
-            f.refuse(_takes_shape(f, access, variable, value))
+            what = f"'{variable.name}', declared {_typed(f, variable)}, takes the shape {f.shown(value.type)}"
+            notes, hint = (Note(variable.declaration.type_span, "declared here"),), "declare the sizes that vary as '?'"
+            f.refuse(Diagnostic("takes-shape", what, access.span, "", notes, hint, "warning"))
         return value
     if not same_rank or any(differ(d, n) for d, n in zip(declared, shape, strict=True)):
         what = f"'{variable.name}' is {_typed(f, variable)}, the value is {f.shown(value.type)}"
@@ -280,13 +272,6 @@ def _limits(f: Builder, size: Dim) -> str:
 def differ(a: Dim | None, b: Dim) -> bool:
     """Two sizes differ on all inputs."""
     return a is not None and dims.differ(a, b)
-
-
-def _takes_shape(f: Builder, access: s.Access, variable: Variable, value: Value) -> Diagnostic:
-    what = f"'{variable.name}', declared {_typed(f, variable)}, takes the shape {f.shown(value.type)}"
-    notes = (Note(variable.declaration.type_span, "declared here"),)
-    hint = "declare the sizes that vary as '?'"
-    return Diagnostic("takes-shape", what, access.span, "", notes, hint, "warning")
 
 
 def _typed(f: Builder, variable: Variable) -> str:

@@ -136,18 +136,12 @@ class _Setting:
         if isinstance(value, s.Name) and "DType" in choices:
             return self._dtype(value)
         match value:
-            case s.Bool() if "bool" in choices:
-                return value.value
-            case s.Str() if "str" in choices:
-                return value.value
-            case s.Float() if "float" in choices:
-                if problem := literal_problem(value, dtypes.f64):
-                    raise refused("op-setting", problem[1], value.span)
-                return value.value
-            case s.Name() if (found := self._scalar(value, choices)) is not None:
-                return found
-            case s.Int() if "int" in choices:
-                return value.value  # the operator knows its range, which may be that of u64
+            case s.Float() if "float" in choices and (problem := literal_problem(value, dtypes.f64)):
+                raise refused("op-setting", problem[1], value.span)
+            case s.Bool(found) | s.Str(found) | s.Float(found) | s.Int(found) if type(found).__name__ in choices:
+                return found  # the operator knows the range of an integer, which may be that of u64
+            case s.Name() if (scalar := self._scalar(value, choices)) is not None:
+                return scalar
             case s.Int() | s.Name() | s.Unary() | s.Binary() if {"int", "Dim"} & set(choices):
                 return self._integer(value, choices)
         raise self._wrong(value, choices)

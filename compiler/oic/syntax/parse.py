@@ -56,8 +56,7 @@ def parse_all(text: str, name: str = "graph.oi") -> Parsed:
     repairs: list[recover.Repair] = []
     for error in errors:
         assert error.span is not None
-        split = pieces(clean)
-        repair = recover.without_statement(source, clean, split, error.span.start)
+        repair = recover.without_statement(source, clean, error.span.start)
         if error.slug == "unclosed-comment" or repair is None:
             return Parsed(None, errors)
         clean = repair.text

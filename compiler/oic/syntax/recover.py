@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from oic.diagnostics import Diagnostic, Note, Source, Span, cut, did_you_mean, listed
 from oic.syntax import habits
-from oic.syntax.text import Piece, blank
+from oic.syntax.text import Piece, blank, pieces
 
 SECTIONS = ("sizes", "dynamic", "constant", "volatile", "persistent", "block")
 CACHE_STATEMENTS = tuple(
@@ -112,10 +112,11 @@ def explain(stop: ParseFailure) -> tuple[Diagnostic, Repair | None]:
     return _unexpected(stop), _without_statement(stop, stop.at)
 
 
-def without_statement(source: Source, text: str, pieces: list[Piece], offset: int) -> Repair | None:
+def without_statement(source: Source, text: str, offset: int) -> Repair | None:
     """The text without the statement that holds the character at `offset`."""
-    at = next(i for i, p in enumerate(pieces) if p.end > offset or p.kind == "end")
-    return _without_statement(ParseFailure(source, text, pieces, at, frozenset()), at)
+    split = pieces(text)
+    at = next(i for i, p in enumerate(split) if p.end > offset or p.kind == "end")
+    return _without_statement(ParseFailure(source, text, split, at, frozenset()), at)
 
 
 # ---------------------------------------------------------------- the cases
