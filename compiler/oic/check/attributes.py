@@ -39,7 +39,7 @@ def _bounds(found: s.Attribute) -> bool:
 
 def _check_init(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
     dtype, value = dtypes.ALL.get(v.declaration.dtype), found.args[0].value
-    if not isinstance(value, s.Int | s.Float | s.Bool | s.Str):
+    if not isinstance(value, s.Literal):
         report.error("attribute-arguments", "'@init' takes a literal", value.span)
     elif dtype is not None and (problem := literal_problem(value, dtype)) is not None:
         what, message, hint = problem

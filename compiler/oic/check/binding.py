@@ -124,8 +124,8 @@ class Binding:
                 return f"{hint}; if it varies: '{d.name}: {d.type_span.text} @max({size}=…);'"
         return hint
 
-    def _require_values(self, declaration: s.Declaration) -> None:
-        """Report every size of a declaration that has no value.  Raises `Refused`."""
+    def dims_of(self, declaration: s.Declaration) -> tuple[Dim | None, ...]:
+        """The sizes of a declaration.  Raises `Refused`; then every name without a value has been reported."""
         missing = False
         for name in s.names_in(declaration.dims):
             try:
@@ -135,10 +135,6 @@ class Binding:
                 missing = True
         if missing:
             raise Refused(None)
-
-    def dims_of(self, declaration: s.Declaration) -> tuple[Dim | None, ...]:
-        """The sizes of a declaration.  Raises `Refused`."""
-        self._require_values(declaration)
         found: list[Dim | None] = []
         for dim in declaration.dims:
             size = None if isinstance(dim, s.Unknown) else evaluate(dim, self.size)

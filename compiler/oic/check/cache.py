@@ -33,23 +33,17 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     allowed = tables if mode == "reset" else len(found.indices)
     if given > allowed:
         _too_many(access, found, given, allowed, mode, report)
-    elif given < tables and mode in ("write", "member"):
+        return
+    if given < tables and mode in ("write", "member"):
         _missing(access, found, given, mode, report)
-    else:
-        _check_positions(access, found, access.indices, mode, report)
-
-
-def _check_positions(
-    access: s.Access, found: Variable, positions: tuple[s.Index, ...], mode: str, report: DiagnosticCollector
-) -> None:
-    """Each index of an access that gives neither too many nor too few; those beside a ring's own must be given."""
+        return
     ring = found.ring
-    for name, position in zip(found.indices, positions, strict=False):
+    for name, position in zip(found.indices, access.indices, strict=False):
         if isinstance(position, s.Slice):
             _check_slice(access, position, found, mode, name, report)
         elif _negative(position) and not (ring == name and mode == "read"):
             report.error("index-negative", "this index is negative", position.span, about=found)
-    left = [name for name in found.indices[len(positions) :] if name != ring]
+    left = [name for name in found.indices[given:] if name != ring]  # those beside a ring's own must be given
     if ring is not None and mode == "read" and left:
         report.error("ring-index", f"index '{left[0]}' beside a ring must be given", access.span, about=found)
 

@@ -47,25 +47,30 @@ def check_target(access: s.Access, found: Variable, part: bool, report: Diagnost
         report.error("element-write", what, access.span, about=found, hint=hint)
 
 
-def check_persistent(
-    access: s.Access, found: Variable, what: str, hint: str | None, report: DiagnosticCollector
-) -> bool:
-    """Whether the variable is persistent, as a `cache.` statement needs it; an error where it is not."""
+def check_cache(word: str, access: s.Access, found: Variable, report: DiagnosticCollector) -> bool:
+    """The persistent side of a `cache.` statement; False if the variable is not persistent."""
     if found.kind != "persistent":
         kind = "a temporary" if found.kind == "temporary" else found.kind
-        message = f"'{what}' needs a persistent variable, but '{found.name}' is {kind}"
+        message = f"'{word}' needs a persistent variable, but '{found.name}' is {kind}"
+        copies = word in ("cache.read", "cache.write")
+        hint = "'transfer a >> b;' copies any other variable" if copies else None
         report.error("cache-kind", message, access.span, about=found, hint=hint)
-    return found.kind == "persistent"
+        return False
+    if word in ("cache.increment", "cache.decrement"):
+        _check_counter(word, access, found, report)
+    else:
+        check_access(access, found, word.removeprefix("cache."), report)
+    return True
 
 
-def check_counter(access: s.Access, found: Variable, what: str, report: DiagnosticCollector) -> None:
+def _check_counter(word: str, access: s.Access, found: Variable, report: DiagnosticCollector) -> None:
     """The target of `cache.increment` and `cache.decrement`: a number, or one of a table of them."""
     sliced = any(isinstance(i, s.Slice) for i in access.indices or ())
     if found.grows or sliced or access.indices == ():  # a matrix, or several entries of a table
-        message = f"'{what}' needs a scalar, and '{access.span.text}' is none"
+        message = f"'{word}' needs a scalar, and '{access.span.text}' is none"
         report.error("not-scalar", message, access.span, about=found)
     elif not found.refused and (found.dtype.packed or not (found.dtype.is_int or found.dtype.is_float)):
-        message = f"'{what}' needs a number, but '{found.name}' is {found.dtype}"
+        message = f"'{word}' needs a number, but '{found.name}' is {found.dtype}"
         report.error("counter-dtype", message, access.span, about=found)
     else:
         check_access(access, found, "write", report)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from oic import dtypes
 from oic.check import kinds
-from oic.check.cache import check_access
 from oic.check.declarations import check_declaration
 from oic.check.flow import Flow, awaited, check_branch, check_dead, is_entry
 from oic.check.operator_names import takes_string, unknown_operator
@@ -151,17 +150,17 @@ class Resolver:
             case s.Yield(names) | s.Await(names):
                 self._hand_over(statement, names)
             case s.CacheRead(source, target):
-                self._cache(statement, source, scope)
+                self._cache(statement.word, source, scope)
                 self._target(target, scope)
             case s.CacheWrite(source, target):
                 self._operand(source, scope)
-                self._cache(statement, target, scope)
+                self._cache(statement.word, target, scope)
             case s.CacheStep(_, amount, target):
                 if amount is not None:
                     self._expression(amount, scope)
-                self._cache(statement, target, scope)
+                self._cache(statement.word, target, scope)
             case s.CacheReset(target):
-                self._cache(statement, target, scope)
+                self._cache(statement.word, target, scope)
             case s.Return() | s.Barrier() | s.Dep():
                 pass
 
@@ -306,23 +305,15 @@ class Resolver:
 
     # ------------------------------------------------------------ cache statements
 
-    def _cache(
-        self, statement: s.CacheRead | s.CacheWrite | s.CacheStep | s.CacheReset, access: s.Access, scope: Scope
-    ) -> None:
+    def _cache(self, word: str, access: s.Access, scope: Scope) -> None:
         """The persistent side of a `cache.` statement."""
-        word = statement.word
         if word == "cache.read":
             found = self._read(access, scope)
             self._positions(access, found, scope)
         else:
             found = self._written(access, scope, ("persistent",))
-        hint = "'transfer a >> b;' copies any other variable" if word in ("cache.read", "cache.write") else None
-        if found is None or not kinds.check_persistent(access, found, word, hint, self.report):
+        if found is None or not kinds.check_cache(word, access, found, self.report):
             return
-        if isinstance(statement, s.CacheStep):
-            kinds.check_counter(access, found, word, self.report)
-        else:
-            check_access(access, found, word.removeprefix("cache."), self.report)
         if word != "cache.reset" and not self.instance.lenient:
             found.accesses.append(CacheAccess(access, word != "cache.read", self.instance.meanings))
 

@@ -53,12 +53,13 @@ def evaluate(
 
 
 def exactly(node: s.Binary, a: Dim, b: Dim) -> Dim:
-    """`a / b` where a remainder is an error: of sizes known at build here, of others at run time."""
+    """`a % b`, which floors, or `a / b`, where a remainder is an error: found here, or for run-time sizes in a step."""
     if isinstance(a, int) and isinstance(b, int):
-        value, wrong = divided(node.op, a, b)
-        if wrong:
-            raise refused("size-division", wrong, node.span)
-        return value
+        if b < 1:
+            raise refused("size-division", f"{a} is divided by {b or 'zero'}", node.span)
+        if node.op == "/" and a % b:
+            raise refused("size-division", f"{a} is not divisible by {b}", node.span)
+        return a // b if node.op == "/" else a % b
     if dims.maximum(b) < 1:
         raise refused("size-division", f"{a} is divided by {b}", node.span)
     return dims.floor_div(a, b)
@@ -98,15 +99,6 @@ def known_value(expr: s.Setting, report: DiagnosticCollector | None = None) -> i
         if report is not None:
             report.refuse(refusal)
         return None
-
-
-def divided(op: str, left: int, right: int) -> tuple[int, str]:
-    """`left / right`, exact, or `left % right`, which floors, of values known at build; what is wrong."""
-    if right < 1:
-        return 0, f"{left} is divided by {'zero' if right == 0 else right}"
-    if op == "/" and left % right:
-        return 0, f"{left} is not divisible by {right}"
-    return (left // right if op == "/" else left % right), ""
 
 
 def size_values(

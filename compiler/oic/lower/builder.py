@@ -183,6 +183,24 @@ class Builder(IndexBuilder):
             self._warn_of_zeros(variable, span)
         return value
 
+    def read(self, variable: Variable, span: Span, *, elements: bool = True) -> Value:
+        """What a variable that is no family holds now.  Raises Refused; of a table in silence, as the checks said.
+
+        elements   they are read; else it gives its shape alone
+        """
+        match variable.kind:
+            case "dynamic":
+                return self.inputs[variable]
+            case "constant":
+                return self.constant(variable)
+            case "persistent":
+                state = self.states[variable]
+                if not state.state_type.plain:
+                    raise Refused(None)
+                op = CacheRead(state, [], "", state.state_type.entry, span=span, hint=variable.name)
+                return self.emit(op).result
+        return self.held(variable, span if elements else None)
+
     def _warn_of_zeros(self, variable: Variable, span: Span) -> None:
         what = f"'{variable.name}' is read before it is written: it is zero"
         zero = {"float": "0.0", "bool": "false"}.get(variable.dtype.kind, "0")
@@ -271,16 +289,12 @@ class Builder(IndexBuilder):
         if isinstance(found, Size):
             return self.binding.size(s.Name(found.name, span=name.span))
         variable = self.variable(name)
-        if variable.local:
-            return self.loaded(self.held(variable, name.span), name)
         value = constant_integer(self.binding, variable)
         if value is not None:
             return value
         if variable.kind == "persistent":
             return self.persistent_integer(variable, name)
-        if variable.kind == "dynamic":
-            return self.loaded(self.inputs[variable], name)
-        return self.loaded(self.constant(variable), name)
+        return self.loaded(self.read(variable, name.span), name)
 
     def persistent_integer(self, variable: Variable, name: s.Name) -> Dim:
         """The present value of a persistent scalar, read once between writes."""
@@ -311,11 +325,3 @@ class Builder(IndexBuilder):
         """Nothing is known any more of persistent variables that are written in these blocks."""
         written = {state for block in blocks for op in block.ops for state in op.touched("write")}
         self.known = {v: d for v, d in self.known.items() if self.states[v] not in written}
-
-    def read_state(self, variable: Variable, span: Span) -> Value:
-        """A plain persistent variable as a tensor: its value at this point.  Raises Refused for a table."""
-        state = self.states[variable]
-        if not state.state_type.plain:
-            raise Refused(None)
-        op = CacheRead(state, [], "", state.state_type.entry, span=span, hint=variable.name)
-        return self.emit(op).result

@@ -23,7 +23,6 @@ from oic.lower.consumers import lower_await, lower_yield
 from oic.lower.environment import POISON, RETURNED
 from oic.lower.join import Side, join
 from oic.lower.loop import lower_dead, lower_iteration, lower_loop
-from oic.lower.operands import read
 from oic.lower.operators import lower_op, lower_transfer
 from oic.syntax import tree as s
 
@@ -148,7 +147,7 @@ def _branch(f: Builder, statement: s.Branch) -> None:
 
 def _condition(f: Builder, name: s.Name) -> Value:
     variable = f.variable(name)
-    value = read(f, variable, name.span)
+    value = f.read(variable, name.span)
     if value.dtype is not dtypes.bool_ or value.tensor.size != 1:
         what = f"'{variable.name}' is {f.shown(value.type)}, not a bool scalar"
         raise refused("branch-condition", what, name.span, variable)

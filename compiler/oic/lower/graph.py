@@ -136,11 +136,7 @@ def _lower_entry(
     read, written = set(entry.uses.reads), {variable for variable, _ in entry.uses.writes}
     inputs = [v for v in binding.variables if v.kind == "dynamic" and v in read]
     bound = {axis.name for v in inputs for axis in v.axes} | entry.pinned.keys()
-    own = replace(
-        binding,
-        pinned=entry.pinned,
-        unbound=frozenset(e for e in binding.extents if e not in bound),
-    )
+    own = replace(binding, pinned=entry.pinned, unbound=frozenset(binding.extents.keys() - bound))
     f = make(binding=own, instance=entry.instance)
     body = f.block
     for variable in inputs:

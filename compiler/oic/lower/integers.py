@@ -170,9 +170,8 @@ class IndexBuilder:
         """A size, checked at run time not to be negative where build cannot tell.  Raises Refused."""
         if dims.maximum(size) < 0:
             raise refused("size-negative", f"this size, {size}, is negative", span)
-        if dims.bounds(size)[0] < 0 and ("size", size) not in self.memo:
-            self.memo["size", size] = True
-            self.emit(not_negative(self.value(size, span), size, name, span))
+        if dims.bounds(size)[0] < 0:
+            self.once(("size", size), lambda: self.emit(not_negative(self.value(size, span), size, name, span)))
         return size
 
     def emit_size(self, dim: Dim) -> Value:

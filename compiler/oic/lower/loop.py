@@ -60,8 +60,7 @@ class Attempt:
     """
 
     loop: s.Loop
-    low: Value
-    high: Value
+    bounds: tuple[Value, Value]
     body: Block
     index: Value
     carried: list[Carried]
@@ -134,7 +133,7 @@ def _lower_body(
     index = body.argument(INDEX, loop.index.name)
     carried = _carried(f, loop, body, least)
     mixed = {k: f.env[k] for k in _candidates(f, loop) if isinstance(f.env.get(k), Mixed)}
-    made = Attempt(loop, *bounds, body, index, carried, mixed)
+    made = Attempt(loop, bounds, body, index, carried, mixed)
     with f.nested(body):
         for c in carried:
             bind_sizes(f, ((value, extent) for _, extent, value in c.sizes), loop.head_span)
@@ -218,7 +217,7 @@ def _finish(f: Builder, made: Attempt, before: Env, *, runs: bool) -> None:
     firsts = [f.emit_size(c.init.shape[axis]) for c, (axis, _, _) in own]
     inits = [*firsts, *(c.init for c in carried)]
     loop = made.loop
-    op = For(made.low, made.high, inits, loop.tag, made.body, span=loop.head_span)
+    op = For(*made.bounds, inits, loop.tag, made.body, span=loop.head_span)
     f.emit(op)
     f.env = before
     _rename_sizes(f, op, [extent for _, (_, extent, _) in own])

@@ -27,23 +27,14 @@ from oic.syntax import tree as s
 def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
     """The value of an operand.  Raises Refused; in silence for what the checks refused.
 
-    elements   they are read; else it gives its shape alone
+    elements   as in `Builder.read`
     """
     variable = f.variable(access)
     if variable.family:
         return _member(f, variable, access)
     if access.indices is not None:
         raise Refused(None)
-    return read(f, variable, access.span, elements=elements)
-
-
-def read(f: Builder, variable: Variable, span: Span, *, elements: bool = True) -> Value:
-    """What a variable that is no family holds now.  Raises Refused, as `operand` does."""
-    if variable.local:
-        return f.held(variable, span if elements else None)
-    if variable.kind == "dynamic":
-        return f.inputs[variable]
-    return f.read_state(variable, span) if variable.kind == "persistent" else f.constant(variable)
+    return f.read(variable, access.span, elements=elements)
 
 
 def literal_operand(

@@ -19,7 +19,7 @@ from oic.ir import dims
 from oic.ir.core import REQUIRED, Value
 from oic.ir.dims import INDEX_BOUND
 from oic.lower.builder import Builder
-from oic.lower.operands import integer_operand, operand, read
+from oic.lower.operands import integer_operand, operand
 from oic.operators.base import Operator, by_name, from_source, settings
 from oic.syntax import tree as s
 
@@ -111,7 +111,7 @@ def _whole(f: Builder, variable: Variable, value: s.Setting | s.Access) -> Value
     """A variable that is named as a tensor.  Raises Refused."""
     if variable.refused or variable.family:
         raise Refused(None)
-    return read(f, variable, value.span)
+    return f.read(variable, value.span)
 
 
 class _Setting:

@@ -9,7 +9,6 @@ from typing import Any
 
 from oic.syntax import tree as s
 
-KINDS = ("dynamic", "constant", "volatile", "persistent")
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
