@@ -110,7 +110,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     binding = bind(resolved, model, settings.sizes)
     hosted = settings.target.hosted or settings.unbounded
     module, more = lower_graph(binding, settings.capacity, settings.fetch, hosted=hosted)
-    found = _once([*resolved.diagnostics, *binding.report.found, *more])
+    found = _once([*resolved.diagnostics, *binding.report.found.values(), *more])
     errors = [d for d in found if d.severity == "error"]
     if errors:
         raise OicError(found)

@@ -35,10 +35,12 @@ def find_data(binding: Binding, variable: Variable) -> None:
         binding.report.error("persistent-in-model", what, variable.declaration.name_span, hint=hint)
     if variable.kind not in ("constant", "volatile"):
         return
-    tried = _names_tried(variable)
+    explicit = variable.attribute("ref") or variable.attribute("pattern")
+    tried = [(variable.name, variable.declaration.name_span)]
+    if explicit is not None:
+        tried = [(a.value.value, a.span) for a in explicit.args if isinstance(a.value, s.Str)]
     if model is not None and any(_find(model, variable, name) for name, _ in tried):
         return
-    explicit = variable.attribute("ref") or variable.attribute("pattern")
     absent = variable.init is None and variable.kind == "constant"
     if variable.init is None and (explicit is not None or (absent and model is not None)):
         _refuse_missing(binding, variable, tried)
@@ -46,13 +48,6 @@ def find_data(binding: Binding, variable: Variable) -> None:
         what = f"there is no model, and constant '{variable.name}' has no @init: it is zero"
         span, hint = variable.declaration.name_span, "give its value with --model"
         binding.report.add(Diagnostic("constant-zero", what, span, hint=hint, severity="warning"))
-
-
-def _names_tried(variable: Variable) -> list[tuple[str, Span]]:
-    attribute = variable.attribute("ref") or variable.attribute("pattern")
-    if attribute is None:
-        return [(variable.name, variable.declaration.name_span)]
-    return [(a.value.value, a.span) for a in attribute.args if isinstance(a.value, s.Str)]
 
 
 def _find(model: Model, variable: Variable, name: str) -> bool:

@@ -13,8 +13,7 @@ from oic.diagnostics import Diagnostic, Note, Span
 class DiagnosticCollector:
     """Diagnostics as they are found; the same one at the same place is kept once."""
 
-    found: list[Diagnostic] = field(default_factory=list)
-    _seen: set[object] = field(default_factory=set)
+    found: dict[object, Diagnostic] = field(default_factory=dict)
 
     def error(
         self, slug: str, message: str, span: Span, label: str = "", *,
@@ -31,10 +30,7 @@ class DiagnosticCollector:
     def add(self, diagnostic: Diagnostic) -> None:
         places = [(note.span.start, note.text) for note in diagnostic.notes]
         start = diagnostic.span.start if diagnostic.span else None
-        key = (diagnostic.slug, diagnostic.message, start, *places)
-        if key not in self._seen:
-            self._seen.add(key)
-            self.found.append(diagnostic)
+        self.found.setdefault((diagnostic.slug, diagnostic.message, start, *places), diagnostic)
 
     def refuse(self, refusal: Refused) -> None:
         """Keep the diagnostic of a refusal, unless it was reported."""
@@ -53,7 +49,7 @@ class DiagnosticCollector:
 
     def in_order(self) -> list[Diagnostic]:
         """Everything found, by its place in the source."""
-        return sorted(self.found, key=lambda d: d.span.start if d.span else 0)
+        return sorted(self.found.values(), key=lambda d: d.span.start if d.span else 0)
 
 
 class Refused(Exception):

@@ -110,7 +110,7 @@ def _check(program: FamilyGraph, checkpoint: Checkpoint, blocks: Sequence[Tensor
     """Refuse weights of other shapes or types than the graph's, with its lines, as a build would."""
     resolved = check(parse(program.text, name=GRAPH))
     binding = bind(resolved, checkpoint.model.extended(program.extra, map(widened_source, blocks)), {})
-    errors = [d for d in (*resolved.diagnostics, *binding.report.found) if d.severity == "error"]
+    errors = [d for d in (*resolved.diagnostics, *binding.report.found.values()) if d.severity == "error"]
     if errors:
         raise OicError(errors)
 

@@ -7,13 +7,14 @@ inside a loop becomes a carried flag, and what follows runs only while it is not
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from oic import dtypes
 from oic.check import resolved
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
-from oic.diagnostics import Diagnostic
+from oic.diagnostics import Diagnostic, Span
 from oic.ir.control import Barrier, Cond
 from oic.ir.core import Block, Value
 from oic.ir.state import Splat
@@ -135,14 +136,19 @@ def _branch(f: Builder, statement: s.Branch) -> None:
     if isinstance(condition.op, Splat):
         lower_block(f, targets[0 if condition.op.value else 1])
         return
+    _either(f, condition, statement.span, *(partial(lower_block, f, target) for target in targets))
+
+
+def _either(f: Builder, condition: Value, span: Span | None, *ways: Callable[[], object]) -> None:
+    """Lower two ways to go on, and join what variables hold after them."""
     before = dict(f.env)
     sides: list[Side] = []
-    for target in targets:
+    for way in ways:
         f.env = dict(before)
         with f.nested(Block()) as region:
-            lower_block(f, target)
+            way()
             sides.append(Side(region, f.env))
-    join(f, condition, statement.span, before, sides)
+    join(f, condition, span, before, sides)
 
 
 def _condition(f: Builder, name: s.Name) -> Value:
@@ -184,11 +190,7 @@ def _guarded(f: Builder, body: Statements) -> None:
     flag = f.env[RETURNED]
     assert isinstance(flag, Value)
     running = f.emit(Cond(flag, f.value(1))).result
-    before = dict(f.env)
-    with f.nested(Block()) as region:
-        lower_body(f, body)
-        side = Side(region, f.env)
-    join(f, running, None, before, [side, Side(Block(), dict(before))])
+    _either(f, running, None, lambda: lower_body(f, body), lambda: None)
 
 
 _LOWERING: dict[type[s.SourceStatement], Callable[[Builder, Any], object]] = {

@@ -54,8 +54,7 @@ def lower_graph(
     """
     graph = binding.graph
     module = Module(graph.name, source=graph.source)
-    found: list[Diagnostic] = []
-    _check_capacity(binding, capacity, found)
+    _check_capacity(binding, capacity)
     states = {}
     for variable in binding.variables:
         if variable.kind == "persistent":
@@ -67,48 +66,46 @@ def lower_graph(
     refusals: dict[object, Diagnostic] = {}
     make = partial(Builder, module=module, states=states, constants={}, diagnostics=refusals, counter={})
     silent = False
-    for entry in entries(binding, found):
+    for entry in entries(binding):
         f = _lower_entry(binding, fetch, entry, make)
         silent |= f.silent
     for state in module.keeps_touched():  # passes may find that no step gets there
         state.forgets = True
-    found += refusals.values()
-    wrong = any(d.severity == "error" for d in (*found, *binding.report.found))
+    found = list(refusals.values())
+    wrong = any(d.severity == "error" for d in (*found, *binding.report.found.values()))
     assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
     if not wrong:
         module.truncation = truncation(module)
     return module, found
 
 
-def entries(binding: Binding, found: list[Diagnostic] | None = None) -> Iterator[ExportedBlock]:
-    """The blocks that are exported, in source order; what is wrong with them goes to `found`."""
+def entries(binding: Binding) -> Iterator[ExportedBlock]:
+    """The blocks that are exported, in source order."""
     for instance in binding.resolved.entries:
         entry = s.attribute(instance.block, "entry")
-        pinned: dict[str, int] = {}
-        for arg in entry.args if entry and not binding.is_refused(entry.span) else ():
-            if arg.key in binding.extents:
-                pinned[arg.key], wrong = _pin(binding, binding.extents[arg.key], arg)
-                if wrong is not None and found is not None:
-                    found.append(wrong)
+        pins = entry.args if entry and not binding.is_refused(entry.span) else ()
+        pinned = {a.key: _pin(binding, binding.extents[a.key], a) for a in pins if a.key in binding.extents}
         yield ExportedBlock(instance, pinned, effects(instance))
 
 
-def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> tuple[int, Diagnostic | None]:
-    """The value of `@entry(N=value)`, and what is wrong with it."""
-    assert isinstance(arg.value, s.Int | s.Name | s.Unary | s.Binary)
+def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> int:
+    """The value of `@entry(N=value)`; 0 where it is refused, which is reported."""
+    assert isinstance(arg.value, s.Expr)
     try:
         value = evaluate(arg.value, binding.size)
     except Refused as refusal:
-        return 0, refusal.diagnostic
+        binding.report.refuse(refusal)
+        return 0
     if isinstance(value, int) and 0 <= value <= extent.maximum:
-        return value, None
+        return value
     what = f"'{arg.key}' cannot be {value}: its maximum is {extent.maximum}"
     if not isinstance(value, int):
         what = f"'{arg.key}' is pinned to a size that is not known at build"
-    return 0, Diagnostic("bound-range", what, arg.value.span)
+    binding.report.error("bound-range", what, arg.value.span)
+    return 0
 
 
-def _check_capacity(binding: Binding, capacity: Mapping[str, int], found: list[Diagnostic]) -> None:
+def _check_capacity(binding: Binding, capacity: Mapping[str, int]) -> None:
     known: dict[str, bool] = {}  # whether any index of the name is not `@fixed`
     for v in binding.variables:
         for i in v.indices if v.kind == "persistent" else ():
@@ -118,12 +115,12 @@ def _check_capacity(binding: Binding, capacity: Mapping[str, int], found: list[D
         if key not in known:
             listed = ", ".join(sorted(known)) or "none"
             what = f"--max {key}={size} names no index of a table"
-            found.append(Diagnostic("capacity-unknown-index", what, hint=f"known: {listed}"))
+            binding.report.add(Diagnostic("capacity-unknown-index", what, hint=f"known: {listed}"))
         elif size < 1:
-            found.append(Diagnostic("capacity-value", f"--max {key}={size} is not a positive number"))
+            binding.report.add(Diagnostic("capacity-value", f"--max {key}={size} is not a positive number"))
         elif not known[key]:
             what = f"--max {key}={size} bounds nothing: every index of that name is @fixed"
-            found.append(Diagnostic("capacity-value", what, hint="change @fixed, or the size in it by --set"))
+            binding.report.add(Diagnostic("capacity-value", what, hint="change @fixed, or the size in it by --set"))
 
 
 # ---------------------------------------------------------------- one entry
