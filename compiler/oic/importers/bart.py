@@ -10,6 +10,8 @@ from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Plac
 
 BUFFERS = r"(^|\.)(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor)$"
 """Copies of the embedding, and what fairseq left."""
+SIGNS = (("model.decoder.layers.0.encoder_attn.q_proj.weight",),)
+ASKS = (("encoder_attention_heads",), ("decoder_attention_heads",))
 FIRST = 2
 """The row of the first position: those before it were for padding."""
 BEFORE = {"mbart"}
@@ -21,7 +23,7 @@ PARTS = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.w
 """Names of the embedding: what is stored under one of the latter two is a copy."""
 
 
-def bart_shapes(c: Checkpoint) -> None:
+def shapes(c: Checkpoint) -> None:
     """All sizes but the numbers of heads."""
     prefix = _prefix(c)
     embed, places = c.shape(_embedding(c, prefix)), c.shape(f"{prefix}decoder.embed_positions.weight")
@@ -32,11 +34,10 @@ def bart_shapes(c: Checkpoint) -> None:
         c.fill(**{f"{side}_layers": c.count(name), f"{side}_ffn_dim": max(c.shape(name)[:1], default=0)})
 
 
-def bart(c: Checkpoint) -> EncoderDecoder:
+def read(c: Checkpoint) -> EncoderDecoder:
     """Source: the configurations and weights of `bart` and `mbart` in Hugging Face's transformers."""
     width = c.size("d_model", "hidden_size")
     prefix = _prefix(c)
-    bias = "final_logits_bias"
     return EncoderDecoder(
         family=c.family, vocab=c.size("vocab_size"), width=width,
         context=c.size("max_position_embeddings", default=1024), embed=_embedding(c, prefix),
@@ -44,7 +45,7 @@ def bart(c: Checkpoint) -> EncoderDecoder:
         before=c.family in BEFORE,
         embed_scale=math.sqrt(width) if c.flag("scale_embedding", default=False) else None,
         head=head(c, "lm_head.weight", _embedding(c, prefix), default=True),
-        logits_bias=bias if c.present(bias) else None,
+        logits_bias=c.there("final_logits_bias"),
     )  # fmt: skip
 
 

@@ -21,18 +21,14 @@ P_OF_ROW = "cache.read pos[b] >> p;"
 
 @dataclass(kw_only=True)
 class BatchGraph(DecoderGraph):
-    """A decoder's graph for several sequences while it is written.
+    """A decoder's graph for several sequences while it is written."""
 
-    batch   how many
-    """
-
-    batch: int
     rows: ClassVar[str] = "B, N"
 
     # -- declarations
 
     def _sizes(self) -> list[str]:
-        return [f"B = {self.batch}; // sequences at once", *super()._sizes()]
+        return [f"B = {self.request.batch}; // sequences at once", *super()._sizes()]
 
     def _inputs(self) -> list[str]:
         return [
@@ -46,7 +42,7 @@ class BatchGraph(DecoderGraph):
             *self._tables("l, b, t", "l=L, b=B, t=T"),
         ]
 
-    def _outputs(self) -> list[str]:
+    def outputs(self) -> list[str]:
         return [
             "logits: f32[B, N, vocab]; // row i of each follows tokens[.., i]",
             "next: i64[B, N];",
@@ -69,16 +65,14 @@ class BatchGraph(DecoderGraph):
         to.lines.append("")
 
     def _learned_positions(self, to: BlockText, places: str) -> None:
-        more = f" + {self.model.offset}" if self.model.offset else ""
         body = self._row(to)
-        body.assign("place", "f32[?, D]")
-        body.add(f"op slice({places}, axis=0, start=p{more}, end=p + n{more}) >> place;")
+        body.define("place", "f32[?, D]", f"op slice({places}, axis=0, start=p, end=p + n)")
         part = self._new(body, "x", "xb", "D")
         body.add(f"op add({part}, place) >> {part};")
         body.add(f"transfer {part} >> x[b..b + 1, 0..n];")
         to.nest("loop placed (b in 0..B)", body.lines)
 
-    def _last(self, to: BlockText) -> None:
+    def last(self, to: BlockText) -> None:
         to.assign("y", "f32[B, D]")
         to.assign("n", "i32[1]")
         body = BlockText("", declared=set(to.declared))
@@ -106,8 +100,7 @@ class BatchGraph(DecoderGraph):
                 body.add(f"op rope({name}, pos=p{self._turned(kind.rope)}) >> {name};")
         self._remember(body, "kb", "vb", "1, ?", "l, b..b + 1, p..p + n")
         scales = self._recall(body, "1, ", "l, b..b + 1, 0..p + n")
-        body.assign("ab", "f32[1, ?, H, Dh]")
-        body.add(f"op attention(qb, keys, values, {scales}{self._settings(kind)}) >> ab;")
+        body.define("ab", "f32[1, ?, H, Dh]", f"op attention(qb, keys, values, {scales}{self._settings(kind)})")
         body.add("transfer ab >> a[b..b + 1, 0..n];")
         to.nest("loop of_rows (b in 0..B)", body.lines)
 
@@ -121,8 +114,6 @@ class BatchGraph(DecoderGraph):
 
     def _new(self, to: BlockText, whole: str, name: str, dims: str) -> str:
         """The n new tokens of row b."""
-        to.assign(f"{name}_padded", f"f32[1, N, {dims}]")
-        to.add(f"op slice({whole}, axis=0, start=b, end=b + 1) >> {name}_padded;")
-        to.assign(name, f"f32[1, ?, {dims}]")
-        to.add(f"op slice({name}_padded, axis=1, start=0, end=n) >> {name};")
+        to.define(f"{name}_padded", f"f32[1, N, {dims}]", f"op slice({whole}, axis=0, start=b, end=b + 1)")
+        to.define(name, f"f32[1, ?, {dims}]", f"op slice({name}_padded, axis=1, start=0, end=n)")
         return name

@@ -31,6 +31,7 @@ class Checkpoint:
     given    what was said beside the files of the model: by another configuration or key by key
     absent   keys whose value is `null`: a feature that is switched off, whatever the family's default
     assumed  keys that nothing says, and what they were taken for
+    scope    what precedes a key in the files of an architecture, and may be left out
     """
 
     model: Model
@@ -40,6 +41,7 @@ class Checkpoint:
     given: dict[str, Any] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
     assumed: dict[str, Any] = field(default_factory=dict)
+    scope: str = ""
 
     @property
     def family(self) -> str:
@@ -62,9 +64,14 @@ class Checkpoint:
 
     # -- configuration
 
+    def value(self, key: str) -> Any:
+        """What is said for a key; None: nothing."""
+        found = self.config.get(key)
+        return self.config.get(self.scope + key) if found is None else found
+
     def has(self, key: str) -> bool:
         """The key is there with a value."""
-        return self.config.get(key) is not None
+        return self.value(key) is not None
 
     def number(self, *keys: str, default: float | None = None) -> float:
         """The value of the first of the keys that is there; `OicError` `import-config` if it is no finite f64."""
@@ -74,6 +81,10 @@ class Checkpoint:
         if not abs(value) <= sys.float_info.max:  # JSON has infinities, NaN, and integers beyond all floats
             raise self._wrong(keys[0], value, "a finite number of 64 bits")
         return value
+
+    def optional(self, key: str) -> float | None:
+        """A number likewise, or None where the key is not there."""
+        return self.number(key) if self.has(key) else None
 
     def positive(self, *keys: str, default: float | None = None) -> float:
         """A number above 0, likewise."""
@@ -100,7 +111,7 @@ class Checkpoint:
 
     def flag(self, *keys: str, default: bool) -> bool:
         """A bool, likewise; a default is no assumption, because features are off where nothing says."""
-        value = next((self.config[key] for key in keys if self.has(key)), default)
+        value = next((self.value(key) for key in keys if self.has(key)), default)
         if not isinstance(value, bool):
             raise self._wrong(keys[0], value, "true or false")
         return value
@@ -116,7 +127,7 @@ class Checkpoint:
         """A list with one item a layer, or None where the key is not there."""
         if not self.has(key):
             return None
-        value = self.config[key]
+        value = self.value(key)
         if not isinstance(value, list) or len(value) < count:
             raise self._wrong(key, value, f"a list of {count} items, one a layer")
         return value[:count]
@@ -124,7 +135,7 @@ class Checkpoint:
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:
         for key in keys:
             if self.has(key):
-                return self.config[key]
+                return self.value(key)
         if default is not None:
             self.assumed[next((key for key in keys if "." not in key), keys[0])] = default
         return default
@@ -150,6 +161,10 @@ class Checkpoint:
     def present(self, name: str) -> bool:
         """The tensor is there, for layer 0 of a pattern."""
         return self.model.has(members(name, 1)[0])
+
+    def there(self, name: str) -> str | None:
+        """The name of a tensor, or pattern, that may be there; None where it is not."""
+        return name if self.present(name) else None
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor, that of layer 0 of a pattern; () where it is not there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from oic.importers.checkpoint import Checkpoint
 
@@ -18,6 +19,11 @@ class Matrix:
     tensor: str
     bias: str | None = None
     by_columns: bool = False
+
+    @staticmethod
+    def of(c: Checkpoint, name: str) -> Matrix:
+        """That of a module of PyTorch, which may have a bias."""
+        return Matrix(f"{name}.weight", c.there(f"{name}.bias"))
 
 
 def head(c: Checkpoint, tensor: str, embed: str, *, default: bool) -> Matrix | None:
@@ -55,14 +61,14 @@ class Network:
     gate: Matrix | None = None
 
 
-MOST_TURNED = 1 << 16
-"""Elements of a head that rotary positions turn, at most: far above any model's, and a table of them is small."""
-
-
 @dataclass(frozen=True)
 class RotaryEmbedding:
-    """Rotary positions; `freqs` [dims / 2] where they are not powers of the base."""
+    """Rotary positions; `freqs` [dims / 2] where they are not powers of the base.
 
+    MOST   elements of a head that are turned, at most: far above any model's, and a table of them is small
+    """
+
+    MOST: ClassVar[int] = 1 << 16
     base: float
     dims: int
     style: str = "half"
@@ -94,8 +100,7 @@ class Decoder:
     scale        of the scores; None: 1 / √head
     by_layer     the scores of layer l are divided by l + 1 too
     softcap      c·tanh(s / c) of the scores, final_softcap of the logits
-    positions    table of learned positions with so many rows, of which row `offset` is for the first token
-    gate         None: the network is not gated
+    positions    table of learned positions with so many rows
     head         None: the embedding is the head
     """
 
@@ -110,9 +115,7 @@ class Decoder:
     layers: tuple[Layer, ...]
     embed: str
     o: Matrix
-    up: Matrix
-    down: Matrix
-    activation: str
+    network: Network
     final: Norm
     q: Matrix | None = None
     k: Matrix | None = None
@@ -133,37 +136,30 @@ class Decoder:
     final_softcap: float | None = None
     positions: str | None = None
     rows: int = 0
-    offset: int = 0
     embed_scale: float | None = None
-    gate: Matrix | None = None
     head: Matrix | None = None
-    notes: tuple[str, ...] = ()
 
     @property
-    def network(self) -> Network:
-        return Network(self.up, self.down, self.activation, self.gate)
+    def activation(self) -> str:
+        return self.network.activation
 
     @property
     def most(self) -> int | None:
         """Tokens that it has learned positions for; None: there is no table of them."""
-        return self.rows - self.offset if self.positions else None
+        return self.rows if self.positions else None
 
     def features(self) -> list[str]:
         """What it has, in words, for reports."""
         kinds = list(dict.fromkeys(layer.name for layer in self.layers))
-        norm = "rms norm" if self.final.kind == "rms" else "layer norm"
-        placed = [
-            place
-            for place, norms in (
-                ("before", (self.before_attention, self.before_network)),
-                ("after", (self.after_attention, self.after_network)),
-            )
-            if any(norms)
-        ]
+        norms = {
+            "before": (self.before_attention, self.before_network),
+            "after": (self.after_attention, self.after_network),
+        }
+        placed = " and ".join(place for place, found in norms.items() if any(found))
         found = [
             f"{self.heads} heads over {self.kv_heads}" if self.kv_heads != self.heads else f"{self.heads} heads",
-            f"{norm} {' and '.join(placed)} sublayers" + (" (1 + weight)" if self.final.plus_one else ""),
-            f"{'gated ' if self.gate else ''}{self.activation}",
+            f"{self.final.kind} norm {placed} sublayers" + (" (1 + weight)" if self.final.plus_one else ""),
+            f"{'gated ' if self.network.gate else ''}{self.activation}",
             "rope" if any(layer.rope for layer in self.layers) else "no rope",
             "learned positions" if self.positions else "",
             "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",

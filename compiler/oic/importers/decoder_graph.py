@@ -1,18 +1,18 @@
-"""The graph of a decoder: one entry for any number of tokens, one that leaves out all logits but the last."""
+"""The graph of a decoder."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar
+from operator import itemgetter
 
 import numpy as np
 
 from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
-from oic.importers.family import PREFILL
-from oic.importers.text import BlockText, number, section
-from oic.importers.writer import Writer
+from oic.importers.text import BlockText, number, source
+from oic.importers.token_graph import TokenGraph
 
 F32, Q8 = "f32", "q8"
 CACHES = {F32: "f32", "f16": "f16", "bf16": "bf16", Q8: "i8"}
@@ -23,43 +23,31 @@ INVERSE = "inverse_of_layer"
 
 
 @dataclass(kw_only=True)
-class DecoderGraph(Writer):
-    """A decoder's graph while it is written.
-
-    prefill  tokens of one step at most
-    cache    what keys and values are stored in: a row of CACHES
-    rows     the sizes before those of a token
-    """
+class DecoderGraph(TokenGraph):
+    """A decoder's graph while it is written."""
 
     model: Decoder
-    prefill: int = PREFILL
-    cache: str = F32
-    layers: int = field(init=False)
-    rows: ClassVar[str] = "N"
 
-    def __post_init__(self) -> None:
-        self.layers = len(self.model.layers)
+    @property
+    def cache(self) -> str:
+        """What keys and values are stored in: a row of CACHES."""
+        return self.request.cache
 
     def text(self, name: str) -> str:
         """The whole source."""
         m = self.model
         kinds = list(dict.fromkeys(m.layers))
-        blocks = self._entries()
+        blocks = self.entries()
         if len(kinds) > 1:
             names = _names(kinds)
             blocks += [self._decoder(names), *(self._layer(kind, names[kind]) for kind in kinds)]
         else:
             blocks.append(self._decoder({}, self._layer(kinds[0], "").lines))
-        parts = [
-            section("sizes", self._sizes()),
-            section("dynamic", self._inputs()),
-            section("constant", self.constants),
-            section("persistent", self._state()),
-            section("volatile", self._outputs()),
-            *(["\n".join(b.render(1))] for b in blocks),
-        ]
-        head = [f"// {line}" for line in (f"{m.family}: {'; '.join(m.features())}.", *m.notes)]
-        return "\n".join([*head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+        sections = {
+            "sizes": self._sizes(), "dynamic": self._inputs(), "constant": self.constants, "persistent": self._state(),
+            "volatile": self.outputs(),
+        }  # fmt: skip
+        return source(name, f"{m.family}: {'; '.join(m.features())}", sections, blocks)
 
     # -- declarations
 
@@ -72,19 +60,16 @@ class DecoderGraph(Writer):
             f"Hk = {m.kv_heads}; // of keys and values",
             f"Dh = {m.head_size}; // size of a head",
             f"F = {m.inner}; // width inside the feed-forward network",
-            f"L = {len(m.layers)}; // layers",
+            f"L = {self.layers}; // layers",
             f"T = {m.context}; // tokens that the cache has room for",
-            f"P = {min(self.prefill, m.context)}; // tokens of one step",
+            f"P = {min(self.request.prefill, m.context)}; // tokens of one step",
         ]
 
     def _inputs(self) -> list[str]:
         return ["tokens: i32[N] @max(N=P);"]
 
     def _state(self) -> list[str]:
-        return [
-            "pos: i32 @init(0); // tokens seen",
-            *self._tables("l, t", "l=L, t=T"),
-        ]
+        return ["pos: i32 @init(0); // tokens seen", *self._tables("l, t", "l=L, t=T")]
 
     def _tables(self, indices: str, sizes: str) -> list[str]:
         """Keys and values, and of q8 the scales of each head at each position."""
@@ -93,67 +78,31 @@ class DecoderGraph(Writer):
             lines += [f"{name}_scale({indices}): f32[Hk] @table @fixed({sizes});" for name in "KV"]
         return lines
 
-    def _outputs(self) -> list[str]:
-        return [
-            "logits: f32[N, vocab]; // row i follows tokens[i]",
-            "next: i64[N];",
-            "last_logits: f32[1, vocab];",
-            "last: i64[1];",
-        ]
-
     # -- statements
 
-    def _embedding(self, to: BlockText) -> None:
+    def embedding(self, to: BlockText) -> None:
         m = self.model
-        self.lookup(to, m.embed, "tokens", "x")
-        if m.embed_scale is not None:
-            to.add(f"op mul(x, {number(m.embed_scale)}) >> x;")
+        self.lookup(to, m.embed, "tokens", "x", scale=m.embed_scale)
         if m.positions is not None:
             self._learned_positions(to, self.constant("places", m.positions, f"{m.rows}, D"))
 
     def _learned_positions(self, to: BlockText, places: str) -> None:
         """x = x + the rows of a table of positions."""
-        more = f" + {self.model.offset}" if self.model.offset else ""
         to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
-        to.assign("room", f"{CACHES[self.cache]}[?, Hk, Dh]")
-        to.add("cache.read K[0, 0..pos + N] >> room;")
-        to.assign("place", "f32[N, D]")
-        to.add(f"op slice({places}, axis=0, start=pos{more}, end=pos + N{more}) >> place;")
+        to.define("room", f"{CACHES[self.cache]}[?, Hk, Dh]", "cache.read K[0, 0..pos + N]")
+        to.define("place", "f32[N, D]", f"op slice({places}, axis=0, start=pos, end=pos + N)")
         to.add("op add(x, place) >> x;")
 
-    def _head(self, to: BlockText, x: str, logits: str, chosen: str) -> None:
+    def head(self, to: BlockText, x: str, logits: str) -> None:
         m = self.model
-        if m.head is None:
-            self.product(to, Matrix(m.embed), "embed", x, logits, "D", "vocab")
-        else:
-            self.product(to, m.head, "head", x, logits, "D", "vocab")
+        name, head = ("embed", Matrix(m.embed)) if m.head is None else ("head", m.head)
+        self.product(to, head, name, x, logits, "D", "vocab")
         if m.final_softcap is not None:
             cap = number(m.final_softcap)
             for line in (f"div({logits}, {cap})", f"tanh({logits})", f"mul({logits}, {cap})"):
                 to.add(f"op {line} >> {logits};")
-        to.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
 
     # -- blocks
-
-    def _entries(self) -> list[BlockText]:
-        whole = BlockText("block entry", "Logits of every token.")
-        whole.assign("x", f"f32[{self.rows}, D]")
-        whole.add("branch decoder;")
-        self._embedding(BlockText(""))  # declares its constants first
-        self._head(whole, "x", "logits", "next")
-        whole.add("return;")
-        last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
-        last.assign("x", f"f32[{self.rows}, D]")
-        last.add("branch decoder;")
-        self._last(last)
-        self._head(last, "y", "last_logits", "last")
-        last.add("return;")
-        return [whole, last]
-
-    def _last(self, to: BlockText) -> None:
-        """y = what the head reads of the last token."""
-        to.assign("y", "f32[1, D]")
-        to.add("op slice(x, axis=0, start=N - 1, end=N) >> y;")
 
     def _before(self, to: BlockText) -> None:
         """What is refused before anything is computed."""
@@ -166,7 +115,7 @@ class DecoderGraph(Writer):
         m = self.model
         block = BlockText("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
         self._before(block)
-        self._embedding(block)
+        self.embedding(block)
         if layer is not None:
             block.nest("loop layers (l in 0..L)", layer)
         else:
@@ -182,27 +131,22 @@ class DecoderGraph(Writer):
         m = self.model
         block.note("Attention over everything seen so far." if kind.window is None
                    else f"Attention over the last {kind.window} tokens.")  # fmt: skip
-        block.assign("h", f"f32[{self.rows}, D]")
-        self._attention(block, kind, self._read(block, m.before_attention, "norm_attention"))
+        self._attention(block, kind, self._read(block, m.before_attention, "norm_attention", "h"))
         if not m.parallel:
             self._after(block, m.after_attention, "norm_after_attention", "o")
         block.note("The feed-forward network.")
+        h = self._read(block, m.before_network, "norm_network", "g" if m.parallel else "h")
+        self.network(block, m.network, h, "u", self.rows)
         if m.parallel:
-            block.assign("g", f"f32[{self.rows}, D]")
-            source = self._read(block, m.before_network, "norm_network", "g")
-            self.network(block, m.network, source, "u", self.rows)
             block.add("op add(x, o) >> x;")
-            block.add("op add(x, u) >> x;")
-        else:
-            source = self._read(block, m.before_network, "norm_network")
-            self.network(block, m.network, source, "u", self.rows)
-            self._after(block, m.after_network, "norm_after_network", "u")
+        self._after(block, None if m.parallel else m.after_network, "norm_after_network", "u")
         if name:
             block.add("return;")
         return block
 
-    def _read(self, to: BlockText, norm: Norm | None, name: str, h: str = "h") -> str:
+    def _read(self, to: BlockText, norm: Norm | None, name: str, h: str) -> str:
         """What a sublayer reads: x, or its norm."""
+        to.assign(h, f"f32[{self.rows}, D]")
         if norm is None:
             return "x"
         self.norm(to, norm, name, "x", h)
@@ -226,41 +170,33 @@ class DecoderGraph(Writer):
                 self.constants.append(f"{INVERSE}(l): f32; // 1 / (l + 1)")
             to.add(f"op mul(qh, {INVERSE}[l]) >> qh;")
         self._attend(to, kind)
-        to.assign("m", f"f32[{self.rows}, H * Dh]")
-        to.add(f"op reshape(a, shape=[{self.rows}, H * Dh]) >> m;")
-        to.assign("o", f"f32[{self.rows}, D]")
-        self.product(to, m.o, "wo", "m", "o", "H * Dh", "D")
+        to.define("m", f"f32[{self.rows}, H * Dh]", f"op reshape(a, shape=[{self.rows}, H * Dh])")
+        self.product(to, m.o, "wo", "m", "o", "H * Dh", "D", self.rows)
 
     def _attend(self, to: BlockText, kind: Layer) -> None:
         """a = attention of qh over what was and what is new, kh and vh, which go into the cache."""
         if kind.rope is not None:
-            to.add(f"op rope(qh, pos=pos{self._turned(kind.rope)}) >> qh;")
-            to.add(f"op rope(kh, pos=pos{self._turned(kind.rope)}) >> kh;")
+            for name in ("qh", "kh"):
+                to.add(f"op rope({name}, pos=pos{self._turned(kind.rope)}) >> {name};")
         self._remember(to, "kh", "vh", "N", "l, pos..pos + N")
         scales = self._recall(to, "", "l, 0..pos + N")
-        to.assign("a", "f32[N, H, Dh]")
-        to.add(f"op attention(qh, keys, values, {scales}{self._settings(kind)}) >> a;")
+        to.define("a", "f32[N, H, Dh]", f"op attention(qh, keys, values, {scales}{self._settings(kind)})")
 
     def _remember(self, to: BlockText, k: str, v: str, rows: str, at: str) -> None:
         """New keys k and values v, f32[rows, Hk, Dh], go into the cache, as it stores them."""
         for table, x in (("K", k), ("V", v)):
-            if self.cache == F32:
-                to.add(f"cache.write {x} >> {table}[{at}];")
-                continue
-            stored = f"{x}_stored"
             if self.cache == Q8:
-                to.assign(f"{x}_size", f"f32[{rows}, Hk, Dh]")
-                to.assign(f"{x}_scale", f"f32[{rows}, Hk]")
-                to.assign(f"{x}_step", f"f32[{rows}, Hk, 1]")
+                for part, dims in (("size", "Hk, Dh"), ("scale", "Hk"), ("step", "Hk, 1")):
+                    to.assign(f"{x}_{part}", f"f32[{rows}, {dims}]")
                 to.add(f"op abs({x}) >> {x}_size;")
-                to.add(f"op max_axis({x}_size, axes=[-1]) >> {x}_scale;")
-                to.add(f"op div({x}_scale, 127.0) >> {x}_scale;")
-                to.add(f"op max_axis({x}_size, axes=[-1], keepdims=true) >> {x}_step;")
-                to.add(f"op div({x}_step, 127.0) >> {x}_step;")
+                for part, kept in (("scale", ""), ("step", ", keepdims=true")):
+                    to.add(f"op max_axis({x}_size, axes=[-1]{kept}) >> {x}_{part};")
+                    to.add(f"op div({x}_{part}, 127.0) >> {x}_{part};")
                 to.add(f"op div({x}, {x}_step) >> {x}_size;")
-            to.assign(stored, f"{CACHES[self.cache]}[{rows}, Hk, Dh]")
-            how = f'{x}_size, to=i8, rounding_mode="nearest"' if self.cache == Q8 else f"{x}, to={self.cache}"
-            to.add(f"op cast({how}) >> {stored};")
+            stored = x if self.cache == F32 else f"{x}_stored"
+            if stored != x:
+                how = f'{x}_size, to=i8, rounding_mode="nearest"' if self.cache == Q8 else f"{x}, to={self.cache}"
+                to.define(stored, f"{CACHES[self.cache]}[{rows}, Hk, Dh]", f"op cast({how})")
             to.add(f"cache.write {stored} >> {table}[{at}];")
             if self.cache == Q8:
                 to.add(f"cache.write {x}_scale >> {table}_scale[{at}];")
@@ -268,13 +204,11 @@ class DecoderGraph(Writer):
     def _recall(self, to: BlockText, lead: str, at: str) -> str:
         """keys and values = what the cache has; the operands of attention that are their scales."""
         for name, table in (("keys", "K"), ("values", "V")):
-            to.assign(name, f"{CACHES[self.cache]}[{lead}?, Hk, Dh]")
-            to.add(f"cache.read {table}[{at}] >> {name};")
+            to.define(name, f"{CACHES[self.cache]}[{lead}?, Hk, Dh]", f"cache.read {table}[{at}]")
         if self.cache != Q8:
             return ""
         for name, table in (("key_scales", "K"), ("value_scales", "V")):
-            to.assign(name, f"f32[{lead}?, Hk]")
-            to.add(f"cache.read {table}_scale[{at}] >> {name};")
+            to.define(name, f"f32[{lead}?, Hk]", f"cache.read {table}_scale[{at}]")
         return "k_scale=key_scales, v_scale=value_scales, "
 
     def _settings(self, kind: Layer) -> str:
@@ -323,12 +257,11 @@ class DecoderGraph(Writer):
         if m.qkv is not None:
             self._split(to, m.qkv)
         for name, matrix, heads in (("q", m.q, "H"), ("k", m.k, "Hk"), ("v", m.v, "Hk")):
-            to.assign(name, f"f32[{rows}, {heads} * Dh]")
-            if m.qkv is not None:
-                self._part(to, m.qkv, name, h)
-            else:
-                assert matrix is not None
-                self.product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh")
+            if matrix is not None:
+                self.product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh", rows)
+            elif m.qkv is not None:  # in the parts that `_split` gave
+                to.assign(name, f"f32[{rows}, {heads} * Dh]")
+                self.multiply(to, m.qkv, h, f"w{name}", f"b{name}" if m.qkv.bias else None, name)
             norm = {"q": m.q_norm, "k": m.k_norm}.get(name) if m.norm_whole else None
             if norm is not None:
                 self.norm(to, norm, f"norm_{name}", name, name, f"{heads} * Dh")
@@ -336,27 +269,16 @@ class DecoderGraph(Writer):
 
     def _split(self, to: BlockText, matrix: Matrix) -> None:
         """wq, wk, wv, and their biases: columns or rows of one matrix, as views."""
-        whole = "3 * D"
-        stored = self.dtype(matrix.tensor, len(self.model.layers))
-        dims, axis = (f"D, {whole}", 1) if matrix.by_columns else (f"{whole}, D", 0)
+        dims, axis = ("D, 3 * D", 1) if matrix.by_columns else ("3 * D, D", 0)
         weights = self.constant("wqkv", matrix.tensor, dims, narrow=True)
         for name in "qkv":
-            to.assign(f"w{name}", f"{stored}[D, D]")
+            to.assign(f"w{name}", f"{self.stored(matrix.tensor)}[D, D]")
         to.add(f"op split({weights}, axis={axis}, sizes=[D, D, D]) >> wq, wk, wv;")
         if matrix.bias:
-            biases = self.constant("wqkv_bias", matrix.bias, whole)
+            biases = self.constant("wqkv_bias", matrix.bias, "3 * D")
             for name in "qkv":
                 to.assign(f"b{name}", "f32[D]")
             to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
-
-    def _part(self, to: BlockText, matrix: Matrix, name: str, h: str) -> None:
-        """q, k or v by the part that `_split` gave."""
-        if not matrix.by_columns:
-            to.add(f"op linear({h}, w{name}{f', b=b{name}' if matrix.bias else ''}) >> {name};")
-            return
-        to.add(f"op matmul({h}, w{name}) >> {name};")
-        if matrix.bias:
-            to.add(f"op add({name}, b{name}) >> {name};")
 
 
 def _described(kind: Layer) -> str:
@@ -389,14 +311,11 @@ def _loops(names: list[str]) -> list[list[str]]:
     return [repeated, *(_loop(name, str(first), str(end), "rest_") for name, first, end in rest)]
 
 
-def _runs(names: list[str], start: int) -> list[tuple[str, int, int]]:
+def _runs(names: list[str], start: int) -> Iterator[tuple[str, int, int]]:
     """Neighbours of one name, as (name, first, end)."""
-    found, at = [], start
-    for name, group in groupby(names):
-        end = at + len(list(group))
-        found.append((name, at, end))
-        at = end
-    return found
+    for name, group in groupby(enumerate(names, start), itemgetter(1)):
+        places = [i for i, _ in group]
+        yield name, places[0], places[-1] + 1
 
 
 def _loop(name: str, first: str, end: str, prefix: str = "") -> list[str]:

@@ -86,7 +86,6 @@ class EncoderDecoder:
     head: Matrix | None = None
     head_scale: float | None = None
     logits_bias: str | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def activation(self) -> str:
@@ -101,11 +100,10 @@ class EncoderDecoder:
     def features(self) -> list[str]:
         """What it has, in words, for reports."""
         e, d = self.encoder, self.decoder
-        norm = "rms norm" if e.attention.norm.kind == "rms" else "layer norm"
         found = [
             f"{e.layers} encoder and {d.layers} decoder layers",
             f"{d.heads} head{'s' * (d.heads > 1)} of {d.head_size}",
-            f"{norm} {'before' if self.before else 'after'} sublayers",
+            f"{e.attention.norm.kind} norm {'before' if self.before else 'after'} sublayers",
             f"{'gated ' if d.network.gate else ''}{self.activation}",
             "relative positions" if d.bias else "learned positions" if d.places else "",
             "no scaling of scores" if self.scale == 1.0 else "",

@@ -11,68 +11,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from oic.dtypes import Array, DType
 from oic.importers.decoder import Matrix, Norm
 from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Stack
-from oic.importers.text import BlockText, number, section
+from oic.importers.text import BlockText, number, source
 from oic.importers.writer import Writer
 
 
 @dataclass(kw_only=True)
-class EncoderDecoderGraph:
-    """An encoder–decoder's graph while it is written.
+class EncoderDecoderGraph(Writer):
+    """An encoder–decoder's graph while it is written: statements of one side, whose rows are [B, M] or [B, N].
 
-    dtype           as for Writer
-    prefill         tokens of one decoder step at most
-    batch           sources at once
-    weights, extra  as for Writer, of both sides
+    stack   that side; the other side is written by a graph with all else in common
     """
 
     model: EncoderDecoder
-    dtype: Callable[[str, int], DType]
-    prefill: int
-    batch: int = 1
-    constants: list[str] = field(default_factory=list)
-    weights: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, Array] = field(default_factory=dict)
+    stack: Stack
 
     def text(self, name: str) -> str:
-        """The whole source."""
+        """The whole source, by the graph of the encoder."""
         m = self.model
-        encode, step = self._encode(), self._step()
-        caches = [("K", "t", "T", ""), ("V", "t", "T", ""), ("cross_K", "s", "S", ""), ("cross_V", "s", "S", "")]
-        parts = [
-            section("sizes", self._sizes()),
-            section("dynamic", [
+        decoder = replace(self, stack=m.decoder, layers=m.decoder.layers)
+        blocks = self._encode(decoder), decoder._step()
+        caches = [("K", "t", "T"), ("V", "t", "T"), ("cross_K", "s", "S"), ("cross_V", "s", "S")]
+        sections = {
+            "sizes": self._sizes(),
+            "dynamic": [
                 "source: i32[B, M] @max(M=S); // padded behind with any token",
                 "lengths: i32[B];             // of the sources",
                 "tokens: i32[B, N] @max(N=P); // of the outputs",
-            ]),
-            section("constant", self.constants),
-            section("persistent", [
+            ],
+            "constant": self.constants,
+            "persistent": [
                 "pos: i32 @init(0); // tokens of the outputs seen",
                 "source_lengths(b): i32 @table @fixed(b=B);",
-                *(f"{c}(l, b, h, {i}): f32[Dh] @table @fixed(l=L, b=B, h=H, {i}={n});" for c, i, n, _ in caches),
-            ]),
-            section("volatile", [
+                *(f"{c}(l, b, h, {i}): f32[Dh] @table @fixed(l=L, b=B, h=H, {i}={n});" for c, i, n in caches),
+            ],
+            "volatile": [
                 "encoded: f32[B, M, D];      // what the encoder gives",
                 "logits: f32[B, N, vocab];   // row i follows tokens[.., i]",
                 "next: i64[B, N];",
-            ]),
-            *(["\n".join(b.render(1))] for b in (encode, step)),
-        ]  # fmt: skip
-        head = [f"// {line}" for line in (f"{m.family}: {'; '.join(m.features())}.", *m.notes)]
-        return "\n".join([*head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+            ],
+        }
+        return source(name, f"{m.family}: {'; '.join(m.features())}", sections, blocks)
 
     def _sizes(self) -> list[str]:
         m, e, d = self.model, self.model.encoder, self.model.decoder
         return [
-            f"B = {self.batch}; // sources at once",
+            f"B = {self.request.batch or 1}; // sources at once",
             f"S = {m.context}; // tokens of a source at most",
             f"T = {m.context}; // tokens of an output at most: the cache has room for so many",
-            f"P = {min(self.prefill, m.context)}; // tokens of one step",
+            f"P = {min(self.request.prefill, m.context)}; // tokens of one step",
             f"vocab = {m.vocab};",
             f"D = {m.width}; // width",
             f"Le = {e.layers}; // layers of the encoder",
@@ -85,15 +75,10 @@ class EncoderDecoderGraph:
             f"F = {d.inner};",
         ]
 
-    def _side(self, stack: Stack) -> _Side:
-        shared = {"constants": self.constants, "weights": self.weights, "extra": self.extra}
-        return _Side(model=self.model, stack=stack, dtype=self.dtype, layers=stack.layers, **shared)  # type: ignore[arg-type]
-
     # -- blocks
 
-    def _encode(self) -> BlockText:
+    def _encode(self, decoder: EncoderDecoderGraph) -> BlockText:
         """The encoder, and keys and values of every layer of the decoder."""
-        m, side = self.model, self._side(self.model.encoder)
         block = BlockText("block encode @entry", "Reads sources; the outputs begin anew.")
         block.note("A length that its source does not have is refused, and that of an empty one.")
         block.assign("length", "i32[1]")
@@ -103,15 +88,15 @@ class EncoderDecoderGraph:
             "op slice(source, axis=1, start=length - 1, end=length) >> last;",
         ])  # fmt: skip
         block.note("The encoder.")
-        side.embedding(block, "source", "0", "M")
-        side.bias(block, "0", "M")
-        block.nest("loop encoder_layers (l in 0..Le)", side.encoder_layer().lines)
-        if m.encoder.final is not None:
-            side.norm(block, m.encoder.final, "encoder_norm_final", "x", "encoded")
+        self._embedding(block, "source", "0", "M")
+        self._bias(block, "0", "M")
+        block.nest("loop encoder_layers (l in 0..Le)", self._encoder_layer().lines)
+        if self.stack.final is not None:
+            self.norm(block, self.stack.final, "encoder_norm_final", "x", "encoded")
         else:
             block.add("transfer x >> encoded;")
         block.note("What every layer of the decoder attends to.")
-        block.nest("loop cross_layers (l in 0..L)", self._side(m.decoder).cross_tables().lines)
+        block.nest("loop cross_layers (l in 0..L)", decoder._cross_tables().lines)
         block.add("cache.write lengths >> source_lengths[0..B];")
         for name in ("pos", "K", "V"):
             block.add(f"cache.reset {name};")
@@ -120,39 +105,31 @@ class EncoderDecoderGraph:
 
     def _step(self) -> BlockText:
         """The decoder."""
-        m, side = self.model, self._side(self.model.decoder)
+        m = self.model
         block = BlockText("block entry", "Logits of the next tokens of the outputs; keys and values go into the cache.")
-        block.assign("length", "i32")
-        block.add("cache.read source_lengths[0] >> length;")
+        block.define("length", "i32", "cache.read source_lengths[0]")
         block.assign("last", "f32[Dh]")
         block.add("cache.read cross_K[0, 0, 0, length - 1] >> last; // before encode, a step is refused here")
         block.assign("room", "f32[?, Dh]")
         block.add("cache.read K[0, 0, 0, pos..pos + N] >> room; // a full cache is refused here")
-        block.assign("used", "i32[B]")
-        block.add("cache.read source_lengths[0..B] >> used;")
-        side.embedding(block, "tokens", "pos", "N")
-        side.bias(block, "pos", "N")
-        block.nest("loop layers (l in 0..L)", side.decoder_layer().lines)
-        if m.decoder.final is not None:
-            side.norm(block, m.decoder.final, "norm_final", "x", "x")
+        block.define("used", "i32[B]", "cache.read source_lengths[0..B]")
+        self._embedding(block, "tokens", "pos", "N")
+        self._bias(block, "pos", "N")
+        block.nest("loop layers (l in 0..L)", self._decoder_layer().lines)
+        if self.stack.final is not None:
+            self.norm(block, self.stack.final, "norm_final", "x", "x")
         if m.head_scale is not None:
             block.add(f"op mul(x, {number(m.head_scale)}) >> x;")
         name, head = ("embed", Matrix(m.embed)) if m.head is None else ("head", m.head)
-        side.product(block, head, name, "x", "logits", "D", "vocab")
+        self.product(block, head, name, "x", "logits", "D", "vocab")
         if m.logits_bias is not None:
-            block.add(f"op add(logits, {side.constant('logits_bias', m.logits_bias, '1, vocab')}) >> logits;")
+            block.add(f"op add(logits, {self.constant('logits_bias', m.logits_bias, '1, vocab')}) >> logits;")
         block.add("op argmax_axis(logits, axis=-1) >> next;")
         block.add("cache.increment N pos;")
         block.add("return;")
         return block
 
-
-@dataclass(kw_only=True)
-class _Side(Writer):
-    """Statements of the encoder or of the decoder: rows are [B, M] or [B, N]."""
-
-    model: EncoderDecoder
-    stack: Stack
+    # -- what tells the sides apart
 
     @property
     def _encodes(self) -> bool:
@@ -171,23 +148,22 @@ class _Side(Writer):
         """Names of the number of heads and of the size of one."""
         return ("He", "Dhe") if self._encodes else ("H", "Dh")
 
-    def embedding(self, to: BlockText, ids: str, start: str, count: str) -> None:
+    # -- what precedes the layers, and their bodies
+
+    def _embedding(self, to: BlockText, ids: str, start: str, count: str) -> None:
         """x = the embedding of tokens, with their positions where these are learned."""
         m, s = self.model, self.stack
         to.assign("x", f"f32[{self._rows}, D]")
-        self.lookup(to, m.embed, ids, "x")
-        if m.embed_scale is not None:
-            to.add(f"op mul(x, {number(m.embed_scale)}) >> x;")
+        self.lookup(to, m.embed, ids, "x", scale=m.embed_scale)
         if s.places is not None:
             table = self.constant(f"{self._prefix}places", s.places.tensor, f"{s.places.rows}, D")
             first, end = _sum(start, s.places.offset), _sum(start, count, s.places.offset)
-            to.assign("place", f"f32[{count}, D]")
-            to.add(f"op slice({table}, axis=0, start={first}, end={end}) >> place;")
+            to.define("place", f"f32[{count}, D]", f"op slice({table}, axis=0, start={first}, end={end})")
             to.add("op add(x, place) >> x;")
         if s.norm_embedding is not None:
             self.norm(to, s.norm_embedding, f"{self._prefix}norm_embedding", "x", "x")
 
-    def bias(self, to: BlockText, start: str, count: str) -> None:
+    def _bias(self, to: BlockText, start: str, count: str) -> None:
         """bias = what is added to scores by distance, the same in every layer."""
         b, heads = self.stack.bias, self._heads[0]
         if b is None:
@@ -201,7 +177,7 @@ class _Side(Writer):
             f"max_distance={b.max_distance}) >> bias;"
         )
 
-    def encoder_layer(self) -> BlockText:
+    def _encoder_layer(self) -> BlockText:
         """The body of the loop over the encoder's layers."""
         block, s = BlockText(""), self.stack
         block.note("Attention over the tokens of each source.")
@@ -215,7 +191,7 @@ class _Side(Writer):
         self._network(block)
         return block
 
-    def decoder_layer(self) -> BlockText:
+    def _decoder_layer(self) -> BlockText:
         """The body of the loop over the decoder's layers."""
         block, s = BlockText(""), self.stack
         assert s.cross is not None
@@ -223,8 +199,8 @@ class _Side(Writer):
 
         def attend(h: str) -> str:
             self._projections(block, h)
-            self._write(block, "k", "K", "N", "pos..pos + N")
-            self._write(block, "v", "V", "N", "pos..pos + N")
+            for name, table in (("k", "K"), ("v", "V")):
+                self._write(block, name, table, "N", "pos..pos + N")
             for name, table in (("keys", "K"), ("values", "V")):
                 self._read(block, name, f"{table}[l, 0..B, 0..H, 0..pos + N]", "?")
             return f"qh, keys, values{with_bias}, causal=true"
@@ -243,7 +219,7 @@ class _Side(Writer):
         self._network(block)
         return block
 
-    def cross_tables(self) -> BlockText:
+    def _cross_tables(self) -> BlockText:
         """The body of the loop that fills the tables of the attention to the encoder."""
         block, cross = BlockText(""), self.stack.cross
         assert cross is not None
@@ -261,12 +237,10 @@ class _Side(Writer):
         arguments = attend(self._input(to, part.norm, f"{prefix}norm_attention"))
         if scale is not None and not math.isclose(scale, usual, rel_tol=1e-12):
             arguments += f", scale={number(scale)}"
-        to.assign("a", f"f32[{self._rows}, {heads}, {size}]")
-        to.add(f"op attention({arguments}) >> a;")
-        to.assign("m", f"f32[{self._rows}, {heads} * {size}]")
-        to.add(f"op reshape(a, shape=[{self._rows}, {heads} * {size}]) >> m;")
-        to.assign("o", f"f32[{self._rows}, D]")
-        self.product(to, part.o, f"{self._prefix}{prefix}wo", "m", "o", f"{heads} * {size}", "D")
+        to.define("a", f"f32[{self._rows}, {heads}, {size}]", f"op attention({arguments})")
+        whole = f"{self._rows}, {heads} * {size}"
+        to.define("m", f"f32[{whole}]", f"op reshape(a, shape=[{whole}])")
+        self.product(to, part.o, f"{self._prefix}{prefix}wo", "m", "o", f"{heads} * {size}", "D", self._rows)
         self._added(to, part.norm, f"{prefix}norm_attention", "o")
 
     def _network(self, to: BlockText) -> None:
@@ -300,23 +274,18 @@ class _Side(Writer):
     def _projected(self, to: BlockText, matrix: Matrix, name: str, h: str, y: str, rows: str) -> None:
         """y = the product of h, and by head."""
         heads, size = self._heads
-        to.assign(y, f"f32[{rows}, {heads} * {size}]")
-        self.product(to, matrix, name, h, y, "D", f"{heads} * {size}")
-        to.assign(f"{y}h", f"f32[{rows}, {heads}, {size}]")
-        to.add(f"op reshape({y}, shape=[{rows}, {heads}, {size}]) >> {y}h;")
+        self.product(to, matrix, name, h, y, "D", f"{heads} * {size}", rows)
+        to.define(f"{y}h", f"f32[{rows}, {heads}, {size}]", f"op reshape({y}, shape=[{rows}, {heads}, {size}])")
 
     def _write(self, to: BlockText, name: str, table: str, count: str, where: str) -> None:
         """Keys or values into a table, whose positions come after the heads."""
-        to.assign(f"{name}t", f"f32[B, H, {count}, Dh]")
-        to.add(f"op transpose({name}h, perm=[0, 2, 1, 3]) >> {name}t;")
+        to.define(f"{name}t", f"f32[B, H, {count}, Dh]", f"op transpose({name}h, perm=[0, 2, 1, 3])")
         to.add(f"cache.write {name}t >> {table}[l, 0..B, 0..H, {where}];")
 
     def _read(self, to: BlockText, name: str, access: str, count: str) -> None:
         """Keys or values out of a table, as attention takes them."""
-        to.assign(f"{name}_t", f"f32[B, H, {count}, Dh]")
-        to.add(f"cache.read {access} >> {name}_t;")
-        to.assign(name, f"f32[B, {count}, H, Dh]")
-        to.add(f"op transpose({name}_t, perm=[0, 2, 1, 3]) >> {name};")
+        to.define(f"{name}_t", f"f32[B, H, {count}, Dh]", f"cache.read {access}")
+        to.define(name, f"f32[B, {count}, H, Dh]", f"op transpose({name}_t, perm=[0, 2, 1, 3])")
 
 
 def _sum(*terms: str | int) -> str:

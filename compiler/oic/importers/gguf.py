@@ -12,7 +12,7 @@ from typing import Any
 
 from oic.diagnostics import fail, nearest
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import MOST_TURNED, Decoder, Layer, Matrix, Norm, RotaryEmbedding
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryEmbedding
 
 ARCHITECTURE = "general.architecture"
 BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
@@ -57,101 +57,77 @@ ARCHITECTURES = {
 }
 """By `general.architecture`.  Source: llama.cpp, `convert_hf_to_gguf.py` and `src/llama-model.cpp`."""
 
+PERIOD = "attention.sliding_window_pattern"
 LOCAL_BASE = 10000.0  # of rotary positions in Gemma 3's layers with a window
 
 
-class _Keys:
-    """The keys of an architecture, which a setting may name without it."""
-
-    def __init__(self, c: Checkpoint, name: str) -> None:
-        self.c, self.name = c, name
-
-    def of(self, key: str) -> tuple[str, str]:
-        return key, f"{self.name}.{key}"
-
-    def has(self, key: str) -> bool:
-        return any(map(self.c.has, self.of(key)))
-
-    def size(self, key: str, default: int | None = None) -> int:
-        return self.c.size(*self.of(key), default=default)
-
-    def number(self, key: str, default: float | None = None) -> float:
-        return self.c.number(*self.of(key), default=default)
-
-    def optional(self, key: str) -> float | None:
-        return self.number(key) if self.has(key) else None
-
-
-def gguf(c: Checkpoint) -> Decoder:
+def read(c: Checkpoint) -> Decoder:
     """Source: llama.cpp, `convert_hf_to_gguf.py`, `gguf-py/gguf/constants.py` and `src/llama-model.cpp`."""
     name = c.text(ARCHITECTURE)
     if name not in ARCHITECTURES:
         near = nearest(name, ARCHITECTURES)
         hint = (f"the nearest is {near!r}; " if near else "") + f"supported: {', '.join(sorted(ARCHITECTURES))}"
         raise fail("import-family", f"{c.model.name}: '{ARCHITECTURE}' is '{name}', which is not known", hint=hint)
-    a, keys = ARCHITECTURES[name], _Keys(c, name)
+    a, c.scope = ARCHITECTURES[name], f"{name}."
     c.config["model_type"] = name
-    if keys.has("expert_count") and keys.number("expert_count"):
-        count = int(keys.number("expert_count"))
-        raise c.unsupported("expert_count", count, "one feed-forward network a layer, no mixture of experts")
+    if experts := c.optional("expert_count"):
+        raise c.unsupported("expert_count", int(experts), "one feed-forward network a layer, no mixture of experts")
     for key in ("attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
-        if keys.has(key) and keys.number(key):
-            raise c.unsupported(key, keys.number(key), "none")
+        if used := c.optional(key):
+            raise c.unsupported(key, used, "none")
     for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
         ids = [c.config[key] for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
         c.assume({end: ids[0] if len(ids) == 1 else ids} if ids else {})
-    width, heads = keys.size("embedding_length"), keys.size("attention.head_count")
-    count = c.layers(*keys.of("block_count"))
-    if width % heads and not keys.has("attention.key_length"):
+    width, heads = c.size("embedding_length"), c.size("attention.head_count")
+    count = c.layers("block_count")
+    if width % heads and not c.has("attention.key_length"):
         raise c.unsupported("attention.head_count", heads, f"a divisor of 'embedding_length', {width}")
-    head = keys.size("attention.key_length", width // heads)
-    if keys.size("attention.value_length", head) != head:
-        raise c.unsupported("attention.value_length", keys.size("attention.value_length"), f"'key_length', {head}")
-    eps = keys.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
+    head = c.size("attention.key_length", default=width // heads)
+    if c.size("attention.value_length", default=head) != head:
+        raise c.unsupported("attention.value_length", c.size("attention.value_length"), f"'key_length', {head}")
+    eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
     positions = c.shape("position_embd.weight")
     large = a.large == count
     return Decoder(
-        family=name, vocab=_vocab(c, keys), width=width, heads=heads,
-        kv_heads=keys.size("attention.head_count_kv", heads), head_size=head, inner=keys.size("feed_forward_length"),
-        context=keys.size("context_length"), layers=_layers(c, keys, a, count, head),
+        family=name, vocab=_vocab(c), width=width, heads=heads,
+        kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, inner=c.size("feed_forward_length"),
+        context=c.size("context_length"), layers=_layers(c, a, count, head),
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
         positions="position_embd.weight" if a.style is None else None, rows=positions[0] if positions else 0,
-        activation=a.activation, final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
-        parallel=c.flag(*keys.of("use_parallel_residual"), default=False),
-        scale=keys.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
-        softcap=keys.optional("attn_logit_softcapping"), final_softcap=keys.optional("final_logit_softcapping"),
+        final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
+        parallel=c.flag("use_parallel_residual", default=False),
+        scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
+        softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
         head=Matrix("output.weight") if c.model.has("output.weight") else None, **_sublayers(c, a, eps, head),
     )  # fmt: skip
 
 
-def _vocab(c: Checkpoint, keys: _Keys) -> int:
+def _vocab(c: Checkpoint) -> int:
     """Tokens: rows of the embedding, which some files have more of than they have texts."""
     embed = c.shape("token_embd.weight")
-    return embed[0] if len(embed) == 2 else keys.size("vocab_size")
+    return embed[0] if len(embed) == 2 else c.size("vocab_size")
 
 
 def _norm(c: Checkpoint, a: Architecture, eps: float, name: str) -> Norm | None:
     """A norm where its weights are there."""
-    bias = f"{name}.bias" if c.present(f"{name}.bias") else None
-    return Norm(f"{name}.weight", a.norm, eps, bias) if c.present(f"{name}.weight") else None
+    return Norm(f"{name}.weight", a.norm, eps, c.there(f"{name}.bias")) if c.present(f"{name}.weight") else None
 
 
 def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[str, Any]:
     """Matrices and norms of the layers, by the fields of `Decoder`."""
 
-    def matrix(name: str) -> Matrix:
-        bias = f"blk.{{l}}.{name}.bias"
-        return Matrix(f"blk.{{l}}.{name}.weight", bias if c.present(bias) else None)
+    def part(name: str) -> Matrix:
+        return Matrix.of(c, f"blk.{{l}}.{name}")
 
     def norm(name: str) -> Norm | None:
         return _norm(c, a, eps, f"blk.{{l}}.{name}")
 
     whole = c.present("blk.{l}.attn_qkv.weight")
-    parts = {"qkv": matrix("attn_qkv")} if whole else {n: matrix(f"attn_{n}") for n in "qkv"}
+    parts = {"qkv": part("attn_qkv")} if whole else {n: part(f"attn_{n}") for n in "qkv"}
+    gate = part("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None
     q_norm = norm("attn_q_norm")
     return {
-        **parts, "o": matrix("attn_output"), "up": matrix("ffn_up"), "down": matrix("ffn_down"),
-        "gate": matrix("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None,
+        **parts, "o": part("attn_output"), "network": Network(part("ffn_up"), part("ffn_down"), a.activation, gate),
         "q_norm": q_norm, "k_norm": norm("attn_k_norm"),
         "norm_whole": q_norm is not None and c.shape(q_norm.tensor) != (head,),
         "before_attention": norm("attn_norm"), "after_attention": norm("post_attention_norm"),
@@ -159,14 +135,14 @@ def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[st
     }  # fmt: skip
 
 
-def _layers(c: Checkpoint, keys: _Keys, a: Architecture, count: int, head: int) -> tuple[Layer, ...]:
+def _layers(c: Checkpoint, a: Architecture, count: int, head: int) -> tuple[Layer, ...]:
     """Windows and rotary positions of each layer."""
-    window = keys.size("attention.sliding_window") if keys.optional("attention.sliding_window") else None
-    sliding = [window is not None and slides for slides in _sliding(c, keys, a, count)]
-    everywhere = _rope(c, keys, a, head) if a.style else None
+    window = c.size("attention.sliding_window") if c.optional("attention.sliding_window") else None
+    sliding = [window is not None and slides for slides in _sliding(c, a, count)]
+    everywhere = _rope(c, a, head) if a.style else None
     near = everywhere
-    if everywhere and (keys.has("rope.freq_base_swa") or keys.name == "gemma3"):
-        base = c.positive(*keys.of("rope.freq_base_swa"), default=LOCAL_BASE)
+    if everywhere and (c.has("rope.freq_base_swa") or c.family == "gemma3"):
+        base = c.positive("rope.freq_base_swa", default=LOCAL_BASE)
         near = RotaryEmbedding(base, everywhere.dims, everywhere.style)
     every = a.bare_rope or count + 1
     return tuple(
@@ -175,31 +151,31 @@ def _layers(c: Checkpoint, keys: _Keys, a: Architecture, count: int, head: int) 
     )
 
 
-def _sliding(c: Checkpoint, keys: _Keys, a: Architecture, count: int) -> list[bool]:
+def _sliding(c: Checkpoint, a: Architecture, count: int) -> list[bool]:
     """Which layers see a window, if there is one: a period, or a list with a flag for each."""
-    key = next((k for k in keys.of("attention.sliding_window_pattern") if c.has(k)), None)
+    key = next((k for k in (PERIOD, c.scope + PERIOD) if k in c.config), None)
     if key is not None and isinstance(c.config[key], list):
         flags = c.items(key, count) or []
         for flag in flags:
             c.require(key, flag, True, False)
         return [bool(flag) for flag in flags]
-    period = a.period if key is None else keys.size("attention.sliding_window_pattern")
+    period = a.period if key is None else c.size(PERIOD)
     return [not period or (i + 1) % period != 0 for i in range(count)]
 
 
-def _rope(c: Checkpoint, keys: _Keys, a: Architecture, head: int) -> RotaryEmbedding:
+def _rope(c: Checkpoint, a: Architecture, head: int) -> RotaryEmbedding:
     """Rotary positions; `OicError` `import-unsupported` for a scaling that is not known."""
-    base, dims = c.positive(*keys.of("rope.freq_base"), default=10000.0), keys.size("rope.dimension_count", head)
-    if dims % 2 or dims > min(head, MOST_TURNED):
-        raise c.unsupported("rope.dimension_count", dims, f"an even number up to {min(head, MOST_TURNED)}")
-    kind = c.text(*keys.of("rope.scaling.type")) if keys.has("rope.scaling.type") else "none"
+    base, dims = c.positive("rope.freq_base", default=10000.0), c.size("rope.dimension_count", default=head)
+    if dims % 2 or dims > min(head, RotaryEmbedding.MOST):
+        raise c.unsupported("rope.dimension_count", dims, f"an even number up to {min(head, RotaryEmbedding.MOST)}")
+    kind = c.text("rope.scaling.type") if c.has("rope.scaling.type") else "none"
     if kind not in ("none", "linear"):
         raise c.unsupported("rope.scaling.type", kind, "'none', 'linear'")
     for name in ("rope_factors_long.weight", "rope_factors_short.weight"):
         if c.model.has(name):
             raise c.unsupported(name, "a tensor", f"'{FREQS}', one factor for each frequency")
     style = a.style or "half"
-    factor = c.positive(*keys.of("rope.scaling.factor")) if kind == "linear" else 1.0
+    factor = c.positive("rope.scaling.factor") if kind == "linear" else 1.0
     factors = [factor] * (dims // 2)
     if c.model.has(FREQS):
         if c.shape(FREQS) != (dims // 2,):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, head
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, head
 
 BUFFERS = r"\.attn\.(bias|masked_bias)$"
+SIGNS = tuple(
+    (f"{prefix}wte{end}", f"{prefix}h.0.attn.c_attn.weight")
+    for prefix in ("transformer.", "")
+    for end in (".weight", "")
+)
+ASKS = (("n_head", "num_attention_heads"),)
 LAYERS = ("n_layer", "num_hidden_layers")
 POSITIONS = ("n_positions", "n_ctx", "block_size")
 
@@ -16,7 +22,7 @@ def _table(c: Checkpoint, name: str) -> str:
     return prefix + name if c.model.has(prefix + name) else f"{prefix}{name}.weight"
 
 
-def gpt2_shapes(c: Checkpoint) -> None:
+def shapes(c: Checkpoint) -> None:
     """All sizes but the number of heads."""
     tokens, positions = c.shape(_table(c, "wte")), c.shape(_table(c, "wpe"))
     layer = c.prefix("transformer.", "", probe="h.0.ln_1.weight") + "h.{l}."
@@ -29,7 +35,7 @@ def gpt2_shapes(c: Checkpoint) -> None:
     c.fill(n_inner=max(c.shape(layer + "mlp.c_fc.weight"), default=0))
 
 
-def gpt2(c: Checkpoint) -> Decoder:
+def read(c: Checkpoint) -> Decoder:
     """Source: `gpt2` in Hugging Face's transformers; karpathy's minGPT and nanoGPT, `model.py`."""
     c.require("add_cross_attention", c.flag("add_cross_attention", default=False), False)
     width, heads = c.size("n_embd"), c.size("n_head", "num_attention_heads")
@@ -46,7 +52,7 @@ def gpt2(c: Checkpoint) -> Decoder:
         return Norm(f"{name}.weight", "layer", eps, bias(name))
 
     def bias(name: str) -> str | None:
-        return f"{name}.bias" if by_columns or c.present(f"{name}.bias") else None
+        return f"{name}.bias" if by_columns else c.there(f"{name}.bias")
 
     def matrix(name: str) -> Matrix:
         return Matrix(f"{layer}{name}.weight", bias(layer + name), by_columns=by_columns)
@@ -57,8 +63,10 @@ def gpt2(c: Checkpoint) -> Decoder:
         head_size=width // heads, inner=c.size("n_inner", default=4 * width), context=positions,
         layers=(Layer(),) * c.layers(*LAYERS),
         embed=_table(c, "wte"), positions=_table(c, "wpe"), rows=positions,
-        qkv=matrix("attn.c_attn"), o=matrix("attn.c_proj"), up=matrix("mlp.c_fc"), down=matrix("mlp.c_proj"),
-        activation=c.text("activation_function", default="gelu" if plain else "gelu_new"),
+        qkv=matrix("attn.c_attn"), o=matrix("attn.c_proj"), network=Network(
+            matrix("mlp.c_fc"), matrix("mlp.c_proj"),
+            c.text("activation_function", default="gelu" if plain else "gelu_new"),
+        ),
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
         by_layer=c.flag("scale_attn_by_inverse_layer_idx", default=False),

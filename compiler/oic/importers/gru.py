@@ -8,7 +8,7 @@ from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix
 from oic.importers.family import FamilyGraph, Request
-from oic.importers.text import BlockText, section
+from oic.importers.text import BlockText, source
 from oic.importers.writer import Writer
 
 GRU = "gru_seq2seq"
@@ -34,15 +34,15 @@ class Gru:
         return [f"gated recurrent units, {self.units} wide", "a state of fixed size"]
 
 
-def gru(c: Checkpoint, request: Request) -> FamilyGraph:
+def program(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: Kyubyong's `g2p_en`, `g2p.py`; the gates are PyTorch's."""
     room = SOURCE if request.context is None else request.context
     if room < 1 or request.prefill < 1:
         raise fail("import-config", f"{c.model.name}: a source of {room} tokens, {request.prefill} a step: 1 or more")
     request.alone(c)
     model = _read(c)
-    graph = GruGraph(dtype=c.dtype, layers=1)
-    text = graph.text(model, request.name or GRU, room, request.prefill)
+    graph = GruGraph(c=c, request=request, layers=1)
+    text = graph.text(model, request.name or GRU, room)
     begin, end = c.size("decoder_start_token_id", default=2), c.size("eos_token_id", default=3)
     metadata = {"model_type": GRU, "decoder_start_token_id": begin, "eos_token_id": end}
     return FamilyGraph(text, model.features(), graph.weights, "^$", context=room, metadata=metadata)
@@ -65,13 +65,12 @@ def _read(c: Checkpoint) -> Gru:
 class GruGraph(Writer):
     """The graph while it is written."""
 
-    def text(self, m: Gru, name: str, room: int, prefill: int) -> str:
-        """The whole source; `room` tokens of a source, `prefill` of an output a step."""
+    def text(self, m: Gru, name: str, room: int) -> str:
+        """The whole source; `room` tokens of a source at most."""
         encode = BlockText("block encode @entry", "Reads a source; the output begins anew.")
         encode.assign("x", "f32[M, E]")
-        encode.add(f"op gather({self._table('enc', 'read', 'E')}, source{self._wide('enc_emb')}) >> x;")
-        encode.assign("s", "f32[U]")
-        encode.add("op fill(s, value=0.0) >> s;")
+        self.lookup(encode, "enc_emb", "source", "x", name="enc_embed", dims="read, E")
+        encode.define("s", "f32[U]", "op fill(s, value=0.0)")
         self._steps(encode, m, "enc", "M", "E")
         encode.add("cache.write s >> h[0];")
         encode.add("cache.reset sources;")
@@ -81,40 +80,32 @@ class GruGraph(Writer):
         entry.assign("s", "f32[U]")
         entry.add("cache.read h[sources - 1] >> s; // before encode, a step is refused here")
         entry.assign("y", "f32[N, I]")
-        entry.add(f"op gather({self._table('dec', 'vocab', 'I')}, tokens{self._wide('dec_emb')}) >> y;")
+        self.lookup(entry, "dec_emb", "tokens", "y", name="dec_embed", dims="vocab, I")
         entry.assign("states", "f32[N, U]")
         self._steps(entry, m, "dec", "N", "I")
         entry.add("cache.write s >> h[0];")
         self.product(entry, Matrix("fc_w", "fc_b"), "head", "states", "logits", "U", "vocab")
         entry.add("op argmax_axis(logits, axis=-1) >> next;")
         entry.add("return;")
-        parts = [
-            section("sizes", [
+        sections = {
+            "sizes": [
                 f"read = {m.vocabs[0]}; // tokens of a source",
                 f"vocab = {m.vocabs[1]}; // tokens of an output",
                 f"E = {m.inputs[0]}; // width of the encoder's embedding",
                 f"I = {m.inputs[1]}; // of the decoder's",
                 f"U = {m.units}; // units",
                 f"S = {room}; // tokens of a source at most",
-                f"P = {prefill}; // tokens of one step",
-            ]),
-            section("dynamic", ["source: i32[M] @max(M=S);", "tokens: i32[N] @max(N=P);"]),
-            section("constant", self.constants),
-            section("persistent", [
+                f"P = {self.request.prefill}; // tokens of one step",
+            ],
+            "dynamic": ["source: i32[M] @max(M=S);", "tokens: i32[N] @max(N=P);"],
+            "constant": self.constants,
+            "persistent": [
                 "sources: i32 @init(0); // 1 once one is encoded",
                 "h(s): f32[U] @table @fixed(s=1); // what the encoder read, then what the decoder wrote",
-            ]),
-            section("volatile", ["logits: f32[N, vocab]; // row i follows tokens[i]", "next: i64[N];"]),
-            *(["\n".join(b.render(1))] for b in (encode, entry)),
-        ]  # fmt: skip
-        head = f"// {GRU}: {'; '.join(m.features())}."
-        return "\n".join([head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
-
-    def _table(self, part: str, rows: str, width: str) -> str:
-        return self.constant(f"{part}_embed", f"{part}_emb", f"{rows}, {width}", narrow=True)
-
-    def _wide(self, tensor: str) -> str:
-        return "" if self.dtype(tensor, 1).name == "f32" else ", to=f32"
+            ],
+            "volatile": ["logits: f32[N, vocab]; // row i follows tokens[i]", "next: i64[N];"],
+        }
+        return source(name, f"{GRU}: {'; '.join(m.features())}", sections, (encode, entry))
 
     def _steps(self, to: BlockText, m: Gru, part: str, count: str, width: str) -> None:
         """The state s goes on with every row of the embedded tokens; the decoder keeps all of them."""

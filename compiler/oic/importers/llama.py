@@ -6,9 +6,15 @@ import math
 from typing import Any
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import MOST_TURNED, Decoder, Layer, Matrix, Norm, RotaryEmbedding, head
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryEmbedding, head
 
 BUFFERS = r"rotary_emb\.inv_freq$"
+SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_proj.weight",))
+HEADS = ("num_attention_heads", "n_heads")
+ASKS = (HEADS, ("rms_norm_eps", "norm_epsilon"), ("rope_theta", "rope_parameters.rope_theta"))
+NEOX_BUFFERS = rf"{BUFFERS}|\.attention\.(bias|masked_bias)$"
+NEOX_SIGNS = (("gpt_neox.layers.0.attention.query_key_value.weight",),)
+NEOX_ASKS = (HEADS, ("rotary_pct",), ("use_parallel_residual",))
 PLUS_ONE = {"gemma", "gemma2", "gemma3_text"}
 """Families whose norms multiply by 1 + weight, and whose embedding is scaled by √width."""
 NOT_SET = {"gemma": {"hidden_activation"}}
@@ -36,7 +42,7 @@ TIED = {"gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"}
 ROPE_TYPES = ("default", "linear", "llama3")
 
 
-def llama_shapes(c: Checkpoint) -> None:
+def shapes(c: Checkpoint) -> None:
     """Sizes; those of heads too, where their number is known."""
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
     layer = prefix + "layers.{l}."
@@ -53,7 +59,7 @@ def llama_shapes(c: Checkpoint) -> None:
             c.fill(num_key_value_heads=k[0] // (c.size("head_dim") if c.has("head_dim") else size))
 
 
-def llama(c: Checkpoint) -> Decoder:
+def read(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
     c.absent -= NOT_SET.get(c.family, set())
     c.assume(DEFAULTS.get(c.family, {}))
@@ -69,17 +75,15 @@ def llama(c: Checkpoint) -> Decoder:
     def norm(name: str) -> Norm | None:
         if not c.present(name + ".weight"):
             return None
-        bias = name + ".bias" if c.present(name + ".bias") else None
+        bias = c.there(name + ".bias")
         kind = "layer" if bias or not (c.has("rms_norm_eps") or not c.has("norm_epsilon")) else "rms"
         eps = c.positive("rms_norm_eps", "norm_epsilon", default=1e-6)
         return Norm(name + ".weight", kind, eps, bias, plus_one=c.family in PLUS_ONE)
 
-    def matrix(name: str) -> Matrix:
-        return Matrix(name + ".weight", name + ".bias" if c.present(name + ".bias") else None)
-
     final = norm(prefix + "norm")
     both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
     after = both or not c.present(layer + "input_layernorm.weight")
+    q, k, v, o = (Matrix.of(c, f"{attention}{name}_proj") for name in "qkvo")
     q_norm, k_norm = norm(attention + "q_norm"), norm(attention + "k_norm")
     gated = c.present(network + "gate_proj.weight")
     up, down = ("up_proj", "down_proj") if gated or c.present(network + "up_proj.weight") else ("c_fc", "c_proj")
@@ -90,11 +94,12 @@ def llama(c: Checkpoint) -> Decoder:
         context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, size),
         embed=prefix + "embed_tokens.weight",
         embed_scale=math.sqrt(width) if c.family in PLUS_ONE else None,
-        q=matrix(attention + "q_proj"), k=matrix(attention + "k_proj"), v=matrix(attention + "v_proj"),
-        o=matrix(attention + "o_proj"), q_norm=q_norm, k_norm=k_norm,
-        norm_whole=q_norm is not None and c.model.info(q_norm.tensor.replace("{l}", "0")).shape != (size,),
-        gate=matrix(network + "gate_proj") if gated else None, up=matrix(network + up), down=matrix(network + down),
-        activation=_activation(c),
+        q=q, k=k, v=v, o=o, q_norm=q_norm, k_norm=k_norm,
+        norm_whole=q_norm is not None and c.shape(q_norm.tensor) != (size,),
+        network=Network(
+            Matrix.of(c, network + up), Matrix.of(c, network + down), _activation(c),
+            gate=Matrix.of(c, network + "gate_proj") if gated else None,
+        ),
         before_attention=norm(layer + "input_layernorm"),
         after_attention=norm(layer + "post_attention_layernorm") if after else None,
         before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"))
@@ -102,8 +107,7 @@ def llama(c: Checkpoint) -> Decoder:
         after_network=norm(layer + "post_feedforward_layernorm") if after else None,
         final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
         scale=c.positive(scalar) ** -0.5 if c.has(scalar) else None,
-        softcap=c.number("attn_logit_softcapping") if c.has("attn_logit_softcapping") else None,
-        final_softcap=c.number("final_logit_softcapping") if c.has("final_logit_softcapping") else None,
+        softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
         head=head(c, "lm_head.weight", prefix + "embed_tokens.weight", default=c.family in TIED),
     )  # fmt: skip
 
@@ -127,16 +131,13 @@ def gpt_neox(c: Checkpoint) -> Decoder:
     def norm(name: str) -> Norm:
         return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
 
-    def matrix(name: str) -> Matrix:
-        bias = layer + name + ".bias"
-        return Matrix(f"{layer}{name}.weight", bias if c.present(bias) else None)
-
     return Decoder(
         family="gpt_neox", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
         head_size=width // heads, inner=c.size("intermediate_size"), context=c.size("max_position_embeddings"),
         layers=layers(c, c.layers("num_hidden_layers"), width // heads), embed=prefix + "embed_in.weight",
-        qkv=matrix("attention.query_key_value"), order="heads", o=matrix("attention.dense"),
-        up=matrix("mlp.dense_h_to_4h"), down=matrix("mlp.dense_4h_to_h"), activation=c.text("hidden_act"),
+        qkv=Matrix.of(c, layer + "attention.query_key_value"), order="heads", o=Matrix.of(c, layer + "attention.dense"),
+        network=Network(Matrix.of(c, layer + "mlp.dense_h_to_4h"), Matrix.of(c, layer + "mlp.dense_4h_to_h"),
+                        c.text("hidden_act")),
         before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
         parallel=c.flag("use_parallel_residual", default=True), final=norm(prefix + "final_layer_norm"),
         head=head(c, "embed_out.weight", prefix + "embed_in.weight", default=False),
@@ -169,13 +170,11 @@ def _sliding(c: Checkpoint, count: int) -> list[bool]:
         return [kind == "sliding_attention" for kind in kinds]
     if not c.has("sliding_window") or not c.flag("use_sliding_window", default=True):
         return [False] * count
-    if c.family == "gemma2":
-        return [i % 2 == 0 for i in range(count)]
-    if c.has("sliding_window_pattern"):
+    period = {"gemma2": 2, "gemma3_text": 6}.get(c.family)
+    if c.has("sliding_window_pattern") and c.family != "gemma2":
         period = c.size("sliding_window_pattern")
+    if period is not None:
         return [(i + 1) % period != 0 for i in range(count)]
-    if c.family in ("gemma3", "gemma3_text"):
-        return [(i + 1) % 6 != 0 for i in range(count)]
     return [i >= int(c.number("max_window_layers", default=0)) for i in range(count)]
 
 
@@ -192,8 +191,8 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
     if not 0 < part <= 1 or (dims := int(size * part)) % 2:
         raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
-    if dims > MOST_TURNED:
-        raise c.unsupported("head_dim", size, f"at most {MOST_TURNED}")
+    if dims > RotaryEmbedding.MOST:
+        raise c.unsupported("head_dim", size, f"at most {RotaryEmbedding.MOST}")
     said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
     if said is None and c.has(table + "factor") and not local:
         kinds = ", ".join(map(repr, ROPE_TYPES))

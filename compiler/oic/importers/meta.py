@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from oic.importers.checkpoint import STACKED, Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryEmbedding
 
 META = "llama_meta"
 BUFFERS = r"^freq_cis_(real|imag)$|^rope\.freqs$"
+SIGNS = (("tok_embeddings",), ("tok_embeddings.weight",))
+ASKS = (("n_heads", "num_attention_heads"),)
 NAMES = {
     "embed": ("tok_embeddings.weight", "tok_embeddings"),
     "norm_attention": ("layers.{l}.attention_norm.weight", "rms_att"),
@@ -36,7 +38,7 @@ def _name(c: Checkpoint, part: str) -> str:
     return short + STACKED if c.model.has(short) else plain
 
 
-def meta_shapes(c: Checkpoint) -> None:
+def shapes(c: Checkpoint) -> None:
     """Sizes, layers, and heads of keys and values where heads of queries are known."""
     embed, hidden = c.shape(_name(c, "embed")), c.shape(_name(c, "w1"))
     if len(embed) != 2 or len(hidden) != 2:
@@ -53,7 +55,7 @@ def meta_shapes(c: Checkpoint) -> None:
         c.fill(n_kv_heads=keys[0] * heads // embed[1])
 
 
-def meta(c: Checkpoint) -> Decoder:
+def read(c: Checkpoint) -> Decoder:
     """Source: llama2.c (`run.c`, `export.py`) and Meta's `llama` (`model.py`): rotary positions turn adjacent pairs."""
     width, heads = c.size(*SIZES["dim"]), c.size(*SIZES["n_heads"])
     if width % heads:
@@ -80,7 +82,7 @@ def meta(c: Checkpoint) -> Decoder:
         layers=(Layer(rope=rope),) * c.layers(*SIZES["n_layers"], most=c.count(_name(c, "wq")) or None),
         embed=_name(c, "embed"),
         q=matrix("wq"), k=matrix("wk"), v=matrix("wv"), o=matrix("wo"),
-        gate=matrix("w1"), up=matrix("w3"), down=matrix("w2"), activation="silu",
+        network=Network(matrix("w3"), matrix("w2"), "silu", gate=matrix("w1")),
         before_attention=norm("norm_attention"), before_network=norm("norm_network"), final=norm("final"),
         head=matrix("head") if c.present(_name(c, "head")) else None,
     )  # fmt: skip

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Norm
 from oic.importers.family import FamilyGraph, Request
-from oic.importers.text import BlockText, number, section
-from oic.importers.writer import Writer
+from oic.importers.text import BlockText, number, source
+from oic.importers.token_graph import TokenGraph
 
 RWKV = "rwkv5"
 SIGNS = (("emb.weight", "blocks.0.att.time_faaaa", "blocks.0.att.time_mix_g"),)
@@ -39,13 +38,13 @@ class Rwkv:
         return [f"{self.heads} heads of {self.size}", "a state of fixed size", "layer norm before sublayers"]
 
 
-def rwkv(c: Checkpoint, request: Request) -> FamilyGraph:
+def program(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: BlinkDL's `RWKV-LM`, version 5.2, `rwkv_v5_demo.py`; `rwkv.cpp` for files whose decays are factors."""
     if request.context is not None or request.prefill < 1:
         raise fail("import-config", f"{c.model.name}: a state of fixed size has no context; steps take 1 token or more")
     request.alone(c)
     model = _read(c)
-    graph = RwkvGraph(model=model, dtype=c.dtype, shape=c.shape, prefill=request.prefill)
+    graph = RwkvGraph(c=c, request=request, layers=model.layers, model=model)
     text = graph.text(request.name or RWKV)
     metadata = {"model_type": RWKV, "vocab_size": model.vocab}
     return FamilyGraph(text, model.features(), graph.weights, "^$", metadata=metadata)
@@ -74,75 +73,48 @@ def _within(c: Checkpoint, name: str) -> bool:
 
 
 @dataclass(kw_only=True)
-class RwkvGraph(Writer):
-    """The graph while it is written; `prefill` tokens of one step at most."""
+class RwkvGraph(TokenGraph):
+    """The graph while it is written."""
 
     model: Rwkv
-    shape: Callable[[str], tuple[int, ...]]
-    prefill: int
-    layers: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.layers = self.model.layers
 
     def text(self, name: str) -> str:
         """The whole source."""
-        whole, last = self._entries()
-        decoder = self._decoder()
         m = self.model
-        parts = [
-            section("sizes", [
+        blocks = [*self.entries(), self._decoder()]
+        sections = {
+            "sizes": [
                 f"vocab = {m.vocab};",
                 f"D = {m.width}; // width",
                 f"H = {m.heads}; // heads",
                 f"Dh = {m.size}; // size of a head",
                 f"F = {m.inner}; // width inside channel mixing",
                 f"L = {m.layers}; // layers",
-                f"P = {self.prefill}; // tokens of one step",
-            ]),
-            section("dynamic", ["tokens: i32[N] @max(N=P);"]),
-            section("constant", [*self.constants, "ones: f32[Dh] @init(1.0);"]),
-            section("persistent", [
+                f"P = {self.request.prefill}; // tokens of one step",
+            ],
+            "dynamic": ["tokens: i32[N] @max(N=P);"],
+            "constant": [*self.constants, "ones: f32[Dh] @init(1.0);"],
+            "persistent": [
                 "// What is left of everything read: the last inputs of both halves of a layer, and a matrix a head.",
                 "time_before(l): f32[1, D] @table @fixed(l=L);",
                 "channel_before(l): f32[1, D] @table @fixed(l=L);",
                 "S(l): f32[H, Dh, Dh] @table @fixed(l=L);",
-            ]),
-            section("volatile", [
-                "logits: f32[N, vocab]; // row i follows tokens[i]",
-                "next: i64[N];",
-                "last_logits: f32[1, vocab];",
-                "last: i64[1];",
-            ]),
-            *(["\n".join(b.render(1))] for b in (whole, last, decoder)),
-        ]  # fmt: skip
-        head = f"// {RWKV}: {'; '.join(m.features())}."
-        return "\n".join([head, f"graph {name} {{", "\n\n".join("\n".join(p) for p in parts), "}", ""])
+            ],
+            "volatile": self.outputs(),
+        }
+        return source(name, f"{RWKV}: {'; '.join(m.features())}", sections, blocks)
 
     # -- blocks
 
-    def _entries(self) -> list[BlockText]:
-        whole = BlockText("block entry", "Logits of every token.")
-        whole.assign("x", "f32[N, D]")
-        whole.add("branch decoder;")
-        self.lookup(BlockText(""), "emb.weight", "tokens", "x")  # declares its constant first
-        self._head(whole, "x", "logits", "next")
-        last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
-        last.assign("x", "f32[N, D]")
-        last.add("branch decoder;")
-        last.assign("y", "f32[1, D]")
-        last.add("op slice(x, axis=0, start=N - 1, end=N) >> y;")
-        self._head(last, "y", "last_logits", "last")
-        return [whole, last]
+    def embedding(self, to: BlockText) -> None:
+        self.lookup(to, "emb.weight", "tokens", "x")
 
-    def _head(self, to: BlockText, x: str, logits: str, chosen: str) -> None:
+    def head(self, to: BlockText, x: str, logits: str) -> None:
         self.product(to, Matrix("head.weight"), "head", x, logits, "D", "vocab")
-        to.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
-        to.add("return;")
 
     def _decoder(self) -> BlockText:
         block = BlockText("block decoder", "From tokens to what the head reads, x; the state goes on.")
-        self.lookup(block, "emb.weight", "tokens", "x")
+        self.embedding(block)
         self._norm(block, "norm_embed", "blocks.0.ln0", "x", "x")
         layer = BlockText("")
         self._time(layer)
@@ -160,22 +132,18 @@ class RwkvGraph(Writer):
         self._shift(to, "time_before")
         for name, weights in (("r", "receptance"), ("k", "key"), ("v", "value"), ("g", "gate")):
             self._mixed(to, "att", name)
-            to.assign(name, "f32[N, H * Dh]")
-            matrix = Matrix(f"{LAYER}att.{weights}.weight")
-            self.product(to, matrix, f"w{name}", f"x{name}", name, "D", "H * Dh")
+            self._product(to, f"att.{weights}", f"w{name}", f"x{name}", name, "D", "H * Dh")
         to.add("op silu(g) >> g;")
         self._recurrence(to)
         to.note("Each head's result has a norm of its own.")
         to.add("op layer_norm(ys, ones, eps=" + number(self.model.ln_eps) + ") >> ys;")
-        to.assign("y", "f32[N, H * Dh]")
-        to.add("op reshape(ys, shape=[N, H * Dh]) >> y;")
+        to.define("y", "f32[N, H * Dh]", "op reshape(ys, shape=[N, H * Dh])")
         gain = self.constant("norm_heads", LAYER + "att.ln_x.weight", "H * Dh")
         bias = self.constant("norm_heads_bias", LAYER + "att.ln_x.bias", "H * Dh")
         to.add(f"op mul(y, {gain}) >> y;")
         to.add(f"op add(y, {bias}) >> y;")
         to.add("op mul(y, g) >> y;")
-        to.assign("o", "f32[N, D]")
-        self.product(to, Matrix(LAYER + "att.output.weight"), "wo", "y", "o", "H * Dh", "D")
+        self._product(to, "att.output", "wo", "y", "o", "H * Dh", "D")
         to.add("op add(x, o) >> x;")
 
     def _recurrence(self, to: BlockText) -> None:
@@ -183,13 +151,11 @@ class RwkvGraph(Writer):
         to.note("y = r·(S + u·kᵀv), and then S = w·S + kᵀv, for every head.")
         w, u = self._by_key(to, "w", "decay", "att.time_decay"), self._by_key(to, "u", "bonus", "att.time_faaaa")
         if not self.model.decays:
-            to.assign("w", "f32[H, Dh, 1]")
-            to.add(f"op exp({w}) >> w;")
+            to.define("w", "f32[H, Dh, 1]", f"op exp({w})")
             to.add("op neg(w) >> w;")
             to.add("op exp(w) >> w;")
             w = "w"
-        to.assign("s", "f32[H, Dh, Dh]")
-        to.add("cache.read S[l] >> s;")
+        to.define("s", "f32[H, Dh, Dh]", "cache.read S[l]")
         to.assign("ys", "f32[N, H, 1, Dh]")
         body = BlockText("")
         for name, dims in (("r", "H, 1, Dh"), ("k", "H, Dh, 1"), ("v", "H, 1, Dh")):
@@ -209,11 +175,10 @@ class RwkvGraph(Writer):
 
     def _by_key(self, to: BlockText, short: str, name: str, tensor: str) -> str:
         """A number for every key of every head, [H, Dh, 1]; some files store them as [H, Dh]."""
-        if len(self.shape(LAYER + tensor)) == 3:
+        if len(self.c.shape(LAYER + tensor)) == 3:
             return self.constant(name, LAYER + tensor, "H, Dh, 1")
         stored = self.constant(name, LAYER + tensor, "H, Dh")
-        to.assign(short, "f32[H, Dh, 1]")
-        to.add(f"op reshape({stored}, shape=[H, Dh, 1]) >> {short};")
+        to.define(short, "f32[H, Dh, 1]", f"op reshape({stored}, shape=[H, Dh, 1])")
         return short
 
     def _channel(self, to: BlockText) -> None:
@@ -223,43 +188,37 @@ class RwkvGraph(Writer):
         self._shift(to, "channel_before")
         for name in "kr":
             self._mixed(to, "ffn", name)
-        to.assign("up", "f32[N, F]")
-        self.product(to, Matrix(LAYER + "ffn.key.weight"), "w_up", "xk", "up", "D", "F")
+        self._product(to, "ffn.key", "w_up", "xk", "up", "D", "F")
         to.add("op relu(up) >> up;")
         to.add("op mul(up, up) >> up;")
-        self.product(to, Matrix(LAYER + "ffn.value.weight"), "w_down", "up", "o", "F", "D")
-        to.assign("gate", "f32[N, D]")
-        self.product(to, Matrix(LAYER + "ffn.receptance.weight"), "w_gate", "xr", "gate", "D", "D")
+        self._product(to, "ffn.value", "w_down", "up", "o", "F", "D")
+        self._product(to, "ffn.receptance", "w_gate", "xr", "gate", "D", "D")
         to.add("op sigmoid(gate) >> gate;")
         to.add("op mul(o, gate) >> o;")
         to.add("op add(x, o) >> x;")
 
     def _shift(self, to: BlockText, table: str) -> None:
         """before [N, D]: row i is h of the token before token i; change = h - before."""
-        to.assign("first", "f32[1, D]")
-        to.add(f"cache.read {table}[l] >> first;")
-        to.assign("others", "f32[N - 1, D]")
-        to.add("op slice(h, axis=0, start=0, end=N - 1) >> others;")
-        to.assign("before", "f32[N, D]")
-        to.add("op concat(first, others, axis=0) >> before;")
-        to.assign("newest", "f32[1, D]")
-        to.add("op slice(h, axis=0, start=N - 1, end=N) >> newest;")
+        to.define("first", "f32[1, D]", f"cache.read {table}[l]")
+        to.define("others", "f32[N - 1, D]", "op slice(h, axis=0, start=0, end=N - 1)")
+        to.define("before", "f32[N, D]", "op concat(first, others, axis=0)")
+        to.define("newest", "f32[1, D]", "op slice(h, axis=0, start=N - 1, end=N)")
         to.add(f"cache.write newest >> {table}[l];")
-        to.assign("change", "f32[N, D]")
-        to.add("op sub(h, before) >> change;")
+        to.define("change", "f32[N, D]", "op sub(h, before)")
 
     def _mixed(self, to: BlockText, part: str, name: str) -> None:
         """x{name} = before + share · change."""
         tensor = f"{LAYER}{part}.time_mix_{name}"
-        shape = self.shape(tensor)
+        shape = self.c.shape(tensor)
         dims = ", ".join(["1"] * (len(shape) - 1) + ["D"])
         share = self.constant(f"{'time' if part == 'att' else 'channel'}_mix_{name}", tensor, dims)
         if len(shape) != 1:
-            to.assign("share", "f32[D]")
-            to.add(f"op reshape({share}, shape=[D]) >> share;")
+            to.define("share", "f32[D]", f"op reshape({share}, shape=[D])")
             share = "share"
-        to.assign(f"x{name}", "f32[N, D]")
-        to.add(f"op fma(change, {share}, before) >> x{name};")
+        to.define(f"x{name}", "f32[N, D]", f"op fma(change, {share}, before)")
+
+    def _product(self, to: BlockText, tensor: str, name: str, x: str, y: str, inputs: str, outputs: str) -> None:
+        self.product(to, Matrix(f"{LAYER}{tensor}.weight"), name, x, y, inputs, outputs, "N")
 
     def _norm(self, to: BlockText, name: str, tensor: str, x: str, y: str) -> None:
         self.norm(to, Norm(f"{tensor}.weight", "layer", 1e-5, f"{tensor}.bias"), name, x, y)

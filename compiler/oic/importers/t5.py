@@ -8,6 +8,8 @@ from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Rela
 
 BUFFERS = r"^(encoder|decoder)\.embed_tokens\.weight$|EncDecAttention\.relative_attention_bias\.weight$"
 """Copies of the embedding, and a table that old checkpoints have without using it."""
+SIGNS = (("decoder.block.0.layer.1.EncDecAttention.q.weight",),)
+ASKS = (("feed_forward_proj",), ("tie_word_embeddings", "scale_decoder_outputs"))
 CONTEXT = 512
 """Tokens of a source or output where the configuration does not say: its positions have no end."""
 
@@ -17,7 +19,7 @@ EMBEDDING = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_toke
 BIAS = "{}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
 
 
-def t5_shapes(c: Checkpoint) -> None:
+def shapes(c: Checkpoint) -> None:
     """All sizes; heads are columns of the table of distances."""
     layer = "decoder.block.{l}.layer."
     embed, bias = c.shape(_embedding(c)), c.shape(BIAS.format("decoder"))
@@ -30,7 +32,7 @@ def t5_shapes(c: Checkpoint) -> None:
                num_layers=c.count("encoder.block.{l}.layer.0.SelfAttention.q.weight"))  # fmt: skip
 
 
-def t5(c: Checkpoint) -> EncoderDecoder:
+def read(c: Checkpoint) -> EncoderDecoder:
     """Source: the configurations and weights of `t5` and `mt5` in Hugging Face's transformers."""
     c.assume({"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "layer_norm_epsilon": 1e-6,
               "feed_forward_proj": "gated-gelu" if c.family == "mt5" else "relu", "eos_token_id": 1,

@@ -1,7 +1,8 @@
-"""Pieces of source text: numbers, sections, and blocks whose temporaries are declared where they are first used."""
+"""Pieces of source text: numbers, graphs, and blocks whose temporaries are declared where they are first used."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 INDENT = "  "
@@ -12,16 +13,11 @@ def number(value: float) -> str:
     return repr(float(value))
 
 
-def section(name: str, lines: list[str]) -> list[str]:
-    """A section of declarations, one a line."""
-    return [f"{INDENT}{name} {{", *(INDENT * 2 + line for line in lines), f"{INDENT}}}"]
-
-
 @dataclass
 class BlockText:
     """A block, or the body of a loop: statements in order; a temporary is declared once.
 
-    head     `block NAME …`; empty for a body
+    head     `block NAME …`, or the name of a section; empty for a body
     comment  what it does, one line above it
     """
 
@@ -39,6 +35,11 @@ class BlockText:
             self.declared.add(name)
             self.lines.append(f"assign {name}: {type_};")
 
+    def define(self, name: str, type_: str, statement: str) -> None:
+        """Declare a temporary, unless that is done, and give it what a statement makes."""
+        self.assign(name, type_)
+        self.lines.append(f"{statement} >> {name};")
+
     def note(self, text: str) -> None:
         """A comment between statements, after an empty line."""
         self.lines += [""] * bool(self.lines) + [f"// {text}"]
@@ -53,3 +54,10 @@ class BlockText:
         body = [indent + INDENT + line if line else "" for line in self.lines]
         comment = [f"{indent}// {self.comment}"] if self.comment else []
         return [*comment, f"{indent}{self.head} {{", *body, f"{indent}}}"]
+
+
+def source(name: str, summary: str, sections: Mapping[str, list[str]], blocks: Iterable[BlockText]) -> str:
+    """A graph: sections of declarations, one a line, then blocks; a comment above says what it is."""
+    declared = [BlockText(title, lines=lines) for title, lines in sections.items()]
+    parts = ["\n".join(part.render(1)) for part in (*declared, *blocks)]
+    return "\n".join([f"// {summary}.", f"graph {name} {{", "\n\n".join(parts), "}", ""])

@@ -43,18 +43,13 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
     if request.cache not in CACHES:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     graph: DecoderGraph | EncoderDecoderGraph
-    if not isinstance(model, Decoder):
-        request.wide(c, "caches of f32 alone")
-        whole, batch = replace(model, context=room), request.batch or 1
-        graph = EncoderDecoderGraph(model=whole, dtype=c.dtype, prefill=request.prefill, batch=batch)
-    elif request.batch is not None:
-        whole_decoder = replace(model, context=room)
-        graph = BatchGraph(
-            model=whole_decoder, dtype=c.dtype, prefill=request.prefill, cache=request.cache, batch=request.batch
-        )
+    if isinstance(model, Decoder):
+        kind = DecoderGraph if request.batch is None else BatchGraph
+        graph = kind(c=c, request=request, layers=len(model.layers), model=replace(model, context=room))
     else:
-        whole_decoder = replace(model, context=room)
-        graph = DecoderGraph(model=whole_decoder, dtype=c.dtype, prefill=request.prefill, cache=request.cache)
+        request.wide(c, "caches of f32 alone")
+        e = model.encoder
+        graph = EncoderDecoderGraph(c=c, request=request, layers=e.layers, model=replace(model, context=room), stack=e)
     text = graph.text(request.name or c.family)
     metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
     return FamilyGraph(
