@@ -19,14 +19,11 @@ BEFORE = {"mbart"}
 EPS = 1e-5
 
 
-PARTS = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
-"""Names of the embedding: what is stored under one of the latter two is a copy."""
-
-
 def shapes(c: Checkpoint) -> None:
     """All sizes but the numbers of heads."""
     prefix = _prefix(c)
-    embed, places = c.shape(_embedding(c, prefix)), c.shape(f"{prefix}decoder.embed_positions.weight")
+    embed = c.shape(EncoderDecoder.embedding(c, prefix))
+    places = c.shape(f"{prefix}decoder.embed_positions.weight")
     if len(embed) == len(places) == 2:
         c.fill(vocab_size=embed[0], d_model=embed[1], max_position_embeddings=max(0, places[0] - FIRST))
     for side in ("encoder", "decoder"):
@@ -38,23 +35,20 @@ def read(c: Checkpoint) -> EncoderDecoder:
     """Source: the configurations and weights of `bart` and `mbart` in Hugging Face's transformers."""
     width = c.size("d_model", "hidden_size")
     prefix = _prefix(c)
+    embed = EncoderDecoder.embedding(c, prefix)
     return EncoderDecoder(
         family=c.family, vocab=c.size("vocab_size"), width=width,
-        context=c.size("max_position_embeddings", default=1024), embed=_embedding(c, prefix),
+        context=c.size("max_position_embeddings", default=1024), embed=embed,
         encoder=_stack(c, prefix, "encoder", width), decoder=_stack(c, prefix, "decoder", width),
         before=c.family in BEFORE,
         embed_scale=math.sqrt(width) if c.flag("scale_embedding", default=False) else None,
-        head=head(c, "lm_head.weight", _embedding(c, prefix), default=True),
+        head=head(c, "lm_head.weight", embed, default=True),
         logits_bias=c.there("final_logits_bias"),
     )  # fmt: skip
 
 
 def _prefix(c: Checkpoint) -> str:
     return c.prefix("model.", "", probe="decoder.layers.0.fc1.weight")
-
-
-def _embedding(c: Checkpoint, prefix: str) -> str:
-    return next((prefix + name for name in PARTS if c.present(prefix + name)), prefix + PARTS[0])
 
 
 def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:

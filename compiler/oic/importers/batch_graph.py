@@ -57,7 +57,7 @@ class BatchGraph(DecoderGraph):
         to.assign("n", "i32[1]")
         to.assign("p", "i32")
         to.assign("given", "i32[B, ?]")
-        to.assign("room", f"{CACHES[self.cache]}[?, Hk, Dh]")
+        to.assign("room", f"{CACHES[self.request.cache]}[?, Hk, Dh]")
         to.nest("loop rows (b in 0..B)", [
             N_OF_ROW, "op slice(tokens, axis=1, start=0, end=n) >> given;",
             P_OF_ROW, "cache.read K[0, b, p..p + n] >> room;",

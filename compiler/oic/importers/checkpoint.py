@@ -215,12 +215,11 @@ class Checkpoint:
         if not missing and not over:
             return
         lines = []
-        for name in missing[:LISTED]:
-            near = did_you_mean(name, over)
-            lines.append(f"missing: {name}" + (f" ({near})" if near else ""))
-        lines += [f"… and {len(missing) - LISTED} more missing"] * (len(missing) > LISTED)
-        lines += [f"not asked for: {name}" for name in over[:LISTED]]
-        lines += [f"… and {len(over) - LISTED} more not asked for"] * (len(over) > LISTED)
+        for what, found, others in (("missing", missing, over), ("not asked for", over, [])):
+            for name in found[:LISTED]:
+                near = did_you_mean(name, others)
+                lines.append(f"{what}: {name}" + (f" ({near})" if near else ""))
+            lines += [f"… and {len(found) - LISTED} more {what}"] * (len(found) > LISTED)
         message = f"{self.model.name}: {len(missing)} weights are missing, and {len(over)} have no place"
         raise fail("import-weights", message, hint="\n    ".join(["", *lines]).rstrip())
 

@@ -28,21 +28,13 @@ class DecoderGraph(TokenGraph):
 
     model: Decoder
 
-    @property
-    def cache(self) -> str:
-        """What keys and values are stored in: a row of CACHES."""
-        return self.request.cache
-
     def text(self, name: str) -> str:
         """The whole source."""
         m = self.model
         kinds = list(dict.fromkeys(m.layers))
-        blocks = self.entries()
-        if len(kinds) > 1:
-            names = _names(kinds)
-            blocks += [self._decoder(names), *(self._layer(kind, names[kind]) for kind in kinds)]
-        else:
-            blocks.append(self._decoder({}, self._layer(kinds[0], "").lines))
+        names = _names(kinds) if len(kinds) > 1 else {}
+        blocks = [*self.entries(), self._decoder(names)]
+        blocks += [self._layer(kind, name) for kind, name in names.items()]
         sections = {
             "sizes": self._sizes(), "dynamic": self._inputs(), "constant": self.constants, "persistent": self._state(),
             "volatile": self.outputs(),
@@ -73,8 +65,8 @@ class DecoderGraph(TokenGraph):
 
     def _tables(self, indices: str, sizes: str) -> list[str]:
         """Keys and values, and of q8 the scales of each head at each position."""
-        lines = [f"{name}({indices}): {CACHES[self.cache]}[Hk, Dh] @table @fixed({sizes});" for name in "KV"]
-        if self.cache == Q8:
+        lines = [f"{name}({indices}): {CACHES[self.request.cache]}[Hk, Dh] @table @fixed({sizes});" for name in "KV"]
+        if self.request.cache == Q8:
             lines += [f"{name}_scale({indices}): f32[Hk] @table @fixed({sizes});" for name in "KV"]
         return lines
 
@@ -89,7 +81,7 @@ class DecoderGraph(TokenGraph):
     def _learned_positions(self, to: BlockText, places: str) -> None:
         """x = x + the rows of a table of positions."""
         to.note("Where the cache is full, that is what is refused, before a position that was never learned.")
-        to.define("room", f"{CACHES[self.cache]}[?, Hk, Dh]", "cache.read K[0, 0..pos + N]")
+        to.define("room", f"{CACHES[self.request.cache]}[?, Hk, Dh]", "cache.read K[0, 0..pos + N]")
         to.define("place", "f32[N, D]", f"op slice({places}, axis=0, start=pos, end=pos + N)")
         to.add("op add(x, place) >> x;")
 
@@ -111,16 +103,17 @@ class DecoderGraph(TokenGraph):
         """The positions after the step."""
         to.add("cache.increment N pos;")
 
-    def _decoder(self, names: dict[Layer, str], layer: list[str] | None = None) -> BlockText:
+    def _decoder(self, names: dict[Layer, str]) -> BlockText:
+        """All layers: blocks of these names, or where all are alike the body of a loop."""
         m = self.model
         block = BlockText("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
         self._before(block)
         self.embedding(block)
-        if layer is not None:
-            block.nest("loop layers (l in 0..L)", layer)
-        else:
+        if names:
             for lines in _loops([names[layer] for layer in m.layers]):
                 block.lines += lines
+        else:
+            block.nest("loop layers (l in 0..L)", self._layer(m.layers[0], "").lines)
         self.norm(block, m.final, "norm_final", "x", "x")
         self._after_step(block)
         block.add("return;")
@@ -184,8 +177,9 @@ class DecoderGraph(TokenGraph):
 
     def _remember(self, to: BlockText, k: str, v: str, rows: str, at: str) -> None:
         """New keys k and values v, f32[rows, Hk, Dh], go into the cache, as it stores them."""
+        cache = self.request.cache
         for table, x in (("K", k), ("V", v)):
-            if self.cache == Q8:
+            if cache == Q8:
                 for part, dims in (("size", "Hk, Dh"), ("scale", "Hk"), ("step", "Hk, 1")):
                     to.assign(f"{x}_{part}", f"f32[{rows}, {dims}]")
                 to.add(f"op abs({x}) >> {x}_size;")
@@ -193,19 +187,19 @@ class DecoderGraph(TokenGraph):
                     to.add(f"op max_axis({x}_size, axes=[-1]{kept}) >> {x}_{part};")
                     to.add(f"op div({x}_{part}, 127.0) >> {x}_{part};")
                 to.add(f"op div({x}, {x}_step) >> {x}_size;")
-            stored = x if self.cache == F32 else f"{x}_stored"
+            stored = x if cache == F32 else f"{x}_stored"
             if stored != x:
-                how = f'{x}_size, to=i8, rounding_mode="nearest"' if self.cache == Q8 else f"{x}, to={self.cache}"
-                to.define(stored, f"{CACHES[self.cache]}[{rows}, Hk, Dh]", f"op cast({how})")
+                how = f'{x}_size, to=i8, rounding_mode="nearest"' if cache == Q8 else f"{x}, to={cache}"
+                to.define(stored, f"{CACHES[cache]}[{rows}, Hk, Dh]", f"op cast({how})")
             to.add(f"cache.write {stored} >> {table}[{at}];")
-            if self.cache == Q8:
+            if cache == Q8:
                 to.add(f"cache.write {x}_scale >> {table}_scale[{at}];")
 
     def _recall(self, to: BlockText, lead: str, at: str) -> str:
         """keys and values = what the cache has; the operands of attention that are their scales."""
         for name, table in (("keys", "K"), ("values", "V")):
-            to.define(name, f"{CACHES[self.cache]}[{lead}?, Hk, Dh]", f"cache.read {table}[{at}]")
-        if self.cache != Q8:
+            to.define(name, f"{CACHES[self.request.cache]}[{lead}?, Hk, Dh]", f"cache.read {table}[{at}]")
+        if self.request.cache != Q8:
             return ""
         for name, table in (("key_scales", "K"), ("value_scales", "V")):
             to.define(name, f"f32[{lead}?, Hk]", f"cache.read {table}_scale[{at}]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Network, Norm
 
 
@@ -86,6 +87,12 @@ class EncoderDecoder:
     head: Matrix | None = None
     head_scale: float | None = None
     logits_bias: str | None = None
+
+    @staticmethod
+    def embedding(c: Checkpoint, prefix: str = "") -> str:
+        """The name of the embedding; where all of them are stored, the others are copies of the first."""
+        names = [f"{prefix}{part}.weight" for part in ("shared", "decoder.embed_tokens", "encoder.embed_tokens")]
+        return next(filter(c.present, names), names[0])
 
     @property
     def activation(self) -> str:

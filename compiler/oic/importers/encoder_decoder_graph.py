@@ -10,7 +10,6 @@ are padded behind; what is behind a length has no effect, so each row has the bi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from oic.importers.decoder import Matrix, Norm
@@ -21,18 +20,28 @@ from oic.importers.writer import Writer
 
 @dataclass(kw_only=True)
 class EncoderDecoderGraph(Writer):
-    """An encoder–decoder's graph while it is written: statements of one side, whose rows are [B, M] or [B, N].
+    """An encoder–decoder's graph while it is written: statements of one side, that of the encoder unless said.
 
-    stack   that side; the other side is written by a graph with all else in common
+    stack        that side; the other side is written by a graph with all else in common
+    prefix       of the side's constants
+    rows         the sizes before those of a token
+    heads, size  names of the number of heads, and of the size of one
+    inner        of the width inside the feed-forward network
     """
 
     model: EncoderDecoder
     stack: Stack
+    prefix: str = "encoder_"
+    rows: str = "B, M"
+    heads: str = "He"
+    size: str = "Dhe"
+    inner: str = "Fe"
 
     def text(self, name: str) -> str:
         """The whole source, by the graph of the encoder."""
         m = self.model
-        decoder = replace(self, stack=m.decoder, layers=m.decoder.layers)
+        decoder = replace(self, stack=m.decoder, layers=m.decoder.layers, prefix="", rows="B, N", heads="H", size="Dh",
+                          inner="F")  # fmt: skip
         blocks = self._encode(decoder), decoder._step()
         caches = [("K", "t", "T"), ("V", "t", "T"), ("cross_K", "s", "S"), ("cross_V", "s", "S")]
         sections = {
@@ -129,49 +138,30 @@ class EncoderDecoderGraph(Writer):
         block.add("return;")
         return block
 
-    # -- what tells the sides apart
-
-    @property
-    def _encodes(self) -> bool:
-        return self.stack.cross is None
-
-    @property
-    def _prefix(self) -> str:
-        return "encoder_" if self._encodes else ""
-
-    @property
-    def _rows(self) -> str:
-        return "B, M" if self._encodes else "B, N"
-
-    @property
-    def _heads(self) -> tuple[str, str]:
-        """Names of the number of heads and of the size of one."""
-        return ("He", "Dhe") if self._encodes else ("H", "Dh")
-
     # -- what precedes the layers, and their bodies
 
     def _embedding(self, to: BlockText, ids: str, start: str, count: str) -> None:
         """x = the embedding of tokens, with their positions where these are learned."""
         m, s = self.model, self.stack
-        to.assign("x", f"f32[{self._rows}, D]")
+        to.assign("x", f"f32[{self.rows}, D]")
         self.lookup(to, m.embed, ids, "x", scale=m.embed_scale)
         if s.places is not None:
-            table = self.constant(f"{self._prefix}places", s.places.tensor, f"{s.places.rows}, D")
+            table = self.constant(f"{self.prefix}places", s.places.tensor, f"{s.places.rows}, D")
             first, end = _sum(start, s.places.offset), _sum(start, count, s.places.offset)
             to.define("place", f"f32[{count}, D]", f"op slice({table}, axis=0, start={first}, end={end})")
             to.add("op add(x, place) >> x;")
         if s.norm_embedding is not None:
-            self.norm(to, s.norm_embedding, f"{self._prefix}norm_embedding", "x", "x")
+            self.norm(to, s.norm_embedding, f"{self.prefix}norm_embedding", "x", "x")
 
     def _bias(self, to: BlockText, start: str, count: str) -> None:
         """bias = what is added to scores by distance, the same in every layer."""
-        b, heads = self.stack.bias, self._heads[0]
+        b = self.stack.bias
         if b is None:
             return
         keys = _sum(start, count)
-        table = self.constant(f"{self._prefix}distances", b.tensor, f"{b.buckets}, {heads}")
-        to.assign("bias", f"f32[{heads}, {count}, {'?' if keys != count else keys}]")
-        both = "true" if self._encodes else "false"
+        table = self.constant(f"{self.prefix}distances", b.tensor, f"{b.buckets}, {self.heads}")
+        to.assign("bias", f"f32[{self.heads}, {count}, {'?' if keys != count else keys}]")
+        both = "true" if self.stack.cross is None else "false"
         to.add(
             f"op relative_position_bias({table}, q_start={start}, n={count}, t={keys}, bidirectional={both}, "
             f"max_distance={b.max_distance}) >> bias;"
@@ -183,11 +173,8 @@ class EncoderDecoderGraph(Writer):
         block.note("Attention over the tokens of each source.")
         with_bias = "" if s.bias is None else ", bias=bias"
 
-        def attend(h: str) -> str:
-            self._projections(block, h)
-            return f"qh, kh, vh{with_bias}, kv_len=lengths"
-
-        self._attention(block, s.attention, "", attend)
+        self._projections(block)
+        self._attention(block, s.attention, "", f"qh, kh, vh{with_bias}, kv_len=lengths")
         self._network(block)
         return block
 
@@ -196,26 +183,19 @@ class EncoderDecoderGraph(Writer):
         block, s = BlockText(""), self.stack
         assert s.cross is not None
         with_bias = "" if s.bias is None else ", bias=bias"
-
-        def attend(h: str) -> str:
-            self._projections(block, h)
-            for name, table in (("k", "K"), ("v", "V")):
-                self._write(block, name, table, "N", "pos..pos + N")
-            for name, table in (("keys", "K"), ("values", "V")):
-                self._read(block, name, f"{table}[l, 0..B, 0..H, 0..pos + N]", "?")
-            return f"qh, keys, values{with_bias}, causal=true"
-
-        def attend_across(h: str) -> str:
-            assert s.cross is not None
-            self._projected(block, s.cross.q, "cross_wq", h, "q", self._rows)
-            for name, table in (("cross_keys", "cross_K"), ("cross_values", "cross_V")):
-                self._read(block, name, f"{table}[l]", "S")
-            return "qh, cross_keys, cross_values, kv_len=used"
-
         block.note("Attention over everything of the output so far.")
-        self._attention(block, s.attention, "", attend)
+        self._projections(block)
+        for name, table in (("k", "K"), ("v", "V")):
+            self._write(block, name, table, "N", "pos..pos + N")
+        for name, table in (("keys", "K"), ("values", "V")):
+            self._read(block, name, f"{table}[l, 0..B, 0..H, 0..pos + N]", "?")
+        self._attention(block, s.attention, "", f"qh, keys, values{with_bias}, causal=true")
         block.note("Attention over the source.")
-        self._attention(block, s.cross, "cross_", attend_across)
+        h = self._input(block, s.cross.norm, "cross_norm_attention")
+        self._projected(block, s.cross.q, "cross_wq", h, "q", self.rows)
+        for name, table in (("cross_keys", "cross_K"), ("cross_values", "cross_V")):
+            self._read(block, name, f"{table}[l]", "S")
+        self._attention(block, s.cross, "cross_", "qh, cross_keys, cross_values, kv_len=used")
         self._network(block)
         return block
 
@@ -230,50 +210,50 @@ class EncoderDecoderGraph(Writer):
 
     # -- parts of a layer
 
-    def _attention(self, to: BlockText, part: AttentionWeights, prefix: str, attend: Callable[[str], str]) -> None:
-        """x = x + attention, with its norm; `attend` writes what gives the operands, and names them."""
-        heads, size = self._heads
+    def _attention(self, to: BlockText, part: AttentionWeights, prefix: str, arguments: str) -> None:
+        """x = x + attention, with its norm where that comes after."""
+        heads, size = self.heads, self.size
         scale, usual = self.model.scale, self.stack.head_size**-0.5
-        arguments = attend(self._input(to, part.norm, f"{prefix}norm_attention"))
         if scale is not None and not math.isclose(scale, usual, rel_tol=1e-12):
             arguments += f", scale={number(scale)}"
-        to.define("a", f"f32[{self._rows}, {heads}, {size}]", f"op attention({arguments})")
-        whole = f"{self._rows}, {heads} * {size}"
+        to.define("a", f"f32[{self.rows}, {heads}, {size}]", f"op attention({arguments})")
+        whole = f"{self.rows}, {heads} * {size}"
         to.define("m", f"f32[{whole}]", f"op reshape(a, shape=[{whole}])")
-        self.product(to, part.o, f"{self._prefix}{prefix}wo", "m", "o", f"{heads} * {size}", "D", self._rows)
+        self.product(to, part.o, f"{self.prefix}{prefix}wo", "m", "o", f"{heads} * {size}", "D", self.rows)
         self._added(to, part.norm, f"{prefix}norm_attention", "o")
 
     def _network(self, to: BlockText) -> None:
         """x = x + the feed-forward network, with its norm."""
-        s, inner = self.stack, "Fe" if self._encodes else "F"
+        s = self.stack
         to.note("The feed-forward network.")
         h = self._input(to, s.network_norm, "norm_network")
-        self.network(to, s.network, h, "u", self._rows, inner, self._prefix)
+        self.network(to, s.network, h, "u", self.rows, self.inner, self.prefix)
         self._added(to, s.network_norm, "norm_network", "u")
 
     def _input(self, to: BlockText, norm: Norm, name: str) -> str:
         """What a sublayer reads."""
         if not self.model.before:
             return "x"
-        to.assign("h", f"f32[{self._rows}, D]")
-        self.norm(to, norm, self._prefix + name, "x", "h")
+        to.assign("h", f"f32[{self.rows}, D]")
+        self.norm(to, norm, self.prefix + name, "x", "h")
         return "h"
 
     def _added(self, to: BlockText, norm: Norm, name: str, y: str) -> None:
         """x = x + y, and its norm where that comes after."""
         to.add(f"op add(x, {y}) >> x;")
         if not self.model.before:
-            self.norm(to, norm, self._prefix + name, "x", "x")
+            self.norm(to, norm, self.prefix + name, "x", "x")
 
-    def _projections(self, to: BlockText, h: str) -> None:
-        """qh, kh and vh = queries, keys and values of h by head."""
+    def _projections(self, to: BlockText) -> None:
+        """qh, kh and vh = queries, keys and values by head."""
         part = self.stack.attention
+        h = self._input(to, part.norm, "norm_attention")
         for name, matrix in (("q", part.q), ("k", part.k), ("v", part.v)):
-            self._projected(to, matrix, f"{self._prefix}w{name}", h, name, self._rows)
+            self._projected(to, matrix, f"{self.prefix}w{name}", h, name, self.rows)
 
     def _projected(self, to: BlockText, matrix: Matrix, name: str, h: str, y: str, rows: str) -> None:
         """y = the product of h, and by head."""
-        heads, size = self._heads
+        heads, size = self.heads, self.size
         self.product(to, matrix, name, h, y, "D", f"{heads} * {size}", rows)
         to.define(f"{y}h", f"f32[{rows}, {heads}, {size}]", f"op reshape({y}, shape=[{rows}, {heads}, {size}])")
 

@@ -76,7 +76,7 @@ def read(c: Checkpoint) -> Decoder:
         if used := c.optional(key):
             raise c.unsupported(key, used, "none")
     for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
-        ids = [c.config[key] for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
+        ids = [c.value(key) for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
         c.assume({end: ids[0] if len(ids) == 1 else ids} if ids else {})
     width, heads = c.size("embedding_length"), c.size("attention.head_count")
     count = c.layers("block_count")
@@ -86,10 +86,11 @@ def read(c: Checkpoint) -> Decoder:
     if c.size("attention.value_length", default=head) != head:
         raise c.unsupported("attention.value_length", c.size("attention.value_length"), f"'key_length', {head}")
     eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
-    positions = c.shape("position_embd.weight")
+    positions, embed = c.shape("position_embd.weight"), c.shape("token_embd.weight")
     large = a.large == count
     return Decoder(
-        family=name, vocab=_vocab(c), width=width, heads=heads,
+        # rows of the embedding: some files have more of them than texts of tokens
+        family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, inner=c.size("feed_forward_length"),
         context=c.size("context_length"), layers=_layers(c, a, count, head),
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
@@ -100,12 +101,6 @@ def read(c: Checkpoint) -> Decoder:
         softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
         head=Matrix("output.weight") if c.model.has("output.weight") else None, **_sublayers(c, a, eps, head),
     )  # fmt: skip
-
-
-def _vocab(c: Checkpoint) -> int:
-    """Tokens: rows of the embedding, which some files have more of than they have texts."""
-    embed = c.shape("token_embd.weight")
-    return embed[0] if len(embed) == 2 else c.size("vocab_size")
 
 
 def _norm(c: Checkpoint, a: Architecture, eps: float, name: str) -> Norm | None:

@@ -14,15 +14,13 @@ CONTEXT = 512
 """Tokens of a source or output where the configuration does not say: its positions have no end."""
 
 
-EMBEDDING = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
-"""Names of the embedding: what is stored under one of the latter two is a copy."""
 BIAS = "{}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
 
 
 def shapes(c: Checkpoint) -> None:
     """All sizes; heads are columns of the table of distances."""
     layer = "decoder.block.{l}.layer."
-    embed, bias = c.shape(_embedding(c)), c.shape(BIAS.format("decoder"))
+    embed, bias = c.shape(EncoderDecoder.embedding(c)), c.shape(BIAS.format("decoder"))
     q = c.shape(f"{layer}0.SelfAttention.q.weight")
     inner = c.shape(f"{layer}2.DenseReluDense.wi.weight") or c.shape(f"{layer}2.DenseReluDense.wi_0.weight")
     if len(embed) == len(bias) == len(q) == len(inner) == 2 and bias[1]:
@@ -45,14 +43,10 @@ def read(c: Checkpoint) -> EncoderDecoder:
     scaled = c.flag("scale_decoder_outputs", default=tied and c.family == "t5")
     return EncoderDecoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, context=c.size("n_positions", default=CONTEXT),
-        embed=_embedding(c), encoder=_stack(c, "encoder", count), decoder=_stack(c, "decoder", decoder_layers),
-        before=True, scale=1.0,
+        embed=EncoderDecoder.embedding(c), encoder=_stack(c, "encoder", count),
+        decoder=_stack(c, "decoder", decoder_layers), before=True, scale=1.0,
         head=Matrix("lm_head.weight") if stored or not tied else None, head_scale=width**-0.5 if scaled else None,
     )  # fmt: skip
-
-
-def _embedding(c: Checkpoint) -> str:
-    return next((name for name in EMBEDDING if c.present(name)), EMBEDDING[0])
 
 
 def _stack(c: Checkpoint, side: str, layers: int) -> Stack:

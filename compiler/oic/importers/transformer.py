@@ -51,7 +51,7 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         e = model.encoder
         graph = EncoderDecoderGraph(c=c, request=request, layers=e.layers, model=replace(model, context=room), stack=e)
     text = graph.text(request.name or c.family)
-    metadata = {key: c.config[key] for key in ENDS if c.has(key) and c.config[key] != c.model.metadata.get(key)}
+    metadata = {key: c.value(key) for key in ENDS if c.has(key) and c.value(key) != c.model.metadata.get(key)}
     return FamilyGraph(
         text, model.features(), graph.weights, f"{buffers}|{HEAD_COPY}" if model.head is None else buffers,
         graph.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
