@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from rich.console import Console
@@ -83,24 +84,17 @@ def shown(name: str, found: Profile, shortest: bool) -> str:
 
 def _split(found: Profile, shortest: bool) -> tuple[list[MeasuredStatement], list[MeasuredStatement]]:
     """The statements to be shown, and those that take next to nothing together."""
-    rest: list[MeasuredStatement] = []
-    total = 0.0
-    for s in sorted(found.statements, key=lambda s: s.seconds):
-        total += s.seconds
-        if total > found.seconds / 100:
-            break
-        rest.append(s)
+    by_time = sorted(found.statements, key=lambda s: s.seconds)
+    totals = accumulate(s.seconds for s in by_time)
+    rest = [s for s, total in zip(by_time, totals) if total <= found.seconds / 100]
     if shortest or len(rest) < 2:
         rest = []
     return [s for s in found.statements if s not in rest], rest
 
 
 def _together(statements: Sequence[MeasuredStatement]) -> MeasuredStatement:
-    return MeasuredStatement("", (), "", *(sum(column) for column in zip(*map(_numbers, statements), strict=True)))
-
-
-def _numbers(s: MeasuredStatement) -> tuple[float, ...]:
-    return s.seconds, s.runs, s.read, s.written, s.operations
+    rows = ((s.seconds, s.runs, s.read, s.written, s.operations) for s in statements)
+    return MeasuredStatement("", (), "", *(sum(column) for column in zip(*rows, strict=True)))
 
 
 def _cells(s: MeasuredStatement, found: Profile) -> list[str]:

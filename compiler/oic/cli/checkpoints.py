@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
 from oic.cli.options import MISMATCH, checkpoint_command, guarded, token_ids, weights_option
 from oic.cli.text import say
-
-if TYPE_CHECKING:
-    from oic.generation import Generator
 
 context_option = click.option(
     "--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"
@@ -21,16 +17,6 @@ machine_option = click.option(
     "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
     help="this machine, or any of its kind",
 )  # fmt: skip
-
-
-def opened(
-    source: str, config: str | None, settings: tuple[tuple[str, object], ...], context: int | None, target: str,
-    weights: str,
-) -> Generator:  # fmt: skip
-    """What generates text with a checkpoint."""
-    from oic.generation import Generator
-
-    return Generator(Path(source), context, target, config=config, settings=dict(settings), weights=weights)
 
 
 @click.command("import")
@@ -48,10 +34,7 @@ def opened(
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
 @guarded
-def import_(
-    as_json: bool, color: bool, source: str, config: str | None, settings: tuple[tuple[str, object], ...],
-    output: str, context: int | None, prefill: int, batch: int | None, cache: str, name: str | None,
-) -> None:  # fmt: skip
+def import_(as_json: bool, color: bool, source: str, output: str, **options: Any) -> None:
     """Turn a checkpoint into a graph.
 
     SOURCE is a folder in the Hugging Face layout, a file of weights, or a folder with one.  Beside the graph comes a
@@ -60,11 +43,7 @@ def import_(
     from oic.cli.models import imported
     from oic.importers import import_checkpoint
 
-    made = import_checkpoint(
-        source, output, config=config, settings=dict(settings), context=context, prefill=prefill, name=name,
-        batch=batch, cache=cache,
-    )  # fmt: skip
-    say(imported(made, as_json))
+    say(imported(import_checkpoint(source, output, **options), as_json))
 
 
 @click.command()
@@ -94,13 +73,13 @@ def generate(
     the same weights; prompt i draws from a seed that is i more.
     """
     from oic.cli.models import generated, generated_batch
-    from oic.generation import Sampling
+    from oic.generation import Generator, Sampling
 
     if bool(texts) == bool(ids):
         raise click.UsageError("give either --text or --ids")
     sampling = Sampling(temperature, top_k, top_p, seed)
     stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
-    with opened(**checkpoint) as generator:
+    with Generator(**checkpoint) as generator:
         prompts = [*map(generator.encode, texts), *ids]
         if len(prompts) == 1:
             generated(generator, prompts[0], count, sampling, stops, as_json)
@@ -133,10 +112,11 @@ def verify(
     compiled model writes by itself with what the original writes.
     """
     from oic.cli.models import verified
+    from oic.generation import Generator
     from oic.verification import verify as compare
 
     lines = [line.rstrip("\n") for line in file or () if line.strip()]
-    with opened(**checkpoint) as generator:
+    with Generator(**checkpoint) as generator:
         report = compare(
             generator, against, prompts=[*texts, *lines, *ids], count=count, random=random, seed=seed, within=within,
             save=save,
@@ -168,11 +148,12 @@ def quantize(
     give it its precision; with --report also how far logits and greedy tokens are from those of f32.
     """
     from oic.cli.models import quantized
+    from oic.generation import Generator
     from oic.verification.precision import PrecisionReport
     from oic.verification.precision import quantized as compare
 
     def stored(rules: str) -> Generator:
-        return opened(**checkpoint, weights=rules)
+        return Generator(**checkpoint, weights=rules)
 
     if reported:
         prompts = list(ids)

@@ -59,10 +59,10 @@ class Room:
 
     def holds(self, what: Footprint) -> bool:
         """Both are enough."""
-        return (self.ram is None or what.ram <= self.ram) and (self.flash is None or what.flash <= self.flash)
+        return not self.lacks(what)
 
     def lacks(self, what: Footprint) -> str:
-        """Which is too small, and by how much."""
+        """Which is too small, and by how much; "" where none is."""
         found = [
             f"{name} {used - given:,} bytes short"
             for name, used, given in (("RAM", what.ram, self.ram), ("flash", what.flash, self.flash))
@@ -345,10 +345,8 @@ def answered(load: Load, room: Room, vary: str | None) -> Answer:
     program = load({}, {})
     bound = choose(load, program, vary)
     unbounded = [b.name for b in bounds(program) if b.now is None and b.option == "max"]
-    if unbounded:
-        figures = Figures("", (), "some tables have no bound yet")  # more than any memory, with any stack
-    else:
-        figures = figures_of(program)
+    # without a bound it is more than any memory, with any stack
+    figures = Figures("", (), "some tables have no bound yet") if unbounded else figures_of(program)
     now = with_figures(footprint(program), figures)
     others = tuple(n for n in unbounded if bound is None or n != bound.name)
     fits = room.holds(now) and not unbounded

@@ -27,8 +27,10 @@ def modules(program: Program, stage: str, after: str | None, only: str | None) -
     Raises OicError `unknown-pass`.
     """
     chosen = [n.strip() for n in only.split(",") if n.strip()] if only is not None else None
+    known = [step.name for step in PIPELINE]
     for name in [*(chosen or ()), *([after] if after else ())]:
-        _require_pass(name)
+        if name not in known:
+            raise fail("unknown-pass", f"there is no pass '{name}'", hint=did_you_mean(name, known))
     if after is not None and chosen is not None and after not in chosen:
         raise fail("unknown-pass", f"pass '{after}' is not among those to run")
     yield "", program.module
@@ -60,9 +62,3 @@ def shown(found: Modules, *, changed: bool, mlir: bool, as_json: bool) -> str:
         )
     parts = [f"# after {name}\n{text(m)}" if changed and name else text(m) for name, m in kept]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts).rstrip("\n")
-
-
-def _require_pass(name: str) -> None:
-    names = [step.name for step in PIPELINE]
-    if name not in names:
-        raise fail("unknown-pass", f"there is no pass '{name}'", hint=did_you_mean(name, names))

@@ -176,7 +176,7 @@ def run(
 
     program = common.load(**options)
     with progress(f"running {program.graph.name}", steps) as advance:
-        result = run_steps(program, dict(inputs), steps, entry, backend, advance, traced=trace)
+        result = run_steps(program, inputs, steps, entry, backend, advance, traced=trace)
     files = save_outputs(result.outputs, Path(output)) if output and result.outputs else None
     text = outcome(result, files, traced=trace, as_json=as_json)
     if text:
@@ -207,7 +207,7 @@ def diff(
 
     program = common.load(**options)
     with progress(f"comparing {program.graph.name}", steps) as advance:
-        verdict, culprit = diff_steps(program, dict(inputs), steps, seed, entry, bisected, advance)
+        verdict, culprit = diff_steps(program, inputs, steps, seed, entry, bisected, advance)
     say(compared(program.graph.name, verdict, culprit, bisected, as_json))
     if not verdict.equal or culprit:
         sys.exit(common.MISMATCH)
@@ -216,10 +216,7 @@ def diff(
 @main.command()
 @common.graph_command
 @common.inputs_option("a dynamic input of every step, given instead of random")
-@click.option(
-    "--extent", "extents", type=common.binding, metavar="NAME=N", multiple=True,
-    help="a size of the inputs (default: 1)",
-)  # fmt: skip
+@common.pairs_option("--extent", "extents", common.binding, "NAME=N", "a size of the inputs (default: 1)")
 @common.steps_option(20)
 @common.entry_option
 @click.option(
@@ -244,7 +241,7 @@ def bench(
     program = common.load(**options)
     folder = Path(output) if output else None
     with progress(f"measuring {program.graph.name}", steps) as advance:
-        found = measure(program, dict(inputs), dict(extents), steps, entry, folder, advance, after)
+        found = measure(program, inputs, extents, steps, entry, folder, advance, after)
     say(json_text(found.to_json()) if as_json else shown(program.graph.name, found, shortest))
 
 
@@ -283,11 +280,8 @@ def fit(
     from oic.cli.fit import fit as print_fit
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
-        found = common.load(
-            sizes=[*sizes, *more_sizes.items()], capacity=[*capacity, *more_capacity.items()], unbounded=True,
-            **options,
-        )  # fmt: skip
-        return with_weights(found)
+        wanted = {"sizes": sizes | more_sizes, "capacity": capacity | more_capacity, "unbounded": True}
+        return with_weights(common.load(**wanted, **options))
 
     room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
     if not print_fit(compiled, room, vary, as_json):

@@ -22,6 +22,7 @@ OK, USER, MISMATCH, TOOLCHAIN = 0, 1, 3, 4  # 2, usage, is click's own
 TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
 
 Command = Callable[..., Any]
+Option = Callable[[Command], Command]
 
 
 def binding(text: str) -> tuple[str, int]:
@@ -54,7 +55,14 @@ def given(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def pairs_option(flag: str, name: str, pair: Callable[[str], Any], metavar: str, text: str) -> Option:
+    """An option that may be given any number of times, as a dict."""
+    return click.option(
+        flag, name, type=pair, metavar=metavar, multiple=True, callback=lambda _, __, found: dict(found), help=text
+    )
+
+
+def together(*options: Option) -> Option:
     """Several options as one, in their order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -64,37 +72,27 @@ def graph_command(command: Command) -> Command:
     options = together(
         click.argument("graph", type=click.Path()),
         click.option("--model", type=click.Path(), help="model file or Hugging Face folder"),
-        click.option(
-            "--set", "sizes", type=binding, metavar="NAME=N", multiple=True, help="value of a sizevar"
-        ),
-        click.option(
-            "--max", "capacity", type=binding, metavar="NAME=N", multiple=True,
-            help="the most a table's index may reach: t=N or K.t=N",
-        ),
+        pairs_option("--set", "sizes", binding, "NAME=N", "value of a sizevar"),
+        pairs_option("--max", "capacity", binding, "NAME=N", "the most a table's index may reach: t=N or K.t=N"),
         click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
-    )  # fmt: skip
+    )
     return guarded(options(command))
 
 
 checkpoint_command = together(
     click.argument("source", type=click.Path()),
     click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
-    click.option(
-        "--set", "settings", type=setting, metavar="KEY=VALUE", multiple=True,
-        help="a key of the configuration; null switches off",
-    ),
-)  # fmt: skip
+    pairs_option("--set", "settings", setting, "KEY=VALUE", "a key of the configuration; null switches off"),
+)
 """SOURCE, `--config FILE` and `--set KEY=VALUE`."""
 
 
-def inputs_option(help_text: str) -> Callable[[Command], Command]:
+def inputs_option(help_text: str) -> Option:
     """`--input NAME=FILE.npy`, any number of times."""
-    return click.option(
-        "--input", "inputs", type=given, metavar="NAME=VALUE", multiple=True, help=help_text
-    )
+    return pairs_option("--input", "inputs", given, "NAME=VALUE", help_text)
 
 
-def steps_option(default: int) -> Callable[[Command], Command]:
+def steps_option(default: int) -> Option:
     """`--steps N`."""
     return click.option(
         "--steps", type=click.IntRange(1), metavar="N", default=default, show_default=True, help="how many"
@@ -117,7 +115,7 @@ dispatch_option = click.option(
 )  # fmt: skip
 
 
-def target_option(default: str) -> Callable[[Command], Command]:
+def target_option(default: str) -> Option:
     """`--target` and `--numerics`."""
     return together(
         click.option(
@@ -132,7 +130,7 @@ def target_option(default: str) -> Callable[[Command], Command]:
     )  # fmt: skip
 
 
-def plan_options(target: str = "host") -> Callable[[Command], Command]:
+def plan_options(target: str = "host") -> Option:
     """All that decides how a graph is compiled, for the commands that build one or tell of its build."""
     return together(target_option(target), dispatch_option, weights_option, no_reuse_option, threads_option)
 
@@ -208,8 +206,8 @@ def _silence() -> None:
 
 
 def load(
-    graph: str, model: str | None, sizes: Any, capacity: Any, fetch: str | None, target: str | None = None,
-    numerics: str | None = None, dispatch: str = "", no_reuse: bool = False, **more: Any,
+    graph: str, model: str | None, sizes: dict[str, int], capacity: dict[str, int], fetch: str | None,
+    target: str | None = None, numerics: str | None = None, dispatch: str = "", no_reuse: bool = False, **more: Any,
 ) -> Program:  # fmt: skip
     """Parse, check and lower a graph; for a target, if one is named.  Raises OicError."""
     from oic.check.source import parse_file
@@ -221,7 +219,7 @@ def load(
         from oic.toolchain.target import target as target_named
 
         more["target"] = target_named(target, numerics, dispatch)
-    settings = Settings(dict(sizes), dict(capacity), wanted, reuse=not no_reuse, **more)
+    settings = Settings(sizes, capacity, wanted, reuse=not no_reuse, **more)
     tree = parse_file(graph)
     return compile_graph(tree, Model.open(model) if model else None, settings)
 
