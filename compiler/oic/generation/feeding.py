@@ -91,11 +91,8 @@ class DecoderFeed:
         try:
             return self._logits(session, entry, output, part)
         except StepError as error:
-            if error.status == INDEX:
-                raise _unknown(error) from None
-            if error.status != FULL:
-                raise
-            raise too_long(whole) from None
+            refused = {INDEX: _unknown(error), FULL: too_long(whole)}
+            raise refused.get(error.status, error) from None
 
     def _logits(
         self, session: Executor, entry: str, output: str, ids: Sequence[int] | NDArray[np.int32]

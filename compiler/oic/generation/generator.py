@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -53,17 +54,6 @@ class Stop:
     """Why generation ended: 'count', 'stop' (an id or a text), or 'context', when the cache is full."""
 
     reason: str = "count"
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What a stream was asked for."""
-
-    count: int
-    sampling: Sampling
-    ends: frozenset[int]
-    stop_texts: tuple[str, ...]
-    stop: Stop
 
 
 @dataclass(frozen=True)
@@ -122,7 +112,10 @@ class Generator:
         model = Model.open(folder / MODEL)
         graph = parse_file(folder / GRAPH)
         kind = kind_of(block.name for block in graph.blocks)
-        sizes = {} if self.context is None else self._sizes(kind.sizes, {size.name for size in graph.sizes})
+        known = [size.name for size in graph.sizes if size.name in kind.sizes]
+        sizes = {} if self.context is None else dict.fromkeys(known, self.context)
+        if self.context is not None and not sizes:
+            raise fail("import-config", f"'{self.source}' has a state of fixed size, and no context to choose")
         most = model.metadata.get(POSITIONS)
         if self.context is not None and isinstance(most, int) and self.context > most:
             message = f"a context of {self.context} tokens, but the model has learned {most} positions"
@@ -136,13 +129,6 @@ class Generator:
         self.stops = token_ids(self._told.get("eos_token_id"))
         self._kind = kind(self._first.interface, self._told, self.source)
 
-    def _sizes(self, sizes: Sequence[str], known: set[str]) -> dict[str, int]:
-        """The context as sizes of the graph; `OicError` for a graph whose state has a fixed size."""
-        found = {name: self.context for name in sizes if name in known and self.context is not None}
-        if not found:
-            raise fail("import-config", f"'{self.source}' has a state of fixed size, and no context to choose")
-        return found
-
     @property
     def prefill(self) -> int:
         """Tokens of one step at most."""
@@ -151,13 +137,11 @@ class Generator:
     @property
     def precisions(self) -> list[Precision]:
         """What became of each constant; none where the model has no groups and no `weights` are asked for."""
-        module = self._built.program.module
-        found = []
-        for choice in self._built.program.stored:
-            values: Any = module.weights[choice.symbol]
-            error = 0.0 if choice.kept else values.error()
-            found.append(Precision(choice.symbol, choice.storage, choice.nbytes, choice.kept, error, choice.reason))
-        return found
+        weights: Mapping[str, Any] = self._built.program.module.weights
+        return [
+            Precision(c.symbol, c.storage, c.nbytes, c.kept, 0.0 if c.kept else weights[c.symbol].error(), c.reason)
+            for c in self._built.program.stored
+        ]
 
     def close(self) -> None:
         """Give memory and temporary files back."""
@@ -216,31 +200,30 @@ class Generator:
         if "" in texts:
             raise fail("generate-prompt", "a text that ends the output cannot be empty")
         ends = frozenset(self.stops if stop_ids is None else stop_ids)
-        plan = _Plan(count, sampling or Sampling(), ends, texts, stop or Stop())
-        if executor is not None:
-            yield from self._tokens(executor, ids, plan)
-            return
-        with self._built.make_executor() as session:
-            yield from self._tokens(session, ids, plan)
+        with self._built.make_executor() if executor is None else nullcontext(executor) as session:
+            yield from self._tokens(session, ids, count, sampling or Sampling(), ends, texts, stop or Stop())
 
-    def _tokens(self, session: Executor, ids: Sequence[int], plan: _Plan) -> Iterator[Token]:
+    def _tokens(
+        self, session: Executor, ids: Sequence[int], count: int, sampling: Sampling, ends: frozenset[int],
+        texts: Sequence[str], stop: Stop,
+    ) -> Iterator[Token]:  # fmt: skip
         """As `stream`."""
         start = time.perf_counter()
         if not self._kind.encodes and self.room is not None and len(ids) > self.room:
             raise too_long(len(ids))
         given = self._kind.start(session, ids)
         logits = self._kind.last(session, given)
-        tokenizer = self.tokenizer() if plan.stop_texts or self.reads() else None
+        tokenizer = self.tokenizer() if texts or self.reads() else None
         reader = Detokenizer(tokenizer, () if self._kind.encodes else given) if tokenizer else None
-        draw, text = np.random.default_rng(plan.sampling.seed), ""
-        for number in range(plan.count):
+        draw, text = np.random.default_rng(sampling.seed), ""
+        for number in range(count):
             forced = self._kind.forced[number : number + 1]
-            token = forced[0] if forced else plan.sampling.choose(logits, draw)
+            token = forced[0] if forced else sampling.choose(logits, draw)
             new = reader.add(token) if reader else ""
             text += new
-            stopped = token in plan.ends or any(s in text for s in plan.stop_texts)
-            plan.stop.reason = "stop" if stopped else "count"
-            last = stopped or number + 1 == plan.count
+            stopped = token in ends or any(s in text for s in texts)
+            stop.reason = "stop" if stopped else "count"
+            last = stopped or number + 1 == count
             held = reader is not None and not new and not last  # what is held back is given if nothing follows
             after = self._kind.next(session, token) if held else None
             if reader and (last or (held and after is None)):
@@ -252,7 +235,7 @@ class Generator:
                 return
             after = after if held else self._kind.next(session, token)
             if after is None:
-                plan.stop.reason = "context"
+                stop.reason = "context"
                 return
             logits = after
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from oic.diagnostics import fail
 
@@ -62,11 +62,47 @@ def _numbers(settings: Mapping[str, Any], key: str, count: int, default: float) 
 def _ends(settings: Mapping[str, Any], default: bool) -> tuple[list[int], list[int]]:
     """Ids put before a text, and after it."""
     found: tuple[list[int], list[int]] = ([], [])
-    for ids, name, added in ((found[0], "bos", default), (found[1], "eos", False)):
+    for ids, name, added in zip(found, ("bos", "eos"), (default, False)):
         token = settings.get(f"{PREFIX}{name}_token_id")
         if settings.get(f"{PREFIX}add_{name}_token", added) is True and isinstance(token, int):
             ids.append(token)
     return found
+
+
+Part = TypeVar("Part", str, bytes)
+
+
+def joined(parts: list[Part], ids: Mapping[Part, int], scores: Sequence[float]) -> list[Part]:
+    """Neighbours that are a token together become one, best score first, the first of equal ones."""
+    left, right = list(range(-1, len(parts) - 1)), list(range(1, len(parts) + 1))
+    waiting: list[tuple[float, int, int, Part]] = []
+
+    def note(a: int, b: int) -> None:
+        if a >= 0 and b < len(parts) and (token := ids.get(parts[a] + parts[b])) is not None:
+            heapq.heappush(waiting, (-scores[token], a, b, parts[a] + parts[b]))
+
+    for at in range(len(parts) - 1):
+        note(at, at + 1)
+    while waiting:
+        _, a, b, both = heapq.heappop(waiting)
+        if not parts[a] or not parts[b] or parts[a] + parts[b] != both:
+            continue  # one of them was joined to another
+        parts[a], parts[b] = both, both[:0]
+        right[a] = right[b]
+        if right[a] < len(parts):
+            left[right[a]] = a
+        note(left[a], a)
+        note(a, right[a])
+    return [part for part in parts if part]
+
+
+def package(what: str) -> Any:
+    """`Tokenizer` of the package `tokenizers`; `OicError` `tokenizer` where it is missing, which something needs."""
+    try:
+        return import_module("tokenizers").Tokenizer
+    except ImportError:
+        hint = "pip install tokenizers, or give token ids"
+        raise fail("tokenizer", f"{what} needs the Python package 'tokenizers'", hint=hint) from None
 
 
 class Scored:
@@ -90,28 +126,8 @@ class Scored:
         return found + self._merged(text[at:]) + self._last
 
     def _merged(self, text: str) -> list[int]:
-        """The ids of a text: neighbours are joined, best score first, the first of equal ones."""
-        parts = list(text)
-        left, right = list(range(-1, len(parts) - 1)), list(range(1, len(parts) + 1))
-        waiting: list[tuple[float, int, int, str]] = []
-
-        def note(a: int, b: int) -> None:
-            if a >= 0 and b < len(parts) and (token := self._ids.get(parts[a] + parts[b])) is not None:
-                heapq.heappush(waiting, (-self._scores[token], a, b, parts[a] + parts[b]))
-
-        for at in range(len(parts) - 1):
-            note(at, at + 1)
-        while waiting:
-            _, a, b, joined = heapq.heappop(waiting)
-            if not parts[a] or not parts[b] or parts[a] + parts[b] != joined:
-                continue  # one of them was joined to another
-            parts[a], parts[b] = joined, ""
-            right[a] = right[b]
-            if right[a] < len(parts):
-                left[right[a]] = a
-            note(left[a], a)
-            note(a, right[a])
-        return [token for part in parts if part for token in self._of(part)]
+        """The ids of a text."""
+        return [token for part in joined(list(text), self._ids, self._scores) for token in self._of(part)]
 
     def _of(self, part: str) -> list[int]:
         if part in self._ids:
@@ -134,18 +150,14 @@ class Merged:
     """Bytes that are merged in the order of a list, by the package `tokenizers`."""
 
     def __init__(self, tokens: list[str], types: list[float], settings: Mapping[str, Any]) -> None:
-        try:
-            package: Any = import_module("tokenizers")
-        except ImportError:
-            hint = "pip install tokenizers, or give token ids"
-            raise fail("tokenizer", "the file's vocabulary needs the Python package 'tokenizers'", hint=hint) from None
+        kind = package("the file's vocabulary")
         before, merges = settings.get(PREFIX + "pre", "default"), settings.get(PREFIX + "merges")
         if before not in SPLITS:
             raise _wrong("pre", f"is {before!r}; these are read: {', '.join(sorted(SPLITS))}")
         if not isinstance(merges, list) or not all(isinstance(m, str) and m.count(" ") == 1 for m in merges):
             raise _wrong("merges", "is no list of pairs of texts")
         try:
-            self._tokenizer = package.Tokenizer.from_str(json.dumps(_described(tokens, types, before, merges)))
+            self._tokenizer = kind.from_str(json.dumps(_described(tokens, types, before, merges)))
         except Exception as error:  # the package raises Exception itself
             raise fail("tokenizer", f"the file's vocabulary: {error}", hint="give token ids") from None
         self._first, self._last = _ends(settings, before.startswith("llama"))

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 from oic.diagnostics import OicError, fail
-from oic.generation.gguf_vocabulary import vocabulary
+from oic.generation.gguf_vocabulary import joined, package, vocabulary
 
 JSON = "tokenizer.json"
 BYT5 = 384
@@ -45,13 +43,9 @@ class _Package:
     """The tokenizer of a Hugging Face folder."""
 
     def __init__(self, path: Path) -> None:
+        kind = package(f"'{path}'")
         try:
-            package: Any = import_module("tokenizers")
-        except ImportError:
-            hint = "pip install tokenizers, or give token ids"
-            raise fail("tokenizer", f"'{path}' needs the Python package 'tokenizers'", hint=hint) from None
-        try:
-            self._tokenizer = package.Tokenizer.from_file(str(path))
+            self._tokenizer = kind.from_file(str(path))
             self._tokenizer.no_padding()  # of batches, as its last user liked them
             self._tokenizer.no_truncation()
         except Exception as error:  # the package raises Exception itself
@@ -87,20 +81,12 @@ class Pieces:
 
     def encode(self, text: str) -> list[int]:
         """Characters (or bytes) merged, best score first; a space is put before the text."""
-        tokens: list[int] = []
+        parts: list[bytes] = []
         for char in " " + text if text else "":
             piece = char.encode()
-            tokens += [self._ids[piece]] if piece in self._ids else [3 + b for b in piece]
-        while pairs := list(self._pairs(tokens)):
-            _, where, merged = max(pairs)
-            tokens[-where : 2 - where] = [merged]
-        return ([] if self.begin is None else [self.begin]) + tokens
-
-    def _pairs(self, tokens: list[int]) -> Any:
-        for i, (a, b) in enumerate(pairwise(tokens)):
-            joined = self._ids.get(self.pieces[a] + self.pieces[b])
-            if joined is not None:
-                yield self.scores[joined], -i, joined
+            parts += [piece] if piece in self._ids else [self.pieces[3 + b] for b in piece]
+        begin = [] if self.begin is None else [self.begin]
+        return begin + [self._ids[part] for part in joined(parts, self._ids, self.scores)]
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids; those of control tokens are left out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,30 +49,27 @@ class Original:
         """What it makes of a prompt, `count` new tokens at most: the likeliest each time, to the end token."""
         try:
             with self._torch.no_grad():
-                return self._encoded(prompt, count) if self.encodes else self._continued(prompt, count)
+                return self._case(prompt, count)
         except (IndexError, ValueError, RuntimeError) as error:  # more tokens than positions, say
             message = f"transformers fails on a prompt of {len(prompt)} and {count} new tokens: {error}"
             raise fail("verify-library", message, hint="fewer or other tokens, or fewer new ones: -n") from None
 
-    def _continued(self, prompt: Sequence[int], count: int) -> Case:
-        chosen = self._greedy({}, "input_ids", list(prompt), count)
-        fed = [*prompt, *chosen[:-1]]
-        rows = self._model(input_ids=self._torch.tensor([fed])).logits[0]
-        return Case(None, tuple(fed), tuple(chosen), rows.numpy())
-
-    def _encoded(self, prompt: Sequence[int], count: int) -> Case:
-        source = self._torch.tensor([list(prompt)])
-        encoder = self._model.get_encoder()(input_ids=source)
-        context = {"encoder_outputs": encoder, "attention_mask": self._torch.ones_like(source)}
-        start = [int(self._setting("decoder_start_token_id"))]
-        forced = self._setting("forced_bos_token_id")
-        chosen = self._greedy(context, "decoder_input_ids", start, count, [] if forced is None else [int(forced)])
+    def _case(self, prompt: Sequence[int], count: int) -> Case:
+        context: dict[str, Any] = {}
+        name, start, forced = "input_ids", list(prompt), None
+        if self.encodes:
+            source = self._torch.tensor([start])
+            encoder = self._model.get_encoder()(input_ids=source)
+            context = {"encoder_outputs": encoder, "attention_mask": self._torch.ones_like(source)}
+            name, start = "decoder_input_ids", [int(self._setting("decoder_start_token_id"))]
+            forced = self._setting("forced_bos_token_id")
+        chosen = self._greedy(context, name, start, count, [] if forced is None else [int(forced)])
         fed = [*start, *chosen[:-1]]
-        rows = self._model(**context, decoder_input_ids=self._torch.tensor([fed])).logits[0]
-        return Case(tuple(prompt), tuple(fed), tuple(chosen), rows.numpy())
+        rows = self._model(**context, **{name: self._torch.tensor([fed])}).logits[0]
+        return Case(tuple(prompt) if self.encodes else None, tuple(fed), tuple(chosen), rows.numpy())
 
     def _greedy(
-        self, context: dict[str, Any], name: str, fed: list[int], count: int, forced: Sequence[int] = ()
+        self, context: dict[str, Any], name: str, fed: list[int], count: int, forced: Sequence[int]
     ) -> list[int]:
         """New tokens: the forced ones first, then the likeliest."""
         end = self._setting("eos_token_id")
@@ -84,9 +81,3 @@ class Original:
             fed = [*forced[len(found) : len(found) + 1]] or [int(np.argmax(out.logits[0, -1].numpy()))]
             found += fed
         return found
-
-
-def cases_of(folder: Path, prompts: Sequence[Sequence[int]], count: int) -> Iterator[Case]:
-    """What the model of a checkpoint makes of every prompt."""
-    original = Original(folder)
-    return (original.case(prompt, count) for prompt in prompts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from oic import arguments
 from oic.diagnostics import fail
 from oic.generation import Generator
 from oic.verification.cases import Case, read_cases, write_cases
-from oic.verification.original import cases_of
+from oic.verification.original import Original
 
 TOLERANCE = 1e-4
 LONGEST = 12  # tokens of a random prompt
@@ -108,7 +108,8 @@ def verify(
             for ids in given:
                 _check(ids, generator.vocab)
                 _fit(generator, ids, count)
-            cases = list(cases_of(generator.checkpoint, given, count))
+            original = Original(generator.checkpoint)
+            cases = [original.case(ids, count) for ids in given]
         elif prompts:
             raise fail("verify-reference", f"'{against}' has prompts of its own",
                        hint="leave the prompts out, or compare with transformers")  # fmt: skip
@@ -160,7 +161,7 @@ def _outcome(generator: Generator, case: Case) -> Outcome:
     if (at := outcome.divergent) is None:
         return outcome
     top = np.sort(case.logits[case.given - 1 + at])[-2:]
-    return Outcome(**{**vars(outcome), "margin": float(top[1] - top[0])})
+    return replace(outcome, margin=float(top[1] - top[0]))
 
 
 def changes(a: Sequence[object], b: Sequence[object]) -> int:
