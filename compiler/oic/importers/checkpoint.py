@@ -182,8 +182,12 @@ class Checkpoint:
     def fill(self, **told: int | None) -> None:
         """What shapes tell, for keys that the configuration leaves out; None and 0: they tell nothing."""
         for key, value in told.items():
-            if not self.has(key) and key not in self.absent and value:
-                self.config[key] = value
+            self.fill_first((key,), value)
+
+    def fill_first(self, keys: tuple[str, ...], told: int | None) -> None:
+        """Likewise, for the first of several keys of the same meaning where none is there."""
+        if told and keys[0] not in self.absent and not any(map(self.has, keys)):
+            self.config[keys[0]] = told
 
     def equal(self, a: str, b: str) -> bool:
         """Two tensors have the same elements; they are read a part at a time."""

@@ -28,10 +28,8 @@ def shapes(c: Checkpoint) -> None:
     layer = c.prefix("transformer.", "", probe="h.0.ln_1.weight") + "h.{l}."
     if len(tokens) == 2 and len(positions) == 2:
         c.fill(vocab_size=tokens[0], n_embd=tokens[1])
-        if not any(map(c.has, POSITIONS)):
-            c.fill(n_positions=positions[0])
-    if not any(map(c.has, LAYERS)):
-        c.fill(n_layer=c.count(layer + "ln_1.weight"))
+        c.fill_first(POSITIONS, positions[0])
+    c.fill_first(LAYERS, c.count(layer + "ln_1.weight"))
     c.fill(n_inner=max(c.shape(layer + "mlp.c_fc.weight"), default=0))
 
 

@@ -44,15 +44,13 @@ def shapes(c: Checkpoint) -> None:
     if len(embed) != 2 or len(hidden) != 2:
         return
     c.config["vocab_size"] = embed[0]  # published configurations may say -1
-    for key, told in (("dim", embed[1]), ("n_layers", c.count(_name(c, "wq")))):
-        if not any(map(c.has, SIZES[key])):
-            c.fill(**{key: told})
-    if not any(map(c.has, SIZES["n_heads"])) and len(table := c.shape("freq_cis_real")) == 2:
-        c.fill(n_heads=embed[1] // max(1, 2 * table[1]))
-    heads = c.size(*SIZES["n_heads"]) if any(map(c.has, SIZES["n_heads"])) else 0
-    keys = c.shape(_name(c, "wk"))
-    if heads and len(keys) == 2 and not any(map(c.has, SIZES["n_kv_heads"])):
-        c.fill(n_kv_heads=keys[0] * heads // embed[1])
+    c.fill_first(SIZES["dim"], embed[1])
+    c.fill_first(SIZES["n_layers"], c.count(_name(c, "wq")))
+    table, keys = c.shape("freq_cis_real"), c.shape(_name(c, "wk"))
+    if len(table) == 2:
+        c.fill_first(SIZES["n_heads"], embed[1] // max(1, 2 * table[1]))
+    if len(keys) == 2 and any(map(c.has, SIZES["n_heads"])):
+        c.fill_first(SIZES["n_kv_heads"], keys[0] * c.size(*SIZES["n_heads"]) // max(1, embed[1]))
 
 
 def read(c: Checkpoint) -> Decoder:
