@@ -91,8 +91,9 @@ class DecoderFeed:
         try:
             return self._logits(session, entry, output, part)
         except StepError as error:
-            refused = {INDEX: _unknown(error), FULL: too_long(whole)}
-            raise refused.get(error.status, error) from None
+            if error.status == FULL:
+                raise too_long(whole) from None
+            raise _unknown(error) if error.status == INDEX else error from None
 
     def _logits(
         self, session: Executor, entry: str, output: str, ids: Sequence[int] | NDArray[np.int32]
