@@ -7,6 +7,7 @@ the file, the field and the byte.  Nothing is allocated from a size before the s
 from __future__ import annotations
 
 import dataclasses
+import math
 import mmap
 import os
 import re
@@ -67,12 +68,15 @@ class ModelFile:
         place = "" if offset is None else f" at byte {offset}"
         return fail(slug, f"{self.name}: {shortened(field, MAX_FACT)}{place}: {shortened(fact, MAX_FACT)}", hint=hint)
 
+    def require(self, holds: bool, field: str, offset: int | None, fact: str) -> None:
+        """Refuse a field that holds something else than it has to, which is the fact."""
+        if not holds:
+            raise self.bad("model-field", field, offset, fact)
+
     def charge(self, amount: int, field: str, offset: int | None) -> None:
         """Refuse what takes more memory than is left of the budget; `amount` in bytes."""
         if not self.budget.charge(amount):
-            fact = (
-                f"decoding takes more than the {self.budget.limit} bytes of memory allowed for it"
-            )
+            fact = f"decoding takes more than the {self.budget.limit} bytes of memory allowed for it"
             raise self.bad("model-budget", field, offset, fact)
 
     def need(self, offset: int, count: int, field: str) -> None:
@@ -105,14 +109,14 @@ class ModelFile:
         """The name, if people and programs can use it; else a refusal."""
         shown = repr(cut(name, 60, 60))
         if not name:
-            raise self.bad("model-name", field, offset, "a name is empty")
-        if len(name) > MAX_NAME:
+            fact = "a name is empty"
+        elif len(name) > MAX_NAME:
             fact = f"{shown} has {len(name)} characters, but at most {MAX_NAME} are allowed"
-            raise self.bad("model-name", field, offset, fact)
-        if _UNUSABLE.search(name):
+        elif _UNUSABLE.search(name):
             fact = f"{shown} holds a control character or half a surrogate pair"
-            raise self.bad("model-name", field, offset, fact)
-        return name
+        else:
+            return name
+        raise self.bad("model-name", field, offset, fact)
 
     def text(self, offset: int, count: int, field: str) -> str:
         """`count` bytes as UTF-8."""
@@ -128,19 +132,14 @@ class ModelFile:
 
     def count(self, shape: tuple[int, ...], bits: int, field: str, offset: int | None) -> int:
         """The elements of a tensor of this shape; refused if the rank or the bytes are absurd."""
-        if len(shape) > MAX_RANK:
-            fact = f"{len(shape)} dimensions, but at most {MAX_RANK} are allowed"
-            raise self.bad("model-field", field, offset, fact)
-        extent = total = 1
+        fact = f"{len(shape)} dimensions, but at most {MAX_RANK} are allowed"
+        self.require(len(shape) <= MAX_RANK, field, offset, fact)
+        nbits = bits
         for size in shape:
-            if size < 0:
-                raise self.bad("model-field", field, offset, f"dimension {size} is negative")
-            extent *= max(1, size)
-            total *= size
-            if extent * bits > MAX_BYTES * 8:
-                fact = "the dimensions multiply to more than 2^63 bytes"
-                raise self.bad("model-field", field, offset, fact)
-        return total
+            self.require(size >= 0, field, offset, f"dimension {size} is negative")
+            nbits *= max(1, size)
+            self.require(nbits <= MAX_BYTES * 8, field, offset, "the dimensions multiply to more than 2^63 bytes")
+        return math.prod(shape)
 
 
 def cannot_open(path: str | Path, error: Exception) -> OicError:

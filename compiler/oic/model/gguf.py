@@ -13,6 +13,7 @@ that are positive integers are sizevars under their name without the architectur
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from oic.model.jsontext import sizes_among
 from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque
 
 _VALUES = {
-    0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 10: "<u8", 11: "<i8", 12: "<f8",
+    0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8",
 }  # types of keys; fmt: skip
 _BOOL, _TEXT, _ARRAY = 7, 8, 9
 _MAX_DEPTH = 8  # of arrays in arrays
@@ -73,15 +74,11 @@ def read(file: ModelFile) -> Contents:
     reader = _GgufReader(file, 24)
     metadata: dict[str, Metadata] = {}
     for _ in range(file.unsigned(16, 8, "number of keys")):
-        place, key = reader.at, reader.name("key")
-        if key in metadata:
-            raise file.bad("model-duplicate", "key", place, f"{key!r} is there twice")
+        key = reader.name("key", metadata)
         metadata[key] = reader.value(reader.unsigned(4, f"type of {key!r}"), f"value of {key!r}")
     found: dict[str, _Tensor] = {}
     for _ in range(file.unsigned(8, 8, "number of tensors")):
-        place, name = reader.at, reader.name("tensor name")
-        if name in found:
-            raise file.bad("model-duplicate", "tensor name", place, f"{name!r} is there twice")
+        name = reader.name("tensor name", found)
         found[name] = reader.tensor(name)
     alignment = _alignment(file, metadata)
     data = -(-reader.at // alignment) * alignment
@@ -142,9 +139,13 @@ class _GgufReader:
         self.at += length
         return text
 
-    def name(self, what: str) -> str:
+    def name(self, what: str, before: Container[str]) -> str:
+        """A name that is none of those before it."""
         place = self.at
-        return self.file.check_name(self.text(what), what, place)
+        name = self.file.check_name(self.text(what), what, place)
+        if name in before:
+            raise self.file.bad("model-duplicate", what, place, f"{name!r} is there twice")
+        return name
 
     def value(self, tag: int, what: str, depth: int = 0) -> Any:
         if tag == _TEXT:
@@ -155,8 +156,7 @@ class _GgufReader:
 
     def _array(self, what: str, depth: int) -> list[Any]:
         place, tag = self.at, self.unsigned(4, f"element type of {what}")
-        if depth == _MAX_DEPTH:
-            raise self.file.bad("model-field", what, place, "arrays are nested too deeply")
+        self.file.require(depth < _MAX_DEPTH, what, place, "arrays are nested too deeply")
         count = self.unsigned(8, f"length of {what}")
         if tag not in (_TEXT, _ARRAY):
             return self._numbers(tag, count, what)
@@ -165,25 +165,22 @@ class _GgufReader:
         return [self.value(tag, what, depth + 1) for _ in range(count)]
 
     def _numbers(self, tag: int, count: int, what: str) -> list[Any]:
-        if tag != _BOOL and tag not in _VALUES:
-            raise self.file.bad("model-field", what, self.at, f"unknown type {tag}")
-        form = np.dtype(_VALUES.get(tag, "<u1"))
+        self.file.require(tag in _VALUES, what, self.at, f"unknown type {tag}")
+        form = np.dtype(_VALUES[tag])
         raw = self.file.view(self.at, count * form.itemsize, what)
         if tag == _BOOL and (raw > 1).any():
             place = self.at + int((raw > 1).argmax())
             raise self.file.bad("model-field", what, place, "a bool is neither 0 nor 1")
         self.file.charge(VALUE * count, what, self.at)
         self.at += count * form.itemsize
-        numbers = raw.view(form)
-        found: list[Any] = (numbers.astype(bool) if tag == _BOOL else numbers).tolist()
+        found: list[Any] = raw.view(form).tolist()
         return found
 
     def tensor(self, name: str) -> _Tensor:
         what, place = f"tensor {name!r}", self.at
         self.file.charge(TENSOR, "tensors", place)
         rank = self.unsigned(4, f"rank of {what}")
-        if rank > 4:
-            raise self.file.bad("model-field", f"rank of {what}", place, f"{rank} is over 4")
+        self.file.require(rank <= 4, f"rank of {what}", place, f"{rank} is over 4")
         sizes = tuple(self.unsigned(8, f"dimensions of {what}") for _ in range(rank))
         tag, offset = self.unsigned(4, f"type of {what}"), self.unsigned(8, f"offset of {what}")
         return _Tensor(place, sizes[::-1], tag, offset)
@@ -194,15 +191,13 @@ def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: in
     where = tensor.place + 4 + 8 * len(tensor.shape)
     if tag not in _PLAIN and tag not in BLOCKS:
         raise file.bad("model-dtype", f"type of {what}", where, f"unknown type {tag}")
-    if tensor.offset % alignment:
-        fact = f"{tensor.offset} is not a multiple of the alignment {alignment}"
-        raise file.bad("model-field", f"offset of {what}", where + 4, fact)
+    fact = f"{tensor.offset} is not a multiple of the alignment {alignment}"
+    file.require(tensor.offset % alignment == 0, f"offset of {what}", where + 4, fact)
     dtype, block, nbytes = _stored(tag)
     dims = f"dimensions of {what}"
     count = file.count(tensor.shape, nbytes * 8, dims, tensor.place + 4)
-    if block > 1 and (not tensor.shape or tensor.shape[-1] % block):
-        fact = f"{list(tensor.shape)}, but {dtype} has blocks of {block} elements"
-        raise file.bad("model-field", dims, tensor.place + 4, fact)
+    fact = f"{list(tensor.shape)}, but {dtype} has blocks of {block} elements"
+    file.require((tensor.shape or (1,))[-1] % block == 0, dims, tensor.place + 4, fact)
     start, total = data + tensor.offset, count // block * nbytes
     file.need(start, total, f"data of {what}")
     reason = f"the stored type {dtype} is block-quantised, which is not read" if tag in BLOCKS else ""

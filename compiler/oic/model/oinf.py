@@ -24,9 +24,9 @@ from typing import TypeVar
 from oic.dtypes import DType
 from oic.model.budget import LIST, TENSOR, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.oinf_values import NAME, TENSOR_TAGS, read_quant, read_value
+from oic.model.oinf_values import NAME, TENSOR_TAGS, padded, read_quant, read_value
 from oic.model.oinf_write import write_oinf
-from oic.model.tensors import Contents, Mapped, Metadata, Quant, TensorInfo, TensorSource
+from oic.model.tensors import Contents, Mapped, Metadata, TensorInfo, TensorSource
 
 __all__ = ["read", "write_oinf"]
 
@@ -47,8 +47,8 @@ def _version(file: ModelFile) -> int:
     if version not in (1, 2):
         raise file.bad("model-format", "version", 5, f"{version}, but 1 and 2 are known")
     for name, offset in (("flags", 9), ("reserved", 25)):
-        if value := file.unsigned(offset, 4, name):
-            raise file.bad("model-field", name, offset, f"{value}, but it has to be 0")
+        value = file.unsigned(offset, 4, name)
+        file.require(value == 0, name, offset, f"{value}, but it has to be 0")
     return version
 
 
@@ -60,12 +60,10 @@ def _sections(file: ModelFile) -> dict[str, int]:
         raise file.bad(slug, "file size", 61, f"{size}, but the file has {file.size} bytes")
     found, least = {}, 72
     for name, place in _OFFSETS.items():
-        offset = file.unsigned(place, 8, f"offset of the {name} section")
         what = f"offset of the {name} section"
-        if offset % 8:
-            raise file.bad("model-field", what, place, f"{offset} is not a multiple of 8")
-        if not least <= offset <= size:
-            raise file.bad("model-field", what, place, f"{offset} is not in {least} to {size}")
+        offset = file.unsigned(place, 8, what)
+        file.require(offset % 8 == 0, what, place, f"{offset} is not a multiple of 8")
+        file.require(least <= offset <= size, what, place, f"{offset} is not in {least} to {size}")
         found[name] = least = offset
     return found | {"end": size}
 
@@ -125,67 +123,59 @@ class _OinfReader:
         if not NAME.fullmatch(name):
             fact = f"{name!r} has characters other than A-Z a-z 0-9 . _ -"
             raise self.file.bad("model-name", what, self.at, fact)
-        padded = (4 + length + 7) // 8 * 8
-        self._within(padded - 4, what)
-        self.at = start + padded
+        self._within(padded(4 + length) - 4, what)
+        self.at = start + padded(4 + length)
         return name
 
     def _sizevar(self, name: str) -> int:
         what, place = f"sizevar '{name}'", self.at
         value = self._unsigned(8, what)
-        if value >= 1 << 63:
-            raise self.file.bad("model-field", what, place, f"{value} is over 2^63-1")
+        self.file.require(value < 1 << 63, what, place, f"{value} is over 2^63-1")
         return value
 
     def _metadata(self, name: str) -> Callable[[], Metadata]:
         what = f"metadata '{name}'"
         place, tag, flags = self.at, self._unsigned(4, what), self._unsigned(4, what)
-        if flags:
-            raise self.file.bad("model-field", f"flags of {what}", place + 4, f"{flags}, not 0")
-        nbytes, offset = self._payload(what)
+        self.file.require(flags == 0, f"flags of {what}", place + 4, f"{flags}, not 0")
+        offset, nbytes = self._payload(what)
         return lambda: read_value(self.file, what, tag, place, offset, nbytes)
 
     def _payload(self, what: str) -> tuple[int, int]:
-        """The (bytes, offset) of a payload, which has to lie in the data section."""
-        place = self.at
+        """The (offset, bytes) of a payload, which has to lie in the data section."""
+        field, place = f"offset of {what}", self.at + 8
         nbytes, offset = self._unsigned(8, what), self._unsigned(8, what)
-        if offset % 8:
-            fact = f"{offset} is not a multiple of 8"
-            raise self.file.bad("model-field", f"offset of {what}", place + 8, fact)
-        if offset < self.sections["data"]:
-            fact = f"{offset} lies before the data section"
-            raise self.file.bad("model-field", f"offset of {what}", place + 8, fact)
+        self.file.require(offset % 8 == 0, field, place, f"{offset} is not a multiple of 8")
+        self.file.require(offset >= self.sections["data"], field, place, f"{offset} lies before the data section")
         self.file.need(offset, nbytes, what)
         self.payloads.append((offset, nbytes, what))
-        return nbytes, offset
+        return offset, nbytes
 
     def _absent(self, what: str) -> None:
-        place = self.at
-        if self._unsigned(8, what) or self._unsigned(8, what):
-            fact = "bytes or offset are not 0, but the flags say there is none"
-            raise self.file.bad("model-field", what, place, fact)
+        place, empty = self.at, self._unsigned(16, what) == 0
+        self.file.require(empty, what, place, "bytes or offset are not 0, but the flags say there is none")
 
     def _tensor(self, name: str) -> Callable[[], TensorSource]:
         what, place = f"tensor '{name}'", self.at
         self.file.charge(TENSOR, "tensors", place)
         dtype, flags, shape = self._declared(what)
         count = self.file.count(shape, dtype.bits, f"dimensions of {what}", place + 12)
-        nbytes, offset = 0, None
+        offset, nbytes = None, 0
         if flags & 1:
-            nbytes, offset = self._payload(what)
-            if nbytes != dtype.nbytes(count):
-                fact = f"{nbytes}, but {dtype}{list(shape)} has {dtype.nbytes(count)}"
-                raise self.file.bad("model-field", f"bytes of {what}", self.at - 16, fact)
+            offset, nbytes = self._payload(what)
+            fact = f"{nbytes}, but {dtype}{list(shape)} has {dtype.nbytes(count)}"
+            self.file.require(nbytes == dtype.nbytes(count), f"bytes of {what}", self.at - 16, fact)
         else:
             self._absent(f"data of {what}")
-        quant = self._quant(what, bool(flags & 2), shape) if self.version == 2 else None
-        origin = None if offset is None else Mapped(self.file, offset, nbytes)
+        record, quant = f"quantisation of {what}", None
+        if flags & 2:
+            quant = self._payload(record)
+        elif self.version == 2:
+            self._absent(record)
 
         def decoded() -> TensorSource:
-            known = quant() if quant is not None else None
-            has_data = bool(flags & 1)
-            info = TensorInfo(name, dtype, shape, has_data, nbytes, self.file.name, offset, known)
-            return TensorSource(info, origin)
+            known = None if quant is None else read_quant(self.file, record, *quant, shape)
+            info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset, known)
+            return TensorSource(info, None if offset is None else Mapped(self.file, offset, nbytes))
 
         return decoded
 
@@ -195,20 +185,8 @@ class _OinfReader:
         rank, flags = self._unsigned(4, what), self._unsigned(4, what)
         if tag not in TENSOR_TAGS:
             raise self.file.bad("model-dtype", f"type of {what}", place, f"{tag} is no tensor type")
-        if rank > 32:
-            raise self.file.bad("model-field", f"rank of {what}", place + 4, f"{rank} is over 32")
-        if flags > (1 if self.version == 1 else 3):
-            fact = f"{flags:#x} has bits that version {self.version} does not know"
-            raise self.file.bad("model-field", f"flags of {what}", place + 8, fact)
+        self.file.require(rank <= 32, f"rank of {what}", place + 4, f"{rank} is over 32")
+        fact = f"{flags:#x} has bits that version {self.version} does not know"
+        self.file.require(flags <= (1 if self.version == 1 else 3), f"flags of {what}", place + 8, fact)
         shape = tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))
         return TENSOR_TAGS[tag], flags, shape
-
-    def _quant(
-        self, what: str, present: bool, shape: tuple[int, ...]
-    ) -> Callable[[], Quant] | None:
-        what = f"quantisation of {what}"
-        if not present:
-            self._absent(what)
-            return None
-        nbytes, offset = self._payload(what)
-        return lambda: read_quant(self.file, what, offset, nbytes, shape)

@@ -56,8 +56,7 @@ def read_value(
 
 
 def _expect(file: ModelFile, what: str, offset: int, nbytes: int, needed: int) -> None:
-    if nbytes != needed:
-        raise file.bad("model-field", what, offset, f"{nbytes} bytes, but its value has {needed}")
+    file.require(nbytes == needed, what, offset, f"{nbytes} bytes, but its value has {needed}")
 
 
 def _read_text(file: ModelFile, what: str, offset: int, nbytes: int) -> str:
@@ -72,8 +71,7 @@ def _read_text(file: ModelFile, what: str, offset: int, nbytes: int) -> str:
 def _read_bits(file: ModelFile, what: str, offset: int, nbytes: int) -> list[Any]:
     _at_least(file, what, offset, nbytes, 8)
     bits, count = file.unsigned(offset, 4, what), file.unsigned(offset + 4, 4, what)
-    if count != (bits + 7) // 8:
-        raise file.bad("model-field", what, offset + 4, f"{count} bytes for {bits} bits")
+    file.require(count == (bits + 7) // 8, what, offset + 4, f"{count} bytes for {bits} bits")
     _expect(file, what, offset, nbytes, padded(8 + count))
     file.charge(LIST + VALUE * bits, what, offset)
     flags = np.unpackbits(file.view(offset + 8, count, what), bitorder="little")[:bits]
@@ -87,8 +85,7 @@ def _read_array(file: ModelFile, what: str, offset: int, nbytes: int) -> Metadat
     if tag not in TENSOR_TAGS or tag == BITSET:
         raise file.bad("model-dtype", f"element type of {what}", offset, f"{tag} is no number type")
     dtype, start = TENSOR_TAGS[tag], offset + 8 + 8 * rank
-    if rank > 32:
-        raise file.bad("model-field", f"rank of {what}", offset + 4, f"{rank} is over 32")
+    file.require(rank <= 32, f"rank of {what}", offset + 4, f"{rank} is over 32")
     _at_least(file, what, offset, nbytes, 8 + 8 * rank)
     shape = tuple(file.unsigned(offset + 8 + 8 * i, 8, what) for i in range(rank))
     count = file.count(shape, dtype.bits, f"dimensions of {what}", offset + 8)
@@ -105,8 +102,7 @@ def _list_bytes(shape: tuple[int, ...]) -> int:
 
 
 def _at_least(file: ModelFile, what: str, offset: int, nbytes: int, least: int) -> None:
-    if nbytes < least:
-        raise file.bad("model-field", what, offset, f"{nbytes} bytes, but it has at least {least}")
+    file.require(nbytes >= least, what, offset, f"{nbytes} bytes, but it has at least {least}")
 
 
 def _elements(file: ModelFile, what: str, dtype: DType, shape: tuple[int, ...], offset: int) -> Any:
@@ -128,8 +124,7 @@ def read_quant(
     scheme, mode, zero_mode, reserved, axis, scales, zero_axis, zeros = fields
 
     def require(holds: bool, at: int, fact: str) -> None:
-        if not holds:
-            raise file.bad("model-field", what, offset + at, fact)
+        file.require(holds, what, offset + at, fact)
 
     require(scheme in (1, 2), 0, f"scheme {scheme} is neither 1 nor 2")
     require(mode in (1, 2), 4, f"scale mode {mode} is neither 1 nor 2")
@@ -163,18 +158,24 @@ def quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
         axis, length, axis if zeros else 0, zeros,
     )  # fmt: skip
     scales = np.array(quant.scales, "<f4").tobytes()
-    return _whole(head + scales + np.array(quant.zero_points, "<i4").tobytes())
+    return whole(head + scales + np.array(quant.zero_points, "<i4").tobytes())
 
 
-def _whole(raw: bytes) -> bytes:
-    return raw + bytes(padded(len(raw)) - len(raw))
+def whole(raw: bytes) -> bytes:
+    """The bytes and their padding."""
+    return raw + bytes(-len(raw) % 8)
+
+
+def written_text(text: str) -> bytes:
+    """A text with its length before it and its padding."""
+    raw = text.encode()
+    return whole(struct.pack("<I", len(raw)) + raw)
 
 
 def value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
     """The (type, payload) of a metadata value, in the smallest type that holds it exactly."""
     if isinstance(value, str):
-        raw = value.encode()
-        return TEXT, _whole(struct.pack("<I", len(raw)) + raw)
+        return TEXT, written_text(value)
     array = _exact(value)
     dtype = _fitting(array)
     if dtype is None:
@@ -183,7 +184,7 @@ def value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
     if not isinstance(value, list):
         return TAGS[dtype.name], content
     head = struct.pack(f"<II{array.ndim}Q", TAGS[dtype.name], array.ndim, *array.shape)
-    return ARRAY, _whole(head + content)
+    return ARRAY, whole(head + content)
 
 
 def _exact(value: Metadata) -> np.ndarray[Any, Any]:
@@ -207,7 +208,6 @@ def _fitting(array: np.ndarray[Any, Any]) -> DType | None:
         return f32 if exact else f64
     if array.dtype.kind in "iu":
         low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-        for name in ("u8", "u16", "u32", "u64") if low >= 0 else ("i8", "i16", "i32", "i64"):
-            if ALL[name].low <= low and high <= ALL[name].high:
-                return ALL[name]
+        kinds = [ALL[f"{'u' if low >= 0 else 'i'}{bits}"] for bits in (8, 16, 32, 64)]
+        return next(kind for kind in kinds if kind.low <= low and high <= kind.high)
     return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
 from oic.diagnostics import fail
 from oic.model.model import Model
-from oic.model.oinf_values import NAME, TAGS, padded, quant_bytes, value_bytes
+from oic.model.oinf_values import NAME, TAGS, padded, quant_bytes, value_bytes, whole, written_text
 from oic.model.tensors import TensorInfo
 
 
@@ -41,93 +40,64 @@ def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
         raise fail("model-write", text) from None
 
 
-_Owner = tuple[str, str]  # kind of payload ('metadata', 'quant', 'tensor') and its name
-
-
-@dataclass(frozen=True)
-class _Payload:
-    """Bytes with a place in the data section; a tensor's are fetched when they are written."""
-
-    nbytes: int
-    content: bytes | None = None
-
-
 def _write(stream: BinaryIO, model: Model, version: int) -> None:
     values = {key: value_bytes(key, value) for key, value in sorted(model.metadata.items())}
-    tensors = [model.info(name) for name in sorted(model.names())]
-    payloads = {("metadata", k): _Payload(len(raw), raw) for k, (_, raw) in values.items()}
-    for info in tensors:
-        payloads |= _tensor_payloads(info, version)
-    kinds = {key: kind for key, (kind, _) in values.items()}
-    # The sizes of the tables do not depend on the offsets in them: lay them out with zeros first.
-    starts = [72]
-    for table in _tables(model, kinds, tensors, payloads, dict.fromkeys(payloads, 0), version):
-        starts.append(starts[-1] + len(table))
-    places, end = {}, starts[3]
-    for owner, payload in payloads.items():
-        places[owner] = end
-        end += padded(payload.nbytes)
-    counts = (len(model.sizevars), len(model.metadata), len(tensors))
-    stream.write(struct.pack("<5s6I5Q3x", b"OINF\0", version, 0, *counts, 0, *starts, end))
-    for table in _tables(model, kinds, tensors, payloads, places, version):
+    # The sizes of the tables do not depend on the offsets in them: they are made for data at 0 first.
+    starts = [*accumulate(map(len, _Layout(model, values, version, 0).tables), initial=72)]
+    layout = _Layout(model, values, version, starts[-1])
+    counts = (len(model.sizevars), len(values), len(model.names()))
+    stream.write(struct.pack("<5s6I5Q3x", b"OINF\0", version, 0, *counts, 0, *starts, layout.end))
+    for table in layout.tables:
         stream.write(table)
-    for (_, name), payload in payloads.items():
-        content = model.raw(name).data if payload.content is None else payload.content
-        assert len(content) == payload.nbytes
-        stream.write(content)
-        stream.write(bytes(padded(payload.nbytes) - payload.nbytes))
+    for nbytes, content in layout.payloads:
+        raw = model.raw(content).data if isinstance(content, str) else content
+        assert len(raw) == nbytes
+        stream.write(raw)
+        stream.write(bytes(padded(nbytes) - nbytes))
 
 
-def _tensor_payloads(info: TensorInfo, version: int) -> dict[_Owner, _Payload]:
-    if info.dtype.name not in TAGS:
-        text = f"tensor '{info.name}': .oinf holds no tensors of {info.dtype}"
-        raise fail("model-dtype", text)
-    found = {}
-    if info.has_data:
-        found["tensor", info.name] = _Payload(info.dtype.nbytes(info.count))
-    if info.quant is not None:
-        if version == 1:
+class _Layout:
+    """The tables of a file, and what its data section, which begins at `data`, has in their order.
+
+    values    types and payloads of the metadata
+    payloads  bytes and content of each; of a tensor the name, since its elements are fetched when they are written
+    end       of the file
+    """
+
+    def __init__(self, model: Model, values: dict[str, tuple[int, bytes]], version: int, data: int) -> None:
+        self.payloads: list[tuple[int, bytes | str]] = []
+        self.end = data
+        sizevars = [_name(name) + struct.pack("<Q", size) for name, size in sorted(model.sizevars.items())]
+        metadata = [
+            _name(key) + struct.pack("<II", kind, 0) + self._place(len(raw), raw) for key, (kind, raw) in values.items()
+        ]
+        tensors = [self._tensor(model.info(name), version) for name in sorted(model.names())]
+        self.tables = [whole(b"".join(entries)) for entries in (sizevars, metadata, tensors)]
+
+    def _place(self, nbytes: int, content: bytes | str) -> bytes:
+        """What a table says of a payload, which comes after those before it."""
+        entry = struct.pack("<QQ", nbytes, self.end)
+        self.payloads.append((nbytes, content))
+        self.end += padded(nbytes)
+        return entry
+
+    def _tensor(self, info: TensorInfo, version: int) -> bytes:
+        if info.dtype.name not in TAGS:
+            raise fail("model-dtype", f"tensor '{info.name}': .oinf holds no tensors of {info.dtype}")
+        if info.quant is not None and version == 1:
             text = f"tensor '{info.name}': .oinf version 1 holds no quantisation"
             raise fail("model-value", text, hint="write version 2")
-        content = quant_bytes(f"tensor '{info.name}'", info.quant, info.shape)
-        found["quant", info.name] = _Payload(len(content), content)
-    return found
-
-
-def _tables(
-    model: Model,
-    kinds: dict[str, int],
-    tensors: list[TensorInfo],
-    payloads: dict[_Owner, _Payload],
-    places: dict[_Owner, int],
-    version: int,
-) -> Iterator[bytes]:
-    """The sizevars, metadata and tensor tables, with payloads at these places."""
-
-    def place(kind: str, name: str) -> bytes:
-        if (kind, name) not in payloads:
-            return bytes(16)
-        return struct.pack("<QQ", payloads[kind, name].nbytes, places[kind, name])
-
-    sizevars = sorted(model.sizevars.items())
-    yield b"".join(_text(name) + struct.pack("<Q", size) for name, size in sizevars)
-    yield b"".join(
-        _text(key) + struct.pack("<II", kind, 0) + place("metadata", key)
-        for key, kind in kinds.items()
-    )
-    index = bytearray()
-    for info in tensors:
         flags, rank = info.has_data | (info.quant is not None) << 1, len(info.shape)
-        index += _text(info.name)
-        index += struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, flags, *info.shape)
-        index += place("tensor", info.name)
-        index += place("quant", info.name) if version == 2 else b""
-    yield bytes(index) + bytes(padded(len(index)) - len(index))
+        entry = _name(info.name) + struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, flags, *info.shape)
+        entry += self._place(info.dtype.nbytes(info.count), info.name) if info.has_data else bytes(16)
+        if info.quant is not None:
+            content = quant_bytes(f"tensor '{info.name}'", info.quant, info.shape)
+            return entry + self._place(len(content), content)
+        return entry + bytes(16 if version == 2 else 0)
 
 
-def _text(name: str) -> bytes:
+def _name(name: str) -> bytes:
     if not NAME.fullmatch(name):
         text = f"the name {name!r} cannot be written in .oinf"
         raise fail("model-name", text, hint="use A-Z a-z 0-9 . _ -")
-    raw = name.encode()
-    return struct.pack("<I", len(raw)) + raw + bytes(padded(4 + len(raw)) - 4 - len(raw))
+    return written_text(name)

@@ -38,9 +38,8 @@ def read(file: ModelFile) -> Contents:
     `false` is taken as that value, and positive integers are sizevars too, as in `config.json`.
     """
     length = file.unsigned(0, 8, "header length")
-    if length > MAX_HEADER:
-        fact = f"{length} bytes, but a header has at most {MAX_HEADER}"
-        raise file.bad("model-field", "header length", 0, fact)
+    fact = f"{length} bytes, but a header has at most {MAX_HEADER}"
+    file.require(length <= MAX_HEADER, "header length", 0, fact)
     file.need(8, length, HEADER)
     header = jsontext.parse(file, 8, length, HEADER)
     metadata = _metadata(file, header.pop("__metadata__", {}))
@@ -115,10 +114,6 @@ def _check_cover(file: ModelFile, data: int, entries: dict[str, TensorSource]) -
     check_no_overlap(file, ranges)
     end = data
     for offset, nbytes, field in sorted(r for r in ranges if r[1]):
-        if offset != end:
-            fact = f"bytes {end} to {offset} before it belong to no tensor"
-            raise file.bad("model-field", field, offset, fact)
+        file.require(offset == end, field, offset, f"bytes {end} to {offset} before it belong to no tensor")
         end = offset + nbytes
-    if end != file.size:
-        fact = f"{file.size - end} bytes after the last tensor belong to none"
-        raise file.bad("model-field", "data", end, fact)
+    file.require(end == file.size, "data", end, f"{file.size - end} bytes after the last tensor belong to none")
