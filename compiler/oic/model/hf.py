@@ -49,8 +49,7 @@ def read(folder: Path) -> Contents:
 def configuration(path: Path) -> tuple[dict[str, Metadata], set[str]]:
     """A configuration file: its values by dotted key, and the keys that are `null`."""
     file = ModelFile.open(path)
-    tree = _json(file, path.name)
-    return jsontext.flatten(file, tree), _nulls(tree)
+    return _values_and_nulls(file, _json(file, path.name))
 
 
 def flattened(settings: Mapping[str, Any]) -> tuple[dict[str, Metadata], set[str]]:
@@ -59,11 +58,11 @@ def flattened(settings: Mapping[str, Any]) -> tuple[dict[str, Metadata], set[str
         json.dumps(settings)
     except (TypeError, ValueError) as error:
         raise fail("import-config", f"settings: {str(error).lower()}") from None
-    return jsontext.flatten(ModelFile("settings", b""), dict(settings)), _nulls(settings)
+    return _values_and_nulls(ModelFile("settings", b""), dict(settings))
 
 
-def _nulls(tree: Mapping[str, Any]) -> set[str]:
-    return {key for key, value in tree.items() if value is None}
+def _values_and_nulls(file: ModelFile, tree: dict[str, Any]) -> tuple[dict[str, Metadata], set[str]]:
+    return jsontext.flatten(file, tree), {key for key, value in tree.items() if value is None}
 
 
 def shard_names(folder: Path) -> list[str]:
@@ -86,9 +85,7 @@ def _incomplete(folder: Path, present: set[str], fact: str) -> OicError:
 
 
 def _json(file: ModelFile, field: str) -> dict[str, object]:
-    if file.size > MAX_CONFIG:
-        fact = f"{file.size} bytes, but at most {MAX_CONFIG} are read"
-        raise file.bad("model-field", "size", None, fact)
+    file.require(file.size <= MAX_CONFIG, "size", None, f"{file.size} bytes, but at most {MAX_CONFIG} are read")
     return jsontext.parse(file, 0, file.size, field)
 
 
@@ -106,9 +103,8 @@ def _shards(folder: Path, budget: Budget) -> Contents:
         entries |= shard.entries
         metadata |= shard.metadata
     for tensor, home in homes.items():
-        if tensor not in entries or Path(entries[tensor].info.file).name != home:
-            fact = f"{tensor!r} is not in {home}"
-            raise index.bad("model-field", "'weight_map'", None, fact)
+        there = tensor in entries and Path(entries[tensor].info.file).name == home
+        index.require(there, "'weight_map'", None, f"{tensor!r} is not in {home}")
     return Contents(entries, {}, metadata)
 
 

@@ -160,20 +160,18 @@ class Model:
 
 def _referred(file: ModelFile) -> Contents:
     """The contents of all files that a reference names."""
-    tree = import_module("oic.model.jsontext").parse(file, 0, file.size, "reference")
+    jsontext = import_module("oic.model.jsontext")
+    tree = jsontext.parse(file, 0, file.size, "reference")
     if tree.get("format") != REFERENCE or tree.get("version") != 1:
         raise file.bad("model-format", "'format'", None, f"not {REFERENCE!r} of version 1")
-    named = tree.get("files")
-    if not isinstance(named, list) or not named or not all(isinstance(n, str) and "\0" not in n for n in named):
-        raise file.bad("model-field", "'files'", None, "not a list of paths")
-    if any(name.endswith(".json") for name in named):
-        raise file.bad("model-field", "'files'", None, "a reference to a reference")
+    named, added = tree.get("files"), tree.get("metadata", {})
+    paths = isinstance(named, list) and named and all(isinstance(n, str) and "\0" not in n for n in named)
+    file.require(bool(paths), "'files'", None, "not a list of paths")
+    file.require(not any(name.endswith(".json") for name in named), "'files'", None, "a reference to a reference")
+    file.require(isinstance(added, dict), "'metadata'", None, "not a table")
     home = Path(file.name).parent
     whole = _together([(n, home / n) for n in named], lambda fact: file.bad("model-duplicate", "'files'", None, fact))
-    added = tree.get("metadata", {})
-    if not isinstance(added, dict):
-        raise file.bad("model-field", "'metadata'", None, "not a table")
-    whole.metadata.update(import_module("oic.model.jsontext").flatten(file, added))
+    whole.metadata.update(jsontext.flatten(file, added))
     return whole
 
 

@@ -47,18 +47,20 @@ class _Member(HeaderBytes):
 
     def content(self) -> NDArray[np.uint8]:
         """All inflated bytes, their CRC checked."""
-        if not self.deflated:
-            self.check()
-            return self.file.view(self.offset, self.size, self.field).copy()
-        raw = self._inflate(self.size, whole=True)
-        if zlib.crc32(raw.data) != self.crc:
-            raise self.bad("its CRC does not agree with its bytes")
+        raw = self._inflate(self.size, whole=True) if self.deflated else self._stored_bytes().copy()
+        self._check(raw)
         return raw
 
     def check(self) -> None:
         """Refuse a stored member whose CRC does not agree, without a copy of its bytes."""
-        if zlib.crc32(self.file.view(self.offset, self.size, self.field).data) != self.crc:
+        self._check(self._stored_bytes())
+
+    def _check(self, raw: NDArray[np.uint8]) -> None:
+        if zlib.crc32(raw.data) != self.crc:
             raise self.bad("its CRC does not agree with its bytes")
+
+    def _stored_bytes(self) -> NDArray[np.uint8]:
+        return self.file.view(self.offset, self.stored, self.field)
 
     def _inflate(self, count: int, whole: bool) -> NDArray[np.uint8]:
         """The first `count` inflated bytes; with `whole`, there have to be no more."""
@@ -76,10 +78,7 @@ class _Member(HeaderBytes):
 
     def _inflated(self, most: int) -> Iterator[bytes]:
         """The inflated bytes, at most so many at a time."""
-        stream, stored = (
-            zlib.decompressobj(-15),
-            self.file.view(self.offset, self.stored, self.field),
-        )
+        stream, stored = zlib.decompressobj(-15), self._stored_bytes()
         for start in range(0, len(stored), most):
             rest = stored[start : start + most].tobytes()
             some = b""
@@ -91,12 +90,12 @@ class _Member(HeaderBytes):
 
 def read(file: ModelFile) -> tensors.Contents:
     """The contents of an .npz file; arrays the language has no element type for are listed only."""
-    members = {info.filename: _member(file, info) for info in _directory(file)}
-    check_no_overlap(file, [(m.offset, m.stored, m.field) for m in members.values()])
-    _check_inflated(file, members.values())
+    members = [(info.filename, _member(file, info)) for info in _directory(file)]
+    check_no_overlap(file, [(m.offset, m.stored, m.field) for _, m in members])
+    _check_inflated(file, [m for _, m in members if m.deflated])
     entries: dict[str, tensors.TensorSource] = {}
     metadata: dict[str, tensors.Metadata] = {}
-    for filename, member in members.items():
+    for filename, member in members:
         name = filename.removesuffix(".npy")
         if name in entries or name in metadata:
             raise member.bad("is there twice", "model-duplicate")
@@ -109,20 +108,16 @@ def read(file: ModelFile) -> tensors.Contents:
 
 
 def _check_inflated(file: ModelFile, members: Iterable[_Member]) -> None:
-    """Refuse members that inflate to more than a model of this file's size has."""
+    """Refuse deflated members that inflate to more than a model of this file's size has."""
     one, several = most_inflated(file.size), most_inflated_in_all(file.size)
     total = 0
     for member in members:
-        if not member.deflated:
-            continue
         total += member.size
-        if member.size > one or total > several:
-            what, most = (member.size, one) if member.size > one else (total, several)
-            fact = (
-                f"inflates to {what} bytes, but at most {most} are allowed in a file of this size"
-            )
-            hint = "store it uncompressed, as numpy.savez does"
-            raise file.bad("model-budget", member.field, member.offset, fact, hint)
+        for what, most in ((member.size, one), (total, several)):
+            if what > most:
+                fact = f"inflates to {what} bytes, but at most {most} are allowed in a file of this size"
+                hint = "store it uncompressed, as numpy.savez does"
+                raise file.bad("model-budget", member.field, member.offset, fact, hint)
 
 
 def _directory(file: ModelFile) -> list[zipfile.ZipInfo]:
@@ -136,14 +131,8 @@ def _directory(file: ModelFile) -> list[zipfile.ZipInfo]:
         raise file.bad("model-format", "zip directory", None, str(error).lower()) from None
     if members and not any(m.filename.endswith(".npy") for m in members):
         raise file.bad("model-format", "zip directory", None, "the archive holds no .npy arrays")
-    seen: set[str] = set()
     for member in members:
-        field = f"member {member.filename!r}"
-        if member.filename in seen:
-            raise file.bad("model-duplicate", field, member.header_offset, "is there twice")
-        seen.add(member.filename)
-        name = member.filename.removesuffix(".npy")
-        file.check_name(name, field, member.header_offset)
+        file.check_name(member.filename.removesuffix(".npy"), f"member {member.filename!r}", member.header_offset)
     return members
 
 
@@ -167,23 +156,19 @@ def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
     at, field = info.header_offset, f"member {info.filename!r}"
     local = file.read(at, 30, field)
     name, extra = int.from_bytes(local[26:28], "little"), int.from_bytes(local[28:30], "little")
-    if local[:4] != b"PK\3\4":
-        raise file.bad("model-field", field, at, "no local header is there")
-    if int.from_bytes(local[8:10], "little") != info.compress_type:
-        raise file.bad("model-field", field, at + 8, "the local header names another compression")
-    if file.read(at + 30, name, field) not in [info.orig_filename.encode(c, "replace") for c in ("utf-8", "cp437")]:
-        raise file.bad("model-field", field, at + 30, "the local header has another name")
-    if (info.flag_bits | local[6]) & 1:
-        raise file.bad("model-field", field, at + 6, "is encrypted")
-    if info.compress_type not in (_STORED, _DEFLATED):
-        fact = f"compression {info.compress_type}, but only 0 and 8 are read"
-        raise file.bad("model-field", field, at + 8, fact)
-    start, deflated = at + 30 + name + extra, info.compress_type == _DEFLATED
+    file.require(local[:4] == b"PK\3\4", field, at, "no local header is there")
+    compression = int.from_bytes(local[8:10], "little")
+    file.require(compression == info.compress_type, field, at + 8, "the local header names another compression")
+    names = [info.orig_filename.encode(code, "replace") for code in ("utf-8", "cp437")]
+    file.require(file.read(at + 30, name, field) in names, field, at + 30, "the local header has another name")
+    file.require((info.flag_bits | local[6]) & 1 == 0, field, at + 6, "is encrypted")
+    known = compression in (_STORED, _DEFLATED)
+    file.require(known, field, at + 8, f"compression {compression}, but only 0 and 8 are read")
+    start, deflated = at + 30 + name + extra, compression == _DEFLATED
     file.need(start, info.compress_size, field)
-    most = info.compress_size * _MAX_RATIO if deflated else info.compress_size
-    if info.file_size > most or (not deflated and info.file_size != most):
-        fact = f"{info.compress_size} bytes cannot hold the {info.file_size} of the directory"
-        raise file.bad("model-field", field, at, fact)
+    holds = info.file_size <= info.compress_size * _MAX_RATIO if deflated else info.file_size == info.compress_size
+    fact = f"{info.compress_size} bytes cannot hold the {info.file_size} of the directory"
+    file.require(holds, field, at, fact)
     return _Member(file, field, start, info.file_size, info.compress_size, deflated, info.CRC)
 
 

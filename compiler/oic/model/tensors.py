@@ -120,25 +120,27 @@ class TensorSource:
 
     def bytes(self) -> NDArray[np.uint8]:
         """The stored form, u8[nbytes]; a view of the mapping where that holds our form."""
-        match self.origin:
-            case Mapped(file, offset, nbytes, check):
-                field = f"data of tensor '{self.info.name}'"
-                raw = file.view(offset, nbytes, field)
-                if check is not None:
-                    check()
-                at = wrong_code(raw, self.info.dtype, self.info.count)
-                if at is not None:
-                    fact = f"0x{raw[at]:02x} holds no {self.info.dtype} value"
-                    raise file.bad("model-field", field, offset + at, fact)
-                return raw
-            case _:
-                return pack(self.array(), self.info.dtype)
+        dtype, where = self.info.dtype, self.origin
+        if not isinstance(where, Mapped):
+            return pack(self.array(), dtype)
+        field = f"data of tensor '{self.info.name}'"
+        raw = where.file.view(where.offset, where.nbytes, field)
+        if where.check is not None:
+            where.check()
+        at = wrong_code(raw, dtype, self.info.count)
+        if at is not None:
+            raise where.file.bad("model-field", field, where.offset + at, f"0x{raw[at]:02x} holds no {dtype} value")
+        return raw
 
     def array(self) -> Array:
         """The elements in `shape`, one logical value each, aligned; read-only."""
+        dtype = self.info.dtype
         match self.origin:
             case Mapped():
-                array = self._elements()
+                raw = self.bytes()
+                if not dtype.packed and raw.ctypes.data % dtype.np.alignment:
+                    raw = raw.copy()
+                array = unpack(raw, dtype, self.info.count)
             case Computed(load):
                 array = load()
             case Blocks():
@@ -168,12 +170,6 @@ class TensorSource:
     def _refusal(self, slug: str, fact: str) -> OicError:
         place = f"{self.info.file}: " if self.info.file else ""
         return fail(slug, f"{place}tensor '{self.info.name}': {fact}")
-
-    def _elements(self) -> Array:
-        raw, dtype = self.bytes(), self.info.dtype
-        if not dtype.packed and raw.ctypes.data % dtype.np.alignment:
-            raw = raw.copy()
-        return unpack(raw, dtype, self.info.count)
 
 
 def in_file(
@@ -223,26 +219,25 @@ def from_memory(name: str, value: object) -> TensorSource:
     Raises `OicError`: `model-dtype` where no element type fits, `model-value` for values out of
     its range.
     """
-    given = Tensor(*value) if isinstance(value, tuple) and _is_pair(value) else value
-    if isinstance(given, Tensor) and given.array is None:
-        dtype = _named_dtype(name, given.dtype)
-        return TensorSource(TensorInfo(name, dtype, tuple(given.shape or ()), False, 0), None)
-    quant = given.quant if isinstance(given, Tensor) else None
-    array = np.asarray(given.array if isinstance(given, Tensor) else given)
-    if isinstance(given, Tensor):
-        dtype = _named_dtype(name, given.dtype)
-        array = _converted(name, array, dtype)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], (str, DType)):
+        value = Tensor(*value)
+    if isinstance(value, Tensor):
+        dtype, quant = _named_dtype(name, value.dtype), value.quant
+        if value.array is None:
+            return TensorSource(TensorInfo(name, dtype, tuple(value.shape or ()), False, 0), None)
+        array = _converted(name, np.asarray(value.array), dtype)
+        if value.shape not in (None, array.shape):
+            raise fail("model-value", f"tensor '{name}' is of shape {array.shape}, not {value.shape}")
     else:
-        dtype = _own_dtype(name, array)
-    if isinstance(given, Tensor) and given.shape not in (None, array.shape):
-        raise fail("model-value", f"tensor '{name}' is of shape {array.shape}, not {given.shape}")
+        array, quant = np.asarray(value), None
+        own = from_array(array.dtype.newbyteorder("="))
+        if own is None:
+            text = f"tensor '{name}': no element type for NumPy's {array.dtype}"
+            raise fail("model-dtype", text, hint="give Tensor(array, dtype)")
+        dtype = own
     array = np.ascontiguousarray(array, dtype.np).reshape(array.shape)
     info = TensorInfo(name, dtype, array.shape, True, dtype.nbytes(array.size), quant=quant)
     return TensorSource(info, Computed(lambda: array))
-
-
-def _is_pair(value: tuple[object, ...]) -> bool:
-    return len(value) == 2 and isinstance(value[1], (str, DType))
 
 
 def _named_dtype(name: str, dtype: DType | str) -> DType:
@@ -251,14 +246,6 @@ def _named_dtype(name: str, dtype: DType | str) -> DType:
     if dtype not in ALL:
         raise fail("model-dtype", f"tensor '{name}': there is no element type '{dtype}'")
     return ALL[dtype]
-
-
-def _own_dtype(name: str, array: Array) -> DType:
-    dtype = from_array(array.dtype.newbyteorder("="))
-    if dtype is None:
-        text = f"tensor '{name}': no element type for NumPy's {array.dtype}"
-        raise fail("model-dtype", text, hint="give Tensor(array, dtype)")
-    return dtype
 
 
 def _converted(name: str, array: Array, dtype: DType) -> Array:
